@@ -1,0 +1,241 @@
+//! The catalog: an immutable, versioned set of tools, found by any of their names.
+//!
+//! Deliberately absent: how a tool is executed. A [`Tool`] says what it is, what it may touch
+//! and which policy governs it; executors find its code by [`Tool::digest`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::grants::Grants;
+use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
+use crate::schema::Schema;
+use crate::uri::ClawUri;
+
+/// A tool as its component (or document) describes it: MCP's shape.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolDefinition {
+    /// The component's own name, for example `read_file`.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of the structured result.
+    pub output_schema: Option<Value>,
+    /// Untrusted hints.
+    pub annotations: Annotations,
+}
+
+/// MCP's tool annotations: untrusted hints that may tighten a decision, never relax one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Annotations {
+    /// The tool changes nothing.
+    pub read_only: Option<bool>,
+    /// The tool may destroy.
+    pub destructive: Option<bool>,
+    /// Repeating a call changes nothing more.
+    pub idempotent: Option<bool>,
+    /// The tool reaches an open world.
+    pub open_world: Option<bool>,
+}
+
+/// Where a tool's code comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Shipped inside the host.
+    BuiltIn {
+        /// The component's name, for example `file-io`.
+        component: &'static str,
+    },
+    /// A file of the drop-in directory.
+    DropIn {
+        /// Its file name.
+        file: String,
+    },
+}
+
+/// One tool of a catalog, complete: definition, grants and policy are settled.
+#[derive(Debug)]
+pub struct Tool {
+    /// What it says about itself.
+    pub definition: ToolDefinition,
+    /// Its name in manifests, policies and URIs, for example `read-file`.
+    pub ckp_name: String,
+    /// `sha256:…` of the component's bytes; what a call is pinned to.
+    pub digest: String,
+    /// Where its code comes from.
+    pub origin: Origin,
+    /// What a call may touch.
+    pub grants: Grants,
+    /// The policy that also has to allow it, where the tool document names one.
+    pub policy_ref: Option<String>,
+    /// `labels.category`, which policy rules match.
+    pub category: Option<String>,
+    /// Hints the operator's own document declares; unlike the component's, rules may trust
+    /// them.
+    pub declared: Map<String, Value>,
+    /// The compiled argument schemas: the component's and, where there is one, the document's.
+    pub input: Vec<Arc<Schema>>,
+    /// The compiled result schemas, likewise.
+    pub output: Vec<Arc<Schema>>,
+}
+
+impl Tool {
+    /// Returns the time a call gets where the caller asks for no less.
+    pub fn timeout(&self) -> Duration {
+        self.grants.limits.timeout
+    }
+}
+
+/// A source of tools that could not be used, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The file or document.
+    pub source: String,
+    /// The reason, and what would be right.
+    pub reason: String,
+}
+
+/// Why a set of tools is no catalog.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// Two tools share a name after mapping.
+    #[error("tool `{name}` is offered twice: by {first} and by {second}")]
+    Collision {
+        /// The shared name.
+        name: String,
+        /// Who offered it first and keeps it.
+        first: String,
+        /// Who offered it second.
+        second: String,
+    },
+}
+
+/// All tools at one moment. Never changes; a reload makes a new one.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Grows by one with each change.
+    pub version: u64,
+    /// Files that are being compiled.
+    pub loading: Vec<String>,
+    /// Sources that could not be used.
+    pub refused: Vec<Refused>,
+    by_name: BTreeMap<String, Arc<Tool>>,
+    by_ckp_name: BTreeMap<String, Arc<Tool>>,
+}
+
+impl Catalog {
+    /// Returns an empty catalog of that version.
+    pub fn new(version: u64) -> Self {
+        Self { version, ..Self::default() }
+    }
+
+    /// Adds `tool`, or says who already has its name in either form.
+    ///
+    /// # Errors
+    /// [`CatalogError::Collision`]; the catalog is then unchanged.
+    pub fn add(&mut self, tool: Arc<Tool>) -> Result<(), CatalogError> {
+        let taken = self
+            .by_name
+            .get(&tool.definition.name)
+            .or_else(|| self.by_ckp_name.get(&tool.ckp_name));
+        if let Some(first) = taken {
+            return Err(CatalogError::Collision {
+                name: tool.definition.name.clone(),
+                first: first.origin.to_string(),
+                second: tool.origin.to_string(),
+            });
+        }
+        self.by_ckp_name.insert(tool.ckp_name.clone(), Arc::clone(&tool));
+        self.by_name.insert(tool.definition.name.clone(), tool);
+        Ok(())
+    }
+
+    /// Returns the tool a caller means: by MCP name, CKP name, or `claw://local/tool/<name>`.
+    pub fn find(&self, name: &str) -> Option<&Arc<Tool>> {
+        if let Some(tool) = self.by_name.get(name) {
+            return Some(tool);
+        }
+        let ckp = match name.strip_prefix("claw://") {
+            None => name,
+            Some(_) => return self.by_ckp_name.get(&ClawUri::parse_tool_name(name)?),
+        };
+        self.by_ckp_name.get(ckp)
+    }
+
+    /// Returns all tools by MCP name, in a fixed order.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.by_name.values()
+    }
+
+    /// Returns how many tools there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Says whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BuiltIn { component } => write!(f, "the built-in component `{component}`"),
+            Self::DropIn { file } => write!(f, "the file `{file}`"),
+        }
+    }
+}
+
+/// Returns the CKP form of a component's tool name: CKP names know no underscore.
+///
+/// Two names of one catalog that map to the same CKP name are a collision, found by
+/// [`Catalog::add`]; nothing is ever mapped back by arithmetic.
+pub fn ckp_name(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// Checks what a component says about one tool before anything uses it.
+///
+/// # Errors
+/// A sentence that says what is wrong and what would be right.
+pub fn check_definition(definition: &ToolDefinition) -> Result<(), String> {
+    let name = &definition.name;
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
+        return Err(format!(
+            "tool name {name:?} is not 1 to {TOOL_NAME_BYTES_MAX} of `a-z A-Z 0-9 _ -`"
+        ));
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || name.len() > 63 {
+        return Err(format!("tool name {name:?} has no CKP form: start with a letter or digit, at most 63 characters"));
+    }
+    if definition.description.trim().is_empty() {
+        return Err(format!("tool `{name}` has no description"));
+    }
+    if definition.description.len() > TOOL_DESCRIPTION_BYTES_MAX {
+        return Err(format!("the description of tool `{name}` is over {TOOL_DESCRIPTION_BYTES_MAX} bytes"));
+    }
+    check_schemas(definition)
+}
+
+fn check_schemas(definition: &ToolDefinition) -> Result<(), String> {
+    let schemas = std::iter::once(&definition.input_schema).chain(&definition.output_schema);
+    for schema in schemas {
+        if schema.to_string().len() > TOOL_SCHEMA_BYTES_MAX {
+            return Err(format!("a schema of tool `{}` is over {TOOL_SCHEMA_BYTES_MAX} bytes", definition.name));
+        }
+    }
+    match definition.input_schema.get("type").and_then(Value::as_str) {
+        Some("object") => Ok(()),
+        _ => Err(format!("the input schema of tool `{}` must have `type: object`", definition.name)),
+    }
+}

@@ -1,0 +1,124 @@
+//! Digests: sha256 over bytes, and over JSON in the canonical form of RFC 8785.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// Returns `sha256:<64 hex digits>` of `bytes`.
+pub fn of_bytes(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(71);
+    text.push_str("sha256:");
+    push_hex(&mut text, &Sha256::digest(bytes));
+    text
+}
+
+/// Returns the digest of `value` in canonical form: keys sorted, no white space.
+pub fn of_json(value: &Value) -> String {
+    of_bytes(canonical(value).as_bytes())
+}
+
+/// Returns `value` as RFC 8785 canonical JSON.
+///
+/// Keys are ordered by their UTF-16 code units (section 3.2.3); numbers print as ECMAScript
+/// does for the integers and doubles that `serde_json` holds.
+pub fn canonical(value: &Value) -> String {
+    let mut out = String::new();
+    write_canonical(value, &mut out);
+    out
+}
+
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+            out.push('{');
+            for (index, key) in keys.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write_canonical(map.get(key).unwrap_or(&Value::Null), out);
+            }
+            out.push('}');
+        }
+        Value::Number(number) => out.push_str(&canonical_number(number)),
+        Value::Null | Value::Bool(_) | Value::String(_) => out.push_str(&value.to_string()),
+    }
+}
+
+/// Prints a number as ECMAScript's `Number::toString` does (RFC 8785 section 3.2.2.3).
+fn canonical_number(number: &serde_json::Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
+        return number.to_string();
+    };
+    if float == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = float.abs();
+    if (1e-6..1e21).contains(&magnitude) {
+        return format!("{float}");
+    }
+    let text = format!("{float:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        _ => text,
+    }
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn key_order_does_not_change_a_digest_and_values_do() {
+        let a: Value = serde_json::from_str(r#"{"b":1,"a":[true,null]}"#).unwrap();
+        let b: Value = serde_json::from_str(r#"{"a":[true,null],"b":1}"#).unwrap();
+        assert_eq!(of_json(&a), of_json(&b));
+        assert_ne!(of_json(&a), of_json(&json!({"a": [true, null], "b": 2})));
+    }
+
+    #[test]
+    fn numbers_print_as_ecmascript_does() {
+        // Vectors of RFC 8785 appendix B.
+        for (value, text) in [
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+            (9.999_999_999_999_997e22, "9.999999999999997e+22"),
+            (333_333_333.333_333_3, "333333333.3333333"),
+            (-0.0, "0"),
+            (4.5, "4.5"),
+        ] {
+            assert_eq!(canonical(&json!(value)), text);
+        }
+    }
+
+    #[test]
+    fn empty_bytes_have_the_published_sha256() {
+        assert_eq!(
+            of_bytes(b""),
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! A refusal: one text for the guest, a reason for the audit record.
+
+/// A request that the profile does not allow.
+///
+/// Its text is the same for every reason: telling a guest whether the name, the port or the
+/// address was wrong would help it map a network it may not see.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the sandbox profile does not allow this request")]
+pub struct EgressDenied {
+    reason: Reason,
+    detail: String,
+}
+
+impl EgressDenied {
+    /// Returns a refusal for `reason`, with the `detail` that the audit record will show.
+    pub fn new(reason: Reason, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into() }
+    }
+
+    /// Returns why, for choosing an error code.
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// Returns the full text for the audit record and the log; never for the guest.
+    pub fn internal(&self) -> String {
+        format!("{}: {}", self.reason.describe(), self.detail.escape_debug())
+    }
+}
+
+/// What a request was refused for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// An address that is not globally routable, or that the profile blocks.
+    Address,
+    /// A header that belongs to the host, or that could split a message.
+    Header,
+    /// A host that is not on the allow-list, or is on the block-list.
+    Host,
+    /// Not a URL that has exactly one reading.
+    Malformed,
+    /// A method that is not in [`METHODS`](super::METHODS).
+    Method,
+    /// A port the profile does not open.
+    Port,
+    /// Neither `http` nor `https`.
+    Scheme,
+    /// A user name or password inside the URL.
+    UserInfo,
+}
+
+impl Reason {
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::Address => "address not allowed",
+            Self::Header => "header not allowed",
+            Self::Host => "host not allowed",
+            Self::Malformed => "not an unambiguous URL",
+            Self::Method => "method not allowed",
+            Self::Port => "port not allowed",
+            Self::Scheme => "scheme not allowed",
+            Self::UserInfo => "user name or password in the URL",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_reads_the_same_from_outside() {
+        let port = EgressDenied::new(Reason::Port, "22");
+        let address = EgressDenied::new(Reason::Address, "127.0.0.1");
+        assert_eq!(port.to_string(), address.to_string());
+        assert_eq!(address.internal(), "address not allowed: 127.0.0.1");
+    }
+
+    #[test]
+    fn the_audit_text_stays_on_one_line() {
+        assert!(
+            !EgressDenied::new(Reason::Host, "a\nb\u{1b}").internal().contains(['\n', '\u{1b}'])
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! Why a call did not succeed, by who is to blame, and the one table of codes.
+//!
+//! Two messages: `message` is safe and short and goes to the caller; `internal` is full and
+//! goes to the audit record and the log only.
+
+use serde_json::{Map, Value};
+
+/// Who has to change something for the call to succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The caller sent something wrong.
+    Caller,
+    /// A rule or a limit set by the operator refused it.
+    Denied,
+    /// The tool misbehaved.
+    Tool,
+    /// Something the host depends on failed.
+    Upstream,
+    /// The host itself failed.
+    Internal,
+}
+
+/// What went wrong, one variant for each row of the code table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// A human said no.
+    ApprovalDenied,
+    /// No human answered in time.
+    ApprovalTimeout,
+    /// The host failed.
+    Internal,
+    /// The arguments do not match the schema.
+    InvalidArguments,
+    /// Too many calls at once, or too many in a window.
+    Overloaded,
+    /// A policy rule, or the absence of one.
+    Policy,
+    /// A provider's quota is used up.
+    ProviderQuota,
+    /// Something the sandbox profile does not grant, or a limit of it.
+    Sandbox,
+    /// Time or fuel ran out.
+    Timeout,
+    /// The tool trapped, panicked or exited.
+    ToolFault,
+    /// No tool of that name.
+    UnknownTool,
+    /// A server behind the host failed.
+    Upstream,
+}
+
+impl ErrorKind {
+    /// Returns who is to blame.
+    pub const fn blame(self) -> Blame {
+        match self {
+            Self::InvalidArguments | Self::UnknownTool => Blame::Caller,
+            Self::ApprovalDenied
+            | Self::ApprovalTimeout
+            | Self::Overloaded
+            | Self::Policy
+            | Self::ProviderQuota
+            | Self::Sandbox => Blame::Denied,
+            Self::Timeout | Self::ToolFault => Blame::Tool,
+            Self::Upstream => Blame::Upstream,
+            Self::Internal => Blame::Internal,
+        }
+    }
+
+    /// Returns the JSON-RPC code (CKP 0.3.0 section 9; -32603 is JSON-RPC's own).
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::InvalidArguments | Self::UnknownTool => -32602,
+            Self::Sandbox => -32010,
+            Self::Overloaded | Self::Policy => -32011,
+            Self::ApprovalTimeout => -32012,
+            Self::ApprovalDenied => -32013,
+            Self::Timeout => -32014,
+            Self::ProviderQuota => -32021,
+            Self::Internal | Self::ToolFault | Self::Upstream => -32603,
+        }
+    }
+
+    /// Returns the exit code of `clawhost call`; see [`exit`].
+    pub const fn exit_code(self) -> u8 {
+        match self.blame() {
+            Blame::Caller => exit::USAGE,
+            Blame::Denied => exit::DENIED,
+            Blame::Tool => exit::TOOL_FAILED,
+            Blame::Upstream => exit::UPSTREAM,
+            Blame::Internal => exit::INTERNAL,
+        }
+    }
+
+    /// Returns the name used in audit records and `data.kind`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ApprovalDenied => "approval-denied",
+            Self::ApprovalTimeout => "approval-timeout",
+            Self::Internal => "internal",
+            Self::InvalidArguments => "invalid-arguments",
+            Self::Overloaded => "overloaded",
+            Self::Policy => "policy",
+            Self::ProviderQuota => "provider-quota",
+            Self::Sandbox => "sandbox",
+            Self::Timeout => "timeout",
+            Self::ToolFault => "tool-fault",
+            Self::UnknownTool => "unknown-tool",
+            Self::Upstream => "upstream",
+        }
+    }
+}
+
+/// Exit codes of the command line, by who is to blame.
+pub mod exit {
+    /// It worked.
+    pub const OK: u8 = 0;
+    /// The host failed: a defect, please report it.
+    pub const INTERNAL: u8 = 1;
+    /// The command line or the arguments of a call are wrong.
+    pub const USAGE: u8 = 2;
+    /// A manifest, document, component or runtime file is wrong.
+    pub const DOCUMENT: u8 = 3;
+    /// Policy, sandbox or a limit refused the call.
+    pub const DENIED: u8 = 4;
+    /// The tool ran and failed, or ran out of time.
+    pub const TOOL_FAILED: u8 = 5;
+    /// A server or system service behind the host failed.
+    pub const UPSTREAM: u8 = 6;
+    /// An audit log does not verify.
+    pub const AUDIT_BROKEN: u8 = 7;
+}
+
+/// A call that has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// What went wrong.
+    pub kind: ErrorKind,
+    /// Safe and short; what the caller reads.
+    pub message: String,
+    /// Full; for the audit record and the log only.
+    pub internal: Option<String>,
+    /// Facts for programs: `stage`, `rule_id`, `limit`, …; goes to the caller as `data`.
+    pub data: Map<String, Value>,
+}
+
+impl CallError {
+    /// Returns an error of `kind` that says `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), internal: None, data: Map::new() }
+    }
+
+    /// Adds the full text that only the audit record and the log see.
+    #[must_use]
+    pub fn with_internal(mut self, text: impl Into<String>) -> Self {
+        self.internal = Some(text.into());
+        self
+    }
+
+    /// Adds a fact for programs.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blame_and_exit_code_agree() {
+        assert_eq!(ErrorKind::UnknownTool.exit_code(), exit::USAGE);
+        assert_eq!(ErrorKind::Policy.exit_code(), exit::DENIED);
+        assert_eq!(ErrorKind::Timeout.exit_code(), exit::TOOL_FAILED);
+        assert_eq!(ErrorKind::Internal.exit_code(), exit::INTERNAL);
+    }
+}

@@ -1,0 +1,138 @@
+//! Which imports a component may have: the one table of inert and privileged interfaces.
+//!
+//! A component's import list is its capability request. This table decides, before anything
+//! of the component runs, whether a profile grants what it asks for.
+
+use crate::grants::{Grants, Shell};
+
+/// What it takes to import an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Linked for every tool; no power by itself.
+    Inert,
+    /// Needs hosts in the profile's `network` block.
+    Network,
+    /// Needs the profile's `shell` block.
+    Process,
+    /// Part of the contract, but no version of this host serves it yet.
+    Reserved,
+    /// Never granted: the tool would act past the host's checks.
+    Never,
+}
+
+/// One row: an interface, or a whole package (`wasi:io/*`), and its class.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Interface without version; `/*` stands for all of a package.
+    pub interface: &'static str,
+    /// What it takes.
+    pub class: Class,
+}
+
+const fn row(interface: &'static str, class: Class) -> Row {
+    Row { interface, class }
+}
+
+/// Every interface a component may import; any other name is refused.
+pub const TABLE: &[Row] = &[
+    row("claw:tool/tool", Class::Inert),
+    row("claw:host/log", Class::Inert),
+    row("claw:host/progress", Class::Inert),
+    row("claw:host/cancellation", Class::Inert),
+    row("wasi:io/*", Class::Inert),
+    row("wasi:clocks/*", Class::Inert),
+    row("wasi:random/*", Class::Inert),
+    row("wasi:cli/*", Class::Inert),
+    // Without a preopened directory, which only a profile's mounts give, nothing can be opened.
+    row("wasi:filesystem/*", Class::Inert),
+    row("wasi:http/types", Class::Network),
+    row("wasi:http/outgoing-handler", Class::Network),
+    row("claw:host/process", Class::Process),
+    row("claw:host/memory", Class::Reserved),
+    row("claw:host/secrets", Class::Reserved),
+    row("claw:host/provider", Class::Reserved),
+    row("claw:host/tools", Class::Reserved),
+    row("claw:host/elicitation", Class::Reserved),
+    row("claw:host/resources", Class::Reserved),
+    row("claw:host/prompts", Class::Reserved),
+    row("wasi:sockets/*", Class::Never),
+];
+
+/// Returns the class of an import such as `wasi:io/streams@0.2.12`, or none where no row
+/// knows it.
+pub fn class_of(import: &str) -> Option<Class> {
+    let interface = import.split_once('@').map_or(import, |(name, _)| name);
+    TABLE.iter().find(|row| covers(row.interface, interface)).map(|row| row.class)
+}
+
+fn covers(pattern: &str, interface: &str) -> bool {
+    match pattern.strip_suffix("/*") {
+        Some(package) => interface.split_once('/').is_some_and(|(name, _)| name == package),
+        None => pattern == interface,
+    }
+}
+
+/// Checks that this host can serve every import of a component, under whichever profile.
+///
+/// # Errors
+/// One sentence for each import that no profile can grant.
+pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<String>> {
+    collect(imports.filter_map(|import| {
+        let why = match class_of(import) {
+            Some(Class::Inert | Class::Network | Class::Process) => return None,
+            Some(Class::Reserved) => "the interface is reserved, and this version of the host does not serve it",
+            Some(Class::Never) => "raw sockets would go past the host's checks; use `wasi:http` under a network profile",
+            None => "no such interface is known to this host",
+        };
+        Some(format!("it imports `{import}`, which no profile grants: {why}"))
+    }))
+}
+
+/// Checks that `grants` cover every import of a component.
+///
+/// # Errors
+/// One sentence for each import that is not covered, naming it, the profile, and what would
+/// be right.
+pub fn check<'a>(imports: impl Iterator<Item = &'a str> + Clone, grants: &Grants) -> Result<(), Vec<String>> {
+    servable(imports.clone())?;
+    let profile = &grants.profile;
+    collect(imports.filter_map(|import| {
+        let needs = match class_of(import) {
+            Some(Class::Network) if grants.network.is_none() => {
+                "bind it to a profile whose `network.mode` is `allowlist` or `allow-all`"
+            }
+            Some(Class::Process) if grants.shell == Shell::Deny => "bind it to a profile whose `shell.mode` is `full`",
+            _ => return None,
+        };
+        Some(format!("it imports `{import}`, which the profile `{profile}` does not grant: {needs}"))
+    }))
+}
+
+fn collect(refused: impl Iterator<Item = String>) -> Result<(), Vec<String>> {
+    let refused: Vec<String> = refused.collect();
+    if refused.is_empty() { Ok(()) } else { Err(refused) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_the_profile_does_not_grant_refuses_the_tool() {
+        let none = Grants { profile: "none".into(), ..Grants::default() };
+        let inert = ["wasi:io/streams@0.2.6", "claw:host/log@0.1.0", "wasi:filesystem/types@0.2.12"];
+        assert!(check(inert.into_iter(), &none).is_ok());
+        for import in ["wasi:http/types@0.2.12", "claw:host/process@0.1.0"] {
+            let reasons = check([import].into_iter(), &none).unwrap_err();
+            assert!(reasons[0].contains(import) && reasons[0].contains("`none`"), "{reasons:?}");
+        }
+        for import in ["wasi:sockets/tcp@0.2.0", "claw:host/tools@0.1.0", "evil:host/all",
+            "wasi:http/incoming-handler@0.2.0", "wasi:iox/streams", ""]
+        {
+            let reasons = check([import].into_iter(), &none).unwrap_err();
+            assert!(reasons[0].contains(import) && reasons[0].contains("no profile"), "{reasons:?}");
+        }
+        let shell = Grants { shell: Shell::Full, ..Grants::default() };
+        assert!(check(["claw:host/process@0.1.0"].into_iter(), &shell).is_ok());
+    }
+}

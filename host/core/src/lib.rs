@@ -1,0 +1,19 @@
+//! What clawhost decides: limits, errors, names, manifests, schemas, policy, egress, grants.
+//!
+//! Deliberately absent: I/O, async, clocks, randomness, wasmtime. All of them are arguments
+//! here, so every decision can be tested in microseconds and fuzzed without a host.
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+pub mod digest;
+pub mod egress;
+pub mod error;
+pub mod grants;
+pub mod imports;
+pub mod limits;
+pub mod manifest;
+pub mod policy;
+pub mod reply;
+pub mod schema;
+pub mod truncate;
+pub mod uri;

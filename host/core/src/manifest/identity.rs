@@ -1,0 +1,36 @@
+//! `kind: Identity`: who the agent is, and how freely it may act.
+
+use super::node::Node;
+use super::shape::{STRING, STRINGS, Shape, TEXT, opt, req};
+
+/// How much an agent may do without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Autonomy {
+    /// Everything that policy allows.
+    Autonomous,
+    /// Nothing: an observer runs no tool.
+    Observer,
+    /// Whatever has no side effect; the rest needs a human's word.
+    #[default]
+    Supervised,
+}
+
+pub(crate) const SPEC: Shape = Shape::Record(&[
+    req("personality", &TEXT),
+    opt("context_files", &Shape::Dict(&STRING)),
+    opt("locale", &STRING),
+    opt("capabilities", &STRINGS),
+    opt(
+        "autonomy",
+        &Shape::OneOf(&["observer", "supervised", "autonomous"]),
+    ),
+]);
+
+/// Returns the autonomy a checked identity states, else the protocol's default.
+pub(crate) fn autonomy(spec: &Node) -> Autonomy {
+    match spec.text(&["autonomy"]) {
+        Some("autonomous") => Autonomy::Autonomous,
+        Some("observer") => Autonomy::Observer,
+        _ => Autonomy::Supervised,
+    }
+}

@@ -1,0 +1,406 @@
+//! From paths to a [`Manifest`]: reading, resolving, cross-checking.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::claw::KEYS;
+use super::documents::Documents;
+use super::entry::{Resolved, ToolRef};
+use super::identity::{Autonomy, autonomy};
+use super::node::Place;
+use super::primitive::{Claw, Document, Primitive, read_document};
+use super::problem::{DocumentError, Problems, Source};
+use super::profile::Profile;
+use super::refs::{self, Known};
+use super::sandbox::tidy;
+use super::tool::ToolBinding;
+use super::{Manifest, PROFILE_NONE, policy, sandbox, tool};
+use crate::limits::DOCUMENTS_MAX;
+use crate::policy::PolicySet;
+use crate::uri::Kind;
+
+/// What documents are loaded into.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The current directory, absolute: relative paths of relative documents end up below it.
+    pub directory: &'a Path,
+    /// The profiles that come with the host.
+    pub profiles: &'a BTreeMap<String, Profile>,
+}
+
+/// The policy of a Claw that the host supplies, as the document it is.
+///
+/// It stands in only where no Policy document was given: a policy of the user's own keeps the
+/// protocol's default, which is to deny.
+pub const HOST_SUPPLIED_POLICY: &str = r#"claw: "0.3.0"
+kind: Policy
+metadata:
+  name: host-supplied
+spec:
+  rules:
+    - id: allow-all
+      action: allow
+      scope: all
+      reason: no manifest was given, so every tool may be called within its sandbox
+"#;
+
+/// The name of a Claw that the host supplies.
+const HOST_SUPPLIED_NAME: &str = "clawhost";
+/// A runtime file beside the documents is not one of them.
+const RUNTIME_FILE_STEM: &str = "clawhost";
+
+/// Loads documents: each path is a Claw manifest, another CKP document, or a directory of them
+/// (its `.yaml`, `.yml` and `.json` files, not its subdirectories, not `clawhost.*`).
+///
+/// # Errors
+/// Every problem of every document.
+pub fn load(
+    docs: &dyn Documents,
+    paths: &[PathBuf],
+    around: Surroundings<'_>,
+) -> Result<Manifest, Vec<DocumentError>> {
+    let mut loader = Loader::new(docs, around);
+    for path in paths {
+        loader.read_path(path);
+    }
+    loader.resolve();
+    loader.finish()
+}
+
+/// Reads one Tool document with a manifest's names known.
+pub(crate) fn sidecar(
+    manifest: &Manifest,
+    file: &Path,
+    bytes: &[u8],
+) -> Result<ToolBinding, Vec<DocumentError>> {
+    let mut problems = Problems::default();
+    let binding = match read_document(file, bytes, &mut problems) {
+        Some(Document::Primitive(of)) if of.kind == Kind::Tool => {
+            let mut known = Known::default();
+            known.add_all(Kind::Sandbox, manifest.profiles.keys());
+            known.add_all(
+                Kind::Policy,
+                manifest
+                    .policies
+                    .policies()
+                    .iter()
+                    .map(|policy| &policy.name),
+            );
+            refs::check(&of, &known, &mut problems);
+            of.sound.then(|| bind(&of, manifest.default_profile_name()))
+        }
+        Some(Document::Primitive(of)) => {
+            not_a_tool(&of.source, of.kind.document(), &mut problems);
+            None
+        }
+        Some(Document::Claw(claw)) => {
+            not_a_tool(&claw.source, "Claw", &mut problems);
+            None
+        }
+        None => None,
+    };
+    problems.finish(binding)
+}
+
+fn not_a_tool(source: &Source, kind: &str, problems: &mut Problems) {
+    let reason = format!("a {kind} document lies beside a component");
+    let help = "what lies beside a component is its `kind: Tool` document";
+    problems.invalid(source, Place::START, reason, help);
+}
+
+pub(crate) struct Loader<'a> {
+    pub(crate) docs: &'a dyn Documents,
+    pub(crate) around: Surroundings<'a>,
+    pub(crate) problems: Problems,
+    claw: Option<Claw>,
+    /// Documents named on the way in that no entry has taken yet, by their file.
+    pub(crate) loose: Vec<(PathBuf, Primitive)>,
+    /// Files that were read, so that a file named twice is one document.
+    pub(crate) files: BTreeSet<PathBuf>,
+    pub(crate) known: Known,
+    primitives: Vec<Primitive>,
+    tools: Vec<ToolEntry>,
+    default_profile: Option<String>,
+}
+
+enum ToolEntry {
+    /// The index of a Tool document among the primitives.
+    Document(usize),
+    Reference(ToolRef),
+}
+
+impl<'a> Loader<'a> {
+    fn new(docs: &'a dyn Documents, around: Surroundings<'a>) -> Self {
+        let mut known = Known::default();
+        known.add_all(Kind::Sandbox, around.profiles.keys());
+        Self {
+            docs,
+            around,
+            problems: Problems::default(),
+            claw: None,
+            loose: Vec::new(),
+            files: BTreeSet::new(),
+            known,
+            primitives: Vec::new(),
+            tools: Vec::new(),
+            default_profile: None,
+        }
+    }
+
+    fn read_path(&mut self, path: &Path) {
+        if !self.docs.is_directory(path) {
+            return self.read_loose(path);
+        }
+        match self.docs.list(path) {
+            Ok(mut entries) => {
+                entries.sort();
+                let files = entries
+                    .iter()
+                    .filter(|entry| !entry.is_directory && is_document(&entry.name));
+                files.for_each(|file| self.read_loose(&path.join(&file.name)));
+            }
+            Err(error) => self.unreadable(path, &error),
+        }
+    }
+
+    fn read_loose(&mut self, file: &Path) {
+        match self.read_file(file) {
+            Some(Document::Claw(claw)) => self.set_claw(claw),
+            Some(Document::Primitive(primitive)) => self.loose.push((self.key(file), primitive)),
+            None => {}
+        }
+    }
+
+    /// Reads a file unless that was done before.
+    fn read_file(&mut self, file: &Path) -> Option<Document> {
+        if self.files.contains(&self.key(file)) {
+            return None;
+        }
+        match self.docs.read(file) {
+            Ok(bytes) => self.parse(file, &bytes),
+            Err(error) => {
+                self.unreadable(file, &error);
+                None
+            }
+        }
+    }
+
+    /// Parses what was read from a file.
+    pub(crate) fn parse(&mut self, file: &Path, bytes: &[u8]) -> Option<Document> {
+        self.files.insert(self.key(file));
+        if self.files.len() > DOCUMENTS_MAX {
+            let reason = format!("more than {DOCUMENTS_MAX} documents");
+            self.problems
+                .push(DocumentError::whole_file(file, reason, Some("load fewer")));
+            return None;
+        }
+        read_document(file, bytes, &mut self.problems)
+    }
+
+    /// Returns one spelling for every spelling of a file's path that can be told without looking.
+    pub(crate) fn key(&self, file: &Path) -> PathBuf {
+        tidy(&self.around.directory.join(file))
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
+        let help = Some("name a CKP document or a directory of them");
+        self.problems.push(DocumentError::whole_file(
+            path,
+            format!("cannot be read: {error}"),
+            help,
+        ));
+    }
+
+    fn set_claw(&mut self, claw: Claw) {
+        if let Some(first) = &self.claw {
+            let reason = format!(
+                "a second Claw: the first is {}",
+                first.source.location(first.at)
+            );
+            self.problems
+                .invalid(&claw.source, claw.at, reason, "run one Claw at a time");
+            return;
+        }
+        self.claw = Some(claw);
+    }
+
+    fn resolve(&mut self) {
+        if let Some(claw) = self.claw.take() {
+            self.resolve_claw(&claw);
+            self.claw = Some(claw);
+        }
+        for (_, primitive) in std::mem::take(&mut self.loose) {
+            self.take(Resolved::Primitive(Box::new(primitive)));
+        }
+        self.check_references();
+        if self.claw.is_none() && !self.primitives.iter().any(|of| of.kind == Kind::Policy) {
+            self.supply_policy();
+        }
+    }
+
+    fn resolve_claw(&mut self, claw: &Claw) {
+        for (key, kind, many) in KEYS {
+            let Some(entry) = claw.spec.entry(key) else {
+                continue;
+            };
+            let items = if many {
+                entry.node.items()
+            } else {
+                std::slice::from_ref(&entry.node)
+            };
+            for (index, item) in items.iter().enumerate() {
+                for resolved in self.entry(claw, kind, many, index, item) {
+                    if kind == Kind::Sandbox {
+                        self.default_profile = Some(resolved.name().to_owned());
+                    }
+                    self.take(resolved);
+                }
+            }
+        }
+    }
+
+    fn supply_policy(&mut self) {
+        let file = Path::new("host-supplied policy");
+        let read = read_document(file, HOST_SUPPLIED_POLICY.as_bytes(), &mut self.problems);
+        if let Some(Document::Primitive(policy)) = read {
+            self.take(Resolved::Primitive(Box::new(policy)));
+        }
+    }
+
+    /// Adds what an entry came to, unless its name is taken.
+    fn take(&mut self, resolved: Resolved) {
+        match resolved {
+            Resolved::Profile(_) => {}
+            Resolved::Primitive(of) => {
+                self.known
+                    .declare(of.kind, &of.name, &of.source, of.at, &mut self.problems);
+                self.known.add_stores(&of);
+                if of.kind == Kind::Tool {
+                    self.tools.push(ToolEntry::Document(self.primitives.len()));
+                }
+                self.primitives.push(*of);
+            }
+            Resolved::Tool(of) => {
+                self.known
+                    .declare(Kind::Tool, &of.name, &of.source, of.at, &mut self.problems);
+                self.tools.push(ToolEntry::Reference(of));
+            }
+        }
+    }
+
+    fn check_references(&mut self) {
+        self.known.every_tool = self.claw.is_none();
+        for primitive in &self.primitives {
+            refs::check(primitive, &self.known, &mut self.problems);
+        }
+        for entry in &self.tools {
+            if let ToolEntry::Reference(tool) = entry {
+                tool.check(&self.known, &mut self.problems);
+            }
+        }
+        self.check_one_identity();
+    }
+
+    fn check_one_identity(&mut self) {
+        let mut identities = self
+            .primitives
+            .iter()
+            .filter(|of| of.kind == Kind::Identity);
+        let first = identities.next();
+        for second in identities {
+            let first = first
+                .map(|of| of.source.location(of.at))
+                .unwrap_or_default();
+            let reason = format!("a second identity: the first is {first}");
+            self.problems.invalid(
+                &second.source,
+                second.at,
+                reason,
+                "an agent has one identity",
+            );
+        }
+    }
+
+    fn finish(self) -> Result<Manifest, Vec<DocumentError>> {
+        let manifest = self.sound().then(|| self.manifest());
+        self.problems.finish(manifest)
+    }
+
+    fn sound(&self) -> bool {
+        self.primitives.iter().all(|of| of.sound)
+            && self.claw.as_ref().is_none_or(|claw| claw.sound)
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Primitive> {
+        self.primitives.iter().filter(move |of| of.kind == kind)
+    }
+
+    fn manifest(&self) -> Manifest {
+        let own = self
+            .of_kind(Kind::Sandbox)
+            .map(|of| sandbox::read(of, self.around.directory));
+        let mut profiles = self.around.profiles.clone();
+        profiles.extend(own.map(|profile| (profile.name.clone(), profile)));
+        let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
+        let tools = self.bindings();
+        let mut notes = refs::notes(&self.primitives);
+        notes.extend(refs::category_notes(&tools, &policies));
+        Manifest {
+            name: self
+                .claw
+                .as_ref()
+                .map_or_else(|| HOST_SUPPLIED_NAME.to_owned(), |claw| claw.name.clone()),
+            version: self.claw.as_ref().and_then(|claw| claw.version.clone()),
+            autonomy: self.autonomy(),
+            tools,
+            profiles,
+            default_profile: self.default_profile.clone(),
+            policies,
+            supplied_by_host: self.claw.is_none(),
+            notes,
+        }
+    }
+
+    fn autonomy(&self) -> Autonomy {
+        let identity = self.primitives.iter().find(|of| of.kind == Kind::Identity);
+        identity.map_or(Autonomy::Autonomous, |of| autonomy(&of.spec))
+    }
+
+    fn bindings(&self) -> Vec<ToolBinding> {
+        let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
+        let bind_entry = |entry: &ToolEntry| match entry {
+            ToolEntry::Document(index) => self.primitives.get(*index).map(|of| bind(of, default)),
+            ToolEntry::Reference(tool) => Some(tool.bind(default)),
+        };
+        self.tools.iter().filter_map(bind_entry).collect()
+    }
+}
+
+fn bind(of: &Primitive, default_profile: &str) -> ToolBinding {
+    let sandbox = of
+        .spec
+        .text(&["sandbox_ref"])
+        .and_then(|text| refs::local_name(text, Kind::Sandbox));
+    let policy = of
+        .spec
+        .text(&["policy_ref"])
+        .and_then(|text| refs::local_name(text, Kind::Policy));
+    tool::read(
+        of,
+        sandbox.unwrap_or_else(|| default_profile.to_owned()),
+        policy,
+    )
+}
+
+fn is_document(name: &str) -> bool {
+    let path = Path::new(name);
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    matches!(extension, "json" | "yaml" | "yml")
+        && !name.starts_with('.')
+        && path
+            .file_stem()
+            .is_none_or(|stem| stem != RUNTIME_FILE_STEM)
+}

@@ -1,0 +1,101 @@
+//! Manifests: CKP 0.3.0 documents in, one checked [`Manifest`] out.
+//!
+//! `node` reads YAML or JSON into a tree with places, `shape` checks it against the closed
+//! tables that each kind's file holds, `load` resolves entries and references. Every problem of
+//! every document is reported at once, with its place and what would be right.
+//!
+//! Deliberately absent: I/O (documents come through [`Documents`]), the code of tools (a tool is
+//! bound to a component by name, the host finds it), and registries (an address of one is
+//! refused: this version has none to ask).
+
+mod channel;
+mod claw;
+mod documents;
+mod entry;
+mod identity;
+mod load;
+mod memory;
+mod node;
+mod policy;
+mod primitive;
+mod problem;
+mod profile;
+mod provider;
+mod refs;
+mod sandbox;
+mod settings;
+mod shape;
+mod skill;
+mod swarm;
+mod telemetry;
+mod tool;
+mod world_model;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use documents::{DirEntry, Documents};
+pub use identity::Autonomy;
+pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
+pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
+pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
+pub use settings::{
+    AgentSettings, HttpSettings, LimitSettings, ProfileSettings, Settings, ToolSettings, VARIABLES,
+};
+pub use tool::ToolBinding;
+
+use crate::policy::PolicySet;
+
+/// The profile of a tool that names none, in a manifest that names none.
+pub const PROFILE_NONE: &str = "none";
+
+/// What the documents of one run say, checked and resolved.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// `metadata.name` of the Claw.
+    pub name: String,
+    /// `metadata.version` of the Claw.
+    pub version: Option<String>,
+    /// How freely the agent may act.
+    pub autonomy: Autonomy,
+    /// The tools that are bound to a profile or a policy, in the order of the documents.
+    pub tools: Vec<ToolBinding>,
+    /// All profiles by name: the built-in ones and the documents' own.
+    pub profiles: BTreeMap<String, Profile>,
+    /// The profile of tools that name none; [`PROFILE_NONE`] where absent.
+    pub default_profile: Option<String>,
+    /// All policies, in order.
+    pub policies: PolicySet,
+    /// No Claw was among the documents: the host made a minimal one.
+    pub supplied_by_host: bool,
+    /// What was declared and has no effect in this version, one sentence each, for people.
+    pub notes: Vec<String>,
+}
+
+impl Manifest {
+    /// Returns the profile of that name.
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.get(name)
+    }
+
+    /// Returns the name of the profile that a tool runs under when nothing names one for it.
+    pub fn default_profile_name(&self) -> &str {
+        self.default_profile.as_deref().unwrap_or(PROFILE_NONE)
+    }
+
+    /// Reads the Tool document that lies beside a dropped-in component.
+    ///
+    /// # Errors
+    /// Every problem of the document; among them references to profiles and policies that this
+    /// manifest does not have.
+    pub fn read_sidecar(
+        &self,
+        file: &Path,
+        bytes: &[u8],
+    ) -> Result<ToolBinding, Vec<DocumentError>> {
+        load::sidecar(self, file, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! What is wrong with a document: where, why, and what would be right.
+//!
+//! A reader never stops at the first problem: it reports and goes on, so that one run shows
+//! all there is to mend.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+
+use super::node::Place;
+
+/// One problem of one document.
+#[derive(Debug, Clone)]
+pub struct DocumentError {
+    /// The protocol's code: -32060 for an invalid document, -32061 for something not found.
+    pub code: i32,
+    /// The document, as it was named on the way in.
+    pub file: String,
+    /// Line of the offending key or value, from 1; 1 where the document has no such place.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong, in one line.
+    pub reason: String,
+    /// What would be right, where that is known.
+    pub help: Option<String>,
+    text: NamedSource<Arc<str>>,
+    offset_bytes: usize,
+    len_bytes: usize,
+}
+
+/// The document is not what the protocol allows.
+pub const MANIFEST_INVALID: i32 = -32060;
+/// The document refers to something that does not exist.
+pub const PRIMITIVE_NOT_FOUND: i32 = -32061;
+
+impl DocumentError {
+    /// Returns the problem as one line: `file:line:column: reason (help)`.
+    pub fn one_line(&self) -> String {
+        let help = self
+            .help
+            .as_ref()
+            .map(|help| format!(" ({help})"))
+            .unwrap_or_default();
+        format!(
+            "{}:{}:{}: {}{help}",
+            self.file, self.line, self.column, self.reason
+        )
+    }
+
+    /// Returns a problem of `file` as a whole: it could not be read, say.
+    pub fn whole_file(file: &Path, reason: impl Into<String>, help: Option<&str>) -> Self {
+        let source = Source::new(file, "");
+        source.problem(
+            Place::START,
+            MANIFEST_INVALID,
+            reason.into(),
+            help.map(str::to_owned),
+        )
+    }
+}
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
+impl Diagnostic for DocumentError {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.code))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help
+            .as_ref()
+            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        (!self.text.inner().is_empty()).then_some(&self.text as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new(Some("here".to_owned()), self.offset_bytes, self.len_bytes);
+        (!self.text.inner().is_empty())
+            .then(|| Box::new(std::iter::once(label)) as Box<dyn Iterator<Item = LabeledSpan>>)
+    }
+}
+
+/// A document's name and text, shared by all that was read from it.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) file: Arc<str>,
+    pub(crate) text: Arc<str>,
+}
+
+impl Source {
+    pub(crate) fn new(file: &Path, text: &str) -> Self {
+        Self {
+            file: file.display().to_string().into(),
+            text: text.into(),
+        }
+    }
+
+    /// Returns `file:line` of a place, for messages that point at a second place.
+    pub(crate) fn location(&self, place: Place) -> String {
+        format!("{}:{}", self.file, place.line)
+    }
+
+    pub(crate) fn problem(
+        &self,
+        place: Place,
+        code: i32,
+        reason: String,
+        help: Option<String>,
+    ) -> DocumentError {
+        let (offset_bytes, len_bytes) = self.clamped(place);
+        DocumentError {
+            code,
+            file: self.file.to_string(),
+            line: place.line,
+            column: place.column,
+            reason,
+            help,
+            text: NamedSource::new(&*self.file, Arc::clone(&self.text)),
+            offset_bytes,
+            len_bytes,
+        }
+    }
+
+    /// Keeps a span inside the text and on its first line: a mapping's span is its whole body.
+    fn clamped(&self, place: Place) -> (usize, usize) {
+        let offset = self.text.floor_char_boundary(place.offset_bytes);
+        let end = self
+            .text
+            .floor_char_boundary(offset.saturating_add(place.len_bytes));
+        let span = self.text.get(offset..end).unwrap_or_default();
+        (
+            offset,
+            span.lines().next().unwrap_or_default().trim_end().len(),
+        )
+    }
+}
+
+/// Collects the problems of one load.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    list: Vec<DocumentError>,
+}
+
+/// More problems than this help nobody, and a hostile document could make millions.
+const PROBLEMS_SHOWN_MAX: usize = 100;
+
+impl Problems {
+    /// Reports that `place` is not what the protocol (or this host) allows.
+    pub(crate) fn invalid(
+        &mut self,
+        source: &Source,
+        place: Place,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.push(source.problem(place, MANIFEST_INVALID, reason.into(), Some(help.into())));
+    }
+
+    /// Reports that what `place` refers to does not exist.
+    pub(crate) fn missing(
+        &mut self,
+        source: &Source,
+        place: Place,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.push(source.problem(place, PRIMITIVE_NOT_FOUND, reason.into(), Some(help.into())));
+    }
+
+    pub(crate) fn push(&mut self, problem: DocumentError) {
+        if self.list.len() < PROBLEMS_SHOWN_MAX {
+            self.list.push(problem);
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns `value` if nothing was reported, else all problems: file by file in the order in
+    /// which they were met, and from top to bottom in each.
+    pub(crate) fn finish<T>(mut self, value: Option<T>) -> Result<T, Vec<DocumentError>> {
+        match value {
+            Some(value) if self.list.is_empty() => Ok(value),
+            _ => {
+                self.sort();
+                Err(self.list)
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        let mut files: Vec<String> = Vec::new();
+        for problem in &self.list {
+            if !files.contains(&problem.file) {
+                files.push(problem.file.clone());
+            }
+        }
+        let rank = |problem: &DocumentError| files.iter().position(|file| *file == problem.file);
+        self.list
+            .sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+    }
+}
+
+/// Returns the one of `known` that `wrong` is probably a misspelling of.
+pub(crate) fn nearest<'a>(
+    wrong: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let limit = (wrong.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|candidate| (distance(wrong, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Returns "did you mean …? " and the whole list, as a help text.
+pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let list: Vec<&str> = known.clone().into_iter().collect();
+    let list = list.join(", ");
+    match nearest(wrong, known) {
+        Some(right) => format!("did you mean `{right}`? possible here: {list}"),
+        None if list.is_empty() => "nothing is possible here".to_owned(),
+        None => format!("possible here: {list}"),
+    }
+}
+
+/// Counts the edits (insert, delete, replace) between two short texts, ignoring case.
+fn distance(a: &str, b: &str) -> usize {
+    const COMPARED_CHARS_MAX: usize = 64;
+    let b: Vec<char> = b.to_lowercase().chars().take(COMPARED_CHARS_MAX).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (index, left) in a
+        .to_lowercase()
+        .chars()
+        .take(COMPARED_CHARS_MAX)
+        .enumerate()
+    {
+        let mut previous = index + 1;
+        let mut next = vec![previous];
+        for (right, pair) in b.iter().zip(row.windows(2)) {
+            let [diagonal, above] = pair else { continue };
+            let replace = diagonal + usize::from(left != *right);
+            previous = replace.min(above + 1).min(previous + 1);
+            next.push(previous);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_edit_distances() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("kitten", "sitting", 3),
+            ("Spec", "spec", 0),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_misspelling_is_recognised_and_a_stranger_is_not() {
+        let known = ["description", "input_schema", "timeout_ms"];
+        assert_eq!(nearest("descripton", known), Some("description"));
+        assert_eq!(nearest("timeoutms", known), Some("timeout_ms"));
+        assert_eq!(nearest("colour", known), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Compiled JSON Schemas: compiled once, checked before every call and after every result.
+//!
+//! The dialect is 2020-12 unless `$schema` says otherwise. Deliberately absent: fetching.
+//! A `$ref` to another document is an error at compile time.
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::limits::JSON_DEPTH_MAX;
+
+/// Mismatches reported for one value; a caller mends those first.
+const MISMATCHES_SHOWN_MAX: usize = 5;
+/// Bytes of compiled automaton one `pattern` may take: no pattern can be a bomb.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Subschemas of one schema, so that compiling is bounded before it starts.
+const SUBSCHEMAS_MAX: usize = 10_000;
+
+/// A schema that values can be checked against.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+}
+
+impl Schema {
+    /// Compiles `schema`.
+    ///
+    /// # Errors
+    /// A sentence naming the place: not a valid schema, a reference to another document, a
+    /// pattern that is too large, or nesting over [`JSON_DEPTH_MAX`].
+    pub fn compile(schema: &Value) -> Result<Self, String> {
+        let mut budget = SUBSCHEMAS_MAX;
+        bound(schema, JSON_DEPTH_MAX, &mut budget)?;
+        let patterns = PatternOptions::regex()
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX);
+        jsonschema::options()
+            .with_draft(draft_of(schema)?)
+            .with_pattern_options(patterns)
+            .offline()
+            .build(schema)
+            .map(|validator| Self { validator })
+            .map_err(|error| format!("not a valid JSON Schema: {error} (at `{}`)", error.instance_path()))
+    }
+
+    /// Checks `value`.
+    ///
+    /// # Errors
+    /// Up to five mismatches with their places, for whoever sent the value. Values are not
+    /// repeated: an argument may hold a secret.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let mismatches: Vec<String> = self
+            .validator
+            .iter_errors(value)
+            .take(MISMATCHES_SHOWN_MAX)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                let place = if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") };
+                format!("{place}: {}", error.masked())
+            })
+            .collect();
+        Err(mismatches.join("; "))
+    }
+}
+
+/// Reads the dialect from `$schema`; an unknown one is refused rather than guessed.
+fn draft_of(schema: &Value) -> Result<Draft, String> {
+    let Some(uri) = schema.get("$schema") else {
+        return Ok(Draft::Draft202012);
+    };
+    match uri.as_str().map(|uri| uri.trim_end_matches('#')) {
+        Some("https://json-schema.org/draft/2020-12/schema") => Ok(Draft::Draft202012),
+        Some("https://json-schema.org/draft/2019-09/schema") => Ok(Draft::Draft201909),
+        Some("http://json-schema.org/draft-07/schema") => Ok(Draft::Draft7),
+        Some("http://json-schema.org/draft-06/schema") => Ok(Draft::Draft6),
+        Some("http://json-schema.org/draft-04/schema") => Ok(Draft::Draft4),
+        _ => Err(format!("`$schema` {uri} is no dialect this host knows (2020-12, 2019-09, draft-07, -06, -04)")),
+    }
+}
+
+fn bound(value: &Value, depth: usize, budget: &mut usize) -> Result<(), String> {
+    if depth == 0 {
+        return Err(format!("nested over {JSON_DEPTH_MAX} levels"));
+    }
+    *budget = budget
+        .checked_sub(1)
+        .ok_or_else(|| format!("more than {SUBSCHEMAS_MAX} values in one schema"))?;
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| bound(item, depth - 1, budget)),
+        Value::Object(map) => map.values().try_for_each(|item| bound(item, depth - 1, budget)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn path_schema() -> Schema {
+        Schema::compile(&json!({
+            "type": "object", "properties": {"path": {"type": "string"}},
+            "required": ["path"], "additionalProperties": false
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_mismatch_names_its_place_and_not_the_value() {
+        let text = path_schema().check(&json!({"path": 4242})).unwrap_err();
+        assert!(text.contains("/path"), "{text}");
+        assert!(!text.contains("4242"), "{text}");
+        assert!(path_schema().check(&json!({"path": "a"})).is_ok());
+        assert!(path_schema().check(&json!({"path": "a", "x": 1})).is_err());
+    }
+
+    #[test]
+    fn references_to_other_documents_are_refused() {
+        for uri in ["http://127.0.0.1:1/s.json", "https://example.com/s", "file:///etc/passwd", "other.json"] {
+            assert!(Schema::compile(&json!({"$ref": uri})).is_err(), "{uri}");
+        }
+        assert!(Schema::compile(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}})).is_ok());
+    }
+
+    #[test]
+    fn bombs_and_nonsense_are_refused() {
+        let mut deep = json!({});
+        for _ in 0..200 {
+            deep = json!({"not": deep});
+        }
+        assert!(Schema::compile(&deep).is_err());
+        assert!(Schema::compile(&json!({"type": "nonsense"})).is_err());
+        assert!(Schema::compile(&json!({"pattern": "(a{1000}){1000}{1000}"})).is_err());
+        assert!(Schema::compile(&json!({"$schema": "https://example.com/mine"})).is_err());
+        assert!(Schema::compile(&json!({"anyOf": vec![json!({}); 20_000]})).is_err());
+    }
+}

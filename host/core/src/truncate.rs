@@ -1,0 +1,143 @@
+//! Cutting what is too long, honestly: on a character border, with the true size stated.
+
+use serde_json::Value;
+
+use crate::reply::{Content, ResourceBody, ToolReply};
+
+/// Bytes of JSON around the content blocks of a reply.
+const FRAME_BYTES: usize = 256;
+/// JSON around one content block: its type, its keys, its quotes.
+const BLOCK_BYTES: usize = 96;
+
+/// Cuts `text` to at most `bytes_max` bytes on a character border.
+pub fn text(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    text.get(..end.unwrap_or(0)).unwrap_or("")
+}
+
+/// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.
+///
+/// What does not fit is replaced from the end: text is cut and says its true size, other
+/// blocks and the structured value are left out. `cut_from_bytes` then holds the true size.
+pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
+    let size = size_of(&reply);
+    if size <= bytes_max {
+        return reply;
+    }
+    reply.cut_from_bytes = Some(size);
+    if reply.content.is_empty() {
+        reply.content.extend(reply.structured.as_ref().map(|value| Content::Text(value.to_string())));
+    }
+    reply.structured = None;
+    let note = format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
+    let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + note.len());
+    let mut kept = Vec::new();
+    for block in reply.content {
+        let block_size = size_of_block(&block);
+        if block_size <= left {
+            left -= block_size;
+            kept.push(block);
+            continue;
+        }
+        if let Content::Text(long) = block {
+            kept.push(Content::Text(escaped_prefix(&long, left.saturating_sub(BLOCK_BYTES)).to_owned()));
+        }
+        break;
+    }
+    append_note(&mut kept, note);
+    ToolReply { content: kept, ..reply }
+}
+
+fn append_note(content: &mut Vec<Content>, note: String) {
+    match content.last_mut() {
+        Some(Content::Text(last)) => last.push_str(&note),
+        _ => content.push(Content::Text(note.trim_start().to_owned())),
+    }
+}
+
+/// Returns the size of `reply` as serialised JSON, in bytes, within a few of the exact one
+/// and never below it.
+pub fn size_of(reply: &ToolReply) -> usize {
+    let blocks: usize = reply.content.iter().map(size_of_block).sum();
+    // A reply without blocks shows its structured value as text too.
+    let copies = if reply.content.is_empty() { 2 } else { 1 };
+    let structured = reply.structured.as_ref().map_or(0, |value| size_of_json(value) * copies);
+    FRAME_BYTES + blocks + structured
+}
+
+fn size_of_block(block: &Content) -> usize {
+    BLOCK_BYTES
+        + match block {
+            Content::Text(text) => escaped_len(text),
+            Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
+                base64_len(data.len()) + escaped_len(mime_type)
+            }
+            Content::Resource { uri, mime_type, body } => {
+                let body = match body {
+                    ResourceBody::Text(text) => escaped_len(text),
+                    ResourceBody::Bytes(bytes) => base64_len(bytes.len()),
+                };
+                body + escaped_len(uri) + mime_type.as_deref().map_or(0, escaped_len)
+            }
+        }
+}
+
+fn size_of_json(value: &Value) -> usize {
+    // Escaped once more where it is shown as text; doubling quotes is its upper bound.
+    let text = value.to_string();
+    escaped_len(&text)
+}
+
+const fn base64_len(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+fn escaped_len(text: &str) -> usize {
+    text.chars().map(escaped_char_len).sum()
+}
+
+const fn escaped_char_len(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        '\u{0}'..='\u{1f}' => 6,
+        _ => c.len_utf8(),
+    }
+}
+
+/// Returns the longest prefix of `text` whose JSON form fits `bytes_max`.
+fn escaped_prefix(text: &str, bytes_max: usize) -> &str {
+    let mut size = 0;
+    let end = text.char_indices().find_map(|(at, c)| {
+        size += escaped_char_len(c);
+        (size > bytes_max).then_some(at)
+    });
+    end.map_or(text, |end| text.get(..end).unwrap_or(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_cut_reply_fits_and_states_its_true_size(s in "\\PC{0,400}|[\\x00-\\x1f\"\\\\]{0,400}", max in 600usize..1500) {
+            let before = ToolReply { content: vec![Content::Text(s.clone()); 5], ..ToolReply::default() };
+            let size = size_of(&before);
+            let after = reply(before.clone(), max);
+            prop_assert!(size_of(&after) <= max, "{} > {max}", size_of(&after));
+            if size > max {
+                prop_assert_eq!(after.cut_from_bytes, Some(size));
+            } else {
+                prop_assert_eq!(after, before);
+            }
+        }
+
+        #[test]
+        fn text_is_cut_on_a_character_border(s in "\\PC{0,50}", max in 0usize..60) {
+            let cut = text(&s, max);
+            prop_assert!(cut.len() <= max && s.starts_with(cut));
+            prop_assert!(s.len() <= max || cut.len() + 4 > max);
+        }
+    }
+}
