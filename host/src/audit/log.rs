@@ -1,0 +1,114 @@
+//! Writing one chain: an append-only file, and its head stored beside it.
+
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
+use clawhost_core::digest;
+use serde_json::{Map, Value};
+
+use super::record::{self, CHAIN_START, Event};
+
+/// Ending of a chain's file.
+pub(super) const LOG_SUFFIX: &str = ".jsonl";
+/// Ending of the file that holds its count and last hash.
+pub(super) const HEAD_SUFFIX: &str = ".head";
+
+/// The log of this process: one chain, linked to the head of the newest one before it.
+#[derive(Debug)]
+pub struct AuditLog {
+    chain: Mutex<Chain>,
+}
+
+#[derive(Debug)]
+struct Chain {
+    log: File,
+    head: File,
+    records: u64,
+    last_hash: String,
+}
+
+impl AuditLog {
+    /// Starts a new chain in `dir`, which is made private to the user by its owner.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub fn open(dir: &Dir) -> std::io::Result<Self> {
+        let previous = newest_head(dir)?;
+        let name = format!("{:013}-{}", now_ms(), std::process::id());
+        let chain = Chain {
+            log: create(dir, &format!("{name}{LOG_SUFFIX}"))?,
+            head: create(dir, &format!("{name}{HEAD_SUFFIX}"))?,
+            records: 0,
+            last_hash: CHAIN_START.to_owned(),
+        };
+        let log = Self { chain: Mutex::new(chain) };
+        let mut facts = Map::new();
+        facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
+        facts.insert("previous_chain".to_owned(), previous);
+        log.append(Event::ChainOpened, facts)?;
+        Ok(log)
+    }
+
+    /// Appends one record; it has reached the kernel when this returns, so that it outlives
+    /// the process.
+    ///
+    /// # Errors
+    /// The disk refuses. The caller must then refuse the call: no record, no execution.
+    pub fn append(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
+        let mut chain = self.chain.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut line = record::line(chain.records, now_ms(), event, facts, &chain.last_hash);
+        let hash = digest::of_bytes(line.as_bytes());
+        line.push('\n');
+        // One write a line: a reader never sees half of one.
+        chain.log.write_all(line.as_bytes())?;
+        chain.records += 1;
+        chain.last_hash = hash;
+        chain.write_head()
+    }
+}
+
+impl Chain {
+    /// Stores count and hash after the record, so that a dropped last line shows.
+    fn write_head(&mut self) -> std::io::Result<()> {
+        let text = format!("{:020} {}\n", self.records, self.last_hash);
+        #[cfg(unix)]
+        {
+            // In place and of fixed size: one system call, never torn by a kill.
+            use std::os::unix::fs::FileExt as _;
+            let file = self.head.try_clone()?.into_std();
+            file.write_all_at(text.as_bytes(), 0)
+        }
+        #[cfg(not(unix))]
+        {
+            use std::io::Seek as _;
+            self.head.seek(std::io::SeekFrom::Start(0))?;
+            self.head.write_all(text.as_bytes())
+        }
+    }
+}
+
+fn create(dir: &Dir, name: &str) -> std::io::Result<File> {
+    dir.open_with(name, OpenOptions::new().write(true).create_new(true).mode(0o600))
+}
+
+/// Returns the newest chain's name and head, as the link of the next one.
+fn newest_head(dir: &Dir) -> std::io::Result<Value> {
+    let mut newest: Option<String> = None;
+    for entry in dir.entries()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(HEAD_SUFFIX) && newest.as_ref().is_none_or(|best| *best < name) {
+            newest = Some(name);
+        }
+    }
+    let Some(name) = newest else { return Ok(Value::Null) };
+    let head = dir.read_to_string(&name)?;
+    let chain = name.strip_suffix(HEAD_SUFFIX).unwrap_or(&name);
+    Ok(serde_json::json!({ "chain": chain, "head": head.trim() }))
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

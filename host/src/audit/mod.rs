@@ -1,0 +1,88 @@
+//! The record: append-only, versioned, hash-chained; one opening and one closing record for
+//! every call, denials included.
+//!
+//! Deliberately absent: arguments and results. A record holds digests, so that no secret can
+//! be read from it.
+
+mod log;
+mod record;
+mod span;
+mod verify;
+
+pub use log::AuditLog;
+pub use record::{Event, FORMAT_VERSION};
+pub use span::CallSpan;
+pub use verify::{ChainReport, records, verify};
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+    use clawhost_core::reply::ToolReply;
+
+    use super::*;
+
+    fn logged(calls: usize) -> (tempfile::TempDir, Dir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let log = Arc::new(AuditLog::open(&dir).unwrap());
+        for call in 0..calls {
+            let span = CallSpan::open(&log, &call.to_string(), "p", "t\n\"x", "sha256:0").unwrap();
+            span.close(&Ok(ToolReply::default())).unwrap();
+        }
+        let name = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .find(|name| name.ends_with(".jsonl"))
+            .unwrap();
+        (folder, dir, name)
+    }
+
+    #[test]
+    fn an_untouched_log_verifies_and_a_cancelled_call_is_closed() {
+        let (_folder, dir, _) = logged(3);
+        let log = Arc::new(AuditLog::open(&dir).unwrap());
+        drop(CallSpan::open(&log, "9", "p", "t", "sha256:0").unwrap());
+        let reports = verify(&dir).unwrap();
+        assert_eq!(reports.iter().map(|r| r.records).collect::<Vec<_>>(), [7, 3]);
+        assert!(reports.iter().all(|r| r.broken.is_none() && r.unfinished_calls == 0), "{reports:?}");
+        let last = records(&dir).unwrap().pop().unwrap();
+        assert_eq!(last["outcome"], "cancelled");
+    }
+
+    #[test]
+    fn an_edited_dropped_or_reordered_line_is_found() {
+        type Edit = fn(&mut Vec<String>);
+        let edits: [(&str, Edit); 6] = [
+            ("edited", |lines| lines[2] = lines[2].replace("\"ok\"", "\"no\"")),
+            ("dropped in the middle", |lines| drop(lines.remove(3))),
+            ("dropped at the end", |lines| drop(lines.pop())),
+            ("all dropped", Vec::clear),
+            ("reordered", |lines| lines.swap(2, 3)),
+            ("inserted", |lines| lines.insert(2, lines[1].clone())),
+        ];
+        for (what, edit) in edits {
+            let (folder, dir, name) = logged(3);
+            let path = folder.path().join(&name);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            edit(&mut lines);
+            let edited: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+            std::fs::write(&path, edited).unwrap();
+            let report = verify(&dir).unwrap().remove(0);
+            assert!(report.broken.is_some(), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_missing_log_or_head_is_found() {
+        for suffix in [".jsonl", ".head"] {
+            let (folder, dir, name) = logged(1);
+            let name = name.replace(".jsonl", suffix);
+            std::fs::remove_file(folder.path().join(name)).unwrap();
+            assert!(verify(&dir).unwrap().remove(0).broken.is_some(), "{suffix}");
+        }
+    }
+}

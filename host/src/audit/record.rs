@@ -1,0 +1,48 @@
+//! The lines of an audit log: versioned, one JSON object each, each carrying the hash of the
+//! line before it.
+
+use serde_json::{Map, Value};
+
+/// Version of the format; a reader refuses a newer one.
+pub const FORMAT_VERSION: u64 = 1;
+/// The `prev` of a chain's first record.
+pub const CHAIN_START: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The first record of a chain; says which chain came before.
+    ChainOpened,
+    /// A call was refused, ended or failed. Exactly one for each `Received`.
+    Finished,
+    /// A call arrived; nothing was decided yet.
+    Received,
+}
+
+impl Event {
+    /// Returns the name in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ChainOpened => "chain.opened",
+            Self::Finished => "call.finished",
+            Self::Received => "call.received",
+        }
+    }
+}
+
+/// Returns the line for one event, without the newline, in canonical form.
+pub(super) fn line(seq: u64, time_ms: i64, event: Event, facts: Map<String, Value>, prev: &str) -> String {
+    let mut record = facts;
+    record.insert("v".to_owned(), FORMAT_VERSION.into());
+    record.insert("seq".to_owned(), seq.into());
+    record.insert("time".to_owned(), rfc3339(time_ms).into());
+    record.insert("event".to_owned(), event.name().into());
+    record.insert("prev".to_owned(), prev.into());
+    clawhost_core::digest::canonical(&Value::Object(record))
+}
+
+fn rfc3339(time_ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(time_ms)
+        .unwrap_or_default()
+        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}

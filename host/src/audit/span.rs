@@ -1,0 +1,98 @@
+//! One call's two records: opened before anything is decided, closed before the reply leaves.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clawhost_core::error::CallError;
+use clawhost_core::reply::ToolReply;
+use serde_json::{Map, Value, json};
+
+use super::log::AuditLog;
+use super::record::Event;
+
+/// A call that is being recorded. Dropping it unclosed records a cancelled call, so that
+/// every received call has exactly one terminal record.
+#[derive(Debug)]
+pub struct CallSpan {
+    log: Arc<AuditLog>,
+    facts: Map<String, Value>,
+    started: Instant,
+    closed: bool,
+}
+
+impl CallSpan {
+    /// Records that a call arrived.
+    ///
+    /// # Errors
+    /// The record cannot be written; the call must not go on.
+    pub fn open(log: &Arc<AuditLog>, call_id: &str, principal: &str, tool: &str, arguments_digest: &str) -> std::io::Result<Self> {
+        let mut facts = Map::new();
+        facts.insert("call".to_owned(), call_id.into());
+        facts.insert("principal".to_owned(), principal.into());
+        facts.insert("tool".to_owned(), tool.into());
+        facts.insert("arguments_digest".to_owned(), arguments_digest.into());
+        log.append(Event::Received, facts.clone())?;
+        Ok(Self { log: Arc::clone(log), facts, started: Instant::now(), closed: false })
+    }
+
+    /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
+    pub fn note(&mut self, key: &str, value: impl Into<Value>) {
+        self.facts.insert(key.to_owned(), value.into());
+    }
+
+    /// Records how the call ended.
+    ///
+    /// # Errors
+    /// The record cannot be written; the reply must not leave.
+    pub fn close(mut self, outcome: &Result<ToolReply, CallError>) -> std::io::Result<()> {
+        match outcome {
+            Ok(reply) => self.note_reply(reply),
+            Err(error) => self.note_error(error),
+        }
+        self.finish()
+    }
+
+    fn note_reply(&mut self, reply: &ToolReply) {
+        self.note("outcome", if reply.is_error { "tool-error" } else { "ok" });
+        if let Some(kind) = reply.error_kind {
+            self.note("error", kind);
+        }
+        if let Some(text) = &reply.internal {
+            self.note("internal", text.as_str());
+        }
+        if let Some(size) = reply.cut_from_bytes {
+            self.note("cut_from_bytes", size);
+        }
+    }
+
+    fn note_error(&mut self, error: &CallError) {
+        self.note("outcome", error.kind.name());
+        self.note("code", error.kind.code());
+        self.note("message", error.message.as_str());
+        if let Some(text) = &error.internal {
+            self.note("internal", text.as_str());
+        }
+        if !error.data.is_empty() {
+            self.note("data", json!(error.data));
+        }
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.closed = true;
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.note("duration_us", micros);
+        self.log.append(Event::Finished, std::mem::take(&mut self.facts))
+    }
+}
+
+impl Drop for CallSpan {
+    fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
+        self.note("outcome", "cancelled");
+        if let Err(error) = self.finish() {
+            tracing::error!("a cancelled call could not be recorded: {error}");
+        }
+    }
+}

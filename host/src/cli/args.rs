@@ -1,0 +1,171 @@
+//! What can be typed, and the help that explains it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+const EXIT_CODES: &str = "Exit codes: 0 worked; 1 a defect of clawhost; 2 wrong command line or \
+arguments; 3 a wrong document or component; 4 refused by policy, sandbox or a limit; 5 the tool \
+failed or ran out of time; 6 a system service failed; 7 an audit log does not verify.";
+
+/// Run tools for AI agents, each call in a fresh WebAssembly sandbox
+///
+/// Every call walks one path: checked against its schema, decided by policy, run in a sandbox
+/// that holds only what was granted, bounded in time, memory and output, and recorded.
+#[derive(Debug, Parser)]
+#[command(name = "clawhost", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(super) struct Cli {
+    /// Say more on standard error; twice for everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(super) verbose: u8,
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    Audit(AuditArgs),
+    Call(CallArgs),
+    Inspect(InspectArgs),
+    Limits(LimitsArgs),
+    Run(RunArgs),
+    Tools(ToolsArgs),
+    Validate(ValidateArgs),
+}
+
+/// Where things are kept and found; shared by every verb that makes a host.
+#[derive(Debug, Args, Clone)]
+pub(super) struct Places {
+    /// Serve the components in this directory too, and watch it
+    #[arg(long, value_name = "DIR")]
+    pub(super) tools: Option<PathBuf>,
+    /// Keep credentials and the audit log here [default: $XDG_STATE_HOME/clawhost]
+    #[arg(long, value_name = "DIR")]
+    pub(super) state: Option<PathBuf>,
+    /// Read this runtime file [default: clawhost.yaml beside the manifest]
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+/// Serve the tools of a manifest over MCP
+///
+/// Each PATH is a `kind: Claw` manifest, another CKP document (Tool, Sandbox, Policy, …), or a
+/// directory of them. Without any, `claw.yaml` in the current directory is used, else an
+/// embedded default: the built-in tools on ./workspace.
+///
+/// With a terminal on standard input it serves streamable HTTP on 127.0.0.1 and prints what to
+/// paste into a client; otherwise it speaks MCP on standard input and output.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Manifests, documents, or directories of them
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) places: Places,
+    /// Speak newline-delimited JSON-RPC on standard input and output
+    #[arg(long, conflicts_with = "http")]
+    pub(super) stdio: bool,
+    /// Serve streamable HTTP on this address
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<SocketAddr>,
+    /// Ask for no token; loopback addresses only
+    #[arg(long)]
+    pub(super) no_auth: bool,
+}
+
+/// Make one call and print its result
+///
+/// ARGUMENTS are one JSON object, or `key=value` pairs: a value is read as JSON where the
+/// tool's schema wants something else than text.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost call host/examples/manifest.yaml read_file path=hello.txt")]
+pub(super) struct CallArgs {
+    /// A manifest, document, or directory of documents
+    #[arg(value_name = "MANIFEST")]
+    pub(super) manifest: PathBuf,
+    /// The tool, by any of its names
+    #[arg(value_name = "TOOL")]
+    pub(super) tool: String,
+    /// A JSON object, or key=value pairs
+    #[arg(value_name = "ARGUMENTS")]
+    pub(super) arguments: Vec<String>,
+    #[command(flatten)]
+    pub(super) places: Places,
+    /// Give the call this long, in milliseconds; the tool's own limit binds too
+    #[arg(long, value_name = "MS")]
+    pub(super) timeout_ms: Option<u64>,
+    /// Print the whole result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// List the tools of a manifest, what each may touch, and what was refused
+#[derive(Debug, Args)]
+pub(super) struct ToolsArgs {
+    /// Manifests, documents, or directories of them
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) places: Places,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Check documents and print every problem, with file, line and what would be right
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// Documents, or directories of them
+    #[arg(value_name = "FILE", required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Say what a component is, what it imports, and what it would need granted
+///
+/// Nothing is granted while it is inspected: the component is asked to describe itself in an
+/// empty sandbox, within one second.
+#[derive(Debug, Args)]
+pub(super) struct InspectArgs {
+    /// A component, in binary or text form
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// Print a CKP Tool document for each of its tools, to save beside it
+    #[arg(long, conflicts_with = "json")]
+    pub(super) manifest: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Print every built-in bound, its value and its reason
+#[derive(Debug, Args)]
+pub(super) struct LimitsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Read the audit log back
+#[derive(Debug, Args)]
+pub(super) struct AuditArgs {
+    #[command(subcommand)]
+    pub(super) verb: AuditVerb,
+    /// The state folder that holds the log [default: $XDG_STATE_HOME/clawhost]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(super) state: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditVerb {
+    /// Check that no line was edited, dropped or reordered
+    Verify,
+    /// Print the calls that were recorded, oldest first
+    Show,
+}

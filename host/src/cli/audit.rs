@@ -1,0 +1,54 @@
+//! `clawhost audit verify` and `show`.
+
+use clawhost_core::error::exit;
+use serde_json::{Value, json};
+
+use super::args::{AuditArgs, AuditVerb};
+use super::fail::Fail;
+use super::{setup, show};
+use crate::audit::{self, ChainReport};
+
+pub(super) fn run(args: AuditArgs) -> Result<u8, Fail> {
+    let dir = setup::audit_dir(args.state.as_deref())?;
+    let unreadable = |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"));
+    match args.verb {
+        AuditVerb::Verify => Ok(verify(&audit::verify(&dir).map_err(unreadable)?, args.json)),
+        AuditVerb::Show => {
+            show_records(&audit::records(&dir).map_err(unreadable)?, args.json);
+            Ok(exit::OK)
+        }
+    }
+}
+
+fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
+    if as_json {
+        show::json(&json!(reports));
+    } else if reports.is_empty() {
+        show::line("no audit log yet");
+    } else {
+        let mut table = show::table(&["chain", "records", "unfinished calls", "verdict"]);
+        for report in reports {
+            let verdict = report.broken.as_deref().unwrap_or("holds");
+            table.add_row([&report.chain, &report.records.to_string(), &report.unfinished_calls.to_string(), verdict]);
+        }
+        show::line(&table.to_string());
+    }
+    if reports.iter().all(|report| report.broken.is_none()) { exit::OK } else { exit::AUDIT_BROKEN }
+}
+
+fn show_records(records: &[Value], as_json: bool) {
+    let finished: Vec<&Value> = records.iter().filter(|record| record["event"] == "call.finished").collect();
+    if as_json {
+        show::json(&json!(finished));
+        return;
+    }
+    let mut table = show::table(&["time", "principal", "tool", "outcome", "ms", "why"]);
+    for record in finished {
+        let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default().escape_debug().to_string();
+        let micros = record.get("duration_us").and_then(Value::as_u64).unwrap_or_default();
+        let why = [text("message"), text("error")].into_iter().find(|why| !why.is_empty()).unwrap_or_default();
+        let ms = format!("{}.{:03}", micros / 1000, micros % 1000);
+        table.add_row([text("time"), text("principal"), text("tool"), text("outcome"), ms, why]);
+    }
+    show::line(&table.to_string());
+}

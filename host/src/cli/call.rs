@@ -1,0 +1,98 @@
+//! `clawhost call`: one call through the whole path.
+
+use std::time::Duration;
+
+use clawhost_core::catalog::Tool;
+use clawhost_core::error::exit;
+use clawhost_core::reply::{Content, ToolReply};
+use serde_json::{Map, Value};
+
+use super::args::CallArgs;
+use super::fail::Fail;
+use super::{setup, show};
+use crate::host::{Principal, ToolCall};
+
+/// The name in records of a call made from the command line.
+const PRINCIPAL: &str = "cli";
+
+pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
+    let setup = setup::open(std::slice::from_ref(&args.manifest), &args.places).await?;
+    let catalog = setup.host.catalog();
+    let Some(tool) = catalog.find(&args.tool) else {
+        return Err(unknown(&args.tool, &setup.host));
+    };
+    let call = ToolCall {
+        principal: Principal(PRINCIPAL.to_owned()),
+        tool: args.tool.clone(),
+        arguments: arguments(tool, &args.arguments)?,
+        timeout: args.timeout_ms.map(Duration::from_millis),
+        progress: None,
+    };
+    let reply = setup.host.call(call).await.map_err(Fail::Call)?;
+    if args.json {
+        show::json(&crate::serve::result_json(reply.clone()));
+    } else {
+        print(&reply);
+    }
+    Ok(if reply.is_error { exit::TOOL_FAILED } else { exit::OK })
+}
+
+fn unknown(name: &str, host: &crate::Host) -> Fail {
+    let catalog = host.catalog();
+    let ckp = clawhost_core::catalog::ckp_name(name);
+    if let Some(refused) = catalog.refused.iter().find(|refused| refused.reason.contains(&format!("`{name}`")) || refused.reason.contains(&format!("`{ckp}`"))) {
+        return Fail::new(exit::DOCUMENT, format!("the tool `{name}` could not be loaded from {}: {}", refused.source, refused.reason));
+    }
+    let names: Vec<&str> = catalog.tools().map(|tool| tool.definition.name.as_str()).collect();
+    Fail::usage(format!("unknown tool `{name}`"), &format!("there are: {}", names.join(", ")))
+}
+
+/// Reads one JSON object, or `key=value` pairs typed by the tool's schema.
+fn arguments(tool: &Tool, words: &[String]) -> Result<Value, Fail> {
+    if let [only] = words
+        && only.trim_start().starts_with('{')
+    {
+        return serde_json::from_str(only).map_err(|e| Fail::usage(format!("the arguments are no JSON object: {e}"), "quote them for the shell: '{\"path\": \"a.txt\"}'"));
+    }
+    let mut object = Map::new();
+    for word in words {
+        let Some((key, text)) = word.split_once('=') else {
+            return Err(Fail::usage(format!("`{word}` is no key=value pair"), "write path=hello.txt, or one JSON object"));
+        };
+        object.insert(key.to_owned(), typed(tool, key, text)?);
+    }
+    Ok(Value::Object(object))
+}
+
+fn typed(tool: &Tool, key: &str, text: &str) -> Result<Value, Fail> {
+    let wanted = tool.definition.input_schema.pointer(&format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1")));
+    let is_text = match wanted {
+        Some(Value::Array(types)) => types.iter().any(|name| name == "string"),
+        Some(name) => name == "string",
+        None => true,
+    };
+    if is_text {
+        return Ok(Value::from(text));
+    }
+    let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
+    serde_json::from_str(text).map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
+}
+
+fn print(reply: &ToolReply) {
+    if reply.content.is_empty() {
+        match &reply.structured {
+            Some(value) => show::json(value),
+            None => show::line("(no content)"),
+        }
+    }
+    for block in &reply.content {
+        match block {
+            Content::Text(text) if reply.is_error => eprintln!("{text}"),
+            Content::Text(text) => show::line(text),
+            Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
+                show::line(&format!("({mime_type}, {} bytes)", data.len()));
+            }
+            Content::Resource { uri, .. } => show::line(&format!("(resource {uri})")),
+        }
+    }
+}

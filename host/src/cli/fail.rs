@@ -1,0 +1,75 @@
+//! How a verb fails: what to print, and the exit code by who is to blame.
+
+use clawhost_core::error::{CallError, exit};
+use clawhost_core::manifest::DocumentError;
+
+/// A verb that did not do what was asked.
+#[derive(Debug)]
+pub(super) enum Fail {
+    /// The gate, a limit or the tool's deadline refused a call.
+    Call(CallError),
+    /// Documents are wrong: every problem of all of them.
+    Documents(Vec<DocumentError>),
+    /// Anything else: one sentence, a hint, and a code of [`exit`].
+    Other { code: u8, reason: String, hint: Option<String> },
+}
+
+impl Fail {
+    /// Returns a failure with `code` that says `reason`.
+    pub(super) fn new(code: u8, reason: impl std::fmt::Display) -> Self {
+        Self::Other { code, reason: reason.to_string(), hint: None }
+    }
+
+    /// Returns a wrong use of the command line, with what would be right.
+    pub(super) fn usage(reason: impl std::fmt::Display, hint: &str) -> Self {
+        Self::Other { code: exit::USAGE, reason: reason.to_string(), hint: Some(hint.to_owned()) }
+    }
+
+    pub(super) fn code(&self) -> u8 {
+        match self {
+            Self::Call(error) => error.kind.exit_code(),
+            Self::Documents(_) => exit::DOCUMENT,
+            Self::Other { code, .. } => *code,
+        }
+    }
+
+    /// Prints to standard error; standard output carries results only.
+    pub(super) fn print(&self) {
+        match self {
+            Self::Call(error) => print_call(error),
+            Self::Documents(errors) => errors.iter().for_each(print_document),
+            Self::Other { reason, hint, .. } => {
+                eprintln!("error: {reason}");
+                if let Some(hint) = hint {
+                    eprintln!("hint: {hint}");
+                }
+            }
+        }
+    }
+}
+
+fn print_call(error: &CallError) {
+    eprintln!("error {}: {}", error.kind.code(), error.message);
+    for (key, value) in &error.data {
+        eprintln!("  {key}: {value}");
+    }
+}
+
+pub(super) fn print_document(error: &DocumentError) {
+    let mut text = String::new();
+    let handler = miette::GraphicalReportHandler::new_themed(theme());
+    match handler.render_report(&mut text, error) {
+        Ok(()) => eprint!("{text}"),
+        Err(std::fmt::Error) => eprintln!("error: {}", error.one_line()),
+    }
+}
+
+/// Colours on a terminal that wants them, plain characters everywhere else.
+fn theme() -> miette::GraphicalTheme {
+    use std::io::IsTerminal as _;
+    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        miette::GraphicalTheme::unicode()
+    } else {
+        miette::GraphicalTheme::none()
+    }
+}

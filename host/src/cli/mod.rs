@@ -1,0 +1,47 @@
+//! The command line: one file a verb, exit codes by who is to blame.
+//!
+//! Only this module (and `config`) knows arguments, environment and terminal.
+
+mod args;
+mod audit;
+mod call;
+mod fail;
+mod inspect;
+mod limits;
+mod run;
+mod setup;
+mod show;
+mod tools;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Verb};
+use fail::Fail;
+
+/// Runs the command line and returns its exit code (see [`clawhost_core::error::exit`]).
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    setup::logging(cli.verbose);
+    match dispatch(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(fail) => {
+            fail.print();
+            ExitCode::from(fail.code())
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<u8, Fail> {
+    match cli.verb {
+        Verb::Audit(args) => audit::run(args),
+        Verb::Call(args) => setup::block_on(call::run(args)),
+        Verb::Inspect(args) => setup::block_on(inspect::run(args)),
+        Verb::Limits(args) => limits::run(&args),
+        Verb::Run(args) => setup::block_on(run::run(args)),
+        Verb::Tools(args) => setup::block_on(tools::run(args)),
+        Verb::Validate(args) => validate::run(&args),
+    }
+}

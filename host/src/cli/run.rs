@@ -1,0 +1,127 @@
+//! `clawhost run`: serve until told to stop.
+
+use std::io::IsTerminal as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clawhost_core::error::exit;
+use tokio_util::sync::CancellationToken;
+
+use super::args::RunArgs;
+use super::fail::Fail;
+use super::setup::{self, Setup};
+use super::{show, tools};
+use crate::serve::{BoundServer, HttpOptions, client_config, serve_http, serve_stdio};
+use crate::state::DEFAULT_AGENT;
+
+/// Where HTTP is served when nothing says otherwise: only this machine can reach it.
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
+
+pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
+    let wants_http = args.http.is_some() || (!args.stdio && std::io::stdin().is_terminal());
+    if args.no_auth && !wants_http {
+        return Err(Fail::usage("--no-auth is about HTTP", "add --http 127.0.0.1:7333"));
+    }
+    if !wants_http && stdin_is_closed() {
+        return Err(Fail::usage(
+            "standard input is closed, so no client can speak on it",
+            "start it from an MCP client, or serve HTTP with --http 127.0.0.1:7333",
+        ));
+    }
+    let setup = setup::open(&args.paths, &args.places).await?;
+    for note in &setup.host.manifest().notes {
+        eprintln!("note: {note}");
+    }
+    let shutdown = stop_signal();
+    if wants_http {
+        http(setup, &args, shutdown).await
+    } else {
+        serve_stdio(setup.host, shutdown).await;
+        Ok(exit::OK)
+    }
+}
+
+async fn http(setup: Setup, args: &RunArgs, shutdown: CancellationToken) -> Result<u8, Fail> {
+    let address = args.http.or(setup.settings.http.address).unwrap_or(DEFAULT_ADDRESS);
+    let options = HttpOptions {
+        require_token: !args.no_auth,
+        allowed_hosts: setup.settings.http.allowed_hosts.clone(),
+        allowed_origins: setup.settings.http.allowed_origins.clone(),
+        ..HttpOptions::new(address)
+    };
+    let credentials = Arc::new(setup.credentials);
+    let server = serve_http(setup.host.clone(), Arc::clone(&credentials), options, shutdown).await;
+    let server: BoundServer = server.map_err(|error| {
+        Fail::usage(format!("HTTP cannot be served on {address}: {error}"), "choose another address with --http ADDR")
+    })?;
+    greet(&setup.host, &server, &credentials, args, setup.state.path());
+    server.task.await.map_err(|error| Fail::new(exit::INTERNAL, error))?;
+    Ok(exit::OK)
+}
+
+/// Prints what is served and what to paste into a client.
+fn greet(host: &crate::Host, server: &BoundServer, credentials: &crate::state::Credentials, args: &RunArgs, state: &std::path::Path) {
+    show::line(&tools::table(host, &host.catalog()));
+    if host.manifest().supplied_by_host {
+        show::line("no Claw manifest was given: an autonomous identity and the policy `host-supplied` stand in");
+    }
+    show::line(&format!("\nserving MCP on http://{}/mcp; native programs: {}", server.local_addr, crate::jail::support()));
+    let agents: Vec<&str> = credentials.agents().collect();
+    let agent = agents.first().copied().unwrap_or(DEFAULT_AGENT);
+    let token = if args.no_auth { None } else { credentials.agent(agent) };
+    show::line(&format!("\npaste into an MCP client that speaks HTTP (agent `{agent}`; the operator's credential is in {}):", state.display()));
+    show::json(&client_config::http(server.local_addr, token));
+    show::line("\nor into one that starts the host itself:");
+    show::json(&client_config::stdio(&program(), &absolute(&args.paths)));
+}
+
+fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "clawhost".to_owned(), |path| path.display().to_string())
+}
+
+fn absolute(paths: &[PathBuf]) -> Vec<String> {
+    let text = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    paths.iter().map(text).collect()
+}
+
+/// Cancelled by SIGINT or SIGTERM; running calls then have a grace to end.
+fn stop_signal() -> CancellationToken {
+    let token = CancellationToken::new();
+    let told = token.clone();
+    tokio::spawn(async move {
+        told_to_stop().await;
+        told.cancel();
+    });
+    token
+}
+
+#[cfg(unix)]
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return drop(tokio::signal::ctrl_c().await);
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_stop() {
+    drop(tokio::signal::ctrl_c().await);
+}
+
+/// Says whether standard input was closed, or is the null device, from the start.
+fn stdin_is_closed() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // A closed descriptor is opened on the null device by the runtime before main.
+        std::fs::read_link("/proc/self/fd/0").is_ok_and(|path| path.as_os_str() == "/dev/null")
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        false
+    }
+}

@@ -1,0 +1,187 @@
+//! From the command line to a host: runtime file, folders, documents, engine.
+
+use std::future::Future;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cap_std::fs::Dir;
+use clawhost_core::error::exit;
+use clawhost_core::limits::COMPONENT_BYTES_MAX;
+use clawhost_core::manifest::{self, DocumentError, Documents, Manifest, Settings, Surroundings};
+
+use super::args::Places;
+use super::fail::Fail;
+use crate::config::{self, Config};
+use crate::engine::CodeCache;
+use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
+use crate::state::{CacheDir, Credentials, FolderEnv, StateDir};
+use crate::{Host, HostBuilder};
+
+/// The manifest `run` looks for where no PATH is given.
+const MANIFEST_NAME: &str = "claw.yaml";
+/// Where the audit chains lie in the state folder.
+const AUDIT_FOLDER: &str = "audit";
+/// Making a host is silent when it is quick, and shows that it works when it is not.
+const SILENT_FOR: Duration = Duration::from_secs(1);
+const SPINNER_TICK: Duration = Duration::from_millis(100);
+/// What the key of the code cache is derived for; changes when its format does.
+const CACHE_KEY_CONTEXT: &str = "clawhost 2026-11 code cache v1";
+
+/// A host, and what the verbs need beside it.
+pub(super) struct Setup {
+    pub(super) host: Host,
+    pub(super) settings: Settings,
+    pub(super) credentials: Credentials,
+    pub(super) state: StateDir,
+}
+
+/// Makes the host that `paths` and `places` describe.
+pub(super) async fn open(paths: &[PathBuf], places: &Places) -> Result<Setup, Fail> {
+    let paths = with_default(paths);
+    let config = config(&paths, places).map_err(Fail::Documents)?;
+    let settings = config.settings;
+    let mut manifest = manifest(&paths).map_err(Fail::Documents)?;
+    settings.apply(&mut manifest).map_err(Fail::Documents)?;
+    let state = state_dir(places.state.as_deref().or(settings.state.as_deref()))?;
+    let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
+    let credentials = Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    let builder = HostBuilder::new(manifest, audit_folder(&state)?)
+        .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
+        .replaceable(settings.tools.replace_builtins.clone())
+        .limits(settings.limits)
+        .cache(code_cache(&credentials));
+    let host = patiently("preparing tools (compiled code is kept for the next start)", builder.build()).await;
+    let host = host.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    Ok(Setup { host, settings, credentials, state })
+}
+
+/// Reads and checks documents; without any, the embedded default.
+pub(super) fn manifest(paths: &[PathBuf]) -> Result<Manifest, Vec<DocumentError>> {
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let profiles = manifest::builtin_profiles(&directory)?;
+    let around = Surroundings { directory: &directory, profiles: &profiles };
+    if paths.is_empty() {
+        return manifest::load(&Embedded, &[PathBuf::from(Embedded::NAME)], around);
+    }
+    let paths: Vec<PathBuf> = paths.iter().map(|path| directory.join(path)).collect();
+    manifest::load(&FileDocuments, &paths, around)
+}
+
+/// The embedded default, as the one document there is.
+struct Embedded;
+
+impl Embedded {
+    const NAME: &'static str = "<embedded default>";
+}
+
+impl Documents for Embedded {
+    fn read(&self, _file: &Path) -> std::io::Result<Vec<u8>> {
+        Ok(DEFAULT_MANIFEST.as_bytes().to_vec())
+    }
+
+    fn list(&self, _directory: &Path) -> std::io::Result<Vec<manifest::DirEntry>> {
+        Ok(Vec::new())
+    }
+
+    fn is_directory(&self, _path: &Path) -> bool {
+        false
+    }
+}
+
+/// `claw.yaml` in the current directory stands in for no path at all.
+fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let default = PathBuf::from(MANIFEST_NAME);
+    if paths.is_empty() && default.is_file() { vec![default] } else { paths.to_vec() }
+}
+
+fn config(paths: &[PathBuf], places: &Places) -> Result<Config, Vec<DocumentError>> {
+    let beside = paths.first().map(|path| match path.parent() {
+        _ if path.is_dir() => path.clone(),
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    });
+    Config::load(places.config.as_deref(), beside.as_deref(), config::environment())
+}
+
+fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
+    StateDir::open(explicit, &FolderEnv::from_process()).map_err(|error| Fail::new(exit::UPSTREAM, error))
+}
+
+/// Opens the folder of the audit log, making it where there is none yet.
+pub(super) fn audit_dir(state: Option<&Path>) -> Result<Dir, Fail> {
+    audit_folder(&state_dir(state)?)
+}
+
+fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
+    let open = || {
+        let dir = Dir::open_ambient_dir(state.path(), cap_std::ambient_authority())?;
+        dir.create_dir_all(AUDIT_FOLDER)?;
+        dir.open_dir(AUDIT_FOLDER)
+    };
+    open().map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit folder cannot be opened: {error}")))
+}
+
+/// The cache of compiled code; without one the host works and compiles again.
+fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
+    let cache = CacheDir::open(&FolderEnv::from_process())
+        .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
+        .ok()?;
+    let dir = Dir::open_ambient_dir(cache.path(), cap_std::ambient_authority())
+        .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
+        .ok()?;
+    // Bound to this state folder: code cached under another one does not count.
+    Some(CodeCache::new(dir, blake3::derive_key(CACHE_KEY_CONTEXT, credentials.operator().reveal().as_bytes())))
+}
+
+/// Reads a component file, bounded.
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Fail> {
+    use std::io::Read as _;
+    let unreadable = |error: std::io::Error| Fail::usage(format!("{}: {error}", path.display()), "give a .wasm or .wat file");
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// Awaits `work`; where it takes longer than a second and a person watches, says what it is.
+async fn patiently<T>(what: &'static str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(SILENT_FOR, work.as_mut()).await {
+        return done;
+    }
+    if !std::io::stderr().is_terminal() {
+        eprintln!("{what} …");
+        return work.await;
+    }
+    let spinner = indicatif::ProgressBar::new_spinner().with_message(what);
+    spinner.enable_steady_tick(SPINNER_TICK);
+    let done = work.await;
+    spinner.finish_and_clear();
+    done
+}
+
+/// Logs to standard error: warnings, more with `-v`; `CLAWHOST_LOG` overrides both.
+pub(super) fn logging(verbose: u8) {
+    let default = match verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CLAWHOST_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
+    // A second subscriber in one process (tests) is refused; the first stays.
+    drop(log.with_target(false).without_time().try_init());
+}
+
+/// Runs one verb to its end.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result<T, Fail> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Fail::new(exit::UPSTREAM, format!("no runtime: {error}")))?;
+    let done = runtime.block_on(work);
+    // A read of standard input that never ends must not keep the process.
+    runtime.shutdown_background();
+    done
+}

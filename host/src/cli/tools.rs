@@ -1,0 +1,64 @@
+//! `clawhost tools`: what is served, what each may touch, and what was refused.
+
+use clawhost_core::catalog::{Catalog, Origin, Tool};
+use clawhost_core::error::exit;
+use serde_json::{Value, json};
+
+use super::args::ToolsArgs;
+use super::fail::Fail;
+use super::{setup, show};
+use crate::Host;
+
+pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
+    let setup = setup::open(&args.paths, &args.places).await?;
+    let catalog = setup.host.catalog();
+    if args.json {
+        show::json(&as_json(&setup.host, &catalog));
+    } else {
+        show::line(&table(&setup.host, &catalog));
+    }
+    Ok(exit::OK)
+}
+
+/// Returns the table of tools, then what was refused.
+pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
+    let mut table = show::table(&["tool", "kind", "sandbox", "may touch", "policy"]);
+    for tool in catalog.tools() {
+        let policy = if host.offers(tool) { "allowed" } else { "refused" };
+        let grants = &tool.grants;
+        table.add_row([&tool.definition.name, kind(tool), &grants.profile, &show::touches(grants), policy]);
+    }
+    let mut text = table.to_string();
+    for refused in &catalog.refused {
+        text.push_str(&format!("\nrefused: {}: {}", refused.source, refused.reason));
+    }
+    for file in &catalog.loading {
+        text.push_str(&format!("\nloading: {file}"));
+    }
+    text
+}
+
+fn kind(tool: &Tool) -> &'static str {
+    match tool.origin {
+        Origin::BuiltIn { .. } => "built-in",
+        Origin::DropIn { .. } => "dropped in",
+    }
+}
+
+fn as_json(host: &Host, catalog: &Catalog) -> Value {
+    let tools = catalog.tools().map(|tool| {
+        json!({
+            "name": tool.definition.name,
+            "uri": format!("claw://local/tool/{}", tool.ckp_name),
+            "kind": kind(tool),
+            "origin": tool.origin.to_string(),
+            "digest": tool.digest,
+            "sandbox": tool.grants.profile,
+            "may_touch": show::touches(&tool.grants),
+            "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
+            "allowed": host.offers(tool),
+        })
+    });
+    let refused = catalog.refused.iter().map(|refused| json!({"source": refused.source, "reason": refused.reason}));
+    json!({"tools": Value::from_iter(tools), "refused": Value::from_iter(refused), "loading": catalog.loading})
+}

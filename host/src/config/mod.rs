@@ -1,0 +1,215 @@
+//! The runtime file `clawhost.yaml` and the environment: found and read here, understood by
+//! [`clawhost_core::manifest::Settings`].
+//!
+//! This is the only module that looks at environment variables. Deliberately absent: command
+//! line options, which win over both and belong to `cli`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::manifest::{DocumentError, Settings};
+
+/// Names of the runtime file, in a directory of documents.
+const FILE_NAMES: [&str; 3] = ["clawhost.yaml", "clawhost.yml", "clawhost.json"];
+/// The variable that stands for `--config`.
+const FILE_VARIABLE: &str = "CLAWHOST_CONFIG";
+/// What all variables of this host start with; others are nobody's business here.
+const VARIABLE_PREFIX: &str = "CLAWHOST_";
+
+/// The runtime settings and where they came from.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// What file and variables say.
+    pub settings: Settings,
+    /// The runtime file, if there is one.
+    pub file: Option<PathBuf>,
+}
+
+impl Config {
+    /// Reads the runtime file and the variables, which win over it.
+    ///
+    /// The file is `explicit`, else what the variable `CLAWHOST_CONFIG` names, else
+    /// `clawhost.yaml`, `.yml` or `.json` in the directory `beside`, else there is none.
+    ///
+    /// # Errors
+    /// An explicit file that cannot be read, two candidates beside the manifest, and every
+    /// unknown key, unserved key, wrong value or unknown variable.
+    pub fn load(
+        explicit: Option<&Path>,
+        beside: Option<&Path>,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, Vec<DocumentError>> {
+        let variables = own_variables(env)?;
+        let named = variables
+            .iter()
+            .find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
+        let named = explicit.or_else(|| named.map(|(_, value)| Path::new(value)));
+        let file = match (named, beside) {
+            (Some(named), _) => Some(named.to_path_buf()),
+            (None, Some(directory)) => find(directory)?,
+            (None, None) => None,
+        };
+        let bytes = file.as_deref().map(read).transpose()?;
+        let read = file.as_deref().zip(bytes.as_deref());
+        Ok(Self {
+            settings: Settings::read(read, variables)?,
+            file,
+        })
+    }
+}
+
+/// Returns the environment of this process, for [`Config::load`].
+#[must_use]
+pub fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+fn own_variables(
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<(String, String)>, Vec<DocumentError>> {
+    let own = |name: &OsStr| {
+        name.as_encoded_bytes()
+            .starts_with(VARIABLE_PREFIX.as_bytes())
+    };
+    let mut variables = Vec::new();
+    for (name, value) in env.into_iter().filter(|(name, _)| own(name)) {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => variables.push((name, value)),
+            (Ok(name), Err(_)) => return Err(fail(Path::new(&name), "the value is not UTF-8")),
+            (Err(name), _) => return Err(fail(Path::new(&name), "the name is not UTF-8")),
+        }
+    }
+    Ok(variables)
+}
+
+fn find(directory: &Path) -> Result<Option<PathBuf>, Vec<DocumentError>> {
+    let candidates = FILE_NAMES.iter().map(|name| directory.join(name));
+    let mut found = candidates.filter(|file| file.is_file());
+    match (found.next(), found.next()) {
+        (Some(first), Some(second)) => {
+            let reason = format!("`{}` is a second runtime file", second.display());
+            Err(fail(&first, &reason))
+        }
+        (first, _) => Ok(first),
+    }
+}
+
+/// Reads a file up to one byte past the bound, so that what follows can say it is too large.
+fn read(file: &Path) -> Result<Vec<u8>, Vec<DocumentError>> {
+    let bound = u64::try_from(DOCUMENT_BYTES_MAX)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    let bytes = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(file)?.take(bound).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    bytes().map_err(|error| fail(file, &format!("cannot be read: {error}")))
+}
+
+fn fail(file: &Path, reason: &str) -> Vec<DocumentError> {
+    let help = Some(
+        "`--config FILE` names the runtime file; without it `clawhost.yaml` beside the manifest is read",
+    );
+    vec![DocumentError::whole_file(file, reason, help)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        directory
+    }
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
+    }
+
+    fn load(
+        explicit: Option<&Path>,
+        beside: Option<&Path>,
+        pairs: &[(&str, &str)],
+    ) -> Result<Config, String> {
+        Config::load(explicit, beside, env(pairs)).map_err(|list| list[0].one_line())
+    }
+
+    #[test]
+    fn the_file_beside_the_manifest_is_found_and_none_is_fine() {
+        let with = directory(&[("clawhost.yaml", "version: 1\nstate: s\n")]);
+        let config = load(None, Some(with.path()), &[]).unwrap();
+        assert_eq!(config.file, Some(with.path().join("clawhost.yaml")));
+        assert_eq!(config.settings.state, Some(with.path().join("s")));
+        let without = directory(&[]);
+        assert_eq!(load(None, Some(without.path()), &[]).unwrap().file, None);
+        assert_eq!(load(None, None, &[]).unwrap().settings, Settings::default());
+    }
+
+    #[test]
+    fn an_explicit_file_wins_over_the_variable_and_that_over_the_one_beside() {
+        let files = directory(&[
+            ("clawhost.yaml", "version: 1\nstate: beside\n"),
+            ("named.yaml", "version: 1\nstate: named\n"),
+            ("explicit.json", "{\"version\": 1, \"state\": \"explicit\"}"),
+        ]);
+        let at = |name: &str| files.path().join(name);
+        let named = at("named.yaml");
+        let pairs = [("CLAWHOST_CONFIG", named.to_str().unwrap())];
+        let state = |explicit: Option<&Path>, pairs: &[(&str, &str)]| {
+            load(explicit, Some(files.path()), pairs)
+                .unwrap()
+                .settings
+                .state
+                .unwrap()
+        };
+        assert_eq!(state(Some(&at("explicit.json")), &pairs), at("explicit"));
+        assert_eq!(state(None, &pairs), at("named"));
+        assert_eq!(state(None, &[]), at("beside"));
+        assert_eq!(
+            state(None, &[("CLAWHOST_STATE", "/elsewhere")]),
+            Path::new("/elsewhere")
+        );
+    }
+
+    #[test]
+    fn a_missing_explicit_file_and_two_candidates_are_refused() {
+        let files = directory(&[("clawhost.yaml", "version: 1"), ("clawhost.json", "{}")]);
+        assert!(
+            load(Some(&files.path().join("gone")), None, &[])
+                .unwrap_err()
+                .contains("cannot be read")
+        );
+        assert!(
+            load(None, Some(files.path()), &[])
+                .unwrap_err()
+                .contains("second runtime file")
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused() {
+        let files = directory(&[("clawhost.yaml", &"#".repeat(DOCUMENT_BYTES_MAX + 10))]);
+        assert!(load(None, Some(files.path()), &[]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_not_utf8_is_refused_and_foreign_ones_are_not_looked_at() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let bad = || OsString::from_vec(vec![0xff]);
+        let own = vec![("CLAWHOST_STATE".into(), bad())];
+        assert!(Config::load(None, None, own).is_err());
+        let foreign = vec![("OTHER".into(), bad()), (bad(), bad())];
+        assert!(Config::load(None, None, foreign).is_ok());
+    }
+}

@@ -1,0 +1,112 @@
+//! Compiled code on disk, authenticated before a byte of it is mapped.
+//!
+//! Loading native code is as powerful as linking it, so an entry counts only with a keyed
+//! BLAKE3 over its name, the tool definitions and the code. The key lives in the state
+//! folder, not beside the entries. A damaged or foreign entry is compiled anew.
+
+use std::io::Write as _;
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use clawhost_core::catalog::ToolDefinition;
+
+/// Length of the authentication code at the start of an entry, in bytes.
+const MAC_BYTES: usize = blake3::OUT_LEN;
+/// Length of the size of the definitions that follows it, in bytes.
+const SIZE_BYTES: usize = size_of::<u32>();
+
+/// The cache: a folder only the host's user can write, and the key of its entries.
+#[derive(Debug)]
+pub struct CodeCache {
+    dir: Dir,
+    key: [u8; blake3::KEY_LEN],
+}
+
+/// What one entry holds.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// What the component described when it was compiled.
+    pub(super) definitions: Vec<ToolDefinition>,
+    /// Its native code.
+    pub(super) code: Vec<u8>,
+}
+
+impl CodeCache {
+    /// Returns the cache in `dir` whose entries are authenticated with `key`.
+    pub fn new(dir: Dir, key: [u8; blake3::KEY_LEN]) -> Self {
+        Self { dir, key }
+    }
+
+    /// Returns the entry `name`, or none where it is absent, damaged or not ours.
+    pub(super) fn get(&self, name: &str) -> Option<Entry> {
+        let bytes = self.dir.read(name).ok()?;
+        let (mac, rest) = bytes.split_at_checked(MAC_BYTES)?;
+        // blake3::Hash compares in constant time.
+        if blake3::Hash::from_slice(mac).ok()? != self.mac(name, rest) {
+            tracing::warn!("the cached code `{name}` is damaged or foreign; compiling anew");
+            return None;
+        }
+        let (size, rest) = rest.split_at_checked(SIZE_BYTES)?;
+        let size = usize::try_from(u32::from_le_bytes(size.try_into().ok()?)).ok()?;
+        let (definitions, code) = rest.split_at_checked(size)?;
+        Some(Entry { definitions: serde_json::from_slice(definitions).ok()?, code: code.to_vec() })
+    }
+
+    /// Stores `entry` under `name`. Failing to is no error: the next start compiles again.
+    pub(super) fn put(&self, name: &str, entry: &Entry) {
+        if let Err(error) = self.try_put(name, entry) {
+            tracing::warn!("could not cache compiled code: {error}");
+        }
+    }
+
+    fn try_put(&self, name: &str, entry: &Entry) -> std::io::Result<()> {
+        let definitions = serde_json::to_vec(&entry.definitions)?;
+        let size = u32::try_from(definitions.len()).map_err(std::io::Error::other)?;
+        let rest = [&size.to_le_bytes()[..], &definitions, &entry.code].concat();
+        // Written aside and renamed, so that a reader sees all of it or nothing; the name
+        // carries the process, so that two hosts do not write into each other.
+        let aside = format!(".{name}.{}", std::process::id());
+        let mut file = self.dir.open_with(
+            &aside,
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600),
+        )?;
+        file.write_all(self.mac(name, &rest).as_bytes())?;
+        file.write_all(&rest)?;
+        self.dir.rename(&aside, &self.dir, name)
+    }
+
+    fn mac(&self, name: &str, rest: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        // The length keeps (name, rest) from being split differently.
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(rest);
+        hasher.finalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+
+    fn cache(dir: &tempfile::TempDir, key: u8) -> CodeCache {
+        CodeCache::new(Dir::open_ambient_dir(dir.path(), ambient_authority()).unwrap(), [key; 32])
+    }
+
+    #[test]
+    fn an_entry_counts_only_whole_and_under_its_own_name_and_key() {
+        let dir = tempfile::tempdir().unwrap();
+        cache(&dir, 1).put("a", &Entry { definitions: Vec::new(), code: b"native code".to_vec() });
+        assert_eq!(cache(&dir, 1).get("a").unwrap().code, b"native code");
+        assert!(cache(&dir, 2).get("a").is_none(), "another key");
+        std::fs::copy(dir.path().join("a"), dir.path().join("b")).unwrap();
+        assert!(cache(&dir, 1).get("b").is_none(), "another name");
+        let bytes = std::fs::read(dir.path().join("a")).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            std::fs::write(dir.path().join("a"), &damaged).unwrap();
+            assert!(cache(&dir, 1).get("a").is_none(), "byte {at}");
+        }
+        std::fs::write(dir.path().join("a"), &bytes[..20]).unwrap();
+        assert!(cache(&dir, 1).get("a").is_none(), "truncated");
+    }
+}

@@ -1,0 +1,74 @@
+//! Asking a component what it offers: under empty grants, its own fuel and its own second.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use clawhost_core::catalog::{self, Annotations, ToolDefinition};
+use clawhost_core::limits::{COMPONENT_TOOLS_MAX, GUEST_STARTUP_MS, TOOL_SCHEMA_BYTES_MAX};
+
+use crate::sandbox::bindings::GuestPre;
+use crate::sandbox::bindings::exports::claw::tool::tool;
+use crate::sandbox::clock::watch;
+use crate::sandbox::{CallState, Sandbox};
+
+const STARTUP: Duration = Duration::from_millis(GUEST_STARTUP_MS);
+
+/// Returns the checked definitions of a component, sorted by name.
+pub(super) async fn describe(engine: &wasmtime::Engine, pre: &GuestPre<CallState>) -> Result<Vec<ToolDefinition>, String> {
+    let state = Sandbox::empty().enter("describe", STARTUP, None);
+    let mut store = state.into_store(engine).map_err(|e| e.to_string())?;
+    let answer = watch(Instant::now() + STARTUP, async {
+        let guest = pre.instantiate_async(&mut store).await?;
+        guest.claw_tool_tool().call_describe(&mut store).await
+    });
+    let described = match answer.await {
+        Err(_) => return Err(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms")),
+        Ok(Err(error)) => {
+            let why = store.data().log.explanation().unwrap_or_else(|| format!("{error:#}"));
+            return Err(format!("`describe` failed: {why}"));
+        }
+        Ok(Ok(described)) => described,
+    };
+    check(described.into_iter().map(definition).collect::<Result<_, _>>()?)
+}
+
+fn check(mut definitions: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, String> {
+    if definitions.is_empty() {
+        return Err("it describes no tool".to_owned());
+    }
+    if definitions.len() > COMPONENT_TOOLS_MAX {
+        return Err(format!("it describes {} tools; at most {COMPONENT_TOOLS_MAX} are taken", definitions.len()));
+    }
+    definitions.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut names = BTreeSet::new();
+    for definition in &definitions {
+        catalog::check_definition(definition)?;
+        if !names.insert(catalog::ckp_name(&definition.name)) {
+            return Err(format!("it describes `{}` twice", definition.name));
+        }
+    }
+    Ok(definitions)
+}
+
+fn definition(raw: tool::Definition) -> Result<ToolDefinition, String> {
+    let name = raw.name;
+    let parse = |what: &str, text: &str| {
+        if text.len() > TOOL_SCHEMA_BYTES_MAX {
+            return Err(format!("the {what} of tool {name:?} is over {TOOL_SCHEMA_BYTES_MAX} bytes"));
+        }
+        serde_json::from_str(text).map_err(|error| format!("the {what} of tool {name:?} is no JSON: {error}"))
+    };
+    Ok(ToolDefinition {
+        input_schema: parse("input schema", &raw.input_schema)?,
+        output_schema: raw.output_schema.as_deref().map(|text| parse("output schema", text)).transpose()?,
+        title: raw.title,
+        description: raw.description,
+        annotations: Annotations {
+            read_only: raw.annotations.read_only,
+            destructive: raw.annotations.destructive,
+            idempotent: raw.annotations.idempotent,
+            open_world: raw.annotations.open_world,
+        },
+        name,
+    })
+}

@@ -1,0 +1,202 @@
+//! The engine: reads, compiles, caches and introspects components.
+//!
+//! Deliberately absent: calls. `exec::wasm` makes them, from what [`Engine::load`] returns.
+
+mod cache;
+mod check;
+mod describe;
+mod settings;
+
+use std::sync::Arc;
+
+use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::imports;
+use tokio::sync::Semaphore;
+use wasmtime::component::{Component, Linker};
+
+pub use cache::CodeCache;
+pub use settings::Allocator;
+
+use crate::sandbox::CallState;
+use crate::sandbox::bindings::GuestPre;
+use cache::Entry;
+
+/// Components that are compiled at the same time.
+const COMPILING_MAX: usize = 2;
+/// How much lower than the host's own the priority of a compiling thread is.
+const COMPILING_NICE: i32 = 10;
+
+/// A wasmtime engine, the linker of every tool, and the cache of compiled code.
+pub struct Engine {
+    inner: wasmtime::Engine,
+    linker: Linker<CallState>,
+    allocator: Allocator,
+    cache: Option<CodeCache>,
+    compiling: Semaphore,
+}
+
+/// A component that is compiled, linked and has said what it offers.
+pub struct Loaded {
+    /// `sha256:…` of the component's binary.
+    pub digest: String,
+    /// Its size in bytes, in binary form.
+    pub size_bytes: usize,
+    /// What it imports, with versions.
+    pub imports: Vec<String>,
+    /// The tools it describes.
+    pub definitions: Vec<ToolDefinition>,
+    pub(crate) pre: GuestPre<CallState>,
+}
+
+/// Why a component cannot be used; the text names the reason and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LoadError(pub String);
+
+impl Engine {
+    /// Returns an engine for `calls_max` calls at once, with compiled code kept in `cache`.
+    ///
+    /// # Errors
+    /// The system cannot run WebAssembly.
+    pub fn new(calls_max: usize, cache: Option<CodeCache>) -> wasmtime::Result<Self> {
+        let (inner, allocator) = settings::engine(calls_max)?;
+        let linker = crate::sandbox::link(&inner)?;
+        Ok(Self { inner, linker, allocator, cache, compiling: Semaphore::new(COMPILING_MAX) })
+    }
+
+    /// Returns where instances get their memory.
+    pub fn allocator(&self) -> Allocator {
+        self.allocator
+    }
+
+    pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {
+        &self.inner
+    }
+
+    /// Reads `bytes` (binary or text form), compiles or takes it from the cache, links it
+    /// and asks it what it offers. Whether a profile grants what it imports is decided for
+    /// each of its tools, when the tool is bound.
+    ///
+    /// # Errors
+    /// [`LoadError`]: not a component, too large, of another world, an import that no
+    /// profile can grant, or a description that fails or breaks a rule.
+    pub async fn load(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Arc<Loaded>, LoadError> {
+        let this = Arc::clone(self);
+        let _turn = self.compiling.acquire().await.map_err(|e| LoadError(e.to_string()))?;
+        let compiled = background(move || this.compile(&bytes)).await??;
+        imports::servable(compiled.imports.iter().map(String::as_str))
+            .map_err(|reasons| LoadError(reasons.join("; ")))?;
+        let pre = self.link(&compiled.component)?;
+        let definitions = match compiled.known {
+            Some(definitions) => definitions,
+            None => {
+                let definitions = describe::describe(&self.inner, &pre).await.map_err(LoadError)?;
+                self.remember(&compiled.cache_name, &compiled.component, &definitions);
+                definitions
+            }
+        };
+        let Compiled { digest, size_bytes, imports, .. } = compiled;
+        Ok(Arc::new(Loaded { digest, size_bytes, imports, definitions, pre }))
+    }
+
+    fn compile(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
+        let binary = check::component(bytes).map_err(LoadError)?;
+        let digest = clawhost_core::digest::of_bytes(&binary);
+        let cache_name = self.cache_name(&digest);
+        let cached = self.cache.as_ref().and_then(|cache| cache.get(&cache_name));
+        let (component, known) = match cached.and_then(|entry| self.restore(entry)) {
+            Some((component, definitions)) => (component, Some(definitions)),
+            None => (self.cranelift(&binary)?, None),
+        };
+        let imports = component.component_type().imports(&self.inner).map(|(name, _)| name.to_owned()).collect();
+        Ok(Compiled { digest, size_bytes: binary.len(), cache_name, imports, component, known })
+    }
+
+    fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
+        Component::from_binary(&self.inner, binary).map_err(|error| LoadError(format!("it does not compile: {error:#}")))
+    }
+
+    fn restore(&self, entry: Entry) -> Option<(Component, Vec<ToolDefinition>)> {
+        #[expect(unsafe_code, reason = "compiled code is loaded from the cache, as wasmtime offers only unsafely")]
+        // SAFETY: `deserialize` runs what it is given. The bytes were just authenticated with
+        // the host's own key, so they are what this host's Cranelift wrote for this engine.
+        let component = unsafe { Component::deserialize(&self.inner, &entry.code) };
+        component
+            .inspect_err(|error| tracing::warn!("cached code is of another engine: {error:#}"))
+            .ok()
+            .map(|component| (component, entry.definitions))
+    }
+
+    fn link(&self, component: &Component) -> Result<GuestPre<CallState>, LoadError> {
+        let pre = self.linker.instantiate_pre(component).map_err(|error| {
+            LoadError(format!("its imports do not fit what the host offers: {error:#}"))
+        })?;
+        GuestPre::new(pre).map_err(|error| {
+            LoadError(format!("it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"))
+        })
+    }
+
+    fn remember(&self, name: &str, component: &Component, definitions: &[ToolDefinition]) {
+        let Some(cache) = &self.cache else { return };
+        match component.serialize() {
+            Ok(code) => cache.put(name, &Entry { definitions: definitions.to_vec(), code }),
+            Err(error) => tracing::warn!("compiled code cannot be cached: {error:#}"),
+        }
+    }
+
+    /// Names an entry by content and by everything about the engine that shapes its code.
+    fn cache_name(&self, digest: &str) -> String {
+        use std::hash::{Hash as _, Hasher as _};
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.inner.precompile_compatibility_hash().hash(&mut hasher);
+        env!("CARGO_PKG_VERSION").hash(&mut hasher);
+        let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
+        format!("{digest}-{:016x}.code", hasher.finish())
+    }
+}
+
+struct Compiled {
+    digest: String,
+    size_bytes: usize,
+    cache_name: String,
+    imports: Vec<String>,
+    component: Component,
+    known: Option<Vec<ToolDefinition>>,
+}
+
+/// Runs `work` on a thread of its own, at low priority: compiling never starves calls.
+async fn background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new()
+        .name("compile".to_owned())
+        .spawn(move || {
+            lower_priority();
+            // The receiver is gone where the load was cancelled; the result is then unused.
+            drop(sender.send(work()));
+        })
+        .map_err(|error| LoadError(format!("no thread to compile on: {error}")))?;
+    receiver.await.map_err(|_| LoadError("the compiler failed on this component".to_owned()))
+}
+
+#[cfg(target_os = "linux")]
+fn lower_priority() {
+    // On Linux priorities are per thread. Failing to lower one is harmless.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), COMPILING_NICE);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lower_priority() {
+    let _ = COMPILING_NICE;
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("allocator", &self.allocator).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded").field("digest", &self.digest).field("imports", &self.imports).finish_non_exhaustive()
+    }
+}

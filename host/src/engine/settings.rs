@@ -1,0 +1,88 @@
+//! How the engine is set up: the pool of instances, metering, and what WebAssembly is allowed.
+
+use clawhost_core::limits::{
+    GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_CEILING_MB, GUEST_TABLE_ELEMENTS_MAX,
+};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// Dirtied memory a slot keeps between calls, to reset by copying rather than by page faults.
+const KEEP_RESIDENT_BYTES: usize = 8 << 20;
+/// Slots given back to the kernel at a time where memory is not kept.
+const DECOMMIT_BATCH: usize = 16;
+/// Stack of a guest. Deeper recursion traps.
+const GUEST_STACK_BYTES: usize = 512 << 10;
+/// Stack a call runs on: the guest's, and room for host calls.
+const CALL_STACK_BYTES: usize = 2 << 20;
+/// Memories and tables in the pool for each call that may run.
+const SLOTS_PER_CALL: usize = 4;
+/// Core instances in the pool for each call that may run: many tools are one or two modules,
+/// an interpreter may be forty.
+const CORE_INSTANCES_PER_CALL: usize = 16;
+
+/// Returns an engine with a pool for `calls_max` calls at once, or, where the address space
+/// for a pool cannot be had (`ulimit -v`, strict overcommit), one that allocates on demand.
+pub(super) fn engine(calls_max: usize) -> wasmtime::Result<(Engine, Allocator)> {
+    let mut config = base();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls_max)));
+    match Engine::new(&config) {
+        Ok(engine) => Ok((engine, Allocator::Pool)),
+        Err(error) => {
+            tracing::warn!("no instance pool, each call allocates its own memory: {error:#}");
+            Engine::new(&base()).map(|engine| (engine, Allocator::OnDemand))
+        }
+    }
+}
+
+/// Where instances get their memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocator {
+    /// From slots reserved at start.
+    Pool,
+    /// From the kernel, each call anew.
+    OnDemand,
+}
+
+fn base() -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .consume_fuel(true)
+        .wasm_memory64(false)
+        .wasm_relaxed_simd(false)
+        .max_wasm_stack(GUEST_STACK_BYTES)
+        .async_stack_size(CALL_STACK_BYTES)
+        .memory_init_cow(true);
+    config
+}
+
+fn pool(calls_max: usize) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    let memories = count(calls_max * SLOTS_PER_CALL);
+    pool.total_component_instances(count(calls_max))
+        .total_core_instances(count(calls_max * CORE_INSTANCES_PER_CALL))
+        .total_memories(memories)
+        .total_tables(memories)
+        .total_stacks(count(calls_max))
+        .max_core_instances_per_component(count(GUEST_CORE_INSTANCES_MAX))
+        .max_memories_per_component(count(GUEST_MEMORIES_MAX))
+        .max_tables_per_component(count(GUEST_MEMORIES_MAX))
+        .max_memory_size(usize::try_from(GUEST_MEMORY_CEILING_MB << 20).unwrap_or(usize::MAX))
+        .table_elements(GUEST_TABLE_ELEMENTS_MAX);
+    if PoolingAllocationConfig::is_pagemap_scan_available() && no_swap() {
+        // With swap in use, 48.0.8 can carry a swapped-out page into the next instance; and
+        // keeping memory without the scan is a blind memset.
+        pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEEP_RESIDENT_BYTES);
+    } else {
+        pool.pagemap_scan(Enabled::No).decommit_batch_size(DECOMMIT_BATCH);
+    }
+    pool
+}
+
+fn count(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Says whether the machine has no swap at all; where that cannot be read, assume it has.
+fn no_swap() -> bool {
+    std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() <= 1)
+}

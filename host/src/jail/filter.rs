@@ -1,0 +1,288 @@
+//! Which system calls a jailed program may not make, as seccomp programs.
+//!
+//! A list of what is refused: the programs are the system's own and need most of the rest.
+//! Numbers newer than this file, and those of other ways into the kernel, do not exist inside,
+//! so that the list cannot be passed by what it does not know.
+
+use std::collections::BTreeMap;
+
+use libc::{c_int, c_long};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
+};
+
+use super::JailError;
+
+/// What a filter depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// Whether internet sockets may be opened.
+    pub(super) network: bool,
+    /// The Landlock ABI in force: below 3 it does not look at `truncate`.
+    pub(super) landlock_abi: u32,
+    /// A process that may not be signalled, where neither a namespace, another user nor
+    /// Landlock keeps signals inside.
+    pub(super) protect: Option<u32>,
+}
+
+/// System calls from this number up do not exist inside (463 is `setxattrat` of Linux 6.13).
+/// Numbers are the same on every architecture from 424 up. The 32-bit calls of x86-64 ("x32")
+/// have bit 30 set and so are above it too.
+const FIRST_UNKNOWN: u32 = 463;
+
+/// Never, whatever the arguments.
+const REFUSED: &[c_long] = &[
+    // Leaving the session or the group, which are what is killed.
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // A second way to nearly every call.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // Namespaces and mounts.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    // Files by number instead of by path, programs without a file, watching others' files.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+    libc::SYS_fanotify_init,
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_add_watch,
+    // Attributes of files by path, which Landlock does not look at.
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    // Memory and queues shared with processes outside.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    // The kernel itself.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+];
+
+/// `fchmodat2` of Linux 6.6, which the C library's binding does not have everywhere.
+const FCHMODAT2: c_long = 452;
+
+/// Calls only x86-64 still has.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[c_long] = &[
+    libc::SYS_inotify_init,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+];
+/// Calls only this architecture has.
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[c_long] = &[libc::SYS_kexec_file_load];
+
+/// Namespaces a `clone` could make.
+const NEW_NAMESPACES: c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+type Built<T> = Result<T, seccompiler::BackendError>;
+
+/// Compiles the filters, each of which every call has to pass.
+pub(super) fn programs(needs: Needs) -> Result<Vec<BpfProgram>, JailError> {
+    let denied = |error| JailError::Denied(format!("seccomp: {error}"));
+    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+        return Err(JailError::Denied(
+            "no seccomp filter for this architecture".to_owned(),
+        ));
+    };
+    // `clone3` hides its flags from filters; without it the C library uses `clone`.
+    let absent = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    let refused = refused(needs).map_err(denied)?;
+    Ok(vec![
+        compile(refused, libc::EPERM, arch).map_err(denied)?,
+        compile(absent, libc::ENOSYS, arch).map_err(denied)?,
+        unknown_calls(),
+    ])
+}
+
+/// Compiles `rules` into a program that answers them with `error` and lets the rest pass.
+fn compile(rules: Rules, error: c_int, arch: TargetArch) -> Built<BpfProgram> {
+    let answer = SeccompAction::Errno(error.unsigned_abs());
+    SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
+}
+
+fn refused(needs: Needs) -> Built<Rules> {
+    let always = REFUSED
+        .iter()
+        .chain(REFUSED_HERE)
+        .map(|call| (*call, Vec::new()));
+    let mut rules: Rules = always.collect();
+    rules.extend(by_argument()?);
+    if needs.network {
+        // Internet sockets, of any type this user may open; no Unix sockets, behind which
+        // other programs of the machine listen.
+        let internet = [libc::AF_INET, libc::AF_INET6];
+        let others = internet.map(|family| when(0, Len::Dword, Op::Ne, number(family)));
+        let [not_4, not_6] = others;
+        rules.insert(
+            libc::SYS_socket,
+            vec![SeccompRule::new(vec![not_4?, not_6?])?],
+        );
+    } else {
+        rules.insert(libc::SYS_socket, Vec::new());
+    }
+    if needs.landlock_abi < 3 {
+        rules.insert(libc::SYS_truncate, Vec::new());
+    }
+    if let Some(host) = needs.protect {
+        rules.extend(signals_to(host)?);
+    }
+    Ok(rules)
+}
+
+/// Calls refused for some of their arguments.
+fn by_argument() -> Built<Rules> {
+    let namespaces = number(NEW_NAMESPACES);
+    let mut clone = Vec::new();
+    for bit in (0..u64::BITS)
+        .map(|shift| 1_u64 << shift)
+        .filter(|bit| namespaces & bit != 0)
+    {
+        clone.push(one(0, Len::Qword, Op::MaskedEq(bit), bit)?);
+    }
+    Ok(Rules::from([
+        (libc::SYS_clone, clone),
+        // The signal that ends the program with its keeper stays as it is.
+        (
+            libc::SYS_prctl,
+            vec![one(0, Len::Dword, Op::Eq, number(libc::PR_SET_PDEATHSIG))?],
+        ),
+        // Typing into a terminal.
+        (
+            libc::SYS_ioctl,
+            vec![
+                one(1, Len::Dword, Op::Eq, TIOCSTI)?,
+                one(1, Len::Dword, Op::Eq, TIOCLINUX)?,
+            ],
+        ),
+        // Times of files by path; those of an open file pass, its path being null.
+        (libc::SYS_utimensat, vec![one(1, Len::Qword, Op::Ne, 0)?]),
+    ]))
+}
+
+/// Puts a character into a terminal's input.
+const TIOCSTI: u64 = 0x5412;
+/// Among others, pastes a selection into a console's input.
+const TIOCLINUX: u64 = 0x541C;
+
+/// Signals to the process `host`, and to all processes at once.
+fn signals_to(host: u32) -> Built<Rules> {
+    let host = u64::from(host);
+    // -1 as the 32 bits of it that the kernel looks at.
+    let all = u64::from(u32::MAX);
+    let first = |pid| one(0, Len::Dword, Op::Eq, pid);
+    Ok(Rules::from([
+        (libc::SYS_kill, vec![first(host)?, first(all)?]),
+        (libc::SYS_tkill, vec![first(host)?]),
+        (libc::SYS_tgkill, vec![first(host)?]),
+        (libc::SYS_rt_sigqueueinfo, vec![first(host)?]),
+        (libc::SYS_rt_tgsigqueueinfo, vec![first(host)?]),
+        (libc::SYS_pidfd_open, vec![first(host)?]),
+    ]))
+}
+
+fn when(argument: u8, len: Len, op: Op, value: u64) -> Built<SeccompCondition> {
+    SeccompCondition::new(argument, len, op, value)
+}
+
+fn one(argument: u8, len: Len, op: Op, value: u64) -> Built<SeccompRule> {
+    SeccompRule::new(vec![when(argument, len, op, value)?])
+}
+
+/// A constant of the C library as the filter sees it: 32 bits without a sign.
+fn number(constant: c_int) -> u64 {
+    u64::from(constant.cast_unsigned())
+}
+
+/// Answers every call from [`FIRST_UNKNOWN`] up as a kernel does that does not have it.
+fn unknown_calls() -> BpfProgram {
+    let statement = |code: u16, jump_else: u8, k: u32| sock_filter {
+        code,
+        jt: 0,
+        jf: jump_else,
+        k,
+    };
+    let not_there = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+    vec![
+        statement(LOAD_WORD, 0, 0),
+        statement(JUMP_IF_AT_LEAST, 1, FIRST_UNKNOWN),
+        statement(RETURN, 0, not_there),
+        statement(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `BPF_LD | BPF_W | BPF_ABS`; at offset 0 is the number of the call.
+const LOAD_WORD: u16 = 0x20;
+/// `BPF_JMP | BPF_JGE | BPF_K`.
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+/// `BPF_RET | BPF_K`.
+const RETURN: u16 = 0x06;

@@ -1,0 +1,51 @@
+//! The jail: native programs under Landlock, seccomp, resource limits and a session of their own.
+//!
+//! This is the only place of the host that starts a process. What makes a jail is built before
+//! the fork; between fork and exec there are system calls and nothing else, so that it works
+//! inside any multi-threaded program. A system that cannot give both Landlock and seccomp gets
+//! a refusal, never a weaker jail.
+//!
+//! A jailed program is a tree of processes below a *keeper*, a fork of the host that holds one
+//! end of a pipe, the leash. When the other end closes, be it at the deadline, because the call
+//! was dropped or because the host was killed, the keeper kills the tree and waits for it.
+//!
+//! Deliberately absent: a search in `PATH`, a terminal, `/proc`, `/tmp`, running files of the
+//! granted directories, changing modes, owners or times of files by path (Landlock does not
+//! look at those calls, so seccomp refuses them everywhere), and a filter of addresses where the
+//! network is granted (it is the whole of it, or nothing).
+
+mod spec;
+
+#[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+mod identity;
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
+mod support;
+#[cfg(target_os = "linux")]
+mod sys;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{run, support};
+#[cfg(target_os = "linux")]
+pub use run::run;
+#[cfg(target_os = "linux")]
+pub use support::support;

@@ -1,0 +1,98 @@
+//! All that the child needs between fork and exec, built before the fork.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use seccompiler::BpfProgram;
+
+use super::filter::Needs;
+use super::identity::{Identity, tasks_of};
+use super::support::{namespace_flags, support};
+use super::sys::Resource;
+use super::{JailError, JailSpec, files, filter};
+
+/// The Landlock ABI from which signals stay inside.
+const ABI_SIGNALS: u32 = 6;
+
+/// Handles and numbers; using them takes system calls only.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) workdir: OwnedFd,
+    pub(super) ruleset: OwnedFd,
+    pub(super) filters: Vec<BpfProgram>,
+    pub(super) identity: Identity,
+    pub(super) limits: [(Resource, u64); LIMITS],
+    /// Namespaces to make, where there may be some.
+    pub(super) namespaces: Option<libc::c_int>,
+    /// The keeper's end of the leash.
+    pub(super) leash: OwnedFd,
+}
+
+/// How many resources are limited.
+const LIMITS: usize = 5;
+
+impl Plan {
+    /// Builds the plan of one command of `spec`.
+    ///
+    /// # Errors
+    /// [`JailError::Denied`] where this system cannot give a whole jail.
+    pub(super) fn build(spec: &JailSpec, leash: &OwnedFd) -> Result<Self, JailError> {
+        let support = support();
+        if !support.available() {
+            return Err(JailError::Denied(format!("the jail is {support}")));
+        }
+        let Some(workdir) = spec.mounts.first() else {
+            return Err(JailError::Denied(
+                "there is no directory to work in".to_owned(),
+            ));
+        };
+        let identity = Identity::of(workdir.dir.as_fd())?;
+        let namespaces = (spec.namespace && support.pid_namespace).then(namespace_flags);
+        let contained = namespaces.is_some()
+            || support.landlock_abi >= ABI_SIGNALS
+            || identity != Identity::Same;
+        let needs = Needs {
+            network: spec.network,
+            landlock_abi: support.landlock_abi,
+            protect: (!contained).then(std::process::id),
+        };
+        Ok(Self {
+            workdir: keep(workdir.dir.as_fd())?,
+            ruleset: keep(files::ruleset(spec, support.landlock_abi)?.as_fd())?,
+            filters: filter::programs(needs)?,
+            identity,
+            limits: limits(spec, identity, namespaces),
+            namespaces,
+            leash: keep(leash.as_fd())?,
+        })
+    }
+}
+
+/// Copies a handle to a number above those of the three standard streams, which the child
+/// replaces first.
+fn keep(handle: impl AsFd) -> Result<OwnedFd, JailError> {
+    let copy = handle.as_fd().try_clone_to_owned();
+    copy.map_err(|error| JailError::Failed(format!("no descriptor left: {error}")))
+}
+
+fn limits(
+    spec: &JailSpec,
+    identity: Identity,
+    namespaces: Option<libc::c_int>,
+) -> [(Resource, u64); LIMITS] {
+    // The kernel counts by user: in a user namespace of its own there is the init beside the
+    // program, elsewhere all else that the user runs.
+    let own_count = namespaces.is_some_and(|flags| flags & libc::CLONE_NEWUSER != 0);
+    let beside = if own_count {
+        1
+    } else {
+        tasks_of(identity.uid()).saturating_add(1)
+    };
+    let processes = u64::from(spec.limits.processes_max).saturating_add(beside);
+    [
+        (libc::RLIMIT_AS, spec.limits.memory_bytes),
+        (libc::RLIMIT_NPROC, processes),
+        (libc::RLIMIT_NOFILE, spec.limits.open_files_max.into()),
+        (libc::RLIMIT_FSIZE, spec.limits.file_bytes_max),
+        (libc::RLIMIT_CORE, 0),
+    ]
+}

@@ -1,0 +1,185 @@
+//! Runs one command in a jail: starts it, feeds it, drains it, and ends it in time.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin};
+
+use super::plan::Plan;
+use super::{Command, JailError, JailSpec, Outcome, child};
+
+/// The only program the jail starts by itself.
+const SHELL: &str = "/bin/sh";
+/// Where a jailed program looks for others.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Text is UTF-8, messages are untranslated.
+const LANG: &str = "C.UTF-8";
+/// Bytes read from a stream at once: a quarter of a pipe's default capacity.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// Time a killed tree may take to be gone before its keeper is killed too. Reached only by a
+/// process that the kernel itself holds up, for example in a file system that hangs.
+const KILL_WAIT_MS: u64 = 1_000;
+
+/// Runs `command` in the jail of `spec` and waits for the end of all it started.
+///
+/// Dropping the future kills all it started.
+///
+/// # Errors
+/// [`JailError::Denied`] where this system cannot give a whole jail, [`JailError::Timeout`]
+/// where the command's time ran out, and [`JailError::Failed`] where it could not be started.
+pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError> {
+    let started = Instant::now();
+    let Command {
+        script,
+        stdin,
+        timeout,
+    } = command;
+    let spec_here = spec.clone();
+    // Forking a large program takes its time, which is not the runtime's. Where this future is
+    // dropped meanwhile, what was started is dropped when it comes, and dies of that.
+    let starting = tokio::task::spawn_blocking(move || Running::start(&spec_here, &script));
+    let mut running = starting.await.map_err(|error| failed(&error))??;
+
+    let left = timeout.saturating_sub(started.elapsed());
+    let work = running.work(&stdin, spec.limits.output_bytes_max);
+    match tokio::time::timeout(left, work).await {
+        Ok(ended) => {
+            let (status, stdout, stderr) = ended.map_err(|error| failed(&error))?;
+            Ok(outcome(status, stdout, stderr, started.elapsed()))
+        }
+        Err(_) => {
+            running.kill().await;
+            Err(JailError::Timeout)
+        }
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> JailError {
+    JailError::Failed(format!("could not run in the jail: {error}"))
+}
+
+fn outcome(status: ExitStatus, stdout: Drained, stderr: Drained, duration: Duration) -> Outcome {
+    Outcome {
+        exit_code: status.code(),
+        stdout: stdout.kept,
+        stderr: stderr.kept,
+        stdout_bytes: stdout.bytes,
+        stderr_bytes: stderr.bytes,
+        duration,
+    }
+}
+
+/// A tree of processes. Dropping it kills them: the leash goes with it.
+#[derive(Debug)]
+struct Running {
+    keeper: Child,
+    leash: Option<OwnedFd>,
+}
+
+impl Running {
+    fn start(spec: &JailSpec, script: &str) -> Result<Self, JailError> {
+        let (held, leash) = io::pipe().map_err(|error| failed(&error))?;
+        let plan = Plan::build(spec, &OwnedFd::from(held))?;
+        let mut command = shell(spec, script);
+        before_exec(&mut command, plan);
+        let keeper = command.spawn().map_err(|error| failed(&error))?;
+        Ok(Self {
+            keeper,
+            leash: Some(leash.into()),
+        })
+    }
+
+    /// Feeds and drains until the whole tree has ended.
+    async fn work(
+        &mut self,
+        stdin: &[u8],
+        output_bytes_max: u64,
+    ) -> io::Result<(ExitStatus, Drained, Drained)> {
+        let fed = feed(self.keeper.stdin.take(), stdin);
+        let out = drain(self.keeper.stdout.take(), output_bytes_max);
+        let err = drain(self.keeper.stderr.take(), output_bytes_max);
+        let (status, (), out, err) = tokio::join!(self.keeper.wait(), fed, out, err);
+        Ok((status?, out?, err?))
+    }
+
+    /// Kills the tree and waits until it is gone.
+    async fn kill(&mut self) {
+        self.leash = None;
+        let wait = Duration::from_millis(KILL_WAIT_MS);
+        if tokio::time::timeout(wait, self.keeper.wait())
+            .await
+            .is_err()
+        {
+            // Its direct child dies with it; nothing better is left to do, and nobody to tell.
+            drop(self.keeper.start_kill());
+        }
+    }
+}
+
+/// The command, with nothing of the host's but three pipes.
+fn shell(spec: &JailSpec, script: &str) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(SHELL);
+    command
+        .arg("-c")
+        .arg(script)
+        .env_clear()
+        .env("PATH", PATH)
+        .env("LANG", LANG);
+    if let Some(workdir) = spec.mounts.first() {
+        command.env("HOME", &workdir.path);
+    }
+    command.envs(spec.env.iter().map(|(name, value)| (name, value)));
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the steps into the jail have to run between fork and exec"
+)]
+fn before_exec(command: &mut tokio::process::Command, plan: Plan) {
+    // SAFETY: `enter` makes system calls on numbers and memory that exist already: it neither
+    // allocates nor takes a lock, which is all that a fork of a threaded program may do.
+    unsafe { command.pre_exec(move || child::enter(&plan)) };
+}
+
+/// Writes all of `input`, as far as the program reads it, and closes the stream.
+async fn feed(stream: Option<ChildStdin>, input: &[u8]) {
+    let Some(mut stream) = stream else { return };
+    // A program need not read its input, and one that ended does not: no error of ours.
+    drop(stream.write_all(input).await);
+}
+
+/// What a stream said.
+#[derive(Debug, Default)]
+struct Drained {
+    kept: Vec<u8>,
+    bytes: u64,
+}
+
+/// Reads a stream to its end, keeping the first `max` bytes and counting all.
+async fn drain(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Drained> {
+    let mut drained = Drained::default();
+    let Some(mut stream) = stream else {
+        return Ok(drained);
+    };
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let count = stream.read(&mut chunk).await?;
+        if count == 0 {
+            return Ok(drained);
+        }
+        drained.bytes = drained.bytes.saturating_add(count as u64);
+        let room = max.saturating_sub(drained.kept.len()).min(count);
+        drained
+            .kept
+            .extend_from_slice(chunk.get(..room).unwrap_or_default());
+    }
+}

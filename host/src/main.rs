@@ -1,0 +1,5 @@
+//! The `clawhost` binary.
+
+fn main() -> std::process::ExitCode {
+    clawhost::cli::main()
+}

@@ -1,0 +1,124 @@
+//! Where tools come from: the built-in components, the manifest that binds them, and the
+//! drop-in directory. Every change makes a new catalog, swapped in atomically; calls that
+//! run keep the one they started with.
+
+mod bind;
+mod builtin;
+mod documents;
+mod drop_in;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use clawhost_core::catalog::{Catalog, Tool};
+use clawhost_core::manifest::Manifest;
+
+pub use builtin::BUILT_IN_COMPONENTS;
+pub use documents::FileDocuments;
+
+/// What is served without a manifest: the built-in tools under safe profiles.
+pub const DEFAULT_MANIFEST: &str = include_str!("default.yaml");
+pub use watch::Watcher;
+
+use crate::engine::{Engine, Loaded};
+use crate::sandbox::Sandbox;
+use crate::upstream::http::HttpClient;
+use bind::Binder;
+
+/// A catalog and the code behind each of its tools, by MCP name.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) runnables: BTreeMap<String, Runnable>,
+}
+
+/// What runs a tool: its component, linked, and its sandbox, opened.
+#[derive(Debug, Clone)]
+pub(super) struct Runnable {
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) sandbox: Arc<Sandbox>,
+}
+
+/// A tool a caller named, pinned to the component that was in service at that moment.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    tool: Arc<Tool>,
+    runnable: Runnable,
+}
+
+impl Resolved {
+    /// Returns what the tool is.
+    pub fn tool(&self) -> &Arc<Tool> {
+        &self.tool
+    }
+
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.runnable.loaded
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.runnable.sandbox
+    }
+}
+
+/// The snapshot in service. Swapping it disturbs no running call.
+#[derive(Debug)]
+pub struct Shelf {
+    current: ArcSwap<Snapshot>,
+    version: tokio::sync::watch::Sender<u64>,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self { current: ArcSwap::default(), version: tokio::sync::watch::Sender::new(0) }
+    }
+}
+
+impl Shelf {
+    /// Returns the tool a caller means, or none.
+    pub fn resolve(&self, name: &str) -> Option<Resolved> {
+        let snapshot = self.current.load();
+        let tool = snapshot.catalog.find(name)?;
+        let runnable = snapshot.runnables.get(&tool.definition.name)?;
+        Some(Resolved { tool: Arc::clone(tool), runnable: runnable.clone() })
+    }
+
+    /// Returns the catalog in service.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.current.load().catalog)
+    }
+
+    /// Returns a receiver that changes with the catalog.
+    pub fn versions(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    fn publish(&self, snapshot: Snapshot) {
+        let version = snapshot.catalog.version;
+        self.current.store(Arc::new(snapshot));
+        self.version.send_replace(version);
+    }
+}
+
+/// Everything that is needed to make catalogs.
+#[derive(Debug)]
+pub struct Sources {
+    /// Compiles and introspects.
+    pub engine: Arc<Engine>,
+    /// Binds tools to profiles and policies.
+    pub manifest: Arc<Manifest>,
+    /// The way out for tools with a network grant.
+    pub client: HttpClient,
+    /// Built-in tools that a dropped-in file may replace.
+    pub replaceable: BTreeSet<String>,
+}
+
+/// Loads the built-in components and everything in the drop-in directory, fills the shelf,
+/// and keeps watching the directory where there is one.
+pub async fn open(sources: Sources, tools_dir: Option<std::path::PathBuf>, shelf: Arc<Shelf>) -> std::io::Result<Option<Watcher>> {
+    let built_in = builtin::load(&sources).await;
+    let binder = Binder::new(sources, built_in);
+    watch::start(binder, tools_dir, shelf).await
+}

@@ -1,0 +1,221 @@
+//! Watching the drop-in directory: one task owns its files and publishes catalogs.
+//!
+//! A file is read once it has been the same in two looks, so that a half-copied one causes no
+//! error; until then the old one stays in service. Each file loads on its own: a slow
+//! compile delays no other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cap_std::fs::Dir;
+use clawhost_core::catalog::{Origin, ckp_name};
+use clawhost_core::limits::{DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS};
+use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
+use notify::Watcher as _;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Shelf;
+use super::bind::Binder;
+use super::builtin::Offer;
+use super::drop_in::{self, DropIn, Fingerprint, Listing, Status};
+use crate::engine::Engine;
+
+const DEBOUNCE: Duration = Duration::from_millis(DROP_IN_DEBOUNCE_MS);
+const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
+
+/// Keeps the catalog in step with the directory until it is dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    task: JoinHandle<()>,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+type Loaded = (String, Fingerprint, Status);
+
+struct Folder {
+    dir: Arc<Dir>,
+    path: PathBuf,
+    binder: Binder,
+    shelf: Arc<Shelf>,
+    files: BTreeMap<String, DropIn>,
+    last_look: Listing,
+    seen: u64,
+    loads: mpsc::UnboundedSender<Loaded>,
+}
+
+/// Publishes the first catalog, complete, then keeps watching where there is a directory.
+pub(super) async fn start(mut binder: Binder, path: Option<PathBuf>, shelf: Arc<Shelf>) -> std::io::Result<Option<Watcher>> {
+    let Some(path) = path else {
+        shelf.publish(binder.snapshot(std::iter::empty()));
+        return Ok(None);
+    };
+    let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
+    let (loads, mut loaded) = mpsc::unbounded_channel();
+    let mut folder = Folder { dir, path, binder, shelf, files: BTreeMap::new(), last_look: Listing::new(), seen: 0, loads };
+    folder.last_look = drop_in::list(&folder.dir)?;
+    folder.look();
+    while folder.is_loading() {
+        let Some(result) = loaded.recv().await else { break };
+        folder.arrived(result);
+    }
+    folder.publish();
+    let events = notifications(&folder.path);
+    let task = tokio::spawn(folder.run(loaded, events));
+    Ok(Some(Watcher { task }))
+}
+
+/// The system's notifications, where they can be had; the rescan works without them.
+struct Notifications {
+    events: mpsc::Receiver<()>,
+    _watcher: Option<notify::RecommendedWatcher>,
+}
+
+fn notifications(path: &Path) -> Notifications {
+    let (sender, events) = mpsc::channel(1);
+    let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
+        // One pending note is enough: it means "look again".
+        let _ = sender.try_send(());
+    });
+    let watcher = watcher.and_then(|mut watcher| {
+        watcher.watch(path, notify::RecursiveMode::NonRecursive)?;
+        Ok(watcher)
+    });
+    let watcher = watcher.inspect_err(|error| tracing::warn!("no notifications for the tools directory: {error}")).ok();
+    Notifications { events, _watcher: watcher }
+}
+
+impl Folder {
+    async fn run(mut self, mut loaded: mpsc::UnboundedReceiver<Loaded>, mut notes: Notifications) {
+        let mut wait = RESCAN;
+        loop {
+            tokio::select! {
+                Some(result) = loaded.recv() => {
+                    self.arrived(result);
+                    self.publish();
+                }
+                Some(()) = notes.events.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
+                () = tokio::time::sleep(wait) => wait = if self.look() { RESCAN } else { DEBOUNCE },
+            }
+        }
+    }
+
+    /// Looks at the directory; takes in what has not changed since the last look. Says
+    /// whether all of it was stable.
+    fn look(&mut self) -> bool {
+        let now = match drop_in::list(&self.dir) {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::warn!("the tools directory cannot be read: {error}");
+                return true;
+            }
+        };
+        let stable = now == self.last_look;
+        let mut changed = self.forget_deleted(&now);
+        for (name, print) in &now {
+            let is_new = self.files.get(name).is_none_or(|file| file.print != *print);
+            if is_new && self.last_look.get(name) == Some(print) {
+                self.take_in(name, print);
+                changed = true;
+            }
+        }
+        self.last_look = now;
+        if changed {
+            self.publish();
+        }
+        stable
+    }
+
+    fn forget_deleted(&mut self, now: &Listing) -> bool {
+        let before = self.files.len();
+        self.files.retain(|name, _| now.contains_key(name));
+        self.files.len() != before
+    }
+
+    /// Starts to load a new or changed file; a changed one serves on until the new is ready.
+    fn take_in(&mut self, name: &str, print: &Fingerprint) {
+        match self.files.get_mut(name) {
+            Some(file) => file.print = print.clone(),
+            None => {
+                self.seen += 1;
+                let file = DropIn { name: name.to_owned(), seen: self.seen, print: print.clone(), status: Status::Loading };
+                self.files.insert(name.to_owned(), file);
+            }
+        }
+        let job = Job {
+            dir: Arc::clone(&self.dir),
+            path: self.path.clone(),
+            engine: Arc::clone(&self.binder.sources.engine),
+            manifest: Arc::clone(&self.binder.sources.manifest),
+            name: name.to_owned(),
+            print: print.clone(),
+        };
+        let loads = self.loads.clone();
+        tokio::spawn(async move {
+            let status = job.load().await.unwrap_or_else(Status::Failed);
+            // The receiver is gone where the host is stopping.
+            drop(loads.send((job.name, job.print, status)));
+        });
+    }
+
+    /// Takes a finished load, unless the file has changed or gone since.
+    fn arrived(&mut self, (name, print, status): Loaded) {
+        let Some(file) = self.files.get_mut(&name).filter(|file| file.print == print) else { return };
+        if let Status::Failed(reason) = &status {
+            tracing::warn!("refused `{name}`: {reason}");
+        }
+        file.status = status;
+    }
+
+    fn is_loading(&self) -> bool {
+        self.files.values().any(|file| matches!(file.status, Status::Loading))
+    }
+
+    fn publish(&mut self) {
+        let mut files: Vec<&DropIn> = self.files.values().collect();
+        files.sort_by_key(|file| file.seen);
+        let snapshot = self.binder.snapshot(files.into_iter());
+        self.shelf.publish(snapshot);
+    }
+}
+
+/// Loading one file: its documents, its bytes, its code.
+struct Job {
+    dir: Arc<Dir>,
+    path: PathBuf,
+    engine: Arc<Engine>,
+    manifest: Arc<Manifest>,
+    name: String,
+    print: Fingerprint,
+}
+
+impl Job {
+    async fn load(&self) -> Result<Status, String> {
+        let sidecars = self.sidecars()?;
+        let bytes = drop_in::read_component(&self.dir, &self.name)?;
+        let loaded = self.engine.load(bytes).await.map_err(|e| e.to_string())?;
+        let offered: Vec<String> = loaded.definitions.iter().map(|definition| ckp_name(&definition.name)).collect();
+        if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
+            return Err(format!("{} binds a tool `{}`; the component offers {}", stray.at, stray.name, offered.join(", ")));
+        }
+        let offer = Offer::new(Origin::DropIn { file: self.name.clone() }, loaded)?;
+        Ok(Status::Ready { offer, sidecars })
+    }
+
+    fn sidecars(&self) -> Result<Vec<ToolBinding>, String> {
+        let parse = |name: &str| {
+            let bytes = drop_in::read_document(&self.dir, name)?;
+            self.manifest
+                .read_sidecar(&self.path.join(name), &bytes)
+                .map_err(|errors| errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("; "))
+        };
+        self.print.sidecars().map(parse).collect()
+    }
+}

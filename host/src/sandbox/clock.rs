@@ -1,0 +1,116 @@
+//! One call's time: a deadline on the wall clock and a budget of fuel.
+//!
+//! Fuel is also the clock: guests yield every [`FUEL_YIELD_INTERVAL`] units, and [`watch`]
+//! looks at the time on every poll. Host calls look at it when they are entered.
+//!
+//! [`FUEL_YIELD_INTERVAL`]: clawhost_core::limits::FUEL_YIELD_INTERVAL
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use clawhost_core::limits::{FUEL_PER_HOST_CALL, FUEL_PER_MS};
+
+/// Which bound ended a call; the `data.limit` of its error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exceeded {
+    /// The fuel budget of `timeout_ms`.
+    Fuel,
+    /// Handles open at once.
+    Handles,
+    /// Linear memory.
+    Memory,
+    /// Bytes lifted out of the guest, or its result.
+    Output,
+    /// Table elements or instances.
+    Table,
+    /// Wall time.
+    Time,
+}
+
+impl Exceeded {
+    /// Returns the name used in `data.limit` and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fuel => "fuel",
+            Self::Handles => "max_open_files",
+            Self::Memory => "memory_mb",
+            Self::Output => "max_output_bytes",
+            Self::Table => "table",
+            Self::Time => "timeout_ms",
+        }
+    }
+}
+
+impl std::fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the limit {} was exceeded", self.name())
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// When a call has to end, on the wall clock and in fuel.
+#[derive(Debug, Clone, Copy)]
+pub struct CallClock {
+    ends_at: Instant,
+    fuel_budget: u64,
+    fuel_charged: u64,
+}
+
+impl CallClock {
+    /// Starts the clock now, with `timeout` and the fuel that it buys.
+    pub fn start(timeout: Duration) -> Self {
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let fuel_budget = timeout_ms.saturating_mul(FUEL_PER_MS);
+        Self { ends_at: Instant::now() + timeout, fuel_budget, fuel_charged: 0 }
+    }
+
+    /// Returns the moment the call has to end.
+    pub fn ends_at(&self) -> Instant {
+        self.ends_at
+    }
+
+    /// Returns the fuel the guest starts with.
+    pub fn fuel_budget(&self) -> u64 {
+        self.fuel_budget
+    }
+
+    /// Charges the work of entering a host call, and whatever the host did for the guest.
+    ///
+    /// # Errors
+    /// [`Exceeded::Time`] or [`Exceeded::Fuel`]; the guest is then trapped.
+    pub fn enter_host_call(&mut self, work: u64, fuel_left: u64) -> Result<(), Exceeded> {
+        self.fuel_charged = self.fuel_charged.saturating_add(FUEL_PER_HOST_CALL).saturating_add(work);
+        if Instant::now() >= self.ends_at {
+            return Err(Exceeded::Time);
+        }
+        if self.fuel_charged > fuel_left { Err(Exceeded::Fuel) } else { Ok(()) }
+    }
+
+    /// Returns the fuel a call has used in all, given what the guest has left.
+    pub fn fuel_used(&self, fuel_left: u64) -> u64 {
+        self.fuel_budget.saturating_sub(fuel_left).saturating_add(self.fuel_charged)
+    }
+}
+
+/// Runs `work` until it is done or `ends_at` has come, looking at the clock on each poll.
+///
+/// # Errors
+/// [`Exceeded::Time`]; `work` is dropped then, and whatever it was using must not be used
+/// again: a guest may have been stopped anywhere.
+pub async fn watch<F: Future>(ends_at: Instant, work: F) -> Result<F::Output, Exceeded> {
+    let mut work = pin!(work);
+    let mut alarm = pin!(tokio::time::sleep_until(ends_at.into()));
+    std::future::poll_fn(|cx| {
+        if Instant::now() >= ends_at {
+            return Poll::Ready(Err(Exceeded::Time));
+        }
+        if let Poll::Ready(output) = work.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        alarm.as_mut().poll(cx).map(|()| Err(Exceeded::Time))
+    })
+    .await
+}

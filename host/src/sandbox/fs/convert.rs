@@ -1,0 +1,152 @@
+//! Between the words of `wasi:filesystem` and ours.
+
+use rustix::io::Errno;
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
+
+use super::bindings::wasi::filesystem::types;
+use super::fault::Fault;
+use super::stat::{Facts, Kind, Stamp};
+use super::tree::{Follow, Node, OpenHow, SetTime};
+
+/// Nanoseconds in a second: what a stamp's nanoseconds stay below.
+const NANOSECONDS: u32 = 1_000_000_000;
+
+/// Returns what a guest learns of a fault.
+pub(super) const fn code_of(fault: Fault) -> types::ErrorCode {
+    use types::ErrorCode as Code;
+    match fault {
+        Fault::Outside
+        | Fault::Closed
+        | Fault::HardLinked
+        | Fault::LinkRefused
+        | Fault::LinkTarget
+        | Fault::Pinned => Code::NotPermitted,
+        Fault::ReadOnly => Code::ReadOnly,
+        Fault::Special => Code::Unsupported,
+        Fault::Limit(_) => Code::Quota,
+        Fault::Os(errno) => code_of_errno(errno),
+    }
+}
+
+const fn code_of_errno(errno: Errno) -> types::ErrorCode {
+    use types::ErrorCode as Code;
+    match errno {
+        Errno::ACCESS => Code::Access,
+        Errno::BADF => Code::BadDescriptor,
+        Errno::BUSY => Code::Busy,
+        Errno::DQUOT => Code::Quota,
+        Errno::EXIST => Code::Exist,
+        Errno::FBIG => Code::FileTooLarge,
+        Errno::ILSEQ => Code::IllegalByteSequence,
+        Errno::INTR => Code::Interrupted,
+        Errno::INVAL => Code::Invalid,
+        Errno::ISDIR => Code::IsDirectory,
+        Errno::LOOP => Code::Loop,
+        Errno::MLINK => Code::TooManyLinks,
+        Errno::NAMETOOLONG => Code::NameTooLong,
+        Errno::NOENT => Code::NoEntry,
+        Errno::NOMEM => Code::InsufficientMemory,
+        Errno::NOSPC => Code::InsufficientSpace,
+        Errno::NOTDIR => Code::NotDirectory,
+        Errno::NOTEMPTY => Code::NotEmpty,
+        Errno::OPNOTSUPP => Code::Unsupported,
+        Errno::OVERFLOW => Code::Overflow,
+        Errno::PERM => Code::NotPermitted,
+        Errno::ROFS => Code::ReadOnly,
+        Errno::SPIPE => Code::InvalidSeek,
+        Errno::TXTBSY => Code::TextFileBusy,
+        Errno::XDEV => Code::CrossDevice,
+        _ => Code::Io,
+    }
+}
+
+pub(super) fn follow_of(flags: types::PathFlags) -> Follow {
+    if flags.contains(types::PathFlags::SYMLINK_FOLLOW) {
+        Follow::Yes
+    } else {
+        Follow::No
+    }
+}
+
+/// Returns how to open. Synchronous writes are refused, since they cannot be promised.
+pub(super) fn how_of(
+    open: types::OpenFlags,
+    flags: types::DescriptorFlags,
+) -> Result<OpenHow, Fault> {
+    use types::{DescriptorFlags as Flags, OpenFlags as Open};
+    let sync =
+        Flags::FILE_INTEGRITY_SYNC | Flags::DATA_INTEGRITY_SYNC | Flags::REQUESTED_WRITE_SYNC;
+    if flags.intersects(sync) {
+        return Err(Errno::OPNOTSUPP.into());
+    }
+    Ok(OpenHow {
+        create: open.contains(Open::CREATE),
+        directory: open.contains(Open::DIRECTORY),
+        exclusive: open.contains(Open::EXCLUSIVE),
+        read: flags.contains(Flags::READ),
+        truncate: open.contains(Open::TRUNCATE),
+        write: flags.contains(Flags::WRITE),
+    })
+}
+
+pub(super) fn flags_of(node: &Node) -> types::DescriptorFlags {
+    use types::DescriptorFlags as Flags;
+    let when = |flag, set| if set { flag } else { Flags::empty() };
+    match node {
+        Node::File(file) => when(Flags::READ, file.reads()) | when(Flags::WRITE, file.writes()),
+        Node::Folder(folder) => Flags::READ | when(Flags::MUTATE_DIRECTORY, folder.may_change()),
+    }
+}
+
+pub(super) const fn type_of(kind: Kind) -> types::DescriptorType {
+    match kind {
+        Kind::Directory => types::DescriptorType::Directory,
+        Kind::File => types::DescriptorType::RegularFile,
+        Kind::Link => types::DescriptorType::SymbolicLink,
+        Kind::Special => types::DescriptorType::Unknown,
+    }
+}
+
+pub(super) fn stat_of(facts: &Facts) -> types::DescriptorStat {
+    types::DescriptorStat {
+        type_: type_of(facts.kind),
+        link_count: facts.links,
+        size: facts.size,
+        data_access_timestamp: datetime_of(facts.accessed),
+        data_modification_timestamp: datetime_of(facts.modified),
+        status_change_timestamp: datetime_of(facts.changed),
+    }
+}
+
+pub(super) const fn hash_of((lower, upper): (u64, u64)) -> types::MetadataHashValue {
+    types::MetadataHashValue { lower, upper }
+}
+
+pub(super) fn set_time(time: types::NewTimestamp) -> Result<SetTime, Fault> {
+    Ok(match time {
+        types::NewTimestamp::NoChange => SetTime::Keep,
+        types::NewTimestamp::Now => SetTime::Now,
+        types::NewTimestamp::Timestamp(time) => SetTime::At(stamp_of(time)?),
+    })
+}
+
+fn stamp_of(time: Datetime) -> Result<Stamp, Fault> {
+    let carry = u64::from(time.nanoseconds / NANOSECONDS);
+    let seconds = time
+        .seconds
+        .checked_add(carry)
+        .and_then(|seconds| i64::try_from(seconds).ok());
+    let seconds = seconds.ok_or(Fault::Os(Errno::OVERFLOW))?;
+    Ok(Stamp {
+        seconds,
+        nanoseconds: i64::from(time.nanoseconds % NANOSECONDS),
+    })
+}
+
+/// Returns a time as WASI knows it: none before 1970.
+fn datetime_of(stamp: Stamp) -> Option<Datetime> {
+    Some(Datetime {
+        seconds: u64::try_from(stamp.seconds).ok()?,
+        nanoseconds: u32::try_from(stamp.nanoseconds).ok()?,
+    })
+}

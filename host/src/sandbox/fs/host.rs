@@ -1,0 +1,489 @@
+//! `wasi:filesystem` for guests, over the call's [`Tree`].
+
+use std::sync::Arc;
+
+use clawhost_core::grants::CallLimits;
+use rustix::io::Errno;
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
+use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
+
+use super::bindings::wasi::filesystem::{preopens, types};
+use super::convert::{code_of, flags_of, follow_of, hash_of, how_of, set_time, stat_of, type_of};
+use super::fault::Fault;
+use super::file::{self, OpenFile, READ_BYTES_MAX};
+use super::folder::Folder;
+use super::listing::Listing;
+use super::meter::{FsLimits, Limit, Meter};
+use super::roots::Roots;
+use super::stat::Facts;
+use super::stream::{FileInput, FileOutput, WriteTo};
+use super::tree::{Node, Tree};
+
+/// Refusals of one call that are kept for its audit record; more say nothing new.
+const VIOLATIONS_MAX: usize = 32;
+/// Characters of a guest's path in such a record.
+const VIOLATION_PATH_CHARS_MAX: usize = 200;
+
+/// The file capabilities of one call.
+#[derive(Debug)]
+pub struct FsCtx {
+    tree: Tree,
+    violations: Vec<String>,
+}
+
+impl FsCtx {
+    /// Returns the capabilities of a call that may use `roots` under `limits`.
+    #[must_use]
+    pub fn new(roots: Arc<Roots>, limits: &CallLimits) -> Self {
+        let meter = Arc::new(Meter::new(FsLimits::of(limits)));
+        Self {
+            tree: Tree::new(roots, meter),
+            violations: Vec::new(),
+        }
+    }
+
+    /// Returns capabilities that grant nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::new(Arc::new(Roots::none()), &CallLimits::default())
+    }
+
+    /// Returns the work done since the last look: bytes moved plus entries and path components
+    /// visited.
+    pub fn take_work(&mut self) -> u64 {
+        self.tree.meter().take_work()
+    }
+
+    /// Returns what the guest reached for without a grant, each as one printable line.
+    #[must_use]
+    pub fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    /// Returns the first quota the call ran into.
+    #[must_use]
+    pub fn exceeded(&self) -> Option<Limit> {
+        self.tree.meter().exceeded()
+    }
+
+    /// Records a refusal, with the path escaped so that it cannot forge a line.
+    fn note(&mut self, action: &str, path: &str, fault: Fault) {
+        if !fault.is_denial() || self.violations.len() >= VIOLATIONS_MAX {
+            return;
+        }
+        let path: String = path.chars().take(VIOLATION_PATH_CHARS_MAX).collect();
+        self.violations.push(if path.is_empty() {
+            format!("{action}: {fault}")
+        } else {
+            format!("{action} {path:?}: {fault}")
+        });
+    }
+}
+
+/// A call's file capabilities beside the table its handles live in.
+#[derive(Debug)]
+pub struct FsView<'a> {
+    /// The capabilities.
+    pub ctx: &'a mut FsCtx,
+    /// The handles.
+    pub table: &'a mut ResourceTable,
+}
+
+/// Names [`FsView`] for a linker.
+#[derive(Debug)]
+pub struct HasFs;
+
+impl HasData for HasFs {
+    type Data<'a> = FsView<'a>;
+}
+
+/// Links `wasi:filesystem` to the view that `get` returns.
+///
+/// # Errors
+/// Only where the linker has these interfaces already.
+pub fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> FsView<'_>,
+) -> wasmtime::Result<()> {
+    types::add_to_linker::<T, HasFs>(linker, get)?;
+    preopens::add_to_linker::<T, HasFs>(linker, get)
+}
+
+/// How a host function fails: with an answer for the guest, or by ending it.
+#[derive(Debug)]
+pub enum HostFault {
+    /// The guest gets this code.
+    Code(types::ErrorCode),
+    /// The guest ends.
+    Trap(wasmtime::Error),
+}
+
+impl From<Fault> for HostFault {
+    fn from(fault: Fault) -> Self {
+        Self::Code(code_of(fault))
+    }
+}
+
+impl From<ResourceTableError> for HostFault {
+    fn from(error: ResourceTableError) -> Self {
+        Self::Trap(error.into())
+    }
+}
+
+type Answer<T> = Result<T, HostFault>;
+
+impl FsView<'_> {
+    fn file(&self, node: &Resource<Node>, otherwise: Errno) -> Answer<Arc<OpenFile>> {
+        match self.table.get(node)? {
+            Node::File(file) => Ok(Arc::clone(file)),
+            Node::Folder(_) => Err(Fault::Os(otherwise).into()),
+        }
+    }
+
+    fn folder(&self, node: &Resource<Node>) -> Answer<Folder> {
+        match self.table.get(node)? {
+            Node::Folder(folder) => Ok(folder.clone()),
+            Node::File(_) => Err(Fault::Os(Errno::NOTDIR).into()),
+        }
+    }
+
+    /// Runs an operation on a path, and records it where it is refused.
+    fn at<T>(
+        &mut self,
+        action: &str,
+        node: &Resource<Node>,
+        path: &str,
+        run: impl FnOnce(&Tree, &Folder) -> Result<T, Fault>,
+    ) -> Answer<T> {
+        let folder = self.folder(node)?;
+        let result = run(&self.ctx.tree, &folder);
+        self.noted(action, path, result)
+    }
+
+    fn noted<T>(&mut self, action: &str, path: &str, result: Result<T, Fault>) -> Answer<T> {
+        result.map_err(|fault| {
+            self.ctx.note(action, path, fault);
+            fault.into()
+        })
+    }
+
+    fn output(&mut self, node: &Resource<Node>, to: WriteTo) -> Answer<Resource<DynOutputStream>> {
+        let file = self.file(node, Errno::BADF)?;
+        if !file.writes() {
+            return Err(Fault::Os(Errno::BADF).into());
+        }
+        let stream: DynOutputStream = Box::new(FileOutput::new(file, to));
+        Ok(self.table.push(stream)?)
+    }
+
+    async fn wait_for_disk(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
+        let Node::File(file) = self.table.get(node)? else {
+            // A directory handle carries no data of its own; its entries are the system's.
+            return Ok(());
+        };
+        let file = file.handle();
+        let wait = move || {
+            if all {
+                file.sync_all()
+            } else {
+                file.sync_data()
+            }
+        };
+        let done = tokio::task::spawn_blocking(wait).await;
+        let done = done.map_err(|error| HostFault::Trap(error.into()))?;
+        done.map_err(|error| Fault::from(error).into())
+    }
+}
+
+impl preopens::Host for FsView<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Node>, String)>> {
+        let folders = self.ctx.tree.roots().folders()?;
+        let push = |(folder, name)| Ok((self.table.push(Node::Folder(folder))?, name));
+        folders.into_iter().map(push).collect()
+    }
+}
+
+impl types::Host for FsView<'_> {
+    fn convert_error_code(&mut self, fault: HostFault) -> wasmtime::Result<types::ErrorCode> {
+        match fault {
+            HostFault::Code(code) => Ok(code),
+            HostFault::Trap(error) => Err(error),
+        }
+    }
+
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<types::ErrorCode>> {
+        Ok(self
+            .table
+            .get(&error)?
+            .downcast_ref::<Fault>()
+            .copied()
+            .map(code_of))
+    }
+}
+
+impl types::HostDescriptor for FsView<'_> {
+    fn read_via_stream(
+        &mut self,
+        node: Resource<Node>,
+        offset: u64,
+    ) -> Answer<Resource<DynInputStream>> {
+        let file = self.file(&node, Errno::ISDIR)?;
+        if !file.reads() {
+            return Err(Fault::Os(Errno::BADF).into());
+        }
+        let stream: DynInputStream = Box::new(FileInput::new(file, offset));
+        Ok(self.table.push(stream)?)
+    }
+
+    fn write_via_stream(
+        &mut self,
+        node: Resource<Node>,
+        offset: u64,
+    ) -> Answer<Resource<DynOutputStream>> {
+        self.output(&node, WriteTo::At(offset))
+    }
+
+    fn append_via_stream(&mut self, node: Resource<Node>) -> Answer<Resource<DynOutputStream>> {
+        self.output(&node, WriteTo::End)
+    }
+
+    /// Advice is taken and not passed on: it would let a guest choose what the host reads ahead.
+    fn advise(
+        &mut self,
+        node: Resource<Node>,
+        _offset: u64,
+        _len: u64,
+        _advice: types::Advice,
+    ) -> Answer<()> {
+        self.file(&node, Errno::BADF).map(|_| ())
+    }
+
+    async fn sync_data(&mut self, node: Resource<Node>) -> Answer<()> {
+        self.wait_for_disk(&node, false).await
+    }
+
+    fn get_flags(&mut self, node: Resource<Node>) -> Answer<types::DescriptorFlags> {
+        Ok(flags_of(self.table.get(&node)?))
+    }
+
+    fn get_type(&mut self, node: Resource<Node>) -> Answer<types::DescriptorType> {
+        Ok(match self.table.get(&node)? {
+            Node::File(_) => types::DescriptorType::RegularFile,
+            Node::Folder(_) => types::DescriptorType::Directory,
+        })
+    }
+
+    fn set_size(&mut self, node: Resource<Node>, size: u64) -> Answer<()> {
+        let result = self.file(&node, Errno::BADF)?.set_size(size);
+        self.noted("set-size", "", result)
+    }
+
+    fn set_times(
+        &mut self,
+        node: Resource<Node>,
+        accessed: types::NewTimestamp,
+        modified: types::NewTimestamp,
+    ) -> Answer<()> {
+        let times = [set_time(accessed)?, set_time(modified)?];
+        let result = match self.table.get(&node)? {
+            Node::File(file) => file.set_times(times),
+            Node::Folder(folder) => self.ctx.tree.set_folder_times(folder, times),
+        };
+        self.noted("set-times", "", result)
+    }
+
+    async fn read(
+        &mut self,
+        node: Resource<Node>,
+        len: u64,
+        offset: u64,
+    ) -> Answer<(Vec<u8>, bool)> {
+        let file = self.file(&node, Errno::ISDIR)?;
+        let len = usize::try_from(len)
+            .unwrap_or(usize::MAX)
+            .min(READ_BYTES_MAX);
+        if len == 0 {
+            return Ok((Vec::new(), false));
+        }
+        let bytes = file::read_chunks(&file, len, offset).await?;
+        let ended = bytes.is_empty();
+        Ok((bytes, ended))
+    }
+
+    async fn write(&mut self, node: Resource<Node>, bytes: Vec<u8>, offset: u64) -> Answer<u64> {
+        let file = self.file(&node, Errno::BADF)?;
+        let result = file::write_chunks(&file, &bytes, offset).await;
+        self.noted("write", "", result)
+    }
+
+    fn read_directory(&mut self, node: Resource<Node>) -> Answer<Resource<Listing>> {
+        let folder = self.folder(&node)?;
+        let listing = self.ctx.tree.list(&folder)?;
+        Ok(self.table.push(listing)?)
+    }
+
+    async fn sync(&mut self, node: Resource<Node>) -> Answer<()> {
+        self.wait_for_disk(&node, true).await
+    }
+
+    fn create_directory_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
+        self.at("create-directory", &node, &path, |tree, folder| {
+            tree.create_dir(folder, &path)
+        })
+    }
+
+    fn stat(&mut self, node: Resource<Node>) -> Answer<types::DescriptorStat> {
+        Ok(stat_of(&facts_of(self.table.get(&node)?)?))
+    }
+
+    fn stat_at(
+        &mut self,
+        node: Resource<Node>,
+        flags: types::PathFlags,
+        path: String,
+    ) -> Answer<types::DescriptorStat> {
+        let stat = |tree: &Tree, folder: &Folder| tree.stat(folder, &path, follow_of(flags));
+        self.at("stat", &node, &path, stat)
+            .map(|facts| stat_of(&facts))
+    }
+
+    fn set_times_at(
+        &mut self,
+        node: Resource<Node>,
+        flags: types::PathFlags,
+        path: String,
+        accessed: types::NewTimestamp,
+        modified: types::NewTimestamp,
+    ) -> Answer<()> {
+        let times = [set_time(accessed)?, set_time(modified)?];
+        self.at("set-times", &node, &path, |tree, folder| {
+            tree.set_times(folder, &path, follow_of(flags), times)
+        })
+    }
+
+    fn link_at(
+        &mut self,
+        node: Resource<Node>,
+        _flags: types::PathFlags,
+        path: String,
+        to: Resource<Node>,
+        new: String,
+    ) -> Answer<()> {
+        let to = self.folder(&to)?;
+        self.at("link", &node, &path, |tree, folder| {
+            tree.link(folder, &path, &to, &new)
+        })
+    }
+
+    fn open_at(
+        &mut self,
+        node: Resource<Node>,
+        follow: types::PathFlags,
+        path: String,
+        open: types::OpenFlags,
+        flags: types::DescriptorFlags,
+    ) -> Answer<Resource<Node>> {
+        let how = how_of(open, flags)?;
+        let opened = self.at("open", &node, &path, |tree, folder| {
+            tree.open(folder, &path, follow_of(follow), how)
+        })?;
+        Ok(self.table.push(opened)?)
+    }
+
+    fn readlink_at(&mut self, node: Resource<Node>, path: String) -> Answer<String> {
+        self.at("readlink", &node, &path, |tree, folder| {
+            tree.read_link(folder, &path)
+        })
+    }
+
+    fn remove_directory_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
+        self.at("remove-directory", &node, &path, |tree, folder| {
+            tree.remove_dir(folder, &path)
+        })
+    }
+
+    fn rename_at(
+        &mut self,
+        node: Resource<Node>,
+        path: String,
+        to: Resource<Node>,
+        new: String,
+    ) -> Answer<()> {
+        let to = self.folder(&to)?;
+        self.at("rename", &node, &path, |tree, folder| {
+            tree.rename(folder, &path, &to, &new)
+        })
+    }
+
+    fn symlink_at(&mut self, node: Resource<Node>, target: String, path: String) -> Answer<()> {
+        self.at("symlink", &node, &path, |tree, folder| {
+            tree.symlink(&target, folder, &path)
+        })
+    }
+
+    fn unlink_file_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
+        self.at("unlink-file", &node, &path, |tree, folder| {
+            tree.remove_file(folder, &path)
+        })
+    }
+
+    fn is_same_object(
+        &mut self,
+        one: Resource<Node>,
+        other: Resource<Node>,
+    ) -> wasmtime::Result<bool> {
+        let (one, other) = (self.table.get(&one)?, self.table.get(&other)?);
+        Ok(facts_of(one)?.id == facts_of(other)?.id)
+    }
+
+    fn metadata_hash(&mut self, node: Resource<Node>) -> Answer<types::MetadataHashValue> {
+        let id = facts_of(self.table.get(&node)?)?.id;
+        Ok(hash_of(self.ctx.tree.hash(id)))
+    }
+
+    fn metadata_hash_at(
+        &mut self,
+        node: Resource<Node>,
+        flags: types::PathFlags,
+        path: String,
+    ) -> Answer<types::MetadataHashValue> {
+        let stat = |tree: &Tree, folder: &Folder| {
+            tree.stat(folder, &path, follow_of(flags))
+                .map(|facts| tree.hash(facts.id))
+        };
+        self.at("metadata-hash", &node, &path, stat).map(hash_of)
+    }
+
+    fn drop(&mut self, node: Resource<Node>) -> wasmtime::Result<()> {
+        self.table.delete(node)?;
+        Ok(())
+    }
+}
+
+impl types::HostDirectoryEntryStream for FsView<'_> {
+    fn read_directory_entry(
+        &mut self,
+        listing: Resource<Listing>,
+    ) -> Answer<Option<types::DirectoryEntry>> {
+        let entry = self.table.get_mut(&listing)?.next_entry()?;
+        Ok(entry.map(|entry| types::DirectoryEntry {
+            type_: type_of(entry.kind),
+            name: entry.name,
+        }))
+    }
+
+    fn drop(&mut self, listing: Resource<Listing>) -> wasmtime::Result<()> {
+        self.table.delete(listing)?;
+        Ok(())
+    }
+}
+
+fn facts_of(node: &Node) -> Result<Facts, Fault> {
+    match node {
+        Node::File(file) => file.facts(),
+        Node::Folder(folder) => folder.facts(),
+    }
+}

@@ -1,0 +1,52 @@
+//! Files for guests: `wasi:filesystem` over directory handles that were opened once, at load.
+//!
+//! Three layers. [`Roots`] turns mounts into handles and remembers, by (device, inode), what
+//! stays closed or read-only inside them. [`Tree`] is one call's view: it walks guest paths one
+//! component at a time and never lets the kernel follow a link. The host layer puts both behind
+//! the WASI interfaces, with quotas and a record of every refusal.
+//!
+//! What holds on every route to an object:
+//! - Paths stay beneath the handle they start from; absolute paths, absolute links and `..`
+//!   above the start get one answer, whatever exists outside.
+//! - The strictest of all grants met on the way and above the mount counts. A closed path is
+//!   closed by the identity of its object, and by its name (compared without case) in the
+//!   identity of its directory, so neither a hard link nor a replacement opens it.
+//! - Regular files and directories only. A FIFO, a socket or a device is refused unopened.
+//! - A file with more than one name is never written: the other name may lie outside.
+//! - Guests make no hard links, and no symbolic links that are absolute or contain `..`.
+//!
+//! File I/O runs inline, in pieces of at most [`CHUNK_BYTES_MAX`] with a yield between two
+//! pieces: a page-cache copy of that size takes some ten microseconds, less than handing it to
+//! another thread. Only `sync`, which waits for the disk, goes to a blocking thread.
+//!
+//! Deliberately absent: ambient paths after load, permissions (`chmod`), device access, file
+//! locks, and any support for systems that are not Unix.
+
+mod bindings;
+mod convert;
+mod fault;
+mod file;
+mod folder;
+mod host;
+mod listing;
+mod meter;
+mod path;
+mod roots;
+mod rules;
+mod stat;
+mod stream;
+mod tree;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::fault::Fault;
+pub use self::file::{CHUNK_BYTES_MAX, OpenFile, READ_BYTES_MAX};
+pub use self::folder::Folder;
+pub use self::host::{FsCtx, FsView, HasFs, HostFault, add_to_linker};
+pub use self::listing::{Entry, Listing};
+pub use self::meter::{FsLimits, Limit, Meter};
+pub use self::roots::{RootError, Roots};
+pub use self::stat::{Facts, Id, Kind, Stamp};
+pub use self::tree::{Follow, Node, OpenHow, SetTime, Tree};

@@ -1,0 +1,198 @@
+//! The granted directories, opened once.
+//!
+//! The only place of this module that resolves a path of the host's.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use clawhost_core::grants::{Access, Mount};
+use rustix::io::Errno;
+
+use super::fault::Fault;
+use super::folder::Folder;
+use super::rules::Rules;
+use super::stat::{Facts, Id};
+
+/// Why a profile's directories could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RootError {
+    /// The mount is, or lies in, a path that the same profile closes.
+    #[error("mount {}: the profile also closes it", .0.display())]
+    Closed(PathBuf),
+    /// It is not there, or not a directory, or may not be opened.
+    #[error("open {}: {fault}", path.display())]
+    Open {
+        /// The path as configured.
+        path: PathBuf,
+        /// The system's answer.
+        fault: Fault,
+    },
+    /// Paths of the host are absolute and without `..`.
+    #[error("use {}: a host path must be absolute and without `..`", .0.display())]
+    Path(PathBuf),
+    /// The whole file system is never granted.
+    #[error("mount {}: the root of the file system cannot be granted", .0.display())]
+    Whole(PathBuf),
+}
+
+/// The directories of a profile, opened once and shared by all its calls.
+#[derive(Debug, Default)]
+pub struct Roots {
+    roots: Vec<Root>,
+    rules: Rules,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct Root {
+    mount: Mount,
+    /// Empty until it is first needed, only where the mount says `create`.
+    folder: OnceLock<Folder>,
+}
+
+impl Roots {
+    /// Returns roots that grant nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Opens the directories of `mounts`, with `denied_paths` closed inside them.
+    ///
+    /// A mount that may be created, written, and has no closed path beside it is opened, and
+    /// made if need be, when a call first asks for it; all others now. Nested mounts each
+    /// keep their handle, and the stricter access holds on every route.
+    ///
+    /// # Errors
+    /// Names the first path that cannot be used. Nothing is granted then.
+    pub fn open(mounts: &[Mount], denied_paths: &[PathBuf]) -> Result<Self, RootError> {
+        let mut rules = Rules::default();
+        for path in denied_paths {
+            require_plain(path)?;
+            rules.add_closed(path).map_err(open_error(path))?;
+        }
+        let mut opened = Vec::new();
+        for mount in mounts {
+            require_plain(&mount.host)?;
+            let lazy = mount.create && mount.access == Access::ReadWrite && denied_paths.is_empty();
+            let dir = if lazy {
+                None
+            } else {
+                Some(open_ambient(mount)?)
+            };
+            if let Some(dir) = &dir {
+                rules
+                    .add_mount(dir, mount.access)
+                    .map_err(open_error(&mount.host))?;
+            }
+            opened.push((mount, dir));
+        }
+        // Only now are all marks known that a mount may lie under.
+        let root = |(mount, dir): (&Mount, Option<Dir>)| Root::new(mount, dir, &rules);
+        let roots = opened.into_iter().map(root).collect::<Result<_, _>>()?;
+        Ok(Self {
+            roots,
+            rules,
+            hasher: RandomState::new(),
+        })
+    }
+
+    /// Returns each granted directory with the name guests know it by.
+    ///
+    /// # Errors
+    /// A directory that is made when first needed could not be made or opened.
+    pub fn folders(&self) -> Result<Vec<(Folder, String)>, RootError> {
+        let folder = |root: &Root| Ok((root.folder(&self.rules)?, root.mount.guest.clone()));
+        self.roots.iter().map(folder).collect()
+    }
+
+    pub(super) const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Hashes an identity under a key of this host's: two words, as the interface wants 128
+    /// bits.
+    pub(super) fn hash(&self, id: Id) -> (u64, u64) {
+        (
+            self.hasher.hash_one((0_u8, id)),
+            self.hasher.hash_one((1_u8, id)),
+        )
+    }
+}
+
+impl Root {
+    fn new(mount: &Mount, dir: Option<Dir>, rules: &Rules) -> Result<Self, RootError> {
+        let folder = dir.map(|dir| folder_of(mount, dir, rules)).transpose()?;
+        Ok(Self {
+            mount: mount.clone(),
+            folder: folder.map_or_else(OnceLock::new, OnceLock::from),
+        })
+    }
+
+    fn folder(&self, rules: &Rules) -> Result<Folder, RootError> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder.clone());
+        }
+        let folder = folder_of(&self.mount, open_ambient(&self.mount)?, rules)?;
+        Ok(self.folder.get_or_init(|| folder).clone())
+    }
+}
+
+fn folder_of(mount: &Mount, dir: Dir, rules: &Rules) -> Result<Folder, RootError> {
+    let enter = || {
+        let access = rules.access_of_mount(&dir, mount.access)?;
+        Folder::enter(dir, access, rules)
+    };
+    enter().map_err(|fault| match fault {
+        Fault::Closed => RootError::Closed(mount.host.clone()),
+        fault => RootError::Open {
+            path: mount.host.clone(),
+            fault,
+        },
+    })
+}
+
+/// Opens a mount by its path on the host: the ambient authority of this module.
+fn open_ambient(mount: &Mount) -> Result<Dir, RootError> {
+    let path = &mount.host;
+    let error = open_error(path);
+    let dir = match Dir::open_ambient_dir(path, ambient_authority()).map_err(Fault::from) {
+        Err(Fault::Os(Errno::NOENT)) if mount.create => {
+            Dir::create_ambient_dir_all(path, ambient_authority())
+                .and_then(|()| Dir::open_ambient_dir(path, ambient_authority()))
+                .map_err(Fault::from)
+        }
+        result => result,
+    }
+    .map_err(&error)?;
+    if is_whole(&dir).map_err(&error)? {
+        return Err(RootError::Whole(path.clone()));
+    }
+    Ok(dir)
+}
+
+/// Says whether `dir` is the root of the file system, by whatever path.
+fn is_whole(dir: &Dir) -> Result<bool, Fault> {
+    let whole = Dir::open_ambient_dir("/", ambient_authority())?;
+    Ok(Facts::of_dir(&whole)?.id == Facts::of_dir(dir)?.id)
+}
+
+fn require_plain(path: &Path) -> Result<(), RootError> {
+    let plain = |part: Component<'_>| part != Component::ParentDir;
+    if path.is_absolute() && path.components().all(plain) {
+        Ok(())
+    } else {
+        Err(RootError::Path(path.to_path_buf()))
+    }
+}
+
+fn open_error(path: &Path) -> impl Fn(Fault) -> RootError + use<'_> {
+    move |fault| RootError::Open {
+        path: path.to_path_buf(),
+        fault,
+    }
+}

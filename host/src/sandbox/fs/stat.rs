@@ -1,0 +1,107 @@
+//! What an object is: identity, kind, size, times.
+
+use cap_std::fs::{FileType, Metadata, MetadataExt as _};
+
+use super::fault::Fault;
+
+/// Which object it is, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id {
+    /// The device that holds it.
+    pub device: u64,
+    /// Its number on that device.
+    pub inode: u64,
+}
+
+/// What kind of object it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Link,
+    /// A FIFO, a socket, a device: nothing a guest may open.
+    Special,
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Self {
+        if kind.is_dir() {
+            Self::Directory
+        } else if kind.is_file() {
+            Self::File
+        } else if kind.is_symlink() {
+            Self::Link
+        } else {
+            Self::Special
+        }
+    }
+}
+
+/// A point in time, as the system keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Seconds since 1970, negative before.
+    pub seconds: i64,
+    /// Nanoseconds of that second.
+    pub nanoseconds: i64,
+}
+
+/// What the system says about one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Which object it is.
+    pub id: Id,
+    /// What it is.
+    pub kind: Kind,
+    /// How many names it has.
+    pub links: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Last read.
+    pub accessed: Stamp,
+    /// Last written.
+    pub modified: Stamp,
+    /// Last change of the object or of what the system keeps about it.
+    pub changed: Stamp,
+}
+
+impl Facts {
+    /// Returns the facts about an open file.
+    pub(super) fn of_file(file: &std::fs::File) -> Result<Self, Fault> {
+        Ok(Self::from(&Metadata::from_file(file)?))
+    }
+
+    /// Returns the facts about an open directory.
+    pub(super) fn of_dir(dir: &cap_std::fs::Dir) -> Result<Self, Fault> {
+        Ok(Self::from(&dir.dir_metadata()?))
+    }
+
+    /// Returns the facts about the entry `name` of `dir`, without following it.
+    pub(super) fn of_entry(dir: &cap_std::fs::Dir, name: &str) -> Result<Self, Fault> {
+        Ok(Self::from(&dir.symlink_metadata(name)?))
+    }
+}
+
+impl From<&Metadata> for Facts {
+    fn from(meta: &Metadata) -> Self {
+        let stamp = |seconds, nanoseconds| Stamp {
+            seconds,
+            nanoseconds,
+        };
+        Self {
+            id: Id {
+                device: meta.dev(),
+                inode: meta.ino(),
+            },
+            kind: meta.file_type().into(),
+            links: meta.nlink(),
+            size: meta.len(),
+            accessed: stamp(meta.atime(), meta.atime_nsec()),
+            modified: stamp(meta.mtime(), meta.mtime_nsec()),
+            changed: stamp(meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Streams over open files: always ready, a chunk at a time, on the guest's own thread.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wasmtime_wasi_io::async_trait;
+use wasmtime_wasi_io::poll::Pollable;
+use wasmtime_wasi_io::streams::{InputStream, OutputStream, StreamError, StreamResult};
+
+use super::fault::Fault;
+use super::file::{CHUNK_BYTES_MAX, OpenFile};
+
+/// Reads a file from an offset to its end.
+#[derive(Debug)]
+pub(super) struct FileInput {
+    file: Arc<OpenFile>,
+    offset: u64,
+    ended: bool,
+}
+
+impl FileInput {
+    pub(super) const fn new(file: Arc<OpenFile>, offset: u64) -> Self {
+        Self {
+            file,
+            offset,
+            ended: false,
+        }
+    }
+}
+
+#[async_trait]
+impl Pollable for FileInput {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl InputStream for FileInput {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        if self.ended {
+            return Err(StreamError::Closed);
+        }
+        if size == 0 {
+            return Ok(Bytes::new());
+        }
+        let bytes = self.file.read_at(size, self.offset).map_err(failed)?;
+        if bytes.is_empty() {
+            self.ended = true;
+            return Err(StreamError::Closed);
+        }
+        self.offset = advance(self.offset, bytes.len())?;
+        Ok(bytes.into())
+    }
+}
+
+/// Where the next byte of a [`FileOutput`] goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteTo {
+    /// To this offset.
+    At(u64),
+    /// To the end of the file.
+    End,
+}
+
+/// Writes a file.
+#[derive(Debug)]
+pub(super) struct FileOutput {
+    file: Arc<OpenFile>,
+    to: WriteTo,
+    failed: bool,
+}
+
+impl FileOutput {
+    pub(super) const fn new(file: Arc<OpenFile>, to: WriteTo) -> Self {
+        Self {
+            file,
+            to,
+            failed: false,
+        }
+    }
+
+    fn check(&self) -> StreamResult<()> {
+        if self.failed {
+            Err(StreamError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> StreamResult<usize> {
+        let WriteTo::At(offset) = self.to else {
+            return self.file.append(bytes).map_err(failed);
+        };
+        let count = self.file.write_at(bytes, offset).map_err(failed)?;
+        self.to = WriteTo::At(advance(offset, count)?);
+        Ok(count)
+    }
+}
+
+#[async_trait]
+impl Pollable for FileOutput {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl OutputStream for FileOutput {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.check()?;
+        if bytes.len() > CHUNK_BYTES_MAX {
+            return Err(StreamError::trap("write of more than check-write allowed"));
+        }
+        let mut rest = &*bytes;
+        while !rest.is_empty() {
+            let count = self.write_some(rest).inspect_err(|_| self.failed = true)?;
+            if count == 0 {
+                self.failed = true;
+                return Err(failed(Fault::Os(rustix::io::Errno::IO)));
+            }
+            rest = rest.get(count..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.check()
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        self.check().map(|()| CHUNK_BYTES_MAX)
+    }
+}
+
+/// Wraps a fault so that `filesystem-error-code` finds it again.
+fn failed(fault: Fault) -> StreamError {
+    StreamError::LastOperationFailed(fault.into())
+}
+
+fn advance(offset: u64, count: usize) -> StreamResult<u64> {
+    let next = u64::try_from(count)
+        .ok()
+        .and_then(|count| offset.checked_add(count));
+    next.ok_or_else(|| failed(Fault::Os(rustix::io::Errno::OVERFLOW)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::fs::tests::place::Place;
+
+    #[tokio::test]
+    async fn a_stream_reads_to_the_end_and_then_closes() {
+        let place = Place::new();
+        let file = place.file("in", &vec![7; CHUNK_BYTES_MAX + 1]);
+        let mut input = FileInput::new(file, 0);
+        assert_eq!(
+            input.blocking_read(usize::MAX).await.unwrap().len(),
+            CHUNK_BYTES_MAX
+        );
+        assert_eq!(input.blocking_read(usize::MAX).await.unwrap().len(), 1);
+        assert!(matches!(
+            input.blocking_read(1).await,
+            Err(StreamError::Closed)
+        ));
+    }
+
+    #[tokio::test]
+    async fn two_appending_streams_both_keep_their_bytes() {
+        let place = Place::new();
+        let (first, second) = (place.file("out", b""), place.file("out", b""));
+        let mut first = FileOutput::new(first, WriteTo::End);
+        let mut second = FileOutput::new(second, WriteTo::End);
+        first.blocking_write_and_flush("one ".into()).await.unwrap();
+        second
+            .blocking_write_and_flush("two ".into())
+            .await
+            .unwrap();
+        first
+            .blocking_write_and_flush("three".into())
+            .await
+            .unwrap();
+        assert_eq!(place.bytes("out"), b"one two three");
+    }
+
+    #[tokio::test]
+    async fn a_stream_over_quota_fails_with_a_fault_and_stays_closed() {
+        let place = Place::with_write_quota(3);
+        let mut output = FileOutput::new(place.file("out", b""), WriteTo::At(0));
+        let error = output
+            .blocking_write_and_flush("1234".into())
+            .await
+            .unwrap_err();
+        let StreamError::LastOperationFailed(error) = error else {
+            panic!("{error:?}")
+        };
+        assert!(matches!(error.downcast_ref(), Some(Fault::Limit(_))));
+        assert!(matches!(output.check_write(), Err(StreamError::Closed)));
+        assert_eq!(place.bytes("out"), b"");
+    }
+}

@@ -1,0 +1,371 @@
+//! `wasi:http` for guests: every request of every component goes through the egress rules of
+//! its call and out through [`HttpClient`].
+//!
+//! Deliberately absent: the engine's own sender (compiled out, so nothing can fall through to
+//! it), redirects (the guest follows them, and each hop is a request checked like the first),
+//! and incoming requests.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_header};
+use clawhost_core::limits::{EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use wasmtime::component::Linker;
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks, WasiHttpView,
+};
+
+use crate::upstream::http::{
+    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError,
+};
+
+/// Bytes of a request's body that are taken out of a guest at once.
+const BODY_CHUNK_BYTES_MAX: usize = 65_536;
+
+/// The HTTP capability of one call.
+#[derive(Debug)]
+pub struct HttpCtx {
+    rules: Option<Arc<EgressRules>>,
+    client: HttpClient,
+    requests_left: u32,
+    deadline: Instant,
+    violations: Violations,
+}
+
+/// What the engine wants back: the answer, and the work that goes on beside it (none: the
+/// answer's body drives its own connection).
+type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+
+/// Links `wasi:http`: the types and the outgoing handler.
+///
+/// # Errors
+/// Only where the linker already has them.
+pub fn add_to_linker<T: WasiHttpView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)
+}
+
+impl HttpCtx {
+    /// Returns the capability that `rules` grant (nothing where there are none) until
+    /// `deadline`.
+    pub fn new(rules: Option<Arc<EgressRules>>, client: HttpClient, deadline: Instant) -> Self {
+        Self {
+            rules,
+            client: client.for_call(),
+            requests_left: EGRESS_REQUESTS_MAX,
+            deadline,
+            violations: Violations::default(),
+        }
+    }
+
+    /// Sets when every request has to be over; for those sent from now on.
+    pub const fn set_deadline(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
+    /// Returns what the guest tried and was refused, in full, for the audit record: the first
+    /// [`EGRESS_VIOLATIONS_MAX`] and a count of the rest.
+    pub fn violations(&self) -> Vec<String> {
+        self.violations.list()
+    }
+
+    fn admit(
+        &mut self,
+        request: Request<WasiBody>,
+    ) -> Result<CheckedRequest<WasiBody>, EgressDenied> {
+        let uri = request.uri().to_string();
+        let Some(rules) = &self.rules else {
+            return Err(EgressDenied::new(Reason::Host, format!("no network is granted: {uri}")));
+        };
+        let Some(left) = self.requests_left.checked_sub(1) else {
+            let limit = format!("more than {EGRESS_REQUESTS_MAX} requests: {uri}");
+            return Err(EgressDenied::new(Reason::Host, limit));
+        };
+        self.requests_left = left;
+        CheckedRequest::new(Arc::clone(rules), request)
+    }
+
+    fn limits(&self, options: Option<RequestOptions>) -> RequestLimits {
+        let defaults = RequestLimits::until(self.deadline);
+        let options = options.unwrap_or_default();
+        let choose = |asked: Option<Duration>, default| asked.unwrap_or(default);
+        RequestLimits {
+            connect: choose(options.connect_timeout, defaults.connect),
+            first_byte: choose(options.first_byte_timeout, defaults.first_byte),
+            between_bytes: choose(options.between_bytes_timeout, defaults.between_bytes),
+            ..defaults
+        }
+    }
+}
+
+impl WasiHttpHooks for HttpCtx {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(|name| is_forbidden_header(name.as_str()))
+    }
+
+    // The checked request sets it, from the URL that was checked.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        BODY_CHUNK_BYTES_MAX
+    }
+
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Box<dyn Future<Output = Sent> + Send> {
+        let limits = self.limits(options);
+        let (client, violations) = (self.client.clone(), self.violations.clone());
+        match self.admit(request) {
+            Ok(request) => Box::new(async move {
+                let answer = client.send(request, &limits).await;
+                answer.map(into_wasi).map_err(|error| violations.explain(error))
+            }),
+            Err(denied) => Box::new(ready(Err(violations.refuse(&denied)))),
+        }
+    }
+}
+
+fn into_wasi(
+    response: Response<ResponseBody>,
+) -> (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>) {
+    let response = response.map(|body| body.map_err(error_code).boxed_unsync());
+    (response, Box::new(ready(Ok(()))))
+}
+
+/// What was refused, shared with the requests that are still on their way.
+#[derive(Debug, Clone, Default)]
+struct Violations(Arc<Mutex<Refused>>);
+
+#[derive(Debug, Default)]
+struct Refused {
+    first: Vec<String>,
+    more: u64,
+}
+
+impl Violations {
+    fn lock(&self) -> MutexGuard<'_, Refused> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn list(&self) -> Vec<String> {
+        let refused = self.lock();
+        let more = (refused.more > 0).then(|| format!("and {} more requests", refused.more));
+        refused.first.iter().cloned().chain(more).collect()
+    }
+
+    /// Records `denied`, and returns what the guest sees of it.
+    fn refuse(&self, denied: &EgressDenied) -> Error {
+        let mut refused = self.lock();
+        if refused.first.len() < EGRESS_VIOLATIONS_MAX {
+            refused.first.push(format!("network: {}", denied.internal()));
+        } else {
+            refused.more = refused.more.saturating_add(1);
+        }
+        denial_code(denied.reason())
+    }
+
+    /// Records `error` if it is a refusal, and returns what the guest sees of it.
+    fn explain(&self, error: UpstreamError) -> Error {
+        match error {
+            UpstreamError::Denied(denied) => self.refuse(&denied),
+            other => error_code(other),
+        }
+    }
+}
+
+const fn denial_code(reason: Reason) -> Error {
+    match reason {
+        Reason::Address => Error::DestinationIpProhibited,
+        Reason::Malformed => Error::HttpRequestUriInvalid,
+        Reason::Method => Error::HttpRequestMethodInvalid,
+        Reason::Header | Reason::Host | Reason::Port | Reason::Scheme | Reason::UserInfo => {
+            Error::HttpRequestDenied
+        }
+    }
+}
+
+/// Returns the code a guest sees: what failed, without the system's own words for it.
+fn error_code(error: UpstreamError) -> Error {
+    tracing::debug!(%error, "an outgoing request failed.");
+    match error {
+        UpstreamError::BodyTooLarge { bytes_max } => Error::HttpResponseBodySize(Some(bytes_max)),
+        UpstreamError::Connect(_) => Error::ConnectionRefused,
+        UpstreamError::ConnectTimeout => Error::ConnectionTimeout,
+        UpstreamError::ConnectionsBusy => Error::ConnectionLimitReached,
+        UpstreamError::Deadline => Error::HttpResponseTimeout,
+        UpstreamError::Denied(denied) => denial_code(denied.reason()),
+        UpstreamError::HeadersTooLarge => Error::HttpResponseHeaderSectionSize(None),
+        UpstreamError::Incomplete => Error::HttpResponseIncomplete,
+        UpstreamError::Lookup(_) => Error::DnsError { rcode: None, info_code: None },
+        UpstreamError::Protocol(_) => Error::HttpProtocolError,
+        UpstreamError::ReadTimeout => Error::ConnectionReadTimeout,
+        UpstreamError::RequestBody(_) => Error::HttpRequestBodySize(None),
+        UpstreamError::Tls(_) => Error::TlsProtocolError,
+        UpstreamError::TlsCertificate(_) => Error::TlsCertificateError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, SocketAddr};
+    use std::pin::Pin;
+
+    use bytes::Bytes;
+    use clawhost_core::egress::{HostPattern, HostRules};
+    use http::HeaderName;
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
+
+    const PLENTY: Duration = Duration::from_secs(20);
+
+    /// Knows `here.test` only: this machine.
+    #[derive(Debug)]
+    struct Here;
+
+    impl Resolver for Here {
+        fn resolve(&self, name: &str) -> Lookup {
+            let found = (name == "here.test").then(|| vec![IpAddr::from([127, 0, 0, 1])]);
+            Box::pin(async move { found.ok_or_else(|| std::io::ErrorKind::NotFound.into()) })
+        }
+    }
+
+    /// Answers each connection with `answer` and, where that is empty, never.
+    async fn server(answer: &'static [u8]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(answer).await;
+                open.push(stream);
+            }
+        });
+        address
+    }
+
+    fn rules(hosts: &[&str], port: u16) -> EgressRules {
+        let hosts = hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect();
+        EgressRules {
+            hosts: HostRules::Only(hosts),
+            blocked: Vec::new(),
+            block_private: false,
+            ports: vec![port],
+        }
+    }
+
+    fn ctx(rules: Option<EgressRules>) -> HttpCtx {
+        let client = HttpClient::new(Arc::new(Here), TrustedRoots::Mozilla);
+        HttpCtx::new(rules.map(Arc::new), client, Instant::now() + PLENTY)
+    }
+
+    fn get(url: &str) -> Request<WasiBody> {
+        let body = Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync();
+        Request::get(url).body(body).unwrap()
+    }
+
+    async fn send(
+        ctx: &mut HttpCtx,
+        request: Request<WasiBody>,
+    ) -> Result<Response<WasiBody>, Error> {
+        let sent = ctx.send_request(request, None, Box::new(ready(Ok(()))));
+        Pin::from(sent).await.map(|(response, _)| response)
+    }
+
+    #[tokio::test]
+    async fn a_granted_host_is_reached() {
+        let address = server(b"HTTP/1.1 201 Made\r\ncontent-length: 2\r\n\r\nok").await;
+        let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
+        let url = format!("http://here.test:{}/", address.port());
+        let response = send(&mut ctx, get(&url)).await.unwrap();
+        assert_eq!(response.status(), 201);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
+        assert!(ctx.violations().is_empty());
+    }
+
+    #[tokio::test]
+    async fn without_a_grant_nothing_is_reached_and_the_attempt_is_recorded() {
+        let mut ctx = ctx(None);
+        let refused = send(&mut ctx, get("https://example.com/x")).await;
+        assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
+        let expected = "network: host not allowed: no network is granted: https://example.com/x";
+        assert_eq!(ctx.violations(), [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_private_address_is_prohibited_by_name_and_by_number() {
+        let public = EgressRules { block_private: true, ..rules(&["here.test", "127.0.0.1"], 80) };
+        let mut ctx = ctx(Some(public));
+        for url in ["http://here.test/", "http://127.0.0.1/"] {
+            let refused = send(&mut ctx, get(url)).await;
+            assert!(matches!(refused, Err(Error::DestinationIpProhibited)), "{url}: {refused:?}");
+        }
+        assert_eq!(ctx.violations(), ["network: address not allowed: 127.0.0.1"; 2]);
+    }
+
+    #[tokio::test]
+    async fn a_name_that_does_not_exist_is_no_violation() {
+        let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
+        let failed = send(&mut ctx, get("http://gone.test/")).await;
+        assert!(matches!(failed, Err(Error::DnsError { .. })), "{failed:?}");
+        assert!(ctx.violations().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded() {
+        let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
+        for _ in 0..EGRESS_REQUESTS_MAX {
+            assert!(matches!(
+                send(&mut ctx, get("http://gone.test/")).await,
+                Err(Error::DnsError { .. })
+            ));
+        }
+        for _ in 0..EGRESS_VIOLATIONS_MAX + 5 {
+            let refused = send(&mut ctx, get("http://gone.test/")).await;
+            assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
+        }
+        let violations = ctx.violations();
+        assert_eq!(violations.len(), EGRESS_VIOLATIONS_MAX + 1);
+        assert_eq!(violations.last().map(String::as_str), Some("and 5 more requests"));
+    }
+
+    #[tokio::test]
+    async fn no_request_outlives_the_call() {
+        let address = server(b"").await;
+        let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
+        ctx.set_deadline(Instant::now() + Duration::from_millis(30));
+        let forever = Some(Duration::MAX);
+        let options = RequestOptions {
+            connect_timeout: forever,
+            first_byte_timeout: forever,
+            between_bytes_timeout: forever,
+        };
+        let request = get(&format!("http://here.test:{}/", address.port()));
+        let sent = ctx.send_request(request, Some(options), Box::new(ready(Ok(()))));
+        let ended = Pin::from(sent).await.map(|_| ());
+        assert!(matches!(ended, Err(Error::HttpResponseTimeout)), "{ended:?}");
+    }
+
+    #[test]
+    fn headers_of_the_host_are_out_of_reach_of_a_guest() {
+        let mut ctx = ctx(None);
+        for name in
+            ["host", "connection", "transfer-encoding", "te", "upgrade", "proxy-authorization"]
+        {
+            assert!(ctx.is_forbidden_header(&HeaderName::from_static(name)), "{name}");
+        }
+        assert!(!ctx.is_forbidden_header(&HeaderName::from_static("authorization")));
+        assert!(!ctx.set_host_header());
+    }
+}

@@ -1,0 +1,97 @@
+//! `claw:host/process`: native programs, in the jail, where the profile grants a shell.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::grants::{Access, Grants};
+use clawhost_core::limits::{
+    PROCESS_FILE_BYTES_MAX, PROCESS_MEMORY_MB, PROCESS_OUTPUT_BYTES_MAX, SCRIPT_BYTES_MAX,
+};
+
+use super::bindings::claw::host::process::{self, Outcome, ProcessError};
+use super::state::CallState;
+use crate::jail::{self, JailError, JailLimits, JailMount, JailSpec};
+
+/// What one call may start, and what it was refused.
+#[derive(Debug)]
+pub(super) struct ProcessCtx {
+    jail: Option<Arc<JailSpec>>,
+    ends_at: Instant,
+    violations: Vec<String>,
+}
+
+/// Refusals kept for the record of one call.
+const VIOLATIONS_MAX: usize = 16;
+
+impl ProcessCtx {
+    pub(super) fn new(jail: Option<Arc<JailSpec>>, ends_at: Instant) -> Self {
+        Self { jail, ends_at, violations: Vec::new() }
+    }
+
+    pub(super) fn set_deadline(&mut self, ends_at: Instant) {
+        self.ends_at = ends_at;
+    }
+
+    pub(super) fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    fn refuse(&mut self, reason: &str) -> ProcessError {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(format!("process: {reason}"));
+        }
+        ProcessError::Denied(reason.to_owned())
+    }
+}
+
+/// Returns the jail that `grants` describe.
+///
+/// # Errors
+/// The profile mounts no directory to work in, or the system has no jail.
+pub(super) fn jail_of(grants: &Grants) -> Result<JailSpec, String> {
+    let mounts: Vec<JailMount> = grants
+        .mounts
+        .iter()
+        .map(|mount| JailMount { path: mount.host.clone(), writable: mount.access == Access::ReadWrite })
+        .collect();
+    let limits = JailLimits {
+        memory_bytes: PROCESS_MEMORY_MB << 20,
+        processes_max: grants.limits.processes,
+        open_files_max: grants.limits.open_files,
+        file_bytes_max: PROCESS_FILE_BYTES_MAX,
+        output_bytes_max: PROCESS_OUTPUT_BYTES_MAX.min(grants.limits.output_bytes),
+    };
+    let env = grants.env.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    JailSpec::new(mounts, env, limits).map_err(|error| error.to_string())
+}
+
+impl process::Host for CallState {
+    async fn run(&mut self, command: process::Command) -> Result<Outcome, ProcessError> {
+        let Some(jail) = self.process.jail.clone() else {
+            return Err(self.process.refuse("the profile grants no shell"));
+        };
+        if command.script.len() > SCRIPT_BYTES_MAX || command.script.contains('\0') {
+            return Err(ProcessError::Failed(format!("a command line is at most {SCRIPT_BYTES_MAX} bytes, without NUL")));
+        }
+        let left = self.process.ends_at.saturating_duration_since(Instant::now());
+        let timeout = Duration::from_millis(u64::from(command.timeout_ms)).min(left);
+        let command = jail::Command { script: command.script, stdin: command.stdin, timeout };
+        match jail::run(&jail, command).await {
+            Ok(outcome) => Ok(self::outcome(outcome)),
+            Err(JailError::Denied(reason)) => Err(self.process.refuse(&reason)),
+            Err(JailError::Timeout) => Err(ProcessError::Timeout),
+            Err(JailError::Failed(reason)) => Err(ProcessError::Failed(reason)),
+        }
+    }
+}
+
+fn outcome(outcome: jail::Outcome) -> Outcome {
+    Outcome {
+        exit_code: outcome.exit_code,
+        stdout: outcome.stdout,
+        stderr: outcome.stderr,
+        stdout_bytes: outcome.stdout_bytes,
+        stderr_bytes: outcome.stderr_bytes,
+        duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+    }
+}

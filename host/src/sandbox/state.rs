@@ -1,0 +1,133 @@
+//! The live capabilities of one call: what the store of a guest instance holds.
+
+use std::sync::Arc;
+
+use clawhost_core::grants::Grants;
+use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use super::clock::{CallClock, Exceeded};
+use super::fs::{FsCtx, FsView};
+use super::http::HttpCtx;
+use super::limiter::Limiter;
+use super::log::CallLog;
+use super::process::ProcessCtx;
+
+/// Takes a guest's progress: how far, of how much, and a word about it.
+pub type ProgressSink = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync>;
+
+/// Everything one guest instance can reach. Made for one call, dropped with it.
+pub struct CallState {
+    pub(crate) log: CallLog,
+    pub(crate) clock: CallClock,
+    pub(super) progress: Option<ProgressSink>,
+    pub(super) process: ProcessCtx,
+    pub(super) fs: FsCtx,
+    pub(super) table: ResourceTable,
+    limiter: Limiter,
+    wasi: WasiCtx,
+    http: HttpCtx,
+    http_ctx: WasiHttpCtx,
+}
+
+/// The parts of a [`CallState`] that a profile decides.
+pub(super) struct Parts {
+    pub(super) fs: FsCtx,
+    pub(super) http: HttpCtx,
+    pub(super) process: ProcessCtx,
+}
+
+impl CallState {
+    pub(super) fn new(grants: &Grants, parts: Parts, clock: CallClock, log: CallLog, progress: Option<ProgressSink>) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(RESOURCES_MAX);
+        let env: Vec<_> = grants.env.iter().collect();
+        let wasi = WasiCtx::builder()
+            .envs(&env)
+            .stdout(log.streams())
+            .stderr(log.streams())
+            .max_random_size(RANDOM_BYTES_MAX)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .build();
+        Self {
+            log,
+            clock,
+            progress,
+            process: parts.process,
+            fs: parts.fs,
+            table,
+            limiter: Limiter::new(grants.limits.memory_bytes),
+            wasi,
+            http: parts.http,
+            http_ctx: WasiHttpCtx::new(),
+        }
+    }
+
+    /// Puts this state into a store that meters, limits and yields as a call must.
+    ///
+    /// # Errors
+    /// Only where the engine was not set up for fuel.
+    pub fn into_store(self, engine: &wasmtime::Engine) -> wasmtime::Result<wasmtime::Store<Self>> {
+        let fuel = self.clock.fuel_budget();
+        let mut store = wasmtime::Store::new(engine, self);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
+        store.call_hook(|mut store, hook| match hook {
+            wasmtime::CallHook::CallingHost => {
+                let fuel_left = store.get_fuel()?;
+                Ok(store.data_mut().enter_host_call(fuel_left)?)
+            }
+            _ => Ok(()),
+        });
+        store.set_fuel(fuel)?;
+        store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))?;
+        Ok(store)
+    }
+
+    fn enter_host_call(&mut self, fuel_left: u64) -> Result<(), Exceeded> {
+        let work = self.fs.take_work();
+        self.clock.enter_host_call(work, fuel_left)
+    }
+
+    /// Starts the call's own clock, after instantiation.
+    pub fn start_clock(store: &mut wasmtime::Store<Self>, clock: CallClock) -> wasmtime::Result<()> {
+        store.data_mut().clock = clock;
+        store.data_mut().http.set_deadline(clock.ends_at());
+        store.data_mut().process.set_deadline(clock.ends_at());
+        store.set_fuel(clock.fuel_budget())?;
+        store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))
+    }
+
+    /// Returns what the guest tried and was refused, for the audit record.
+    pub fn violations(&self) -> Vec<String> {
+        let mut all = self.fs.violations().to_vec();
+        all.extend(self.http.violations());
+        all.extend_from_slice(self.process.violations());
+        all
+    }
+
+    pub(crate) fn fs_view(&mut self) -> FsView<'_> {
+        FsView { ctx: &mut self.fs, table: &mut self.table }
+    }
+}
+
+impl std::fmt::Debug for CallState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallState").field("log", &self.log).field("clock", &self.clock).finish_non_exhaustive()
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { ctx: &mut self.http_ctx, table: &mut self.table, hooks: &mut self.http }
+    }
+}

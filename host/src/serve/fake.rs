@@ -1,0 +1,254 @@
+//! A host that misbehaves on demand, and a client that looks closely.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use clawhost_core::catalog::{Annotations, Catalog, Origin, Tool, ToolDefinition};
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::grants::Grants;
+use clawhost_core::reply::{Content, ToolReply};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::Calls;
+use super::framer::serve_lines;
+use crate::host::{Principal, ToolCall};
+
+/// A host of a few tools: `echo`, `whoami`, `slow` (until [`Fake::release`]), `steps` (reports
+/// progress), `denied`, `broken`, `panics`.
+#[derive(Debug, Clone)]
+pub(crate) struct Fake(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    catalog: Arc<Catalog>,
+    dropped: watch::Sender<usize>,
+    released: watch::Sender<bool>,
+    started: watch::Sender<usize>,
+    version: watch::Sender<u64>,
+}
+
+impl Fake {
+    /// Returns a host nobody has called yet.
+    pub(crate) fn new() -> Self {
+        let mut catalog = Catalog::default();
+        catalog.version = 1;
+        for name in ["echo", "whoami", "slow", "steps", "denied", "broken", "panics"] {
+            catalog.add(Arc::new(tool(name))).unwrap();
+        }
+        Self(Arc::new(State {
+            catalog: Arc::new(catalog),
+            dropped: watch::Sender::new(0),
+            released: watch::Sender::new(false),
+            started: watch::Sender::new(0),
+            version: watch::Sender::new(1),
+        }))
+    }
+
+    /// Lets every `slow` call end.
+    pub(crate) fn release(&self) {
+        self.0.released.send_replace(true);
+    }
+
+    /// Says that the tools have changed.
+    pub(crate) fn change(&self) {
+        self.0.version.send_modify(|version| *version += 1);
+    }
+
+    /// Waits until `count` calls have started.
+    pub(crate) async fn started(&self, count: usize) {
+        self.0.started.subscribe().wait_for(|started| *started >= count).await.unwrap();
+    }
+
+    /// Waits until `count` calls have been dropped before they ended.
+    pub(crate) async fn dropped(&self, count: usize) {
+        self.0.dropped.subscribe().wait_for(|dropped| *dropped >= count).await.unwrap();
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    Tool {
+        definition: ToolDefinition {
+            name: name.to_owned(),
+            title: None,
+            description: format!("The tool {name}."),
+            input_schema: json!({"type": "object"}),
+            output_schema: None,
+            annotations: Annotations::default(),
+        },
+        ckp_name: name.to_owned(),
+        declared: serde_json::Map::new(),
+        digest: "sha256:00".to_owned(),
+        origin: Origin::DropIn { file: "fake.wasm".to_owned() },
+        grants: Grants::default(),
+        policy_ref: None,
+        category: None,
+        input: Vec::new(),
+        output: Vec::new(),
+    }
+}
+
+/// Counts a call that is dropped before it ends.
+struct Running<'a>(&'a State, bool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.dropped.send_modify(|dropped| *dropped += 1);
+        }
+    }
+}
+
+impl State {
+    async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
+        self.started.send_modify(|started| *started += 1);
+        let mut running = Running(self, false);
+        let outcome = self.outcome(call).await;
+        running.1 = true;
+        outcome
+    }
+
+    async fn outcome(&self, call: ToolCall) -> Result<ToolReply, CallError> {
+        let text = |text: &str| ToolReply {
+            content: vec![Content::Text(text.to_owned())],
+            ..ToolReply::default()
+        };
+        match call.tool.as_str() {
+            "echo" => Ok(ToolReply { structured: Some(call.arguments), ..ToolReply::default() }),
+            "whoami" => Ok(text(&call.principal.0)),
+            "slow" => {
+                self.released.subscribe().wait_for(|released| *released).await.unwrap();
+                Ok(text("at last"))
+            }
+            "steps" => {
+                if let Some(progress) = call.progress {
+                    for step in [1.0, 2.0, 2.0, f64::NAN, 3.0] {
+                        progress(step, Some(3.0), None);
+                    }
+                }
+                Ok(text("done"))
+            }
+            "denied" => Err(CallError::new(ErrorKind::Policy, "refused").with("rule_id", "r1")),
+            "broken" => Err(CallError::new(ErrorKind::Internal, "broken")),
+            "panics" => panic!("a defect"),
+            _ => Err(CallError::new(ErrorKind::UnknownTool, "no such tool")),
+        }
+    }
+}
+
+impl Calls for Fake {
+    fn call(
+        &self,
+        call: ToolCall,
+    ) -> impl Future<Output = Result<ToolReply, CallError>> + Send + use<> {
+        let state = Arc::clone(&self.0);
+        async move { state.call(call).await }
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.0.catalog)
+    }
+
+    fn catalog_version(&self) -> watch::Receiver<u64> {
+        self.0.version.subscribe()
+    }
+
+    fn list(&self, _principal: &Principal) -> Vec<Arc<Tool>> {
+        self.0.catalog.tools().cloned().collect()
+    }
+}
+
+/// The other end of a line connection.
+pub(crate) struct Client {
+    input: Option<DuplexStream>,
+    output: Option<Lines<BufReader<DuplexStream>>>,
+    pub(crate) host: Fake,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) served: JoinHandle<()>,
+}
+
+/// Bytes either side may be ahead.
+const PIPE_BYTES: usize = 65_536;
+
+impl Client {
+    /// Connects to a new host.
+    pub(crate) fn connect() -> Self {
+        let (input, their_input) = tokio::io::duplex(PIPE_BYTES);
+        let (their_output, output) = tokio::io::duplex(PIPE_BYTES);
+        let (host, shutdown) = (Fake::new(), CancellationToken::new());
+        let principal = Principal("tester".to_owned());
+        let pipes = (their_input, their_output);
+        let served = tokio::spawn(serve_lines(host.clone(), principal, pipes, shutdown.clone()));
+        let output = Some(BufReader::new(output).lines());
+        Self { input: Some(input), output, host, shutdown, served }
+    }
+
+    /// Connects and shakes hands in the older way.
+    pub(crate) async fn initialized() -> Self {
+        let mut client = Self::connect();
+        let answer = client.ask(json!({
+            "jsonrpc": "2.0", "id": "init", "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+                       "clientInfo": {"name": "t", "version": "0"}},
+        })).await;
+        assert_eq!(answer["result"]["serverInfo"]["name"], json!("clawhost"));
+        client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        client
+    }
+
+    /// Sends raw bytes.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
+    }
+
+    /// Sends one message.
+    pub(crate) async fn say(&mut self, message: Value) {
+        self.send(format!("{message}\n").as_bytes()).await;
+    }
+
+    /// Returns the next line, or nothing at the end.
+    pub(crate) async fn hear_or_end(&mut self) -> Option<Value> {
+        let line = self.output.as_mut().unwrap().next_line().await.unwrap()?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    /// Returns the next line.
+    pub(crate) async fn hear(&mut self) -> Value {
+        self.hear_or_end().await.expect("the connection has ended")
+    }
+
+    /// Sends one message and returns the next line.
+    pub(crate) async fn ask(&mut self, message: Value) -> Value {
+        self.say(message).await;
+        self.hear().await
+    }
+
+    /// Sends a call without waiting for its answer.
+    pub(crate) async fn call(&mut self, id: Value, tool: &str) {
+        self.say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": tool, "arguments": {"n": 1}}})).await;
+    }
+
+    /// Closes the input.
+    pub(crate) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Stops reading, as a client that has died.
+    pub(crate) fn close_output(&mut self) {
+        self.output = None;
+    }
+}
+
+/// Returns a request in the form of 2026-07-28.
+pub(crate) fn modern(id: Value, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "0"},
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}

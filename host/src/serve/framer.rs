@@ -1,0 +1,231 @@
+//! The one reader and the one writer of a line connection.
+//!
+//! Each line is read once, bounded and strict, and goes to exactly one dialect: `claw.*` to the
+//! Claw Kernel Protocol (not served by this version), everything else to MCP. Each answer is one
+//! write with its newline. Every request that is accepted is answered, even when the input ends
+//! right behind it.
+//!
+//! Deliberately absent: what the methods mean, and any memory that grows with what a client sends
+//! without reading: requests, their bytes and unread answers are all counted.
+
+use std::sync::Arc;
+
+use clawhost_core::limits::{CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX, SHUTDOWN_GRACE_MS};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::service::serve_server_with_ct;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Duration, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use super::calls::Calls;
+use super::connection::{Connection, Outgoing};
+use super::lane::{Inbound, Lane};
+use super::lines::{Line, Lines};
+use super::mcp::McpServer;
+use super::message::{self, INVALID_REQUEST, Incoming, Refusal};
+use crate::host::Principal;
+
+/// Messages between the reader and MCP: enough to never wait, little enough to hold nothing.
+const INBOUND_QUEUE_MAX: usize = 16;
+
+/// Serves one connection until its input ends and everything accepted is answered, its output
+/// breaks, or `shutdown` is cancelled and the grace of [`SHUTDOWN_GRACE_MS`] is over.
+pub(crate) async fn serve_lines<C, R, W>(
+    calls: C,
+    principal: Principal,
+    (input, output): (R, W),
+    shutdown: CancellationToken,
+) where
+    C: Calls,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let (connection, outgoing) = Connection::new();
+    let connection = Arc::new(connection);
+    let (to_mcp, inbound) = mpsc::channel(INBOUND_QUEUE_MAX);
+    let writer = tokio::spawn(write_all(output, outgoing, connection.broken().clone()));
+    let reader = tokio::spawn(read_all(input, Arc::clone(&connection), to_mcp, shutdown.clone()));
+    let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
+
+    serve_mcp(&calls, &principal, &connection, &Inbound::new(inbound)).await;
+
+    grace.abort();
+    reader.abort();
+    connection.end();
+    if let Err(error) = writer.await {
+        debug!(%error, "the writer did not end well");
+    }
+}
+
+/// Serves MCP again and again over the same lines: a client whose first message is out of order
+/// ends the session it tried to begin, and nothing else.
+async fn serve_mcp<C: Calls>(
+    calls: &C,
+    principal: &Principal,
+    connection: &Arc<Connection>,
+    inbound: &Inbound,
+) {
+    while !inbound.ended() && !connection.broken().is_cancelled() {
+        let server =
+            McpServer::new(calls.clone(), principal.clone(), connection.closing().clone());
+        let lane = Lane::new(Arc::clone(connection), inbound.clone());
+        let token = connection.broken().child_token();
+        match serve_server_with_ct(server, lane, token).await {
+            Err(error) => debug!(%error, "no session yet"),
+            Ok(session) => {
+                let ending = session.waiting().await;
+                debug!(?ending, "the session ended");
+            }
+        }
+    }
+}
+
+async fn end_after_grace(shutdown: CancellationToken, broken: CancellationToken) {
+    shutdown.cancelled().await;
+    sleep(Duration::from_millis(SHUTDOWN_GRACE_MS)).await;
+    broken.cancel();
+}
+
+/// Writes answers, each in one piece, until told to stop or the output breaks.
+async fn write_all<W: AsyncWrite + Unpin>(
+    mut output: W,
+    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+    broken: CancellationToken,
+) {
+    while let Some(Outgoing::Line { mut text, written, slot }) = outgoing.recv().await {
+        text.push(b'\n');
+        let sent = tokio::select! {
+            biased;
+            sent = send(&mut output, &text) => sent,
+            // The grace is over, and nobody reads.
+            () = broken.cancelled() => return,
+        };
+        if let Err(error) = sent {
+            debug!(%error, "the output is closed");
+            broken.cancel();
+            return;
+        }
+        drop(slot);
+        if let Some(written) = written {
+            // Nobody waits any more: the line is out all the same.
+            let _ = written.send(());
+        }
+    }
+}
+
+async fn send<W: AsyncWrite + Unpin>(output: &mut W, line: &[u8]) -> std::io::Result<()> {
+    output.write_all(line).await?;
+    output.flush().await
+}
+
+/// Reads lines until the input ends; dropping `to_mcp` is how MCP learns of it.
+async fn read_all<R: AsyncRead + Unpin>(
+    input: R,
+    connection: Arc<Connection>,
+    to_mcp: mpsc::Sender<ClientJsonRpcMessage>,
+    shutdown: CancellationToken,
+) {
+    let mut lines = Lines::new(BufReader::new(input), MESSAGE_BYTES_MAX);
+    loop {
+        let line = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return,
+            () = connection.broken().cancelled() => return,
+            line = lines.next() => line,
+        };
+        let line = match line {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(error) => {
+                debug!(%error, "the input cannot be read");
+                return;
+            }
+        };
+        // Waits while too many answers are unread: a client that does not read is not read.
+        let Some(slot) = connection.answer_slot().await else { return };
+        let accepted = match &line {
+            Line::TooLong => Err(too_long()),
+            Line::Text(text) if text.trim_ascii().is_empty() => Ok(None),
+            Line::Text(text) => accept(text, &connection),
+        };
+        match accepted {
+            Ok(None) => {}
+            Ok(Some(accepted)) => {
+                let Some(message) = admit(accepted, &connection, slot) else { continue };
+                if to_mcp.send(message).await.is_err() {
+                    return;
+                }
+            }
+            Err(refusal) => connection.refuse(&refusal, slot),
+        }
+    }
+}
+
+fn too_long() -> Refusal {
+    let text = format!("a message may have {MESSAGE_BYTES_MAX} bytes; this one was skipped");
+    Refusal::new(None, INVALID_REQUEST, text)
+}
+
+/// A line that is for MCP.
+struct Accepted {
+    incoming: Incoming,
+    bytes: usize,
+}
+
+/// Says what a line is for: MCP, nobody (then it needs no answer either), or a refusal.
+fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Refusal> {
+    let incoming = message::read(text)?;
+    match &incoming {
+        Incoming::Request { id, method, .. } if message::is_ckp(method) => {
+            Err(message::ckp_not_served(id.clone()))
+        }
+        Incoming::Notification { method, value } => {
+            let wanted = match method.as_str() {
+                "notifications/cancelled" => cancels(value, connection),
+                "notifications/initialized" => true,
+                _ => false,
+            };
+            Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
+        }
+        Incoming::Reply => Ok(None),
+        Incoming::Request { .. } => Ok(Some(Accepted { incoming, bytes: text.len() })),
+    }
+}
+
+fn cancels(value: &Value, connection: &Connection) -> bool {
+    let id = value.pointer("/params/requestId").and_then(message::request_id);
+    id.is_some_and(|id| connection.cancel(&id))
+}
+
+/// Registers a request and returns what MCP shall see; a refused one is answered here.
+fn admit(
+    Accepted { incoming, bytes }: Accepted,
+    connection: &Connection,
+    slot: OwnedSemaphorePermit,
+) -> Option<ClientJsonRpcMessage> {
+    let value = match incoming {
+        Incoming::Request { id, method, value } => {
+            connection.register(&id, &method, bytes, slot)?;
+            let parsed = serde_json::from_value(value);
+            if parsed.is_err() {
+                let text = format!("this is no request that {CONNECTION_NAME} understands");
+                connection.answer(&Refusal::new(Some(id), INVALID_REQUEST, text));
+            }
+            return parsed.ok();
+        }
+        Incoming::Notification { value, .. } => value,
+        Incoming::Reply => return None,
+    };
+    // A notification that cannot be read is ignored, as JSON-RPC has it.
+    serde_json::from_value(value).ok()
+}
+
+/// Who answers on this connection.
+const CONNECTION_NAME: &str = "clawhost";
+
+/// How many answers may be unread before the reader waits: one for each running request, and as
+/// many refusals.
+pub(crate) const UNREAD_ANSWERS_MAX: usize = 2 * CONNECTION_REQUESTS_MAX;

@@ -1,0 +1,192 @@
+//! MCP over streamable HTTP, and the operator's look at the host.
+//!
+//! `/mcp` takes an agent's token, `/status` the operator's credential, neither takes the other's.
+//! Every request passes `guard` before anything reads its body. Deliberately absent: TLS (put a
+//! proxy in front for anything but loopback), HTTP/2, cookies, CORS.
+
+mod counted;
+mod guard;
+mod routes;
+mod until;
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use clawhost_core::limits::{
+    HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, SHUTDOWN_GRACE_MS,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Duration, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use self::routes::App;
+use super::calls::Calls;
+use crate::host::Host;
+use crate::state::Credentials;
+
+/// How to serve HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// Where to listen. Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Whether an agent needs its token. Without, only loopback addresses are accepted and
+    /// everybody who can connect is the agent `default`.
+    pub require_token: bool,
+    /// Names or `name:port` beside the loopback ones under which clients know this host.
+    pub allowed_hosts: Vec<String>,
+    /// Origins (`https://name:port`) of web pages that may call, beside the host's own.
+    pub allowed_origins: Vec<String>,
+}
+
+impl HttpOptions {
+    /// Returns the safe defaults: tokens, and no name or page beside the host's own.
+    pub const fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            require_token: true,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct BoundServer {
+    /// Where it listens, with the real port.
+    pub local_addr: SocketAddr,
+    /// Ends when the server has stopped.
+    pub task: JoinHandle<()>,
+}
+
+/// How long a failed `accept` (no more file handles, mostly) keeps the server from trying again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long connections may take to close once their calls are cancelled.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
+
+/// Serves `host` over HTTP until `shutdown` is cancelled: then it takes no more requests, gives
+/// running calls [`SHUTDOWN_GRACE_MS`] to end, and closes.
+///
+/// # Errors
+/// `InvalidInput` where tokens are not required on an address others can reach, and whatever
+/// listening on the address says.
+pub async fn serve_http(
+    host: Host,
+    credentials: Arc<Credentials>,
+    options: HttpOptions,
+    shutdown: CancellationToken,
+) -> io::Result<BoundServer> {
+    serve_calls(host, credentials, options, shutdown).await
+}
+
+/// Serves whatever takes calls; see [`serve_http`].
+pub(crate) async fn serve_calls<C: Calls>(
+    calls: C,
+    credentials: Arc<Credentials>,
+    options: HttpOptions,
+    shutdown: CancellationToken,
+) -> io::Result<BoundServer> {
+    if !options.require_token && !options.address.ip().is_loopback() {
+        let text = "tokens can be dropped on a loopback address only";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let listener = TcpListener::bind(options.address).await?;
+    let local_addr = listener.local_addr()?;
+    let app = Arc::new(App::new(calls, credentials, &options, local_addr, shutdown.clone()));
+    let task = tokio::spawn(run(listener, app, shutdown));
+    Ok(BoundServer { local_addr, task })
+}
+
+async fn run<C: Calls>(listener: TcpListener, app: Arc<App<C>>, shutdown: CancellationToken) {
+    let mut connections = JoinSet::new();
+    accept_all(listener, &app, &shutdown, &mut connections).await;
+
+    // Streams without an end have ended with `shutdown`; what is left are answers on their way.
+    let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
+    let answered = async {
+        while connections.join_next().await.is_some() {}
+        app.idle().await;
+    };
+    if timeout(grace, answered).await.is_err() {
+        warn!("calls still running after the grace of {SHUTDOWN_GRACE_MS} ms are cancelled");
+    }
+    app.close();
+    let closed = async { while connections.join_next().await.is_some() {} };
+    if timeout(CLOSE_GRACE, closed).await.is_err() {
+        debug!("closing connections that do not close by themselves");
+    }
+    // Dropping the set ends what is left.
+}
+
+async fn accept_all<C: Calls>(
+    listener: TcpListener,
+    app: &Arc<App<C>>,
+    shutdown: &CancellationToken,
+    connections: &mut JoinSet<()>,
+) {
+    let places = Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX));
+    loop {
+        // With all places taken, new clients wait in the system's queue; idle ones time out.
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            listener.accept().await.map(|(stream, _)| (stream, place))
+        };
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return,
+            accepted = next => accepted,
+        };
+        match accepted {
+            Ok((stream, place)) => {
+                let served = serve_connection(stream, Arc::clone(app), shutdown.clone());
+                connections.spawn(async move {
+                    served.await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve_connection<C: Calls>(
+    stream: TcpStream,
+    app: Arc<App<C>>,
+    shutdown: CancellationToken,
+) {
+    let service = service_fn(move |request| {
+        let app = Arc::clone(&app);
+        async move { Ok::<_, std::convert::Infallible>(app.answer(request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HTTP_HEADER_READ_MS))
+        .max_buf_size(HTTP_HEADER_BYTES_MAX);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "a connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests;

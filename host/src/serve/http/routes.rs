@@ -1,0 +1,304 @@
+//! What is behind each path, and for whom.
+//!
+//! An agent's token opens `/mcp` and nothing else, the operator's credential opens `/status` and
+//! nothing else: who calls tools can never be who approves. Each agent has sessions of its own,
+//! so one agent cannot listen to another's. Deliberately absent: any other path.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clawhost_core::limits::{HTTP_BODY_READ_MS, HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::HttpOptions;
+use super::counted::Counted;
+use super::guard::{self, Denied, Guard};
+use super::until::Until;
+use crate::host::Principal;
+use crate::serve::calls::Calls;
+use crate::serve::mcp::McpServer;
+use crate::serve::message::{self, Incoming, Refusal};
+use crate::state::{Credentials, DEFAULT_AGENT, Role};
+
+/// What an answer carries.
+pub(super) type Body = BoxBody<Bytes, Infallible>;
+
+/// Everything a connection needs to answer.
+pub(super) struct App<C: Calls> {
+    agents: BTreeMap<String, Agent<C>>,
+    calls: Counted<C>,
+    credentials: Arc<Credentials>,
+    guard: Guard,
+    require_token: bool,
+    shutdown: CancellationToken,
+    started: Instant,
+    streams: CancellationToken,
+}
+
+/// One agent's MCP server with the sessions of the older revisions.
+struct Agent<C: Calls> {
+    service: StreamableHttpService<McpServer<Counted<C>>, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    shutdown: CancellationToken,
+}
+
+impl<C: Calls> App<C> {
+    /// Returns the application of a server that listens on `address`.
+    pub(super) fn new(
+        calls: C,
+        credentials: Arc<Credentials>,
+        options: &HttpOptions,
+        address: SocketAddr,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let calls = Counted::new(calls);
+        let guard = Guard::new(options, address);
+        let streams = CancellationToken::new();
+        let anybody = (!options.require_token).then_some(DEFAULT_AGENT);
+        let agents = credentials
+            .agents()
+            .chain(anybody)
+            .map(|name| (name.to_owned(), Agent::new(name, &calls, &guard, &streams, &shutdown)))
+            .collect();
+        let require_token = options.require_token;
+        let started = Instant::now();
+        Self { agents, calls, credentials, guard, require_token, shutdown, started, streams }
+    }
+
+    /// Waits until no call runs.
+    pub(super) async fn idle(&self) {
+        self.calls.idle().await;
+    }
+
+    /// Ends sessions, and with them the calls that still run.
+    pub(super) fn close(&self) {
+        self.streams.cancel();
+    }
+
+    /// Answers one request, whatever it is.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.route(request).await.unwrap_or_else(denied)
+    }
+
+    async fn route<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if self.shutdown.is_cancelled() {
+            return Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, "the host is stopping"));
+        }
+        self.guard.check(request.uri(), request.headers())?;
+        match request.uri().path() {
+            "/mcp" => {
+                let agent = self.agent(&request)?;
+                agent.answer(request).await
+            }
+            "/status" => {
+                self.require_operator(&request)?;
+                self.status(request.method())
+            }
+            _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, and /status")),
+        }
+    }
+
+    /// Returns the agent whose token the request carries.
+    fn agent<B>(&self, request: &Request<B>) -> Result<&Agent<C>, Denied> {
+        let name = match self.role(request)? {
+            Some(Role::Agent(name)) => name,
+            Some(Role::Operator) => {
+                let text = "the operator decides about calls and makes none; use an agent's token";
+                return Err(Denied::new(StatusCode::FORBIDDEN, text));
+            }
+            None if self.require_token => return Err(guard::no_token()),
+            None => DEFAULT_AGENT.to_owned(),
+        };
+        self.agents.get(&name).ok_or_else(guard::wrong_token)
+    }
+
+    fn require_operator<B>(&self, request: &Request<B>) -> Result<(), Denied> {
+        match self.role(request)? {
+            Some(Role::Operator) => Ok(()),
+            Some(Role::Agent(_)) => {
+                let text = "this is for the operator, and an agent is not";
+                Err(Denied::new(StatusCode::FORBIDDEN, text))
+            }
+            None => Err(guard::no_token()),
+        }
+    }
+
+    /// Returns whose token the request carries, or nothing where it carries none.
+    fn role<B>(&self, request: &Request<B>) -> Result<Option<Role>, Denied> {
+        let Some(token) = guard::bearer(request.headers()) else { return Ok(None) };
+        self.credentials.identify(token).map(Some).ok_or_else(guard::wrong_token)
+    }
+
+    fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
+        if method != Method::GET {
+            return Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here"));
+        }
+        let catalog = self.calls.catalog();
+        let tools: Vec<_> = catalog
+            .tools()
+            .map(|tool| {
+                json!({
+                    "name": tool.definition.name, "ckp_name": tool.ckp_name,
+                    "digest": tool.digest, "origin": tool.origin.to_string(),
+                })
+            })
+            .collect();
+        let refused: Vec<_> = catalog
+            .refused
+            .iter()
+            .map(|refused| json!({"source": refused.source, "reason": refused.reason}))
+            .collect();
+        let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(answer_json(StatusCode::OK, &json!({
+            "name": "clawhost", "version": env!("CARGO_PKG_VERSION"), "uptime_ms": uptime_ms,
+            "calls_running": self.calls.running(), "catalog_version": catalog.version,
+            "tools": tools, "loading": catalog.loading, "refused": refused,
+        })))
+    }
+}
+
+impl<C: Calls> Agent<C> {
+    fn new(
+        name: &str,
+        calls: &Counted<C>,
+        guard: &Guard,
+        streams: &CancellationToken,
+        shutdown: &CancellationToken,
+    ) -> Self {
+        // The guard has checked both already; a second lock costs nothing.
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(guard.authorities())
+            .with_allowed_origins(guard.origins())
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
+            .with_cancellation_token(streams.clone());
+        let sessions = Arc::new(LocalSessionManager::default());
+        let (calls, closing) = (calls.clone(), shutdown.clone());
+        let principal = Principal(name.to_owned());
+        let server =
+            move || Ok(McpServer::new(calls.clone(), principal.clone(), closing.clone()));
+        let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
+        Self { service, sessions, shutdown: shutdown.clone() }
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::POST {
+            let request = Request::from_parts(parts, Full::new(Bytes::new()));
+            let response = self.service.handle(request).await;
+            return Ok(response.map(|body| Until::cancelled(body, self.shutdown.clone())));
+        }
+        let body = read_body(body).await?;
+        match screen(&body) {
+            Screened::Answered(response) => Ok(response),
+            Screened::Passed { method, value } => {
+                if method == "initialize" {
+                    self.check_sessions().await?;
+                }
+                // What was checked is what is passed on, not the bytes it came as.
+                let body = Bytes::from(value.to_string());
+                Ok(self.service.handle(Request::from_parts(parts, Full::new(body))).await)
+            }
+        }
+    }
+
+    async fn check_sessions(&self) -> Result<(), Denied> {
+        if self.sessions.sessions.read().await.len() < HTTP_SESSIONS_MAX {
+            return Ok(());
+        }
+        let text = format!("this agent has {HTTP_SESSIONS_MAX} sessions open; end one first");
+        Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
+    }
+}
+
+/// What the checks that both transports share make of a body.
+enum Screened {
+    Answered(Response<Body>),
+    Passed { method: String, value: Value },
+}
+
+fn screen(body: &[u8]) -> Screened {
+    let refuse = |status, refusal: &Refusal| {
+        Screened::Answered(answer_bytes(status, refusal.to_line(), "application/json"))
+    };
+    let accepted =
+        || Screened::Answered(answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json"));
+    match message::read(body) {
+        Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
+        Ok(Incoming::Request { id, method, .. }) if message::is_ckp(&method) => {
+            refuse(StatusCode::NOT_FOUND, &message::ckp_not_served(id))
+        }
+        Ok(Incoming::Notification { method, .. }) if message::is_ckp(&method) => accepted(),
+        Ok(Incoming::Reply) => accepted(),
+        Ok(Incoming::Notification { method, value } | Incoming::Request { method, value, .. }) => {
+            Screened::Passed { method, value }
+        }
+    }
+}
+
+async fn read_body<B>(body: B) -> Result<Bytes, Denied>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
+    match timeout(Duration::from_millis(HTTP_BODY_READ_MS), reading).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let text = format!("a body may have {MESSAGE_BYTES_MAX} bytes");
+            Err(Denied::new(StatusCode::PAYLOAD_TOO_LARGE, text))
+        }
+        Ok(Err(_)) => Err(Denied::new(StatusCode::BAD_REQUEST, "the body cannot be read")),
+        Err(_) => Err(Denied::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
+}
+
+fn denied(denied: Denied) -> Response<Body> {
+    let mut response = answer_json(denied.status, &json!({"error": denied.text}));
+    if denied.status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("GET"));
+    }
+    if let Some(challenge) = denied.challenge {
+        let challenge = http::HeaderValue::from_static(challenge);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+fn answer_json(status: StatusCode, value: &Value) -> Response<Body> {
+    answer_bytes(status, value.to_string().into_bytes(), "application/json")
+}
+
+fn answer_bytes(status: StatusCode, bytes: Vec<u8>, mime_type: &'static str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(mime_type));
+    headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
+    response
+}

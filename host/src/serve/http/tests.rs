@@ -1,0 +1,451 @@
+//! The HTTP server as clients and strangers see it, over real connections.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{HttpOptions, serve_calls};
+use crate::serve::fake::{Fake, modern};
+use crate::state::{Credentials, FolderEnv, StateDir};
+
+struct Server {
+    _state: TempDir,
+    authority: String,
+    credentials: Arc<Credentials>,
+    host: Fake,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    text: String,
+}
+
+impl Answer {
+    /// Returns the last message, whether it came alone or as an event.
+    fn json(&self) -> Value {
+        let line = self.text.lines().rev().find_map(|line| {
+            line.strip_prefix("data:").map(str::trim).filter(|data| !data.is_empty())
+        });
+        serde_json::from_str(line.unwrap_or(&self.text)).unwrap()
+    }
+}
+
+const MCP: [(&str, &str); 2] =
+    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+
+impl Server {
+    async fn start(require_token: bool) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let folder = StateDir::open(Some(state.path()), &FolderEnv::default()).unwrap();
+        let agents = ["default".to_owned(), "other".to_owned()];
+        let credentials = Arc::new(Credentials::open(&folder, &agents).unwrap());
+        let (host, shutdown) = (Fake::new(), CancellationToken::new());
+        let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
+        options.require_token = require_token;
+        let server =
+            serve_calls(host.clone(), Arc::clone(&credentials), options, shutdown.clone());
+        let server = server.await.unwrap();
+        let authority = server.local_addr.to_string();
+        Self { _state: state, authority, credentials, host, shutdown, task: server.task }
+    }
+
+    fn agent(&self, name: &str) -> String {
+        format!("Bearer {}", self.credentials.agent(name).unwrap().reveal())
+    }
+
+    fn operator(&self) -> String {
+        format!("Bearer {}", self.credentials.operator().reveal())
+    }
+
+    async fn open(&self) -> http1::SendRequest<Full<Bytes>> {
+        let stream = TcpStream::connect(&self.authority).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Request<Full<Bytes>> {
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", &self.authority);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Full::new(Bytes::copy_from_slice(body))).unwrap()
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let request = self.request(method, path, headers, body);
+        let (parts, body) = self.open().await.send_request(request).await.unwrap().into_parts();
+        let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        Answer { status: parts.status, headers: parts.headers, text }
+    }
+
+    /// Posts a message as an agent, with more headers.
+    async fn post(&self, agent: &str, message: &Value, more: &[(&str, &str)]) -> Answer {
+        let token = self.agent(agent);
+        let headers = [&MCP, &[("authorization", token.as_str())][..], more].concat();
+        self.send("POST", "/mcp", &headers, message.to_string().as_bytes()).await
+    }
+
+    /// Shakes hands in the older way and returns the session.
+    async fn session(&self, agent: &str) -> Answer {
+        self.post(agent, &initialize(), &[]).await
+    }
+}
+
+fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+                   "clientInfo": {"name": "t", "version": "0"}}})
+}
+
+fn call(id: i64, tool: &str) -> Value {
+    modern(json!(id), "tools/call", json!({"name": tool, "arguments": {}}))
+}
+
+fn modern_headers<'a>(method: &'a str, name: &'a str) -> [(&'a str, &'a str); 3] {
+    [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), ("mcp-name", name)]
+}
+
+#[tokio::test]
+async fn each_credential_opens_its_own_door_only() {
+    let server = Server::start(true).await;
+    let (agent, operator) = (server.agent("default"), server.operator());
+    let cases = [
+        ("/mcp", None, 401),
+        ("/mcp", Some("Bearer nonsense"), 401),
+        ("/mcp", Some("Basic eDp5"), 401),
+        ("/mcp", Some(&*operator), 403),
+        ("/status", None, 401),
+        ("/status", Some("Bearer "), 401),
+        ("/status", Some(&*agent), 403),
+        ("/status", Some(&*operator), 200),
+        ("/", Some(&*operator), 404),
+        ("/mcp/", Some(&*agent), 404),
+    ];
+    for (path, token, status) in cases {
+        let method = if path == "/mcp" { "POST" } else { "GET" };
+        let headers: Vec<_> = token.map(|token| ("authorization", token)).into_iter().collect();
+        let answer = server.send(method, path, &headers, b"{}").await;
+        assert_eq!(answer.status, status, "{path} {token:?}");
+        let challenged = answer.headers.contains_key("www-authenticate");
+        assert_eq!(challenged, status == 401, "{path} {token:?}");
+        assert!(!answer.text.contains("clawhost-agent-"));
+    }
+}
+
+#[tokio::test]
+async fn the_operator_sees_what_is_served() {
+    let server = Server::start(true).await;
+    let token = server.operator();
+    let answer = server.send("GET", "/status", &[("authorization", &token)], b"").await;
+    let status = answer.json();
+    assert_eq!(status["version"], json!(env!("CARGO_PKG_VERSION")));
+    assert_eq!(status["catalog_version"], json!(1));
+    assert_eq!(status["tools"].as_array().unwrap().len(), 7);
+    let posted = server.send("POST", "/status", &[("authorization", &token)], b"").await;
+    assert_eq!(posted.status, 405);
+}
+
+#[tokio::test]
+async fn the_stateless_era_calls_as_the_token_s_agent() {
+    let server = Server::start(true).await;
+    for agent in ["default", "other"] {
+        let headers = modern_headers("tools/call", "whoami");
+        let answer = server.post(agent, &call(1, "whoami"), &headers).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(answer.json()["result"]["content"][0]["text"], json!(agent));
+    }
+    let discover = modern(json!(2), "server/discover", json!({}));
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
+    let answer = server.post("default", &discover, &headers).await;
+    let versions = &answer.json()["result"]["supportedVersions"];
+    assert!(versions.as_array().unwrap().contains(&json!("2026-07-28")), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn headers_that_contradict_the_body_are_refused() {
+    let server = Server::start(true).await;
+    for headers in [
+        &[][..],
+        &[("mcp-protocol-version", "2026-07-28")],
+        &modern_headers("tools/list", "whoami"),
+        &modern_headers("tools/call", "echo"),
+        &[("mcp-protocol-version", "2025-11-25"), ("mcp-method", "tools/call"),
+          ("mcp-name", "whoami")],
+    ] {
+        let answer = server.post("default", &call(1, "whoami"), headers).await;
+        assert_eq!(answer.status, 400, "{headers:?} {}", answer.text);
+        assert_eq!(answer.json()["error"]["code"], json!(-32020), "{headers:?}");
+    }
+    let twice = [&modern_headers("tools/call", "whoami")[..], &[("mcp-name", "echo")]].concat();
+    assert_eq!(server.post("default", &call(1, "whoami"), &twice).await.status, 400);
+}
+
+#[tokio::test]
+async fn an_older_session_belongs_to_its_agent() {
+    let server = Server::start(true).await;
+    let opened = server.session("default").await;
+    assert_eq!(opened.json()["result"]["serverInfo"]["name"], json!("clawhost"));
+    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(server.post("default", &ready, &headers).await.status, 202);
+
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let tools = server.post("default", &list, &headers).await.json();
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 7);
+    assert_eq!(server.post("other", &list, &headers).await.status, 404);
+    assert!(server.post("default", &list, &[]).await.status.is_client_error());
+
+    let token = server.agent("default");
+    let ended = [&headers[..], &[("authorization", token.as_str())]].concat();
+    assert!(server.send("DELETE", "/mcp", &ended, b"").await.status.is_success());
+    assert_eq!(server.post("default", &list, &headers).await.status, 404);
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_for_each_agent() {
+    let server = Server::start(true).await;
+    for _ in 0..HTTP_SESSIONS_MAX {
+        assert_eq!(server.session("default").await.status, 200);
+    }
+    assert_eq!(server.session("default").await.status, 503);
+    assert_eq!(server.session("other").await.status, 200);
+}
+
+#[tokio::test]
+async fn strangers_are_turned_away_before_anything_else() {
+    let server = Server::start(false).await;
+    let port = server.authority.rsplit_once(':').unwrap().1;
+    for (name, value) in [
+        ("host", "evil.example".to_owned()),
+        ("host", format!("evil.example:{port}")),
+        ("origin", "http://evil.example".to_owned()),
+        ("origin", "null".to_owned()),
+        ("origin", format!("https://localhost:{port}")),
+    ] {
+        let headers = [&MCP[..], &[(name, value.as_str())]].concat();
+        for path in ["/mcp", "/status"] {
+            let answer = server.send("POST", path, &headers, b"{}").await;
+            assert_eq!(answer.status, 403, "{path} {name}: {value}");
+        }
+    }
+    let own = format!("http://localhost:{port}");
+    let headers = [&MCP[..], &[("origin", own.as_str())]].concat();
+    let body = initialize().to_string();
+    assert_eq!(server.send("POST", "/mcp", &headers, body.as_bytes()).await.status, 200);
+}
+
+#[tokio::test]
+async fn hostile_bodies_are_refused_and_the_next_one_is_served() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let headers = [&MCP[..], &[("authorization", token.as_str())]].concat();
+    let deep = "[".repeat(10_000);
+    for (body, status, code) in [
+        (&b"null"[..], 400, -32600),
+        (b"[]", 400, -32600),
+        (b"", 400, -32700),
+        (b"{bad", 400, -32700),
+        (b"\"\xff\"", 400, -32700),
+        (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 400, -32600),
+        (br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, 400, -32600),
+        (deep.as_bytes(), 400, -32700),
+        (br#"{"jsonrpc":"2.0","id":1,"method":"claw.status"}"#, 404, -32601),
+    ] {
+        let answer = server.send("POST", "/mcp", &headers, body).await;
+        let shown = String::from_utf8_lossy(body.get(..body.len().min(50)).unwrap());
+        assert_eq!(answer.status, status, "{shown}");
+        assert_eq!(answer.json()["error"]["code"], json!(code), "{shown}");
+    }
+    let long = vec![b' '; MESSAGE_BYTES_MAX + 1];
+    assert_eq!(server.send("POST", "/mcp", &headers, &long).await.status, 413);
+    let plain = [("content-type", "text/plain"), ("authorization", token.as_str()),
+                 ("accept", "application/json, text/event-stream")];
+    let body = initialize().to_string();
+    assert_eq!(server.send("POST", "/mcp", &plain, body.as_bytes()).await.status, 415);
+    let no_accept = [("content-type", "application/json"), ("authorization", token.as_str())];
+    assert_eq!(server.send("POST", "/mcp", &no_accept, body.as_bytes()).await.status, 406);
+    assert_eq!(server.send("PUT", "/mcp", &headers, b"").await.status, 405);
+    assert_eq!(server.session("default").await.status, 200);
+}
+
+#[tokio::test]
+async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
+    let server = Server::start(false).await;
+    let body = call(1, "whoami").to_string();
+    let modern = [&MCP[..], &modern_headers("tools/call", "whoami")].concat();
+    let answer = server.send("POST", "/mcp", &modern, body.as_bytes()).await;
+    assert_eq!(answer.json()["result"]["content"][0]["text"], json!("default"));
+    let as_who = |token: String| {
+        let (server, modern, body) = (&server, modern.clone(), body.clone());
+        async move {
+            let headers = [&modern[..], &[("authorization", token.as_str())]].concat();
+            server.send("POST", "/mcp", &headers, body.as_bytes()).await.status.as_u16()
+        }
+    };
+    assert_eq!(as_who(server.operator()).await, 403);
+    assert_eq!(as_who("Bearer stale".to_owned()).await, 401);
+    assert_eq!(server.send("GET", "/status", &[], b"").await.status, 401);
+
+    let mut options = HttpOptions::new("0.0.0.0:0".parse().unwrap());
+    options.require_token = false;
+    let credentials = Arc::clone(&server.credentials);
+    let refused = serve_calls(Fake::new(), credentials, options, CancellationToken::new()).await;
+    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_stops_its_call() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let headers = [
+        &MCP[..],
+        &[("authorization", token.as_str())],
+        &modern_headers("tools/call", "slow"),
+    ];
+    let body = call(1, "slow").to_string();
+    let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
+    let mut sender = server.open().await;
+    let asking = tokio::spawn(async move { sender.send_request(request).await.map(drop) });
+    server.host.started(1).await;
+    asking.abort();
+    server.host.dropped(1).await;
+}
+
+#[tokio::test]
+async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let listen = modern(json!(1), "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}));
+    let headers = [&MCP[..], &[("authorization", token.as_str()),
+        ("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")]].concat();
+    let request = server.request("POST", "/mcp", &headers, listen.to_string().as_bytes());
+    let mut sender = server.open().await;
+    let mut body = sender.send_request(request).await.unwrap().into_body();
+    server.host.change();
+    let mut text = String::new();
+    while !text.contains("notifications/tools/list_changed") {
+        let frame = body.frame().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+    assert!(text.contains("notifications/subscriptions/acknowledged"), "{text}");
+    server.shutdown.cancel();
+    server.task.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
+    let server = Server::start(true).await;
+    let opened = server.session("default").await;
+    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(server.post("default", &ready, &headers).await.status, 202);
+    let token = server.agent("default");
+    let headers =
+        [&MCP[..], &headers[..], &[("authorization", token.as_str())]].concat();
+    let request = server.request("GET", "/mcp", &headers, b"");
+    let mut sender = server.open().await;
+    let mut body = sender.send_request(request).await.unwrap().into_body();
+    server.host.change();
+    let mut text = String::new();
+    while !text.contains("notifications/tools/list_changed") {
+        let frame = body.frame().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+    server.shutdown.cancel();
+    assert!(body.collect().await.is_ok());
+    server.task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_answers_what_runs_and_takes_nothing_new() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let headers = [
+        &MCP[..],
+        &[("authorization", token.as_str())],
+        &modern_headers("tools/call", "slow"),
+    ];
+    let body = call(1, "slow").to_string();
+    let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
+    let mut sender = server.open().await;
+    let asking = tokio::spawn(async move {
+        let body = sender.send_request(request).await.unwrap().into_body();
+        String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    });
+    server.host.started(1).await;
+    server.shutdown.cancel();
+    server.host.release();
+    assert!(asking.await.unwrap().contains("at last"));
+    server.task.await.unwrap();
+    assert!(TcpStream::connect(&server.authority).await.is_err());
+}
+
+#[tokio::test]
+async fn headers_are_bounded() {
+    let server = Server::start(true).await;
+    for bytes in [HTTP_HEADER_BYTES_MAX, 4 * HTTP_HEADER_BYTES_MAX] {
+        let long = "x".repeat(bytes);
+        let answer = server.send("GET", "/status", &[("x-long", &long)], b"").await;
+        assert_eq!(answer.status, 431, "{bytes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_finishes_its_headers_is_hung_up_on() {
+    let server = Server::start(true).await;
+    let mut stream = TcpStream::connect(&server.authority).await.unwrap();
+    stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: ").await.unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"));
+}
+
+#[tokio::test]
+async fn smuggled_lengths_are_refused() {
+    let server = Server::start(true).await;
+    for lengths in [
+        "content-length: 2\r\ncontent-length: 3\r\n",
+        "content-length: 2\r\ntransfer-encoding: chunked, identity\r\n",
+        "content-length: -1\r\n",
+    ] {
+        let mut stream = TcpStream::connect(&server.authority).await.unwrap();
+        let request = format!("POST /mcp HTTP/1.1\r\nhost: {}\r\n{lengths}\r\n{{}}", server.authority);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 400", "{lengths}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Strict JSON: one meaning for every message, or none.
+//!
+//! What is checked here is exactly what is forwarded: strict UTF-8, every key of an object at most
+//! once, nesting below [`JSON_DEPTH_MAX`]. Deliberately absent: leniency of any kind, apart from a
+//! byte order mark and white space around the value, which some platforms' pipes add.
+//!
+//! [`JSON_DEPTH_MAX`]: clawhost_core::limits::JSON_DEPTH_MAX
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use clawhost_core::limits::JSON_DEPTH_MAX;
+
+/// Why bytes are not one JSON value with one meaning.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JsonError {
+    /// The bytes are JSON, but two readers could understand them differently.
+    #[error("ambiguous JSON: {0}")]
+    Ambiguous(String),
+    /// The bytes are not UTF-8.
+    #[error("the message is not UTF-8")]
+    Encoding,
+    /// The bytes are not JSON, or nested too deeply.
+    #[error("the message is not JSON: {0}")]
+    Syntax(String),
+}
+
+/// Reads exactly one JSON value.
+///
+/// # Errors
+/// [`JsonError`], which never repeats more of the input than one key.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| JsonError::Encoding)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| explain(&error))?;
+    reader.end().map_err(|error| explain(&error))?;
+    Ok(value)
+}
+
+fn explain(error: &serde_json::Error) -> JsonError {
+    if error.is_data() {
+        return JsonError::Ambiguous(error.to_string());
+    }
+    JsonError::Syntax(error.to_string())
+}
+
+/// Builds a [`Value`], knowing how deep it already is.
+#[derive(Clone, Copy)]
+struct Strict {
+    depth: usize,
+}
+
+impl Strict {
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+        if self.depth >= JSON_DEPTH_MAX {
+            return Err(E::custom("nested too deeply"));
+        }
+        Ok(Self { depth: self.depth + 1 })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("number out of range"))?;
+        Ok(Value::Number(number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if object.contains_key(&key) {
+                let shown: String = key.chars().take(KEY_CHARS_SHOWN_MAX).collect();
+                return Err(A::Error::custom(format_args!("duplicate key {shown:?}")));
+            }
+            let value = entries.next_value_seed(inner)?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// How much of a duplicated key an error repeats.
+const KEY_CHARS_SHOWN_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ordinary_values_are_read_as_they_are() {
+        let text = r#"{"a":[1,-2,1.5,"x",true,null,{}],"b":18446744073709551615}"#;
+        let expected = json!({"a": [1, -2, 1.5, "x", true, null, {}], "b": u64::MAX});
+        assert_eq!(parse(text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_a_carriage_return_are_no_error() {
+        assert_eq!(parse("\u{feff}{}\r".as_bytes()).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_refused_at_any_depth() {
+        for text in [r#"{"a":1,"a":2}"#, r#"[{"x":{"k":1,"\u006b":1}}]"#] {
+            assert!(matches!(parse(text.as_bytes()), Err(JsonError::Ambiguous(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for text in ["", "{bad", "{} {}", "\"\\ud800\"", "1e400", "nul", "[1,]", "'a'"] {
+            assert!(matches!(parse(text.as_bytes()), Err(JsonError::Syntax(_))), "{text}");
+        }
+        assert_eq!(parse(b"\"\xff\""), Err(JsonError::Encoding));
+        assert_eq!(parse(b"\"\xc0\xaf\""), Err(JsonError::Encoding));
+    }
+
+    #[test]
+    fn nesting_is_bounded_and_the_stack_survives() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(parse(nested(JSON_DEPTH_MAX - 1).as_bytes()).is_ok());
+        assert!(parse(nested(JSON_DEPTH_MAX + 1).as_bytes()).is_err());
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+    }
+}

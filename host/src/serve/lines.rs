@@ -1,0 +1,104 @@
+//! Lines from a stream, each bounded: a line that is too long costs nothing but its own answer.
+//!
+//! Deliberately absent: any look inside a line.
+
+use std::io;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
+
+/// One line of input, without its newline.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A line that was read whole.
+    Text(Vec<u8>),
+    /// A line beyond the bound. All of it has been skipped.
+    TooLong,
+}
+
+/// Reads lines of at most `bytes_max` bytes.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    reader: R,
+    bytes_max: usize,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    /// Returns the lines of `reader`.
+    pub(crate) const fn new(reader: R, bytes_max: usize) -> Self {
+        Self { reader, bytes_max }
+    }
+
+    /// Returns the next line, or nothing at the end. The last line needs no newline.
+    ///
+    /// Not cancel safe: a dropped future loses the part of a line it has read.
+    ///
+    /// # Errors
+    /// What the stream says.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+        let mut text = Vec::new();
+        let (mut started, mut too_long) = (false, false);
+        loop {
+            let chunk = match self.reader.fill_buf().await {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            };
+            if chunk.is_empty() {
+                return Ok(started.then(|| finish(text, too_long)));
+            }
+            started = true;
+            let mut parts = chunk.splitn(2, |byte| *byte == b'\n');
+            let part = parts.next().unwrap_or_default();
+            let ended = parts.next().is_some();
+            too_long |= text.len() + part.len() > self.bytes_max;
+            if too_long {
+                text = Vec::new();
+            } else {
+                text.extend_from_slice(part);
+            }
+            let used = part.len() + usize::from(ended);
+            self.reader.consume(used);
+            if ended {
+                return Ok(Some(finish(text, too_long)));
+            }
+        }
+    }
+}
+
+fn finish(text: Vec<u8>, too_long: bool) -> Line {
+    if too_long { Line::TooLong } else { Line::Text(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::BufReader;
+
+    async fn all(input: &[u8], buffer: usize, bytes_max: usize) -> Vec<Line> {
+        let mut lines = Lines::new(BufReader::with_capacity(buffer, input), bytes_max);
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            found.push(line);
+        }
+        found
+    }
+
+    fn text(text: &str) -> Line {
+        Line::Text(text.as_bytes().to_vec())
+    }
+
+    #[tokio::test]
+    async fn lines_are_the_same_whatever_the_chunks() {
+        for buffer in 1..9 {
+            let found = all(b"one\n\ntwo\r\nlast", buffer, 5).await;
+            assert_eq!(found, [text("one"), text(""), text("two\r"), text("last")]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_line_is_skipped_once_and_the_next_one_is_whole() {
+        for buffer in 1..9 {
+            let found = all(b"12345\n123456\n1\n1234567", buffer, 5).await;
+            assert_eq!(found, [text("12345"), Line::TooLong, text("1"), Line::TooLong]);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! MCP, both eras: `initialize` up to 2025-11-25, and the stateless 2026-07-28.
+//!
+//! One [`McpServer`] belongs to one principal, so whatever arrives through it is that principal's.
+//! Deliberately absent: requests of our own to clients (sampling, roots, elicitation), prompts,
+//! resources, and any state of a session beyond "tell me when the tools change".
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{CALL_PROGRESS_MAX, CALL_PROGRESS_QUEUE_MAX};
+use clawhost_core::reply::ToolReply;
+use futures_util::FutureExt as _;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::Calls;
+use super::convert::{self, Era};
+use crate::host::{Principal, ProgressSink, ToolCall};
+
+/// What a client is told to do with this server.
+const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call starts fresh and \
+    can reach only what its sandbox profile grants. A refused call is a result with isError and \
+    the reason; repeating it unchanged will not help.";
+
+/// MCP methods this server knows; one of them that cannot be read has wrong parameters.
+const KNOWN_METHODS: [&str; 6] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// The tools of one host, for one principal, as an MCP server.
+#[derive(Debug)]
+pub(crate) struct McpServer<C> {
+    calls: C,
+    principal: Principal,
+    /// The catalog's version when this server was made, before anybody could list its tools.
+    born: u64,
+    /// Ends subscriptions, so that a connection can close while they are open.
+    closing: CancellationToken,
+    /// Tells a legacy peer about changed tools. Ends with this server.
+    watcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<C: Calls> McpServer<C> {
+    /// Returns a server whose every call is `principal`'s. Cancelling `closing` ends its
+    /// subscriptions and nothing else.
+    pub(crate) fn new(calls: C, principal: Principal, closing: CancellationToken) -> Self {
+        let born = *calls.catalog_version().borrow();
+        Self { calls, principal, born, closing, watcher: Mutex::new(None) }
+    }
+
+    /// Returns the changes of the catalog since this server was made: who asks late still hears
+    /// of what came before, once, since the list it has may be older.
+    fn changes(&self) -> Changes {
+        Changes { versions: self.calls.catalog_version(), seen: self.born }
+    }
+
+    /// Runs one call, with its reports where the client asked for them.
+    async fn outcome(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ToolReply, CallError> {
+        let Some(token) = context.meta.get_progress_token() else {
+            return guarded(self.calls.call(self.tool_call(request, None))).await;
+        };
+        let (sink, updates) = progress_channel();
+        let call = guarded(self.calls.call(self.tool_call(request, Some(sink))));
+        with_progress(call, updates, &context.peer, &token).await
+    }
+
+    fn tool_call(
+        &self,
+        request: CallToolRequestParams,
+        progress: Option<ProgressSink>,
+    ) -> ToolCall {
+        ToolCall {
+            principal: self.principal.clone(),
+            tool: request.name.into_owned(),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
+            timeout: None,
+            progress,
+        }
+    }
+
+    fn replace_watcher(&self, watcher: Option<JoinHandle<()>>) {
+        let mut slot = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = std::mem::replace(&mut *slot, watcher) {
+            old.abort();
+        }
+    }
+}
+
+impl<C> Drop for McpServer<C> {
+    fn drop(&mut self) {
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watcher) = watcher.take() {
+            watcher.abort();
+        }
+    }
+}
+
+impl<C: Calls> ServerHandler for McpServer<C> {
+    fn get_info(&self) -> ServerConfig {
+        let tools =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let server = Implementation::new("clawhost", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(tools).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let era = era(&context);
+        let tools = self.calls.list(&self.principal);
+        let tools = tools.iter().map(|tool| convert::tool(&tool.definition, era)).collect();
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let catalog = self.calls.catalog();
+        catalog.find(name).map(|tool| convert::tool(&tool.definition, Era::Modern))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let era = era(&context);
+        let outcome = tokio::select! {
+            biased;
+            () = context.ct.cancelled() => return Err(cancelled()),
+            outcome = self.outcome(request, &context) => outcome,
+        };
+        let result = match outcome {
+            Ok(reply) => convert::reply(reply, era),
+            Err(error) => convert::failure(error)?,
+        };
+        Ok(result.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if KNOWN_METHODS.contains(&request.method.as_str()) {
+            let text = format!("the parameters of {} do not fit", request.method);
+            return Err(ErrorData::invalid_params(text, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "unknown method", None))
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.changes();
+        loop {
+            let changed = tokio::select! {
+                biased;
+                () = context.cancelled() => return Ok(()),
+                () = self.closing.cancelled() => return Ok(()),
+                changed = changes.next() => changed,
+            };
+            if changed.is_none() || context.sink().notify_tool_list_changed().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A peer of the older era has no subscriptions: it is told as soon as it is ready.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if context.peer.peer_info().is_none() {
+            return;
+        }
+        let mut changes = self.changes();
+        self.replace_watcher(Some(tokio::spawn(async move {
+            while changes.next().await.is_some() {
+                if context.peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        })));
+    }
+}
+
+/// The versions of a catalog that somebody has not heard of.
+struct Changes {
+    versions: watch::Receiver<u64>,
+    seen: u64,
+}
+
+impl Changes {
+    /// Waits for a version other than the last one; there is none when the host has ended.
+    async fn next(&mut self) -> Option<()> {
+        let seen = self.seen;
+        let version = *self.versions.wait_for(|version| *version != seen).await.ok()?;
+        self.seen = version;
+        Some(())
+    }
+}
+
+fn era(context: &RequestContext<RoleServer>) -> Era {
+    match context.protocol_version() {
+        Some(version) if version >= ProtocolVersion::V_2026_07_28 => Era::Modern,
+        _ => Era::Legacy,
+    }
+}
+
+/// Never reaches the client: the answer to a cancelled request is dropped.
+fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the request was cancelled", None)
+}
+
+/// A defect that panics is still an answer: a request without one would hold its connection open.
+async fn guarded(
+    call: impl Future<Output = Result<ToolReply, CallError>>,
+) -> Result<ToolReply, CallError> {
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| {
+        Err(CallError::new(ErrorKind::Internal, "the host failed; please report this"))
+    })
+}
+
+/// One report of a running call: how far, of how much, and a word about it.
+type Update = (f64, Option<f64>, Option<String>);
+
+fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
+    let (sender, receiver) = mpsc::channel(CALL_PROGRESS_QUEUE_MAX);
+    let sink: ProgressSink = Arc::new(move |done, total, text| {
+        // A full queue means a client that reads slowly: it misses a report, the call goes on.
+        let _ = sender.try_send((done, total, text));
+    });
+    (sink, receiver)
+}
+
+/// Runs `call` and, beside it, passes its reports on. All of them go out before the result.
+async fn with_progress(
+    call: impl Future<Output = Result<ToolReply, CallError>>,
+    mut updates: mpsc::Receiver<Update>,
+    peer: &Peer<RoleServer>,
+    token: &ProgressToken,
+) -> Result<ToolReply, CallError> {
+    let finished = CancellationToken::new();
+    let forward = async {
+        let mut last = f64::NEG_INFINITY;
+        for _ in 0..CALL_PROGRESS_MAX {
+            let next = tokio::select! {
+                biased;
+                next = updates.recv() => next,
+                () = finished.cancelled() => None,
+            };
+            let Some(update) = next else { return };
+            // Progress that does not grow, or is no number, is no progress.
+            if !update.0.is_finite() || update.0 <= last {
+                continue;
+            }
+            last = update.0;
+            if peer.notify_progress(notification(token, update)).await.is_err() {
+                return;
+            }
+        }
+    };
+    let call = async {
+        let outcome = call.await;
+        finished.cancel();
+        outcome
+    };
+    let (outcome, ()) = tokio::join!(call, forward);
+    outcome
+}
+
+fn notification(token: &ProgressToken, (done, total, text): Update) -> ProgressNotificationParam {
+    let mut param = ProgressNotificationParam::new(token.clone(), done);
+    param.total = total.filter(|total| total.is_finite());
+    param.message = text;
+    param
+}

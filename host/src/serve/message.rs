@@ -1,0 +1,213 @@
+//! What one message is: a request, a notification, a reply, or nothing that may be answered as one.
+//!
+//! The checks of both transports live here, so that stdio and HTTP refuse the same bytes with the
+//! same words. Deliberately absent: what the methods mean.
+
+use rmcp::model::RequestId;
+use serde_json::{Map, Value, json};
+
+use super::json::{self, JsonError};
+
+/// A message that has a valid JSON-RPC shape.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Incoming {
+    /// Wants no answer.
+    Notification {
+        /// Its method.
+        method: String,
+        /// The whole message.
+        value: Value,
+    },
+    /// Answers a request. This host sends none, so there is nothing it could belong to.
+    Reply,
+    /// Wants exactly one answer.
+    Request {
+        /// What the answer has to carry.
+        id: RequestId,
+        /// Its method.
+        method: String,
+        /// The whole message.
+        value: Value,
+    },
+}
+
+/// An error answer that is made before any dialect sees the message.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Refusal {
+    /// The request's id where it could be read, else `null` on the wire.
+    pub(crate) id: Option<RequestId>,
+    /// The JSON-RPC code.
+    pub(crate) code: i32,
+    /// Short and safe.
+    pub(crate) message: String,
+    /// Facts for programs.
+    pub(crate) data: Option<Value>,
+}
+
+impl Refusal {
+    /// Returns a refusal with `code` of the request `id`.
+    pub(crate) fn new(id: Option<RequestId>, code: i32, message: impl Into<String>) -> Self {
+        Self { id, code, message: message.into(), data: None }
+    }
+
+    /// Adds facts for programs.
+    pub(crate) fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// Returns the answer as one line of JSON without its newline.
+    pub(crate) fn to_line(&self) -> Vec<u8> {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let (Some(data), Some(error)) = (&self.data, error.as_object_mut()) {
+            error.insert("data".to_owned(), data.clone());
+        }
+        let id = self.id.clone().map_or(Value::Null, RequestId::into_json_value);
+        json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
+    }
+}
+
+/// JSON-RPC: the bytes are no JSON.
+pub(crate) const PARSE_ERROR: i32 = -32700;
+/// JSON-RPC: the JSON is no request.
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+/// JSON-RPC: nobody serves this method.
+pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+
+/// Says what `bytes` are.
+///
+/// # Errors
+/// A [`Refusal`], to be sent as the only answer.
+pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Refusal> {
+    let value = json::parse(bytes).map_err(|error| {
+        let code = match error {
+            JsonError::Ambiguous(_) => INVALID_REQUEST,
+            JsonError::Encoding | JsonError::Syntax(_) => PARSE_ERROR,
+        };
+        Refusal::new(None, code, error.to_string())
+    })?;
+    classify(value)
+}
+
+fn classify(value: Value) -> Result<Incoming, Refusal> {
+    let Some(object) = value.as_object() else {
+        return Err(Refusal::new(None, INVALID_REQUEST, not_an_object(&value)));
+    };
+    let id = read_id(object)?;
+    let invalid = |text: &str| Refusal::new(id.clone(), INVALID_REQUEST, text);
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` has to be \"2.0\""));
+    }
+    let answers = object.contains_key("result") || object.contains_key("error");
+    let Some(method) = object.get("method") else {
+        return if answers {
+            Ok(Incoming::Reply)
+        } else {
+            Err(invalid("there is neither a `method` nor a `result` nor an `error`"))
+        };
+    };
+    let Some(method) = method.as_str().map(str::to_owned) else {
+        return Err(invalid("`method` has to be text"));
+    };
+    if answers {
+        return Err(invalid("a message with a `method` cannot carry a `result` or an `error`"));
+    }
+    if object.get("params").is_some_and(|params| !params.is_object()) {
+        return Err(invalid("`params` has to be an object"));
+    }
+    Ok(match id {
+        None => Incoming::Notification { method, value },
+        Some(id) => Incoming::Request { id, method, value },
+    })
+}
+
+fn not_an_object(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "batches are not part of MCP: send one message at a time",
+        _ => "a message has to be a JSON object",
+    }
+}
+
+fn read_id(object: &Map<String, Value>) -> Result<Option<RequestId>, Refusal> {
+    let Some(id) = object.get("id") else { return Ok(None) };
+    request_id(id).map(Some).ok_or_else(|| {
+        Refusal::new(None, INVALID_REQUEST, "`id` has to be text or a whole number of 64 bits")
+    })
+}
+
+/// Returns the request id that `value` is.
+pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
+    match value {
+        Value::Number(number) => number.as_i64().map(RequestId::Number),
+        Value::String(text) => Some(RequestId::String(text.as_str().into())),
+        _ => None,
+    }
+}
+
+/// Says whether `method` belongs to the Claw Kernel Protocol.
+pub(crate) fn is_ckp(method: &str) -> bool {
+    method.starts_with("claw.")
+}
+
+/// Returns the answer to a Claw Kernel Protocol request: this version serves none of them.
+pub(crate) fn ckp_not_served(id: RequestId) -> Refusal {
+    Refusal::new(
+        Some(id),
+        METHOD_NOT_FOUND,
+        "this version of clawhost speaks MCP only and does not serve claw.* methods yet",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> Refusal {
+        read(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn the_three_shapes_are_told_apart() {
+        let request = read(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).unwrap();
+        assert!(matches!(request, Incoming::Request { id: RequestId::Number(7), .. }));
+        let note = read(br#"{"jsonrpc":"2.0","method":"x","params":{}}"#).unwrap();
+        assert!(matches!(note, Incoming::Notification { .. }));
+        assert_eq!(read(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap(), Incoming::Reply);
+    }
+
+    #[test]
+    fn what_has_no_readable_id_is_answered_with_null() {
+        for text in [
+            "null",
+            "[]",
+            "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]",
+            "1",
+            "\"text\"",
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+        ] {
+            assert_eq!((refusal(text).id, refusal(text).code), (None, INVALID_REQUEST), "{text}");
+            assert!(refusal(text).to_line().starts_with(b"{"), "{text}");
+        }
+        assert_eq!((refusal("{bad").id, refusal("{bad").code), (None, PARSE_ERROR));
+        assert!(String::from_utf8(refusal("{bad").to_line()).unwrap().contains("\"id\":null"));
+    }
+
+    #[test]
+    fn a_readable_id_comes_back() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[1]}"#,
+            r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#,
+            r#"{"id":3,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":4}"#,
+            r#"{"jsonrpc":"2.0","id":3}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","result":{}}"#,
+        ] {
+            let expected = (Some(RequestId::Number(3)), INVALID_REQUEST);
+            assert_eq!((refusal(text).id, refusal(text).code), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! MCP over standard input and output: the parent process is an agent's client.
+//!
+//! Standard output carries protocol only. Deliberately absent: logging, and any word to a person;
+//! both belong to standard error and to the command line.
+
+use tokio_util::sync::CancellationToken;
+
+use super::framer::serve_lines;
+use crate::host::{Host, Principal};
+
+/// The principal of whoever started this process with its standard input as a pipe.
+pub const STDIO_PRINCIPAL: &str = "stdio";
+
+/// Serves `host` on standard input and output until the input ends and every accepted request is
+/// answered, the output breaks, or `shutdown` is cancelled and its grace is over.
+///
+/// Where both streams are pipes on Linux, no thread is involved; elsewhere a read that waits on a
+/// terminal may outlive this call, so the process should end by itself afterwards.
+pub async fn serve_stdio(host: Host, shutdown: CancellationToken) {
+    let principal = Principal(STDIO_PRINCIPAL.to_owned());
+    serve_lines(host, principal, rmcp::transport::stdio_pipes(), shutdown).await;
+}

@@ -1,0 +1,425 @@
+//! Who may ask: one token an agent, one credential for the operator.
+//!
+//! They are made once, from 256 random bits, and kept in the state folder in a file only its owner
+//! can read, so a pasted client configuration outlives a restart. To change one, delete its entry
+//! (or the file): the next start makes a new one. Deliberately absent: any way to print them by
+//! accident, and any comparison that tells by its time how much was right.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use serde::{Deserialize, Serialize};
+use subtle::{Choice, ConstantTimeEq as _};
+
+use super::StateDir;
+
+/// The agent of a host whose runtime file names none.
+pub const DEFAULT_AGENT: &str = "default";
+
+/// The file in the state folder.
+const FILE: &str = "credentials.json";
+/// Held while the file is read and, where something is missing, replaced.
+const LOCK: &str = "credentials.lock";
+/// What the file's `version` has to say.
+const VERSION: u32 = 1;
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+/// The shortest token the file may hold, in bytes: a shorter one was not made by this host.
+const TOKEN_TEXT_BYTES_MIN: usize = 2 * TOKEN_BYTES;
+
+/// A secret that says who somebody is.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(String);
+
+impl Token {
+    /// Makes a new token, `clawhost-<kind>-` and 64 hexadecimal digits: safe in a URL, and easy
+    /// to find for whoever scans for leaked secrets.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn generate(kind: &str) -> Result<Self, CredentialsError> {
+        let mut random = [0; TOKEN_BYTES];
+        getrandom::fill(&mut random).map_err(|_| CredentialsError::NoRandomness)?;
+        let digits = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        Ok(Self(format!("clawhost-{kind}-{digits}")))
+    }
+
+    /// Returns the secret itself, for the one place that shows or sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    fn equals(&self, presented: &str) -> Choice {
+        self.0.as_bytes().ct_eq(presented.as_bytes())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Who a credential belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// An agent of this name: it calls tools.
+    Agent(String),
+    /// The operator: looks and decides, and calls no tool.
+    Operator,
+}
+
+/// Why credentials cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialsError {
+    /// An agent's name cannot be one.
+    #[error("{0:?} is no agent's name: letters, digits and hyphens, at most 63")]
+    AgentName(String),
+    /// The file is not what this host writes.
+    #[error("the credentials file {path} is not usable: {reason}; delete it to make new ones")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong. Never repeats its content.
+        reason: String,
+    },
+    /// The file cannot be read or written.
+    #[error("the credentials file {path} cannot be used: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system has no random numbers.
+    #[error("the system has no random numbers")]
+    NoRandomness,
+    /// Others may read the file, so its secrets are none.
+    #[error("the credentials file {path} can be read by other users: its secrets are no longer \
+             secret; delete it to make new ones")]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The credentials of one host.
+#[derive(Debug)]
+pub struct Credentials {
+    agents: BTreeMap<String, Token>,
+    operator: Token,
+}
+
+/// The file, as written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    version: u32,
+    operator: Token,
+    agents: BTreeMap<String, Token>,
+}
+
+impl Credentials {
+    /// Reads the credentials of `state`, and makes those that are missing: the operator's and one
+    /// for each of `agents`, or for [`DEFAULT_AGENT`] where none is named. The token of an agent
+    /// that is not named is kept but lets nobody in.
+    ///
+    /// # Errors
+    /// [`CredentialsError`]; no credential is then usable.
+    pub fn open(state: &StateDir, agents: &[String]) -> Result<Self, CredentialsError> {
+        let named = checked_names(agents)?;
+        let _lock = lock(&state.path().join(LOCK))?;
+        let path = state.path().join(FILE);
+        let found = read(&path)?;
+        let fresh = found.is_none();
+        let mut stored = found.map_or_else(empty, Ok)?;
+        let missing: Vec<_> =
+            named.iter().filter(|name| !stored.agents.contains_key(**name)).collect();
+        let changed = fresh || !missing.is_empty();
+        for name in missing {
+            stored.agents.insert((*name).to_owned(), Token::generate("agent")?);
+        }
+        if changed {
+            write(&path, &stored)?;
+        }
+        stored.agents.retain(|name, _| named.contains(&name.as_str()));
+        Ok(Self { agents: stored.agents, operator: stored.operator })
+    }
+
+    /// Returns whose credential `presented` is. Compares with every one of them, in a time that
+    /// does not depend on how much of it is right.
+    pub fn identify(&self, presented: &str) -> Option<Role> {
+        let mut role = None;
+        for (name, token) in &self.agents {
+            if bool::from(token.equals(presented)) {
+                role = Some(Role::Agent(name.clone()));
+            }
+        }
+        if bool::from(self.operator.equals(presented)) {
+            role = Some(Role::Operator);
+        }
+        role
+    }
+
+    /// Returns the agents' names, in order.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.agents.keys().map(String::as_str)
+    }
+
+    /// Returns the token of an agent.
+    pub fn agent(&self, name: &str) -> Option<&Token> {
+        self.agents.get(name)
+    }
+
+    /// Returns the operator's credential.
+    pub const fn operator(&self) -> &Token {
+        &self.operator
+    }
+}
+
+fn checked_names(agents: &[String]) -> Result<Vec<&str>, CredentialsError> {
+    if agents.is_empty() {
+        return Ok(vec![DEFAULT_AGENT]);
+    }
+    let mut names = Vec::new();
+    for name in agents {
+        if !is_name(name) {
+            return Err(CredentialsError::AgentName(name.clone()));
+        }
+        names.push(name.as_str());
+    }
+    Ok(names)
+}
+
+fn is_name(name: &str) -> bool {
+    let rest = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(rest)
+}
+
+fn empty() -> Result<Stored, CredentialsError> {
+    let operator = Token::generate("operator")?;
+    Ok(Stored { version: VERSION, operator, agents: BTreeMap::new() })
+}
+
+/// Two hosts that start at once on one folder agree on one set of credentials.
+fn lock(path: &Path) -> Result<File, CredentialsError> {
+    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
+    let mut options = private_options();
+    let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+    file.lock().map_err(io)?;
+    Ok(file)
+}
+
+fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // No link is followed, and a pipe in the file's place does not make us wait.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.mode(0o600).custom_flags(flags.bits().cast_signed());
+    }
+    options
+}
+
+fn read(path: &Path) -> Result<Option<Stored>, CredentialsError> {
+    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
+    let file = match private_options().read(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(io)?,
+    };
+    check_private(&file, path)?;
+    let mut text = Vec::new();
+    file.take(DOCUMENT_BYTES_MAX as u64).read_to_end(&mut text).map_err(io)?;
+    parse(&text)
+        .map(Some)
+        .map_err(|reason| CredentialsError::File { path: path.to_path_buf(), reason })
+}
+
+/// Reads the file's text. The reason of a failure names a place, never a value.
+fn parse(text: &[u8]) -> Result<Stored, String> {
+    let stored: Stored = serde_json::from_slice(text).map_err(|error| {
+        format!("line {}, column {} is not as this host writes it", error.line(), error.column())
+    })?;
+    if stored.version != VERSION {
+        return Err(format!("it has version {}, and this host knows {VERSION}", stored.version));
+    }
+    let tokens = || stored.agents.values().chain([&stored.operator]);
+    if tokens().any(|token| token.0.len() < TOKEN_TEXT_BYTES_MIN) {
+        return Err("it holds a token that is too short".to_owned());
+    }
+    let mut seen: Vec<&str> = tokens().map(Token::reveal).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    if seen.len() != stored.agents.len() + 1 {
+        return Err("two of its tokens are equal".to_owned());
+    }
+    Ok(stored)
+}
+
+#[cfg(unix)]
+fn check_private(file: &File, path: &Path) -> Result<(), CredentialsError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let path = || path.to_path_buf();
+    let metadata =
+        file.metadata().map_err(|source| CredentialsError::Io { path: path(), source })?;
+    if !metadata.is_file() {
+        let reason = "it is no regular file".to_owned();
+        return Err(CredentialsError::File { path: path(), reason });
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        let reason = "it belongs to another user".to_owned();
+        return Err(CredentialsError::File { path: path(), reason });
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(CredentialsError::Exposed { path: path() });
+    }
+    Ok(())
+}
+
+/// Elsewhere the state folder's access list is what keeps others out.
+#[cfg(not(unix))]
+fn check_private(_file: &File, _path: &Path) -> Result<(), CredentialsError> {
+    Ok(())
+}
+
+/// Writes the file in one step: a reader, or a crash, sees the old one or the new one.
+fn write(path: &Path, stored: &Stored) -> Result<(), CredentialsError> {
+    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
+    let mut text = serde_json::to_vec_pretty(stored).map_err(|error| io(error.into()))?;
+    text.push(b'\n');
+    // The lock is ours, so a file of this name is what a crash has left.
+    let new = path.with_extension("json.new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
+    }
+    let mut file = private_options().write(true).create_new(true).open(&new).map_err(io)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).map_err(io)?;
+    std::fs::rename(&new, path).map_err(io)?;
+    sync_folder(path).map_err(io)
+}
+
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+#[cfg(not(unix))]
+const fn sync_folder(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FolderEnv;
+    use super::*;
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDir::open(Some(root.path()), &FolderEnv::default()).unwrap();
+        (root, state)
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn they_are_made_once_and_survive() {
+        let (_root, state) = state();
+        let first = Credentials::open(&state, &[]).unwrap();
+        let again = Credentials::open(&state, &[]).unwrap();
+        assert_eq!(first.operator().reveal(), again.operator().reveal());
+        let token = first.agent(DEFAULT_AGENT).unwrap().reveal();
+        assert_eq!(token, again.agent(DEFAULT_AGENT).unwrap().reveal());
+        assert_eq!(token.len(), "clawhost-agent-".len() + 64);
+        assert_eq!(again.identify(token), Some(Role::Agent("default".to_owned())));
+        assert_eq!(again.identify(first.operator().reveal()), Some(Role::Operator));
+    }
+
+    #[test]
+    fn what_is_almost_right_is_wrong() {
+        let (_root, state) = state();
+        let credentials = Credentials::open(&state, &[]).unwrap();
+        let token = credentials.agent(DEFAULT_AGENT).unwrap().reveal();
+        let longer = format!("{token}0");
+        let shorter: String = token.chars().skip(1).collect();
+        for wrong in ["", " ", &longer, &shorter, &token.to_uppercase()] {
+            assert_eq!(credentials.identify(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_no_longer_named_gets_in_no_more_but_keeps_its_token() {
+        let (_root, state) = state();
+        let both = Credentials::open(&state, &names(&["a", "b"])).unwrap();
+        let token = both.agent("b").unwrap().reveal().to_owned();
+        assert_ne!(token, both.agent("a").unwrap().reveal());
+        let one = Credentials::open(&state, &names(&["a"])).unwrap();
+        assert_eq!(one.identify(&token), None);
+        let back = Credentials::open(&state, &names(&["b"])).unwrap();
+        assert_eq!(back.identify(&token), Some(Role::Agent("b".to_owned())));
+        assert!(Credentials::open(&state, &names(&["../x"])).is_err());
+    }
+
+    #[test]
+    fn nothing_prints_a_secret() {
+        let (_root, state) = state();
+        let credentials = Credentials::open(&state, &[]).unwrap();
+        let shown = format!("{credentials:?}");
+        assert!(!shown.contains("clawhost-"), "{shown}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_private_and_an_exposed_one_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (root, state) = state();
+        drop(Credentials::open(&state, &[]).unwrap());
+        let path = root.path().join(FILE);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let error = Credentials::open(&state, &[]).unwrap_err();
+        assert!(matches!(error, CredentialsError::Exposed { .. }), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_file_s_place_is_refused() {
+        let (root, state) = state();
+        let elsewhere = root.path().join("elsewhere");
+        std::fs::write(&elsewhere, "{}").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.path().join(FILE)).unwrap();
+        assert!(Credentials::open(&state, &[]).is_err());
+    }
+
+    #[test]
+    fn a_broken_file_is_refused_without_repeating_it() {
+        let (root, state) = state();
+        drop(Credentials::open(&state, &[]).unwrap());
+        let path = root.path().join(FILE);
+        let good = std::fs::read_to_string(&path).unwrap();
+        let secret = "clawhost-agent-short";
+        let bad = [
+            "{".to_owned(),
+            good.replace("\"version\": 1", "\"version\": 2"),
+            good.replace("\"agents\"", "\"agenten\""),
+            format!(r#"{{"version":1,"operator":"{secret}","agents":{{}}}}"#),
+        ];
+        for text in bad {
+            std::fs::write(&path, &text).unwrap();
+            let error = Credentials::open(&state, &[]).unwrap_err().to_string();
+            assert!(!error.contains(secret), "{error}");
+            assert!(error.contains("delete it"), "{error}");
+        }
+    }
+}

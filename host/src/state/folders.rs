@@ -1,0 +1,224 @@
+//! The two folders a host owns: state, which must not be lost or read, and cache, which may be.
+//!
+//! Deliberately absent: files outside these two, and any repair of a folder that somebody else
+//! could have written to. Such a folder is refused.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the environment says about folders. Empty and relative paths count as unset, as the XDG
+/// base directory specification has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FolderEnv {
+    /// `HOME`.
+    pub home: Option<OsString>,
+    /// `XDG_CACHE_HOME`.
+    pub cache_home: Option<OsString>,
+    /// `XDG_STATE_HOME`.
+    pub state_home: Option<OsString>,
+}
+
+impl FolderEnv {
+    /// Reads this process's environment.
+    pub fn from_process() -> Self {
+        Self {
+            home: std::env::var_os("HOME"),
+            cache_home: std::env::var_os("XDG_CACHE_HOME"),
+            state_home: std::env::var_os("XDG_STATE_HOME"),
+        }
+    }
+
+    fn state(&self) -> Option<PathBuf> {
+        self.folder(self.state_home.as_ref(), ".local/state")
+    }
+
+    fn cache(&self) -> Option<PathBuf> {
+        self.folder(self.cache_home.as_ref(), ".cache")
+    }
+
+    fn folder(&self, own: Option<&OsString>, below_home: &str) -> Option<PathBuf> {
+        let base = absolute(own).or_else(|| Some(absolute(self.home.as_ref())?.join(below_home)))?;
+        Some(base.join("clawhost"))
+    }
+}
+
+fn absolute(path: Option<&OsString>) -> Option<PathBuf> {
+    path.map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// It cannot be made or looked at.
+    #[error("the folder {path} cannot be used: {source}")]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Neither an argument nor the environment names one.
+    #[error("no {what} folder: name one with {option}, or set HOME or {variable}")]
+    Nowhere {
+        /// `state` or `cache`.
+        what: &'static str,
+        /// The command line option.
+        option: &'static str,
+        /// The environment variable.
+        variable: &'static str,
+    },
+    /// Somebody else could have put something in it.
+    #[error("the folder {path} {reason}; use another one, or mend it with: {mend}")]
+    Unsafe {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+        /// The command that mends it.
+        mend: String,
+    },
+}
+
+/// The state folder: credentials and the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateDir {
+    path: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the folder `explicit`, else `$XDG_STATE_HOME/clawhost`, else
+    /// `~/.local/state/clawhost`. A missing one is made, for its owner only.
+    ///
+    /// # Errors
+    /// [`FolderError`]: no folder is named, it cannot be made, or others may write to it.
+    pub fn open(explicit: Option<&Path>, env: &FolderEnv) -> Result<Self, FolderError> {
+        let path = explicit.map(Path::to_path_buf).or_else(|| env.state()).ok_or(
+            FolderError::Nowhere {
+                what: "state",
+                option: "--state DIR",
+                variable: "XDG_STATE_HOME",
+            },
+        )?;
+        Ok(Self { path: own_folder(path)? })
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The cache folder: compiled code, which is checked before it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheDir {
+    path: PathBuf,
+}
+
+impl CacheDir {
+    /// Opens `$XDG_CACHE_HOME/clawhost`, else `~/.cache/clawhost`. A missing one is made, for its
+    /// owner only.
+    ///
+    /// # Errors
+    /// As [`StateDir::open`]; a host without a cache compiles again and works.
+    pub fn open(env: &FolderEnv) -> Result<Self, FolderError> {
+        let path = env.cache().ok_or(FolderError::Nowhere {
+            what: "cache",
+            option: "XDG_CACHE_HOME",
+            variable: "XDG_CACHE_HOME",
+        })?;
+        Ok(Self { path: own_folder(path)? })
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Makes `path` where it is missing, and refuses it where others may write to it.
+fn own_folder(path: PathBuf) -> Result<PathBuf, FolderError> {
+    let io = |source| FolderError::Io { path: path.clone(), source };
+    private_builder().create(&path).map_err(io)?;
+    let path = fs::canonicalize(&path).map_err(io)?;
+    let metadata = fs::metadata(&path)
+        .map_err(|source| FolderError::Io { path: path.clone(), source })?;
+    match unsafe_because(&metadata) {
+        None => Ok(path),
+        Some(reason) => {
+            let mend = format!("chmod 700 {}", path.display());
+            Err(FolderError::Unsafe { path, reason, mend })
+        }
+    }
+}
+
+/// Folders on the way are made for the owner only, too.
+fn private_builder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+#[cfg(unix)]
+fn unsafe_because(metadata: &Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Some("belongs to another user");
+    }
+    (metadata.mode() & 0o022 != 0).then_some("can be written by other users")
+}
+
+/// Elsewhere the system's own access lists decide, which this host does not read.
+#[cfg(not(unix))]
+const fn unsafe_because(_metadata: &Metadata) -> Option<&'static str> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(state: &str, home: &str) -> FolderEnv {
+        FolderEnv {
+            home: Some(home.into()),
+            cache_home: None,
+            state_home: Some(state.into()),
+        }
+    }
+
+    #[test]
+    fn the_environment_is_followed_in_order() {
+        assert_eq!(env("/s", "/h").state(), Some("/s/clawhost".into()));
+        assert_eq!(env("relative", "/h").state(), Some("/h/.local/state/clawhost".into()));
+        assert_eq!(env("", "/h").cache(), Some("/h/.cache/clawhost".into()));
+        assert_eq!(env("", "").state(), None);
+        let error = StateDir::open(None, &FolderEnv::default()).unwrap_err();
+        assert!(error.to_string().contains("--state DIR"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_folder_is_private_and_an_open_one_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b");
+        let state = StateDir::open(Some(&path), &FolderEnv::default()).unwrap();
+        assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
+
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let error = StateDir::open(Some(&path), &FolderEnv::default()).unwrap_err();
+        assert!(error.to_string().contains("chmod 700"), "{error}");
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_folder_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("file");
+        fs::write(&path, "").unwrap();
+        assert!(StateDir::open(Some(&path), &FolderEnv::default()).is_err());
+    }
+}

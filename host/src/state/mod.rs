@@ -1,0 +1,9 @@
+//! What outlives a run: the state folder, the cache folder, and the credentials.
+//!
+//! Deliberately absent: the audit log (it has a module of its own) and anything a guest can reach.
+
+mod credentials;
+mod folders;
+
+pub use self::credentials::{Credentials, CredentialsError, DEFAULT_AGENT, Role, Token};
+pub use self::folders::{CacheDir, FolderEnv, FolderError, StateDir};

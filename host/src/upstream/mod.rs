@@ -1,0 +1,6 @@
+//! Outgoing connections, and nothing else opens one.
+//!
+//! Deliberately absent: deciding where a connection may go. `core::egress` does that, and
+//! what it did not check cannot be sent.
+
+pub mod http;

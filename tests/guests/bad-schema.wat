@@ -1,0 +1,3 @@
+;; Describes a tool whose schema is no JSON.
+;; loads: no JSON
+;; schema: {"type":

@@ -1,0 +1,3 @@
+;; Describes no tool.
+;; loads: no tool
+;; tools: 0

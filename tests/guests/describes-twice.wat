@@ -1,0 +1,3 @@
+;; Describes the same tool twice.
+;; loads: twice
+;; tools: 2

@@ -1,0 +1,5 @@
+;; Leaves with exit code 1.
+;; ends: exit
+;; imports: exit
+;;; call
+(call $exit (i32.const 1))

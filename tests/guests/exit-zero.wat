@@ -1,0 +1,5 @@
+;; Leaves with exit code 0 instead of answering: never to be taken for success.
+;; ends: exit
+;; imports: exit
+;;; call
+(call $exit (i32.const 0))

@@ -1,0 +1,5 @@
+;; Writes log lines over and over.
+;; ends: -32014 timeout_ms
+;; imports: log
+;;; call
+(loop $forever (call $log (i32.const 2) (i32.const 16) (i32.const 4)) (br $forever))

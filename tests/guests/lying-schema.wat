@@ -1,0 +1,3 @@
+;; Describes a tool whose schema is JSON and no JSON Schema.
+;; loads: schema
+;; schema: {"type":"object","properties":{"a":{"type":"no such type"}}}

@@ -1,0 +1,3 @@
+;; Declares 125 MiB as its initial memory, more than a call has.
+;; loads: memory_mb
+;; pages: 2000

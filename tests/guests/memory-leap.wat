@@ -1,0 +1,4 @@
+;; Asks for 4 GiB at once.
+;; ends: -32010 memory_mb
+;;; call
+(drop (memory.grow (i32.const 65534)))

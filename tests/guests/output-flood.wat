@@ -1,0 +1,6 @@
+;; Answers with 12 MiB of text; a profile keeps at most 10.
+;; ends: -32010 max_output_bytes
+;;; call
+(drop (memory.grow (i32.const 256)))
+(memory.fill (i32.const 65536) (i32.const 97) (i32.const 12582912))
+(return (call $answer (i32.const 65536) (i32.const 12582912)))

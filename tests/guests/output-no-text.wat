@@ -1,0 +1,5 @@
+;; Answers with bytes that are no UTF-8.
+;; ends: trap
+;;; call
+(i32.store (i32.const 6144) (i32.const -1))
+(return (call $answer (i32.const 6144) (i32.const 4)))

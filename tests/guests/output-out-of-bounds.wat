@@ -1,0 +1,4 @@
+;; Answers with a string that lies outside its memory.
+;; ends: trap
+;;; call
+(return (call $answer (i32.const 65000) (i32.const 65536)))

@@ -1,0 +1,5 @@
+;; Sleeps for an hour: no instruction runs, so no fuel is used.
+;; ends: -32014 timeout_ms
+;; imports: clock
+;;; call
+(call $block (call $subscribe (i64.const 3600000000000)))

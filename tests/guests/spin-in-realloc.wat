@@ -1,0 +1,4 @@
+;; Never returns the memory that the host asks for to hand over the arguments.
+;; ends: -32014 timeout_ms
+;;; realloc
+(loop $forever (br $forever))

@@ -1,0 +1,6 @@
+;; Grows its table by a hundred million elements.
+;; ends: -32010 table
+;;; fields
+(table $table 1 funcref)
+;;; call
+(drop (table.grow $table (ref.null func) (i32.const 100000000)))

@@ -1,0 +1,4 @@
+;; Traps.
+;; ends: trap
+;;; call
+unreachable

@@ -1,0 +1,309 @@
+//! A host in a temporary folder: its documents, its workspace, its record, and canaries.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use clawhost::engine::CodeCache;
+use clawhost::host::{Principal, ToolCall};
+use clawhost::registry::FileDocuments;
+use clawhost::{Host, HostBuilder};
+use clawhost_core::error::CallError;
+use clawhost_core::manifest::{self, LimitSettings, Surroundings};
+use clawhost_core::reply::{Content, ToolReply};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::canary::Canaries;
+use crate::guest::Guest;
+
+/// Key of the shared cache of compiled code: tests trust their own build folder.
+const CACHE_KEY: [u8; 32] = [7; 32];
+/// Calls at once where a test does not say: a small pool is made quickly.
+const CALLS_RUNNING: usize = 8;
+/// What every built-in tool but those with other powers is called in a manifest.
+const FILE_TOOLS: [&str; 6] =
+    ["read-file", "write-file", "edit-file", "list-directory", "memory-read", "memory-write"];
+
+/// A host to test, with its folders. They go when it goes.
+#[derive(Debug)]
+pub struct TestHost {
+    host: Host,
+    folder: TempDir,
+    canaries: Canaries,
+}
+
+/// What a [`TestHost`] is made of.
+///
+/// Unless told otherwise: the built-in file and memory tools and every dropped-in guest under
+/// one profile that grants `workspace` for reading and writing and 1,000 ms a call, an
+/// autonomous identity, and a policy that allows everything.
+#[derive(Debug)]
+pub struct TestHostBuilder {
+    folder: TempDir,
+    tools: Vec<String>,
+    rules: String,
+    autonomy: String,
+    permissions: String,
+    limits: String,
+    capabilities: String,
+    documents: Vec<PathBuf>,
+    host_limits: LimitSettings,
+}
+
+impl TestHost {
+    /// Starts with an empty folder.
+    pub fn builder() -> TestHostBuilder {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["workspace", "tools", "audit", "outside"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        TestHostBuilder {
+            folder,
+            tools: FILE_TOOLS.map(str::to_owned).to_vec(),
+            rules: "- {id: allow, action: allow, scope: all}".to_owned(),
+            autonomy: "autonomous".to_owned(),
+            permissions: "rw".to_owned(),
+            limits: "timeout_ms: 1000".to_owned(),
+            capabilities: String::new(),
+            documents: Vec::new(),
+            host_limits: LimitSettings { calls_running_max: CALLS_RUNNING, ..LimitSettings::default() },
+        }
+    }
+
+    /// Returns the host itself.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns the granted folder.
+    pub fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
+    }
+
+    /// Returns the drop-in directory.
+    pub fn tools_folder(&self) -> PathBuf {
+        self.folder.path().join("tools")
+    }
+
+    /// Returns the canaries outside the granted folder.
+    pub fn canaries(&self) -> &Canaries {
+        &self.canaries
+    }
+
+    /// Calls `tool` with `arguments`.
+    ///
+    /// # Errors
+    /// Whatever the host answers.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolReply, CallError> {
+        self.host.call(call(tool, arguments)).await
+    }
+
+    /// Calls `tool` and returns its structured result.
+    ///
+    /// # Panics
+    /// Where the call fails.
+    pub async fn ask(&self, tool: &str, arguments: Value) -> Value {
+        let reply = self.call(tool, arguments).await.unwrap();
+        assert!(!reply.is_error, "{tool}: {}", text(&reply));
+        reply.structured.unwrap_or_else(|| Value::from(text(&reply)))
+    }
+
+    /// Returns the names of the tools in service.
+    pub fn names(&self) -> Vec<String> {
+        self.host.catalog().tools().map(|tool| tool.definition.name.clone()).collect()
+    }
+
+    /// Returns the reasons of everything that was refused, one a line, with its source.
+    pub fn refused(&self) -> String {
+        let catalog = self.host.catalog();
+        let lines = catalog.refused.iter().map(|refused| format!("{}: {}", refused.source, refused.reason));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Opens the folder of the record.
+    pub fn audit(&self) -> Dir {
+        Dir::open_ambient_dir(self.folder.path().join("audit"), ambient_authority()).unwrap()
+    }
+
+    /// Returns the closing records of all calls, oldest first.
+    pub fn finished(&self) -> Vec<Value> {
+        let records = clawhost::audit::records(&self.audit()).unwrap();
+        records.into_iter().filter(|record| record["event"] == "call.finished").collect()
+    }
+
+    /// Checks the record: the chain holds, and every call that was opened was closed once.
+    ///
+    /// # Panics
+    /// Where it does not.
+    pub fn check_audit(&self) {
+        let reports = clawhost::audit::verify(&self.audit()).unwrap();
+        assert_eq!(reports.len(), 1, "{reports:?}");
+        assert!(reports[0].broken.is_none() && reports[0].unfinished_calls == 0, "{reports:?}");
+        let records = clawhost::audit::records(&self.audit()).unwrap();
+        let of = |event: &str| {
+            let mut calls: Vec<Value> =
+                records.iter().filter(|record| record["event"] == event).map(|record| record["call"].clone()).collect();
+            calls.sort_by_key(Value::to_string);
+            calls
+        };
+        assert_eq!(of("call.received"), of("call.finished"));
+    }
+}
+
+impl TestHostBuilder {
+    /// Puts a file into the granted folder.
+    #[must_use]
+    pub fn file(self, name: &str, text: &str) -> Self {
+        write(&self.folder.path().join("workspace").join(name), text.as_bytes());
+        self
+    }
+
+    /// Drops `guest` in before the host starts, and lists its tool in the manifest.
+    #[must_use]
+    pub fn guest(mut self, guest: &Guest) -> Self {
+        self.tools.push(guest.tool().replace('_', "-"));
+        self.tool_file(&format!("{}.wat", guest.name), guest.wat().as_bytes())
+    }
+
+    /// Puts a file into the drop-in directory before the host starts.
+    #[must_use]
+    pub fn tool_file(self, name: &str, bytes: &[u8]) -> Self {
+        write(&self.folder.path().join("tools").join(name), bytes);
+        self
+    }
+
+    /// Lists these tools in the manifest instead of the built-in file and memory tools.
+    #[must_use]
+    pub fn only(mut self, tools: &[&str]) -> Self {
+        self.tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+        self
+    }
+
+    /// Sets the rules of the policy, as a YAML list.
+    #[must_use]
+    pub fn rules(mut self, rules: &str) -> Self {
+        rules.clone_into(&mut self.rules);
+        self
+    }
+
+    /// Sets the identity's autonomy.
+    #[must_use]
+    pub fn autonomy(mut self, autonomy: &str) -> Self {
+        autonomy.clone_into(&mut self.autonomy);
+        self
+    }
+
+    /// Grants the folder for reading only.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        "ro".clone_into(&mut self.permissions);
+        self
+    }
+
+    /// Sets `resource_limits` of the profile, as the inside of a YAML flow mapping.
+    #[must_use]
+    pub fn limits(mut self, limits: &str) -> Self {
+        limits.clone_into(&mut self.limits);
+        self
+    }
+
+    /// Adds to `capabilities` of the profile, as lines of YAML without indentation.
+    #[must_use]
+    pub fn capabilities(mut self, lines: &str) -> Self {
+        lines.clone_into(&mut self.capabilities);
+        self
+    }
+
+    /// Loads another document beside the manifest.
+    #[must_use]
+    pub fn document(mut self, name: &str, text: &str) -> Self {
+        let path = self.folder.path().join(name);
+        write(&path, text.as_bytes());
+        self.documents.push(path);
+        self
+    }
+
+    /// Lets this many calls run at once.
+    #[must_use]
+    pub fn calls_running(mut self, calls: usize) -> Self {
+        self.host_limits.calls_running_max = calls;
+        self
+    }
+
+    /// Builds the host.
+    ///
+    /// # Panics
+    /// Where the documents are wrong or the host cannot be built.
+    pub async fn build(self) -> TestHost {
+        let claw = self.folder.path().join("claw.yaml");
+        write(&claw, self.manifest().as_bytes());
+        let canaries = Canaries::plant(&self.folder.path().join("outside"));
+        let folder = self.folder.path();
+        let profiles = manifest::builtin_profiles(folder).unwrap();
+        let paths: Vec<PathBuf> = std::iter::once(claw).chain(self.documents).collect();
+        let around = Surroundings { directory: folder, profiles: &profiles };
+        let manifest = manifest::load(&FileDocuments, &paths, around);
+        let manifest = manifest.unwrap_or_else(|errors| {
+            panic!("{}", errors.iter().map(manifest::DocumentError::one_line).collect::<Vec<_>>().join("\n"))
+        });
+        let audit = Dir::open_ambient_dir(folder.join("audit"), ambient_authority()).unwrap();
+        let cache = Dir::open_ambient_dir(crate::cache_folder(), ambient_authority()).unwrap();
+        let builder = HostBuilder::new(manifest, audit)
+            .tools_dir(Some(folder.join("tools")))
+            .limits(self.host_limits)
+            .cache(Some(CodeCache::new(cache, CACHE_KEY)));
+        let host = builder.build().await.unwrap();
+        TestHost { host, folder: self.folder, canaries }
+    }
+
+    fn manifest(&self) -> String {
+        let lines = |prefix: &str, texts: &mut dyn Iterator<Item = &str>| {
+            texts.map(|text| format!("{prefix}{text}\n")).collect::<String>()
+        };
+        let tools: Vec<String> = self.tools.iter().map(|name| format!("- {{name: {name}}}")).collect();
+        let tools = match tools.is_empty() {
+            true => String::new(),
+            false => format!("  tools:\n{}", lines("    ", &mut tools.iter().map(String::as_str))),
+        };
+        format!(
+            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, endpoint: \"http://127.0.0.1:9/v1\", model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: wasm\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
+            autonomy = self.autonomy,
+            permissions = self.permissions,
+            capabilities = lines("        ", &mut self.capabilities.lines()),
+            limits = self.limits,
+            rules = lines("          ", &mut self.rules.lines()),
+        )
+    }
+}
+
+/// Returns a call by the test's own agent.
+pub fn call(tool: &str, arguments: Value) -> ToolCall {
+    ToolCall {
+        principal: Principal("test".to_owned()),
+        tool: tool.to_owned(),
+        arguments,
+        timeout: None,
+        progress: None,
+    }
+}
+
+/// Returns a call by the test's own agent that asks for a shorter time.
+pub fn call_within(tool: &str, arguments: Value, timeout: Duration) -> ToolCall {
+    ToolCall { timeout: Some(timeout), ..call(tool, arguments) }
+}
+
+/// Returns all text of a reply.
+pub fn text(reply: &ToolReply) -> String {
+    let blocks = reply.content.iter().map(|block| match block {
+        Content::Text(text) => text.as_str(),
+        _ => "",
+    });
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}

@@ -1,0 +1,41 @@
+//! What the tests of clawhost are made with: a host in a temporary folder, guests that
+//! misbehave, the command line, and canaries that show whether anything left its sandbox.
+//!
+//! Deliberately absent: tests. They are in `tests/it`, one binary for all of them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test support: a failure to set a test up is a failed test"
+)]
+
+pub mod canary;
+pub mod cli;
+pub mod guest;
+pub mod host;
+pub mod wait;
+
+pub use cli::Cli;
+pub use guest::Guest;
+pub use host::TestHost;
+
+use std::path::PathBuf;
+
+/// Returns the folder that compiled code is kept in, so that the built-in tools compile once
+/// for all tests of a build.
+pub fn cache_folder() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    // …/target/debug/deps/it-0123: the folder beside `debug` that Cargo gives to tests.
+    let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file());
+    let folder = target.map_or_else(std::env::temp_dir, PathBuf::from).join("tmp/clawhost");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Returns the root of the source tree.
+pub fn source_root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
