@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::canary::Canaries;
-use crate::guest::Guest;
+use crate::guest::{Expected, Guest};
 
 /// Key of the shared cache of compiled code: tests trust their own build folder.
 const CACHE_KEY: [u8; 32] = [7; 32];
@@ -160,10 +160,13 @@ impl TestHostBuilder {
         self
     }
 
-    /// Drops `guest` in before the host starts, and lists its tool in the manifest.
+    /// Drops `guest` in before the host starts, and lists its tool in the manifest unless it is
+    /// expected to be refused.
     #[must_use]
     pub fn guest(mut self, guest: &Guest) -> Self {
-        self.tools.push(guest.tool().replace('_', "-"));
+        if !matches!(guest.expected(), Expected::Refused(_)) {
+            self.tools.push(guest.tool().replace('_', "-"));
+        }
         self.tool_file(&format!("{}.wat", guest.name), guest.wat().as_bytes())
     }
 
@@ -172,6 +175,11 @@ impl TestHostBuilder {
     pub fn tool_file(self, name: &str, bytes: &[u8]) -> Self {
         write(&self.folder.path().join("tools").join(name), bytes);
         self
+    }
+
+    /// Returns the path of a file of the drop-in directory.
+    pub fn tool_path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("tools").join(name)
     }
 
     /// Lists these tools in the manifest instead of the built-in file and memory tools.

@@ -44,7 +44,7 @@ pub mod rt;
 
 pub use claw_tool_macros::{input, output};
 pub use error::ToolError;
-pub use reply::{Blob, Blocks, Content, Reply, Text};
+pub use reply::{Blob, Blocks, Content, RESULT_BYTES_MAX, Reply, Text};
 #[doc(hidden)]
 pub use {schemars, serde};
 

@@ -1,5 +1,7 @@
 //! What a tool may return: a value of its own, text, or blocks.
 
+use std::io;
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -9,6 +11,10 @@ use serde_json::Value;
 use crate::bindings::exports::claw::tool::tool::Output;
 pub use crate::bindings::exports::claw::tool::tool::{Blob, Content};
 use crate::error::ToolError;
+
+/// The largest structured result, as JSON: what the host keeps of one call. Beyond it the host
+/// would refuse the result; here the tool can still say so, within its own memory.
+pub const RESULT_BYTES_MAX: usize = 10_485_760;
 
 /// What a tool function may return.
 ///
@@ -21,7 +27,8 @@ pub trait Reply {
     /// Turns the value into the result of a call.
     ///
     /// # Errors
-    /// `execution-failed` where the value has no JSON form.
+    /// `execution-failed` where the value has no JSON form, or one above
+    /// [`RESULT_BYTES_MAX`].
     fn into_output(self) -> Result<Output, ToolError>;
 }
 
@@ -64,12 +71,37 @@ impl<T: Serialize + JsonSchema> Reply for T {
     }
 
     fn into_output(self) -> Result<Output, ToolError> {
-        let json = serde_json::to_string(&self)
-            .map_err(|error| ToolError::failed(format!("the result has no JSON form: {error}")))?;
+        let mut json = Bounded(Vec::new());
+        serde_json::to_writer(&mut json, &self).map_err(|error| {
+            ToolError::failed(if error.is_io() {
+                format!("the result has more than {RESULT_BYTES_MAX} bytes as JSON; ask for less")
+            } else {
+                format!("the result has no JSON form: {error}")
+            })
+        })?;
+        let json = String::from_utf8(json.0)
+            .map_err(|_| ToolError::failed("the result's JSON form is not UTF-8"))?;
         Ok(Output {
             content: Vec::new(),
             structured: Some(json),
         })
+    }
+}
+
+/// Takes [`RESULT_BYTES_MAX`] bytes and no more.
+struct Bounded(Vec<u8>);
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > RESULT_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -123,6 +155,17 @@ mod tests {
         /// there are.
         #[serde(default)]
         count: Option<u32>,
+    }
+
+    #[test]
+    fn a_result_is_bounded_by_its_json_form() {
+        // A control character takes six bytes.
+        let fits = "\u{1}".repeat((RESULT_BYTES_MAX - 2) / 6);
+        assert!(fits.clone().into_output().is_ok());
+        let refused = (fits + "\u{1}").into_output();
+        assert!(
+            matches!(refused, Err(ToolError::ExecutionFailed(why)) if why.contains("10485760"))
+        );
     }
 
     #[test]

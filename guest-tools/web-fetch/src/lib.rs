@@ -6,14 +6,14 @@ mod body;
 
 use std::collections::BTreeMap;
 
-use claw_tool::ToolError;
 use claw_tool::http::{Request, Response};
+use claw_tool::{RESULT_BYTES_MAX, ToolError};
 
 /// The largest body that is read (10 MiB).
 const BODY_BYTES_MAX: usize = 10_485_760;
 
-/// What the host keeps of one result (10 MiB), less room for everything that is not the body.
-const BODY_JSON_BYTES_MAX: usize = BODY_BYTES_MAX - 65_536;
+/// What a result may have, less room for everything that is not the body.
+const BODY_JSON_BYTES_MAX: usize = RESULT_BYTES_MAX - 65_536;
 
 /// A content type is shown up to here.
 const CONTENT_TYPE_CHARS_MAX: usize = 256;

@@ -41,7 +41,7 @@ pub struct Match {
 }
 
 /// How an approval is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApprovalTerms {
     /// How long a human has to answer; the host's own bound where absent.
     pub timeout: Option<Duration>,
@@ -340,15 +340,6 @@ fn name_matches(pattern: &str, name: &str) -> bool {
 impl fmt::Display for RuleRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` of policy `{}`", self.id, self.policy)
-    }
-}
-
-impl Default for ApprovalTerms {
-    fn default() -> Self {
-        Self {
-            timeout: None,
-            allow_on_timeout: false,
-        }
     }
 }
 

@@ -24,7 +24,9 @@ use fail::Fail;
 /// Runs the command line and returns its exit code (see [`clawhost_core::error::exit`]).
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    setup::logging(cli.verbose);
+    // A verb that prints what was refused need not log it too.
+    let quiet = matches!(cli.verb, Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_));
+    setup::logging(cli.verbose, quiet);
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
         Err(fail) => {

@@ -162,8 +162,9 @@ async fn patiently<T>(what: &'static str, work: impl Future<Output = T>) -> T {
 }
 
 /// Logs to standard error: warnings, more with `-v`; `CLAWHOST_LOG` overrides both.
-pub(super) fn logging(verbose: u8) {
+pub(super) fn logging(verbose: u8, quiet: bool) {
     let default = match verbose {
+        0 if quiet => "error",
         0 => "warn",
         1 => "info",
         _ => "debug",

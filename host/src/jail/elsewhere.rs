@@ -7,9 +7,7 @@ use super::{Command, JailError, JailSpec, Outcome, Support};
 /// # Errors
 /// Always [`JailError::Denied`].
 pub async fn run(_spec: &JailSpec, _command: Command) -> Result<Outcome, JailError> {
-    Err(JailError::Denied(
-        "native programs need Linux with Landlock and seccomp".to_owned(),
-    ))
+    Err(JailError::Denied("native programs need Linux with Landlock and seccomp".to_owned()))
 }
 
 /// Returns that nothing is supported.

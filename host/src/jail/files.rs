@@ -31,13 +31,8 @@ const DATA: [&str; 9] = [
     "/etc/pki/ca-trust/extracted",
 ];
 /// Data that finding hosts needs: only with the network.
-const NAMES: [&str; 5] = [
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/nsswitch.conf",
-    "/etc/services",
-    "/etc/gai.conf",
-];
+const NAMES: [&str; 5] =
+    ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf"];
 /// Devices to read and to write.
 const SINKS: [&str; 2] = ["/dev/null", "/dev/zero"];
 /// Devices to read.
@@ -68,11 +63,7 @@ fn build(spec: &JailSpec, abi: ABI) -> Result<RulesetCreated, RulesetError> {
         rules = allow_paths(rules, NAMES, read)?;
     }
     for mount in &spec.mounts {
-        let access = if mount.writable {
-            read | writing(abi)
-        } else {
-            read
-        };
+        let access = if mount.writable { read | writing(abi) } else { read };
         rules = rules.add_rule(PathBeneath::new(mount.dir.as_fd(), access))?;
     }
     Ok(rules)
@@ -109,11 +100,7 @@ fn allow_paths<P: AsRef<Path>>(
         let Ok(handle) = PathFd::new(&path) else {
             continue;
         };
-        let access = if path.as_ref().is_dir() {
-            access
-        } else {
-            access & !AccessFs::ReadDir
-        };
+        let access = if path.as_ref().is_dir() { access } else { access & !AccessFs::ReadDir };
         rules = rules.add_rule(PathBeneath::new(handle, access))?;
     }
     Ok(rules)
@@ -125,13 +112,7 @@ fn libraries() -> Vec<PathBuf> {
         return Vec::new();
     };
     let is_library = |path: &PathBuf| {
-        path.file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|n| n.starts_with("lib"))
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("lib"))
     };
-    entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(is_library)
-        .collect()
+    entries.flatten().map(|entry| entry.path()).filter(is_library).collect()
 }

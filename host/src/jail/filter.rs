@@ -150,9 +150,7 @@ type Built<T> = Result<T, seccompiler::BackendError>;
 pub(super) fn programs(needs: Needs) -> Result<Vec<BpfProgram>, JailError> {
     let denied = |error| JailError::Denied(format!("seccomp: {error}"));
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
-        return Err(JailError::Denied(
-            "no seccomp filter for this architecture".to_owned(),
-        ));
+        return Err(JailError::Denied("no seccomp filter for this architecture".to_owned()));
     };
     // `clone3` hides its flags from filters; without it the C library uses `clone`.
     let absent = Rules::from([(libc::SYS_clone3, Vec::new())]);
@@ -171,10 +169,7 @@ fn compile(rules: Rules, error: c_int, arch: TargetArch) -> Built<BpfProgram> {
 }
 
 fn refused(needs: Needs) -> Built<Rules> {
-    let always = REFUSED
-        .iter()
-        .chain(REFUSED_HERE)
-        .map(|call| (*call, Vec::new()));
+    let always = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new()));
     let mut rules: Rules = always.collect();
     rules.extend(by_argument()?);
     if needs.network {
@@ -183,10 +178,7 @@ fn refused(needs: Needs) -> Built<Rules> {
         let internet = [libc::AF_INET, libc::AF_INET6];
         let others = internet.map(|family| when(0, Len::Dword, Op::Ne, number(family)));
         let [not_4, not_6] = others;
-        rules.insert(
-            libc::SYS_socket,
-            vec![SeccompRule::new(vec![not_4?, not_6?])?],
-        );
+        rules.insert(libc::SYS_socket, vec![SeccompRule::new(vec![not_4?, not_6?])?]);
     } else {
         rules.insert(libc::SYS_socket, Vec::new());
     }
@@ -203,26 +195,17 @@ fn refused(needs: Needs) -> Built<Rules> {
 fn by_argument() -> Built<Rules> {
     let namespaces = number(NEW_NAMESPACES);
     let mut clone = Vec::new();
-    for bit in (0..u64::BITS)
-        .map(|shift| 1_u64 << shift)
-        .filter(|bit| namespaces & bit != 0)
-    {
+    for bit in (0..u64::BITS).map(|shift| 1_u64 << shift).filter(|bit| namespaces & bit != 0) {
         clone.push(one(0, Len::Qword, Op::MaskedEq(bit), bit)?);
     }
     Ok(Rules::from([
         (libc::SYS_clone, clone),
         // The signal that ends the program with its keeper stays as it is.
-        (
-            libc::SYS_prctl,
-            vec![one(0, Len::Dword, Op::Eq, number(libc::PR_SET_PDEATHSIG))?],
-        ),
+        (libc::SYS_prctl, vec![one(0, Len::Dword, Op::Eq, number(libc::PR_SET_PDEATHSIG))?]),
         // Typing into a terminal.
         (
             libc::SYS_ioctl,
-            vec![
-                one(1, Len::Dword, Op::Eq, TIOCSTI)?,
-                one(1, Len::Dword, Op::Eq, TIOCLINUX)?,
-            ],
+            vec![one(1, Len::Dword, Op::Eq, TIOCSTI)?, one(1, Len::Dword, Op::Eq, TIOCLINUX)?],
         ),
         // Times of files by path; those of an open file pass, its path being null.
         (libc::SYS_utimensat, vec![one(1, Len::Qword, Op::Ne, 0)?]),
@@ -265,12 +248,8 @@ fn number(constant: c_int) -> u64 {
 
 /// Answers every call from [`FIRST_UNKNOWN`] up as a kernel does that does not have it.
 fn unknown_calls() -> BpfProgram {
-    let statement = |code: u16, jump_else: u8, k: u32| sock_filter {
-        code,
-        jt: 0,
-        jf: jump_else,
-        k,
-    };
+    let statement =
+        |code: u16, jump_else: u8, k: u32| sock_filter { code, jt: 0, jf: jump_else, k };
     let not_there = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     vec![
         statement(LOAD_WORD, 0, 0),
@@ -286,3 +265,20 @@ const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 /// `BPF_RET | BPF_K`.
 const RETURN: u16 = 0x06;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_compiles_to_what_the_kernel_accepts() {
+        /// `BPF_MAXINSNS`.
+        const INSTRUCTIONS_MAX: usize = 4_096;
+        for network in [false, true] {
+            for (landlock_abi, protect) in [(1, Some(7)), (3, None), (7, Some(1))] {
+                let programs = programs(Needs { network, landlock_abi, protect }).unwrap();
+                assert!(programs.iter().all(|p| (1..=INSTRUCTIONS_MAX).contains(&p.len())));
+            }
+        }
+    }
+}

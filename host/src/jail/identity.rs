@@ -37,16 +37,8 @@ impl Identity {
             JailError::Failed(format!("cannot look at the working directory: {error}"))
         })?;
         Ok(match stat.st_uid {
-            0 => Self::Other {
-                uid: NOBODY,
-                gid: NOBODY,
-                any_file: true,
-            },
-            uid => Self::Other {
-                uid,
-                gid: stat.st_gid,
-                any_file: false,
-            },
+            0 => Self::Other { uid: NOBODY, gid: NOBODY, any_file: true },
+            uid => Self::Other { uid, gid: stat.st_gid, any_file: false },
         })
     }
 
@@ -96,10 +88,7 @@ pub(super) fn tasks_of(uid: u32) -> u64 {
         return 0;
     };
     let numbered = processes.flatten().filter(|entry| {
-        entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
+        entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
     });
     let status = numbered.filter_map(|p| std::fs::read_to_string(p.path().join("status")).ok());
     status
@@ -127,10 +116,7 @@ mod tests {
     #[test]
     fn a_field_of_a_status_is_its_first_number() {
         let text = "Name:\tx\nUid:\t1000\t0\t0\t0\nThreads:\t7\n";
-        assert_eq!(
-            (field(text, "Uid:"), field(text, "Threads:")),
-            (Some(1000), Some(7))
-        );
+        assert_eq!((field(text, "Uid:"), field(text, "Threads:")), (Some(1000), Some(7)));
         assert_eq!(field(text, "Gid:"), None);
     }
 }

@@ -38,7 +38,8 @@ mod sys;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};

@@ -27,6 +27,11 @@ pub(super) struct Plan {
     pub(super) leash: OwnedFd,
 }
 
+/// Jails whose processes are counted as one, where the kernel does not count each for itself.
+/// A bound for the safety of the system: any less, and a jail that started early could not
+/// fork for those that started after it.
+const SHARERS: u64 = 8;
+
 /// How many resources are limited.
 const LIMITS: usize = 5;
 
@@ -41,23 +46,21 @@ impl Plan {
             return Err(JailError::Denied(format!("the jail is {support}")));
         }
         let Some(workdir) = spec.mounts.first() else {
-            return Err(JailError::Denied(
-                "there is no directory to work in".to_owned(),
-            ));
+            return Err(JailError::Denied("there is no directory to work in".to_owned()));
         };
+        let landlock_abi = support.landlock_abi.min(spec.most.landlock_abi);
         let identity = Identity::of(workdir.dir.as_fd())?;
-        let namespaces = (spec.namespace && support.pid_namespace).then(namespace_flags);
-        let contained = namespaces.is_some()
-            || support.landlock_abi >= ABI_SIGNALS
-            || identity != Identity::Same;
+        let namespaces = (spec.most.namespace && support.pid_namespace).then(namespace_flags);
+        let contained =
+            namespaces.is_some() || landlock_abi >= ABI_SIGNALS || identity != Identity::Same;
         let needs = Needs {
             network: spec.network,
-            landlock_abi: support.landlock_abi,
+            landlock_abi,
             protect: (!contained).then(std::process::id),
         };
         Ok(Self {
             workdir: keep(workdir.dir.as_fd())?,
-            ruleset: keep(files::ruleset(spec, support.landlock_abi)?.as_fd())?,
+            ruleset: keep(files::ruleset(spec, landlock_abi)?.as_fd())?,
             filters: filter::programs(needs)?,
             identity,
             limits: limits(spec, identity, namespaces),
@@ -79,15 +82,15 @@ fn limits(
     identity: Identity,
     namespaces: Option<libc::c_int>,
 ) -> [(Resource, u64); LIMITS] {
-    // The kernel counts by user: in a user namespace of its own there is the init beside the
-    // program, elsewhere all else that the user runs.
+    let most = u64::from(spec.limits.processes_max);
+    // The kernel counts by user, and in each user namespace anew.
     let own_count = namespaces.is_some_and(|flags| flags & libc::CLONE_NEWUSER != 0);
-    let beside = if own_count {
-        1
+    let processes = if own_count {
+        // The init of the namespace is counted, too.
+        most.saturating_add(1)
     } else {
-        tasks_of(identity.uid()).saturating_add(1)
+        tasks_of(identity.uid()).saturating_add(most.saturating_mul(SHARERS))
     };
-    let processes = u64::from(spec.limits.processes_max).saturating_add(beside);
     [
         (libc::RLIMIT_AS, spec.limits.memory_bytes),
         (libc::RLIMIT_NPROC, processes),

@@ -32,11 +32,7 @@ const KILL_WAIT_MS: u64 = 1_000;
 /// where the command's time ran out, and [`JailError::Failed`] where it could not be started.
 pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError> {
     let started = Instant::now();
-    let Command {
-        script,
-        stdin,
-        timeout,
-    } = command;
+    let Command { script, stdin, timeout } = command;
     let spec_here = spec.clone();
     // Forking a large program takes its time, which is not the runtime's. Where this future is
     // dropped meanwhile, what was started is dropped when it comes, and dies of that.
@@ -86,10 +82,7 @@ impl Running {
         let mut command = shell(spec, script);
         before_exec(&mut command, plan);
         let keeper = command.spawn().map_err(|error| failed(&error))?;
-        Ok(Self {
-            keeper,
-            leash: Some(leash.into()),
-        })
+        Ok(Self { keeper, leash: Some(leash.into()) })
     }
 
     /// Feeds and drains until the whole tree has ended.
@@ -109,10 +102,7 @@ impl Running {
     async fn kill(&mut self) {
         self.leash = None;
         let wait = Duration::from_millis(KILL_WAIT_MS);
-        if tokio::time::timeout(wait, self.keeper.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(wait, self.keeper.wait()).await.is_err() {
             // Its direct child dies with it; nothing better is left to do, and nobody to tell.
             drop(self.keeper.start_kill());
         }
@@ -122,27 +112,16 @@ impl Running {
 /// The command, with nothing of the host's but three pipes.
 fn shell(spec: &JailSpec, script: &str) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(SHELL);
-    command
-        .arg("-c")
-        .arg(script)
-        .env_clear()
-        .env("PATH", PATH)
-        .env("LANG", LANG);
+    command.arg("-c").arg(script).env_clear().env("PATH", PATH).env("LANG", LANG);
     if let Some(workdir) = spec.mounts.first() {
         command.env("HOME", &workdir.path);
     }
     command.envs(spec.env.iter().map(|(name, value)| (name, value)));
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-#[expect(
-    unsafe_code,
-    reason = "the steps into the jail have to run between fork and exec"
-)]
+#[expect(unsafe_code, reason = "the steps into the jail have to run between fork and exec")]
 fn before_exec(command: &mut tokio::process::Command, plan: Plan) {
     // SAFETY: `enter` makes system calls on numbers and memory that exist already: it neither
     // allocates nor takes a lock, which is all that a fork of a threaded program may do.
@@ -178,8 +157,6 @@ async fn drain(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<D
         }
         drained.bytes = drained.bytes.saturating_add(count as u64);
         let room = max.saturating_sub(drained.kept.len()).min(count);
-        drained
-            .kept
-            .extend_from_slice(chunk.get(..room).unwrap_or_default());
+        drained.kept.extend_from_slice(chunk.get(..room).unwrap_or_default());
     }
 }

@@ -39,8 +39,19 @@ pub struct JailSpec {
     pub(super) env: Vec<(String, String)>,
     pub(super) network: bool,
     pub(super) limits: JailLimits,
-    /// Whether to use a process-id namespace where there may be one; tests do without, too.
+    pub(super) most: Most,
+}
+
+/// The most of the kernel that a jail uses; tests also do with less.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
     pub(super) namespace: bool,
+    pub(super) landlock_abi: u32,
+}
+
+impl Most {
+    /// All there is.
+    const ALL: Self = Self { namespace: true, landlock_abi: u32::MAX };
 }
 
 /// A mount and the handle to it, which stays good when the path is renamed or replaced.
@@ -123,23 +134,12 @@ impl JailSpec {
         limits: JailLimits,
     ) -> Result<Self, JailError> {
         check_env(&env)?;
-        let mounts = mounts
-            .into_iter()
-            .map(Opened::open)
-            .collect::<Result<Vec<_>, _>>()?;
+        let mounts = mounts.into_iter().map(Opened::open).collect::<Result<Vec<_>, _>>()?;
         if mounts.is_empty() {
-            return Err(JailError::Denied(
-                "there is no directory to work in".to_owned(),
-            ));
+            return Err(JailError::Denied("there is no directory to work in".to_owned()));
         }
         check_nesting(&mounts)?;
-        Ok(Self {
-            mounts,
-            env,
-            network: false,
-            limits,
-            namespace: true,
-        })
+        Ok(Self { mounts, env, network: false, limits, most: Most::ALL })
     }
 
     /// Lets programs open internet sockets, to any address. Unix and other sockets stay closed.
@@ -152,17 +152,14 @@ impl JailSpec {
 
 impl Opened {
     fn open(mount: JailMount) -> Result<Self, JailError> {
+        let JailMount { path: asked, writable } = mount;
         let failed = |error: std::io::Error| {
-            JailError::Failed(format!("cannot open {}: {error}", mount.path.display()))
+            JailError::Failed(format!("cannot open {}: {error}", asked.display()))
         };
-        let path = mount.path.canonicalize().map_err(failed)?;
+        let path = asked.canonicalize().map_err(failed)?;
         // The operator's own path, at load; everything later goes through the handle.
         let dir = Dir::open_ambient_dir(&path, cap_std::ambient_authority()).map_err(failed)?;
-        Ok(Self {
-            path,
-            dir: Arc::new(dir),
-            writable: mount.writable,
-        })
+        Ok(Self { path, dir: Arc::new(dir), writable })
     }
 }
 
@@ -171,24 +168,15 @@ fn check_env(env: &[(String, String)]) -> Result<(), JailError> {
         name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
     });
     match bad {
-        Some((name, _)) => Err(JailError::Denied(format!(
-            "no environment can hold {name:?}"
-        ))),
+        Some((name, _)) => Err(JailError::Denied(format!("no environment can hold {name:?}"))),
         None => Ok(()),
     }
 }
 
 /// Landlock adds up the rights of nested directories, so the stricter could not win.
 fn check_nesting(mounts: &[Opened]) -> Result<(), JailError> {
-    let writable = |path: &Path| {
-        mounts
-            .iter()
-            .any(|m| m.writable && path.starts_with(&m.path))
-    };
-    match mounts
-        .iter()
-        .find(|mount| !mount.writable && writable(&mount.path))
-    {
+    let writable = |path: &Path| mounts.iter().any(|m| m.writable && path.starts_with(&m.path));
+    match mounts.iter().find(|mount| !mount.writable && writable(&mount.path)) {
         Some(mount) => Err(JailError::Denied(format!(
             "{} is read-only but lies inside a writable directory, which a native program \
              cannot be kept to",
@@ -208,23 +196,11 @@ impl Support {
 impl fmt::Display for Support {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.available() {
-            let lacking = if self.landlock_abi == 0 {
-                "Landlock"
-            } else {
-                "seccomp"
-            };
+            let lacking = if self.landlock_abi == 0 { "Landlock" } else { "seccomp" };
             return write!(f, "not available: no {lacking} here");
         }
-        let tree = if self.pid_namespace {
-            "process namespace"
-        } else {
-            "process group"
-        };
+        let tree = if self.pid_namespace { "process namespace" } else { "process group" };
         write!(f, "Landlock ABI {}, seccomp, {tree}", self.landlock_abi)?;
-        if self.other_user {
-            write!(f, ", another user")
-        } else {
-            Ok(())
-        }
+        if self.other_user { write!(f, ", another user") } else { Ok(()) }
     }
 }

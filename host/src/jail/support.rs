@@ -20,11 +20,7 @@ pub fn support() -> Support {
 /// Returns the namespaces a jail is made with: root needs no user namespace, and could not
 /// become another user in one.
 pub(super) fn namespace_flags() -> libc::c_int {
-    if host_is_root() {
-        libc::CLONE_NEWPID
-    } else {
-        libc::CLONE_NEWPID | libc::CLONE_NEWUSER
-    }
+    if host_is_root() { libc::CLONE_NEWPID } else { libc::CLONE_NEWPID | libc::CLONE_NEWUSER }
 }
 
 fn landlock_abi() -> u32 {

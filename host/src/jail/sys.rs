@@ -2,10 +2,7 @@
 //!
 //! All of them are safe to call between fork and exec: none allocates or takes a lock.
 
-#![expect(
-    unsafe_code,
-    reason = "raw system calls, each with its argument in a SAFETY comment"
-)]
+#![expect(unsafe_code, reason = "raw system calls, each with its argument in a SAFETY comment")]
 
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -21,11 +18,7 @@ pub(super) enum Fork {
 
 /// Returns the error of the last call where `result` is negative.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Forks this thread into a process in the namespaces of `flags`.
@@ -68,10 +61,7 @@ pub(super) fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()>
     let zero: libc::c_ulong = 0;
     // SAFETY: no option used here takes a pointer (death signal, dumpable, no new privileges,
     // subreaper, keep capabilities, drop from the bounding set).
-    check(libc::c_long::from(unsafe {
-        libc::prctl(option, value, zero, zero, zero)
-    }))
-    .map(drop)
+    check(libc::c_long::from(unsafe { libc::prctl(option, value, zero, zero, zero) })).map(drop)
 }
 
 /// Raises an ambient capability, which a program run as no root keeps.
@@ -103,21 +93,10 @@ const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
 /// Keeps of this process's capabilities exactly those in `low` (numbers 0 to 31).
 pub(super) fn set_capabilities(low: u32) -> io::Result<()> {
-    let header = CapHeader {
-        version: CAPABILITY_VERSION_3,
-        pid: 0,
-    };
+    let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
     let data = [
-        CapData {
-            effective: low,
-            permitted: low,
-            inheritable: low,
-        },
-        CapData {
-            effective: 0,
-            permitted: 0,
-            inheritable: 0,
-        },
+        CapData { effective: low, permitted: low, inheritable: low },
+        CapData { effective: 0, permitted: 0, inheritable: 0 },
     ];
     // SAFETY: both structures have the layout of version 3 (a header, two halves) and outlive
     // the call.
@@ -148,24 +127,13 @@ pub(super) type Resource = libc::c_int;
 
 /// Sets a soft and hard resource limit, where the hard one is not already lower.
 pub(super) fn limit(resource: Resource, value: u64) -> io::Result<()> {
-    let mut old = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid for the call.
-    check(libc::c_long::from(unsafe {
-        libc::getrlimit(resource, &raw mut old)
-    }))?;
+    check(libc::c_long::from(unsafe { libc::getrlimit(resource, &raw mut old) }))?;
     let value = value.min(old.rlim_max);
-    let new = libc::rlimit {
-        rlim_cur: value,
-        rlim_max: value,
-    };
+    let new = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: as above.
-    check(libc::c_long::from(unsafe {
-        libc::setrlimit(resource, &raw const new)
-    }))
-    .map(drop)
+    check(libc::c_long::from(unsafe { libc::setrlimit(resource, &raw const new) })).map(drop)
 }
 
 /// Makes `dir` the working directory.
@@ -222,9 +190,7 @@ pub(super) fn copy_fd(from: RawFd, to: RawFd) -> io::Result<()> {
 pub(super) fn pipe() -> io::Result<(RawFd, RawFd)> {
     let mut ends: [libc::c_int; 2] = [-1, -1];
     // SAFETY: the array has the two places the call fills.
-    check(libc::c_long::from(unsafe {
-        libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
-    }))?;
+    check(libc::c_long::from(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }))?;
     let [read, write] = ends;
     Ok((read, write))
 }
@@ -239,11 +205,7 @@ pub(super) fn open_pid(pid: Pid) -> io::Result<RawFd> {
 
 /// Waits until one of two descriptors is readable or hung up.
 pub(super) fn wait_for_either(a: RawFd, b: RawFd) {
-    let mut set = [a, b].map(|fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    });
+    let mut set = [a, b].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the array outlives the call and its length is 2.
     while unsafe { libc::poll(set.as_mut_ptr(), 2, -1) } < 0 {}
 }

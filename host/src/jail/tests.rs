@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::spec::Most;
 use super::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, run, support};
 
 /// Longer than any command here takes.
@@ -42,34 +43,28 @@ fn limits() -> JailLimits {
 }
 
 fn writable(path: &Path) -> JailMount {
-    JailMount {
-        path: path.to_owned(),
-        writable: true,
-    }
+    JailMount { path: path.to_owned(), writable: true }
 }
 
 fn spec_in(dir: &Path) -> JailSpec {
     JailSpec::new(vec![writable(dir)], Vec::new(), limits()).unwrap()
 }
 
-/// The jail in both its forms: with a namespace (where there may be one) and without.
-fn both_forms(dir: &Path) -> [JailSpec; 2] {
+/// The jail as good as it gets here, without a process namespace, and with the least of
+/// Landlock as well.
+fn all_forms(dir: &Path) -> [JailSpec; 3] {
     if !support().pid_namespace {
         eprintln!("skipped: the form with a process namespace, which this system refuses");
     }
-    let without = JailSpec {
-        namespace: false,
-        ..spec_in(dir)
+    let with = |namespace, landlock_abi| {
+        let most = Most { namespace, landlock_abi };
+        JailSpec { most, ..spec_in(dir) }
     };
-    [spec_in(dir), without]
+    [with(true, u32::MAX), with(false, u32::MAX), with(false, 1)]
 }
 
 fn command(script: impl Into<String>) -> Command {
-    Command {
-        script: script.into(),
-        stdin: Vec::new(),
-        timeout: PATIENCE,
-    }
+    Command { script: script.into(), stdin: Vec::new(), timeout: PATIENCE }
 }
 
 async fn sh(spec: &JailSpec, script: impl Into<String>) -> Outcome {
@@ -97,25 +92,15 @@ impl Canary {
     fn state(&self) -> (String, u32, u32, i64, i64) {
         let meta = fs::metadata(&self.file).unwrap();
         let content = fs::read_to_string(&self.file).unwrap();
-        (
-            content,
-            meta.mode(),
-            meta.uid(),
-            meta.mtime(),
-            meta.mtime_nsec(),
-        )
+        (content, meta.mode(), meta.uid(), meta.mtime(), meta.mtime_nsec())
     }
 }
 
 /// A number that marks the processes of one test: they sleep for that many seconds.
 fn marker(dir: &TempDir) -> String {
-    let hash = dir
-        .path()
-        .to_string_lossy()
-        .bytes()
-        .fold(u64::from(std::process::id()), |h, b| {
-            h.wrapping_mul(1_000_003).wrapping_add(b.into())
-        });
+    let hash = dir.path().to_string_lossy().bytes().fold(u64::from(std::process::id()), |h, b| {
+        h.wrapping_mul(1_000_003).wrapping_add(b.into())
+    });
     format!("9{:09}", hash % 1_000_000_000)
 }
 
@@ -154,12 +139,9 @@ async fn a_command_gives_its_output_and_its_code() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         let outcome = sh(&spec, "echo out; echo err >&2; pwd; exit 7").await;
-        assert_eq!(
-            text(&outcome.stdout),
-            format!("out\n{}\n", dir.path().display())
-        );
+        assert_eq!(text(&outcome.stdout), format!("out\n{}\n", dir.path().display()));
         assert_eq!(text(&outcome.stderr), "err\n");
         assert_eq!(outcome.exit_code, Some(7));
         assert_eq!(sh(&spec, "kill -KILL $$").await.exit_code, None);
@@ -174,7 +156,7 @@ async fn files_of_a_writable_mount_are_read_made_moved_and_deleted() {
     }
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("old"), "old").unwrap();
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         let script = "set -e; cat old; echo new > new; mkdir d; mv new d/moved; ln -s d l; \
                       cat l/moved; touch d/moved; rm -r d l; ls";
         let outcome = sh(&spec, script).await;
@@ -194,14 +176,7 @@ async fn nothing_outside_is_read() {
     let file = canary.file.display();
     symlink(&canary.file, dir.path().join("link")).unwrap();
     symlink("..", dir.path().join("up")).unwrap();
-    let beside = canary
-        .file
-        .parent()
-        .unwrap()
-        .file_name()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
+    let beside = canary.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
     let paths = [
         file.to_string(),
         "link".to_owned(),
@@ -213,24 +188,16 @@ async fn nothing_outside_is_read() {
         "/etc/shadow".to_owned(),
         "/etc/passwd".to_owned(),
     ];
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         for path in &paths {
-            let outcome = sh(
-                &spec,
-                format!("cat {path}; cat < {path}; cp {path} copy; cat copy"),
-            )
-            .await;
+            let outcome =
+                sh(&spec, format!("cat {path}; cat < {path}; cp {path} copy; cat copy")).await;
             assert_eq!(text(&outcome.stdout), "", "{path}");
             assert_ne!(outcome.exit_code, Some(0), "{path}");
         }
-        let listed = sh(
-            &spec,
-            format!(
-                "ls {} / /root /proc",
-                canary.file.parent().unwrap().display()
-            ),
-        )
-        .await;
+        let listed =
+            sh(&spec, format!("ls {} / /root /proc", canary.file.parent().unwrap().display()))
+                .await;
         assert!(!text(&listed.stdout).contains("canary"));
     }
 }
@@ -262,7 +229,7 @@ async fn nothing_outside_is_changed() {
         "cp /bin/sh /usr/local/bin/jail-test",
         "chown 1 FILE",
     ];
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         for attempt in attempts {
             let script = attempt.replace("FILE", &file.to_string());
             let outcome = sh(&spec, &*script).await;
@@ -270,10 +237,7 @@ async fn nothing_outside_is_changed() {
             assert_eq!(canary.state(), before, "{script}");
         }
     }
-    assert_eq!(
-        fs::read_dir(canary.file.parent().unwrap()).unwrap().count(),
-        1
-    );
+    assert_eq!(fs::read_dir(canary.file.parent().unwrap()).unwrap().count(), 1);
     assert!(!Path::new("/usr/local/bin/jail-test").exists());
 }
 
@@ -284,20 +248,12 @@ async fn a_read_only_mount_is_read_and_not_written() {
     }
     let (dir, shared) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     fs::write(shared.path().join("f"), "shared").unwrap();
-    let mounts = vec![
-        writable(dir.path()),
-        JailMount {
-            path: shared.path().to_owned(),
-            writable: false,
-        },
-    ];
+    let mounts =
+        vec![writable(dir.path()), JailMount { path: shared.path().to_owned(), writable: false }];
     let spec = JailSpec::new(mounts, Vec::new(), limits()).unwrap();
     let f = shared.path().join("f").display().to_string();
-    let outcome = sh(
-        &spec,
-        format!("cat {f}; echo x > {f}; echo x > {f}2; rm -f {f}; chmod 0 {f}"),
-    )
-    .await;
+    let outcome =
+        sh(&spec, format!("cat {f}; echo x > {f}; echo x > {f}2; rm -f {f}; chmod 0 {f}")).await;
     assert_eq!(text(&outcome.stdout), "shared");
     assert_eq!(fs::read_to_string(&f).unwrap(), "shared");
     assert_eq!(fs::read_dir(shared.path()).unwrap().count(), 1);
@@ -313,10 +269,7 @@ async fn a_program_of_the_workspace_is_not_executed() {
     fs::copy("/bin/echo", &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let outcome = sh(&spec_in(dir.path()), "./program ran").await;
-    assert_eq!(
-        (text(&outcome.stdout).as_str(), outcome.exit_code),
-        ("", Some(126))
-    );
+    assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("", Some(126)));
 }
 
 /// Has the jail send to a listener of ours; returns how many connections and datagrams came.
@@ -325,10 +278,7 @@ async fn hits(spec: &JailSpec) -> (usize, usize) {
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     tcp.set_nonblocking(true).unwrap();
     udp.set_nonblocking(true).unwrap();
-    let (t, u) = (
-        tcp.local_addr().unwrap().port(),
-        udp.local_addr().unwrap().port(),
-    );
+    let (t, u) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
     let script = format!(
         "bash -c 'echo x > /dev/tcp/127.0.0.1/{t}'; bash -c 'echo x > /dev/udp/127.0.0.1/{u}'"
     );
@@ -343,7 +293,7 @@ async fn the_network_is_there_only_where_granted() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         assert_eq!(hits(&spec).await, (0, 0));
         // The control: the same script does reach the listeners where it may.
         assert_eq!(hits(&spec.allowing_network()).await, (1, 1));
@@ -375,18 +325,12 @@ async fn the_environment_is_what_the_profile_gives() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    assert!(
-        std::env::vars().any(|(name, _)| name.starts_with("CARGO")),
-        "run by cargo"
-    );
+    assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "run by cargo");
     let env = vec![("GIVEN".to_owned(), "yes".to_owned())];
     let spec = JailSpec::new(vec![writable(dir.path())], env, limits()).unwrap();
     let lines = text(&sh(&spec, "env").await.stdout);
-    let mut names: Vec<_> = lines
-        .lines()
-        .filter_map(|l| l.split_once('='))
-        .map(|(n, _)| n)
-        .collect();
+    let mut names: Vec<_> =
+        lines.lines().filter_map(|l| l.split_once('=')).map(|(n, _)| n).collect();
     // The shell's own.
     names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
     names.sort_unstable();
@@ -400,21 +344,16 @@ async fn no_descriptor_of_the_host_is_inherited() {
         return;
     }
     let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
-    let files: Vec<_> = (0..20)
-        .map(|_| fs::File::open(&canary.file).unwrap())
-        .collect();
+    let files: Vec<_> = (0..20).map(|_| fs::File::open(&canary.file).unwrap()).collect();
     for file in &files {
         // The mistake that this guards against: a descriptor without close-on-exec.
         rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty()).unwrap();
     }
     // Silent first of all: a redirection for one command would keep a copy of the stream open.
     let script = "exec 2>/dev/null; for n in {3..63}; do : <&$n && echo $n; done; :";
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         let outcome = sh(&spec, format!("exec bash -c '{script}'")).await;
-        assert_eq!(
-            (text(&outcome.stdout).as_str(), outcome.exit_code),
-            ("", Some(0))
-        );
+        assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("", Some(0)));
     }
 }
 
@@ -427,14 +366,13 @@ async fn processes_are_bounded() {
     let mark = marker(&dir);
     let mut spec = spec_in(dir.path());
     spec.limits.processes_max = 8;
-    let script = format!("i=0; while [ $i -lt 100 ]; do sleep {mark} & i=$((i+1)); echo $i; done");
+    let script = format!("i=0; while [ $i -lt 500 ]; do sleep {mark} & i=$((i+1)); echo $i; done");
     let outcome = sh(&spec, script).await;
     let started = text(&outcome.stdout).lines().count();
-    assert!(
-        (4..=8).contains(&started),
-        "{started} of 8: {}",
-        text(&outcome.stderr)
-    );
+    assert!(text(&outcome.stderr).contains("fork"), "{started} of 8");
+    // Root cannot have the kernel count each jail for itself; the bound is then for them all.
+    let exact = support().pid_namespace && !support().other_user;
+    assert!(started < if exact { 8 } else { 500 }, "{started} of 8");
     assert_eq!(alive(&mark), 0);
 }
 
@@ -445,19 +383,13 @@ async fn a_fork_bomb_ends_at_the_deadline() {
     }
     let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
-    for mut spec in both_forms(dir.path()) {
+    for mut spec in all_forms(dir.path()) {
         spec.limits.processes_max = 16;
         let bomb = format!("b() {{ b | b & }}; while :; do b; done 2>/dev/null # {mark}");
-        let bomb = Command {
-            timeout: Duration::from_millis(500),
-            ..command(bomb)
-        };
+        let bomb = Command { timeout: Duration::from_millis(500), ..command(bomb) };
         let ended = run(&spec, bomb).await;
         // A shell that cannot fork may also give up by itself.
-        assert!(
-            !matches!(ended, Err(JailError::Failed(_) | JailError::Denied(_))),
-            "{ended:?}"
-        );
+        assert!(!matches!(ended, Err(JailError::Failed(_) | JailError::Denied(_))), "{ended:?}");
         assert_eq!(alive(&mark), 0);
     }
 }
@@ -469,16 +401,13 @@ async fn no_descendant_survives_the_deadline() {
     }
     let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         let script = format!(
             "trap '' TERM HUP; setsid sleep {mark} & nohup sleep {mark} & (sleep {mark} &); \
              sh -c '(sh -c \"sleep {mark}\" &) &'; sleep {mark}"
         );
         let started = Instant::now();
-        let slow = Command {
-            timeout: Duration::from_millis(400),
-            ..command(script)
-        };
+        let slow = Command { timeout: Duration::from_millis(400), ..command(script) };
         assert_eq!(run(&spec, slow).await, Err(JailError::Timeout));
         assert!(started.elapsed() >= Duration::from_millis(400));
         assert_eq!(alive(&mark), 0);
@@ -492,12 +421,9 @@ async fn what_runs_in_the_background_ends_with_the_shell() {
     }
     let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         let outcome = sh(&spec, format!("(sleep {mark} &); sleep {mark} & echo done")).await;
-        assert_eq!(
-            (text(&outcome.stdout).as_str(), outcome.exit_code),
-            ("done\n", Some(0))
-        );
+        assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("done\n", Some(0)));
         assert_eq!(alive(&mark), 0);
     }
 }
@@ -510,14 +436,8 @@ async fn a_flood_is_capped_and_counted() {
     let dir = TempDir::new().unwrap();
     let script = "head -c 5000000 /dev/zero; head -c 5000001 /dev/zero >&2";
     let outcome = sh(&spec_in(dir.path()), script).await;
-    assert_eq!(
-        (outcome.stdout_bytes, outcome.stderr_bytes),
-        (5_000_000, 5_000_001)
-    );
-    assert_eq!(
-        (outcome.stdout.len(), outcome.stderr.len()),
-        (1 << 16, 1 << 16)
-    );
+    assert_eq!((outcome.stdout_bytes, outcome.stderr_bytes), (5_000_000, 5_000_001));
+    assert_eq!((outcome.stdout.len(), outcome.stderr.len()), (1 << 16, 1 << 16));
     assert_eq!(outcome.exit_code, Some(0));
 }
 
@@ -527,11 +447,8 @@ async fn input_is_given_and_need_not_be_read() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    for spec in both_forms(dir.path()) {
-        let big = |script| Command {
-            stdin: vec![b'x'; 3_000_000],
-            ..command(script)
-        };
+    for spec in all_forms(dir.path()) {
+        let big = |script| Command { stdin: vec![b'x'; 3_000_000], ..command(script) };
         let counted = run(&spec, big("wc -c")).await.unwrap();
         assert_eq!(text(&counted.stdout).trim(), "3000000");
         assert_eq!(run(&spec, big("true")).await.unwrap().exit_code, Some(0));
@@ -547,7 +464,7 @@ async fn dropping_the_call_kills_the_tree() {
     }
     let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
-    for spec in both_forms(dir.path()) {
+    for spec in all_forms(dir.path()) {
         let started = dir.path().join("started");
         let script = format!("sleep {mark} & echo > started; sleep {mark}");
         tokio::select! {
@@ -567,10 +484,7 @@ fn a_host_to_be_killed() {
     };
     let script = fs::read_to_string(dir.join("script")).unwrap();
     let namespace = dir.join("namespace").exists();
-    let spec = JailSpec {
-        namespace,
-        ..spec_in(&dir)
-    };
+    let spec = JailSpec { most: Most { namespace, landlock_abi: u32::MAX }, ..spec_in(&dir) };
     drop(block_on(run(&spec, command(script))));
 }
 
@@ -592,10 +506,7 @@ async fn nothing_survives_a_killed_host() {
             .env("JAIL_TEST_DIR", dir.path())
             .spawn()
             .unwrap();
-        until("the start", || {
-            dir.path().join("started").exists() && alive(&mark) > 3
-        })
-        .await;
+        until("the start", || dir.path().join("started").exists() && alive(&mark) > 3).await;
         host.kill().await.unwrap();
         until("the end", || alive(&mark) == 0).await;
         fs::remove_file(dir.path().join("started")).unwrap();
@@ -611,14 +522,15 @@ async fn the_host_is_not_signalled() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    for spec in both_forms(dir.path()) {
-        let outcome = sh(
-            &spec,
-            format!("kill -9 {}; kill -9 $PPID; echo here", std::process::id()),
-        )
-        .await;
+    let [best, group, least] = all_forms(dir.path());
+    for spec in [&best, &group, &least] {
+        let outcome = sh(spec, format!("kill -9 {}; echo here", std::process::id())).await;
         assert_eq!(text(&outcome.stdout), "here\n");
-        drop(run(&spec, command("kill -9 -1; kill -9 0")).await.unwrap());
+    }
+    // Below these only the user is between a jail and others of the same user.
+    if support().pid_namespace || support().landlock_abi >= 6 {
+        assert_eq!(text(&sh(&best, "kill -9 $PPID; echo here").await.stdout), "here\n");
+        assert_eq!(sh(&best, "kill -9 -1; kill -9 0").await.exit_code, None);
     }
 }
 
@@ -628,13 +540,9 @@ async fn namespaces_and_mounts_are_not_made() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    for spec in both_forms(dir.path()) {
-        for script in [
-            "unshare -U true",
-            "unshare -m true",
-            "mount -t tmpfs x .",
-            "chroot . true",
-        ] {
+    for spec in all_forms(dir.path()) {
+        for script in ["unshare -U true", "unshare -m true", "mount -t tmpfs x .", "chroot . true"]
+        {
             assert_ne!(sh(&spec, script).await.exit_code, Some(0), "{script}");
         }
     }
@@ -650,11 +558,7 @@ async fn memory_and_files_are_bounded() {
     let file = sh(&spec, "head -c 2000000 /dev/zero > big").await;
     assert_ne!(file.exit_code, Some(0));
     assert_eq!(fs::metadata(dir.path().join("big")).unwrap().len(), 1 << 20);
-    let memory = sh(
-        &spec,
-        "head -c 1000000000 /dev/zero | tail -c 900000000 | wc -c",
-    )
-    .await;
+    let memory = sh(&spec, "head -c 1000000000 /dev/zero | tail -c 900000000 | wc -c").await;
     assert_ne!(text(&memory.stdout).trim(), "900000000");
 }
 
@@ -664,14 +568,8 @@ async fn no_time_is_a_timeout() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    let none = Command {
-        timeout: Duration::ZERO,
-        ..command("sleep 5")
-    };
-    assert_eq!(
-        run(&spec_in(dir.path()), none).await,
-        Err(JailError::Timeout)
-    );
+    let none = Command { timeout: Duration::ZERO, ..command("sleep 5") };
+    assert_eq!(run(&spec_in(dir.path()), none).await, Err(JailError::Timeout));
 }
 
 #[tokio::test]
@@ -691,28 +589,12 @@ fn a_jail_that_could_not_be_kept_is_refused() {
     let dir = TempDir::new().unwrap();
     let inner = dir.path().join("inner");
     fs::create_dir(&inner).unwrap();
-    let nested = vec![
-        writable(dir.path()),
-        JailMount {
-            path: inner,
-            writable: false,
-        },
-    ];
+    let nested = vec![writable(dir.path()), JailMount { path: inner, writable: false }];
     let bad_name = vec![("A=B".to_owned(), String::new())];
-    let denied = |mounts, env| {
-        JailSpec::new(mounts, env, limits())
-            .unwrap_err()
-            .to_string()
-    };
-    assert_says(
-        &denied(nested, Vec::new()),
-        "is read-only but lies inside a writable directory",
-    );
+    let denied = |mounts, env| JailSpec::new(mounts, env, limits()).unwrap_err().to_string();
+    assert_says(&denied(nested, Vec::new()), "is read-only but lies inside a writable directory");
     assert_says(&denied(Vec::new(), Vec::new()), "no directory to work in");
-    assert_says(
-        &denied(vec![writable(dir.path())], bad_name),
-        "no environment can hold",
-    );
+    assert_says(&denied(vec![writable(dir.path())], bad_name), "no environment can hold");
     let missing = JailSpec::new(vec![writable(&dir.path().join("no"))], Vec::new(), limits());
     assert!(matches!(missing, Err(JailError::Failed(_))));
 }

@@ -23,6 +23,8 @@ pub(super) struct Binder {
     pub(super) sources: Sources,
     built_in: Vec<Result<Offer, Refused>>,
     sandboxes: BTreeMap<String, Arc<Sandbox>>,
+    /// What the catalog before this one refused: each refusal is said once.
+    refused: Vec<Refused>,
     version: u64,
 }
 
@@ -34,7 +36,7 @@ struct Draft {
 
 impl Binder {
     pub(super) fn new(sources: Sources, built_in: Vec<Result<Offer, Refused>>) -> Self {
-        Self { sources, built_in, sandboxes: BTreeMap::new(), version: 0 }
+        Self { sources, built_in, sandboxes: BTreeMap::new(), refused: Vec::new(), version: 0 }
     }
 
     /// Returns the catalog of the built-in components and `files`.
@@ -56,6 +58,7 @@ impl Binder {
             self.bind_file(&mut draft, file);
         }
         self.report_unbound(&mut draft);
+        self.warn_of_new(&draft.catalog.refused);
         self.sandboxes.retain(|name, _| draft.runnables.contains_key(name));
         Snapshot { catalog: Arc::new(draft.catalog), runnables: draft.runnables }
     }
@@ -161,6 +164,13 @@ impl Binder {
         Ok(open)
     }
 
+    fn warn_of_new(&mut self, refused: &[Refused]) {
+        for refused in refused.iter().filter(|refused| !self.refused.contains(refused)) {
+            tracing::warn!("refused: {}: {}", refused.source, refused.reason);
+        }
+        self.refused = refused.to_vec();
+    }
+
     /// A document that binds a tool nobody offers is shown, so that a typing error is seen.
     fn report_unbound(&self, draft: &mut Draft) {
         for binding in &self.sources.manifest.tools {
@@ -174,7 +184,6 @@ impl Binder {
 
 impl Draft {
     fn refuse(&mut self, origin: &Origin, reason: String) {
-        tracing::warn!("refused from {origin}: {reason}");
         self.catalog.refused.push(Refused { source: origin.to_string(), reason });
     }
 }

@@ -168,9 +168,6 @@ impl Folder {
     /// Takes a finished load, unless the file has changed or gone since.
     fn arrived(&mut self, (name, print, status): Loaded) {
         let Some(file) = self.files.get_mut(&name).filter(|file| file.print == print) else { return };
-        if let Status::Failed(reason) = &status {
-            tracing::warn!("refused `{name}`: {reason}");
-        }
         file.status = status;
     }
 

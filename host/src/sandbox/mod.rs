@@ -28,7 +28,7 @@ use clock::CallClock;
 use fs::{FsCtx, Roots};
 use http::HttpCtx;
 use log::CallLog;
-use process::ProcessCtx;
+use process::{ProcessCtx, ProfileJail};
 use state::Parts;
 
 /// A tool's grants with their directories opened, ready to make any number of calls.
@@ -37,7 +37,7 @@ pub struct Sandbox {
     grants: Grants,
     roots: Arc<Roots>,
     egress: Option<Arc<clawhost_core::egress::EgressRules>>,
-    jail: Option<Arc<crate::jail::JailSpec>>,
+    jail: Option<Arc<ProfileJail>>,
     client: HttpClient,
 }
 
@@ -60,7 +60,7 @@ impl Sandbox {
         let fail = |reason: String| SandboxError { profile: grants.profile.clone(), reason };
         let roots = Roots::open(&grants.mounts, &grants.denied_paths).map_err(|e| fail(e.to_string()))?;
         let jail = match grants.shell {
-            Shell::Full => Some(process::jail_of(&grants).map_err(fail)?),
+            Shell::Full => Some(ProfileJail::open(&grants).map_err(fail)?),
             Shell::Deny | Shell::Restricted => None,
         };
         let egress = grants.network.clone().map(Arc::new);

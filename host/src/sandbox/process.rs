@@ -1,9 +1,9 @@
 //! `claw:host/process`: native programs, in the jail, where the profile grants a shell.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use clawhost_core::grants::{Access, Grants};
+use clawhost_core::grants::{Access, Grants, Mount};
 use clawhost_core::limits::{
     PROCESS_FILE_BYTES_MAX, PROCESS_MEMORY_MB, PROCESS_OUTPUT_BYTES_MAX, SCRIPT_BYTES_MAX,
 };
@@ -15,7 +15,7 @@ use crate::jail::{self, JailError, JailLimits, JailMount, JailSpec};
 /// What one call may start, and what it was refused.
 #[derive(Debug)]
 pub(super) struct ProcessCtx {
-    jail: Option<Arc<JailSpec>>,
+    jail: Option<Arc<ProfileJail>>,
     ends_at: Instant,
     violations: Vec<String>,
 }
@@ -24,7 +24,7 @@ pub(super) struct ProcessCtx {
 const VIOLATIONS_MAX: usize = 16;
 
 impl ProcessCtx {
-    pub(super) fn new(jail: Option<Arc<JailSpec>>, ends_at: Instant) -> Self {
+    pub(super) fn new(jail: Option<Arc<ProfileJail>>, ends_at: Instant) -> Self {
         Self { jail, ends_at, violations: Vec::new() }
     }
 
@@ -44,16 +44,46 @@ impl ProcessCtx {
     }
 }
 
-/// Returns the jail that `grants` describe.
-///
-/// # Errors
-/// The profile mounts no directory to work in, or the system has no jail.
-pub(super) fn jail_of(grants: &Grants) -> Result<JailSpec, String> {
-    let mounts: Vec<JailMount> = grants
-        .mounts
-        .iter()
-        .map(|mount| JailMount { path: mount.host.clone(), writable: mount.access == Access::ReadWrite })
-        .collect();
+/// The jail of one profile, opened when the tool is loaded; where its directory is made when
+/// it is first needed, by the first call.
+#[derive(Debug)]
+pub(super) struct ProfileJail {
+    grants: Grants,
+    spec: OnceLock<JailSpec>,
+}
+
+impl ProfileJail {
+    /// Returns the jail that `grants` describe.
+    ///
+    /// # Errors
+    /// The system has no jail, or a directory cannot be opened.
+    pub(super) fn open(grants: &Grants) -> Result<Self, String> {
+        let support = jail::support();
+        if !support.available() {
+            return Err(format!("native programs need a jail, which is {support}"));
+        }
+        let jail = Self { grants: grants.clone(), spec: OnceLock::new() };
+        if !grants.mounts.iter().any(|mount| mount.create) {
+            jail.spec().map_err(|error| error.to_string())?;
+        }
+        Ok(jail)
+    }
+
+    fn spec(&self) -> Result<&JailSpec, JailError> {
+        if let Some(spec) = self.spec.get() {
+            return Ok(spec);
+        }
+        for mount in self.grants.mounts.iter().filter(|mount| mount.create) {
+            std::fs::create_dir_all(&mount.host).map_err(|error| JailError::Failed(error.to_string()))?;
+        }
+        let spec = spec_of(&self.grants)?;
+        Ok(self.spec.get_or_init(|| spec))
+    }
+}
+
+fn spec_of(grants: &Grants) -> Result<JailSpec, JailError> {
+    let writable = |mount: &Mount| mount.access == Access::ReadWrite;
+    let mounts = grants.mounts.iter().map(|mount| JailMount { path: mount.host.clone(), writable: writable(mount) }).collect();
     let limits = JailLimits {
         memory_bytes: PROCESS_MEMORY_MB << 20,
         processes_max: grants.limits.processes,
@@ -62,7 +92,7 @@ pub(super) fn jail_of(grants: &Grants) -> Result<JailSpec, String> {
         output_bytes_max: PROCESS_OUTPUT_BYTES_MAX.min(grants.limits.output_bytes),
     };
     let env = grants.env.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    JailSpec::new(mounts, env, limits).map_err(|error| error.to_string())
+    JailSpec::new(mounts, env, limits)
 }
 
 impl process::Host for CallState {
@@ -76,7 +106,11 @@ impl process::Host for CallState {
         let left = self.process.ends_at.saturating_duration_since(Instant::now());
         let timeout = Duration::from_millis(u64::from(command.timeout_ms)).min(left);
         let command = jail::Command { script: command.script, stdin: command.stdin, timeout };
-        match jail::run(&jail, command).await {
+        let outcome = match jail.spec() {
+            Ok(spec) => jail::run(spec, command).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
             Ok(outcome) => Ok(self::outcome(outcome)),
             Err(JailError::Denied(reason)) => Err(self.process.refuse(&reason)),
             Err(JailError::Timeout) => Err(ProcessError::Timeout),

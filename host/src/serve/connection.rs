@@ -37,6 +37,8 @@ pub(crate) enum Outgoing {
 pub(crate) struct Connection {
     outgoing: mpsc::UnboundedSender<Outgoing>,
     slots: Arc<Semaphore>,
+    /// Bytes of queued lines.
+    unread: watch::Sender<usize>,
     open: Mutex<Open>,
     /// Requests that hold up the end of the connection.
     busy: watch::Sender<usize>,
@@ -69,6 +71,7 @@ impl Connection {
         let connection = Self {
             outgoing,
             slots: Arc::new(Semaphore::new(UNREAD_ANSWERS_MAX)),
+            unread: watch::Sender::new(0),
             open: Mutex::default(),
             busy: watch::Sender::new(0),
             closing: CancellationToken::new(),
@@ -87,14 +90,28 @@ impl Connection {
         &self.broken
     }
 
-    /// Waits for a place for one more answer; none comes when the connection has ended.
+    /// Waits for a place for one more answer, while too many answers or too many bytes of them are
+    /// unread; none comes when the connection has ended.
     pub(crate) async fn answer_slot(&self) -> Option<OwnedSemaphorePermit> {
-        let slot = Arc::clone(&self.slots).acquire_owned();
+        let slot = async {
+            self.unread
+                .subscribe()
+                .wait_for(|bytes| *bytes < CONNECTION_BYTES_MAX)
+                .await
+                .ok()?;
+            Arc::clone(&self.slots).acquire_owned().await.ok()
+        };
         tokio::select! {
             biased;
             () = self.broken.cancelled() => None,
-            slot = slot => slot.ok(),
+            slot = slot => slot,
         }
+    }
+
+    /// Counts a line of `bytes` as read.
+    pub(crate) fn written(&self, bytes: usize) {
+        self.unread
+            .send_modify(|unread| *unread = unread.saturating_sub(bytes));
     }
 
     /// Accepts a request, or answers it with a refusal and returns nothing.
@@ -114,7 +131,14 @@ impl Connection {
         let endless = method == "subscriptions/listen";
         open.bytes += bytes;
         open.busy += usize::from(!endless);
-        open.requests.insert(id.clone(), Request { bytes, slot, endless });
+        open.requests.insert(
+            id.clone(),
+            Request {
+                bytes,
+                slot,
+                endless,
+            },
+        );
         self.count(&open);
         Some(())
     }
@@ -179,8 +203,13 @@ impl Connection {
 
     fn queue(&self, text: Vec<u8>, slot: Option<OwnedSemaphorePermit>) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
+        self.unread.send_modify(|unread| *unread += text.len());
         // Without a writer the line is dropped, and with it `written`: the receiver hears that.
-        let _ = self.outgoing.send(Outgoing::Line { text, written: Some(written), slot });
+        let _ = self.outgoing.send(Outgoing::Line {
+            text,
+            written: Some(written),
+            slot,
+        });
         receiver
     }
 
@@ -204,7 +233,11 @@ impl Open {
             return Some(Refusal::new(Some(id.clone()), INVALID_REQUEST, text));
         }
         if self.requests.len() >= CONNECTION_REQUESTS_MAX {
-            return Some(overloaded(id, "CONNECTION_REQUESTS_MAX", CONNECTION_REQUESTS_MAX));
+            return Some(overloaded(
+                id,
+                "CONNECTION_REQUESTS_MAX",
+                CONNECTION_REQUESTS_MAX,
+            ));
         }
         if self.bytes + bytes > CONNECTION_BYTES_MAX {
             return Some(overloaded(id, "CONNECTION_BYTES_MAX", CONNECTION_BYTES_MAX));
@@ -222,6 +255,10 @@ impl Open {
 
 fn overloaded(id: &RequestId, limit: &str, value: usize) -> Refusal {
     let kind = ErrorKind::Overloaded;
-    Refusal::new(Some(id.clone()), kind.code(), "too many requests run on this connection")
-        .with_data(json!({"kind": kind.name(), "limit": limit, "value": value}))
+    Refusal::new(
+        Some(id.clone()),
+        kind.code(),
+        "too many requests run on this connection",
+    )
+    .with_data(json!({"kind": kind.name(), "limit": limit, "value": value}))
 }

@@ -46,8 +46,15 @@ pub(crate) async fn serve_lines<C, R, W>(
     let (connection, outgoing) = Connection::new();
     let connection = Arc::new(connection);
     let (to_mcp, inbound) = mpsc::channel(INBOUND_QUEUE_MAX);
-    let writer = tokio::spawn(write_all(output, outgoing, connection.broken().clone()));
-    let reader = tokio::spawn(read_all(input, Arc::clone(&connection), to_mcp, shutdown.clone()));
+    // Whatever ends this function ends the tasks around it.
+    let _end = connection.broken().clone().drop_guard();
+    let writer = tokio::spawn(write_all(output, outgoing, Arc::clone(&connection)));
+    let reader = tokio::spawn(read_all(
+        input,
+        Arc::clone(&connection),
+        to_mcp,
+        shutdown.clone(),
+    ));
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
     serve_mcp(&calls, &principal, &connection, &Inbound::new(inbound)).await;
@@ -69,8 +76,11 @@ async fn serve_mcp<C: Calls>(
     inbound: &Inbound,
 ) {
     while !inbound.ended() && !connection.broken().is_cancelled() {
-        let server =
-            McpServer::new(calls.clone(), principal.clone(), connection.closing().clone());
+        let server = McpServer::new(
+            calls.clone(),
+            principal.clone(),
+            connection.closing().clone(),
+        );
         let lane = Lane::new(Arc::clone(connection), inbound.clone());
         let token = connection.broken().child_token();
         match serve_server_with_ct(server, lane, token).await {
@@ -93,9 +103,24 @@ async fn end_after_grace(shutdown: CancellationToken, broken: CancellationToken)
 async fn write_all<W: AsyncWrite + Unpin>(
     mut output: W,
     mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
-    broken: CancellationToken,
+    connection: Arc<Connection>,
 ) {
-    while let Some(Outgoing::Line { mut text, written, slot }) = outgoing.recv().await {
+    let broken = connection.broken();
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = outgoing.recv() => next,
+            () = broken.cancelled() => return,
+        };
+        let Some(Outgoing::Line {
+            mut text,
+            written,
+            slot,
+        }) = next
+        else {
+            return;
+        };
+        let bytes = text.len();
         text.push(b'\n');
         let sent = tokio::select! {
             biased;
@@ -108,6 +133,7 @@ async fn write_all<W: AsyncWrite + Unpin>(
             broken.cancel();
             return;
         }
+        connection.written(bytes);
         drop(slot);
         if let Some(written) = written {
             // Nobody waits any more: the line is out all the same.
@@ -145,7 +171,9 @@ async fn read_all<R: AsyncRead + Unpin>(
             }
         };
         // Waits while too many answers are unread: a client that does not read is not read.
-        let Some(slot) = connection.answer_slot().await else { return };
+        let Some(slot) = connection.answer_slot().await else {
+            return;
+        };
         let accepted = match &line {
             Line::TooLong => Err(too_long()),
             Line::Text(text) if text.trim_ascii().is_empty() => Ok(None),
@@ -154,7 +182,9 @@ async fn read_all<R: AsyncRead + Unpin>(
         match accepted {
             Ok(None) => {}
             Ok(Some(accepted)) => {
-                let Some(message) = admit(accepted, &connection, slot) else { continue };
+                let Some(message) = admit(accepted, &connection, slot) else {
+                    continue;
+                };
                 if to_mcp.send(message).await.is_err() {
                     return;
                 }
@@ -188,15 +218,23 @@ fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Refu
                 "notifications/initialized" => true,
                 _ => false,
             };
-            Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
+            Ok(wanted.then_some(Accepted {
+                incoming,
+                bytes: text.len(),
+            }))
         }
         Incoming::Reply => Ok(None),
-        Incoming::Request { .. } => Ok(Some(Accepted { incoming, bytes: text.len() })),
+        Incoming::Request { .. } => Ok(Some(Accepted {
+            incoming,
+            bytes: text.len(),
+        })),
     }
 }
 
 fn cancels(value: &Value, connection: &Connection) -> bool {
-    let id = value.pointer("/params/requestId").and_then(message::request_id);
+    let id = value
+        .pointer("/params/requestId")
+        .and_then(message::request_id);
     id.is_some_and(|id| connection.cancel(&id))
 }
 

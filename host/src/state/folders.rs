@@ -39,7 +39,8 @@ impl FolderEnv {
     }
 
     fn folder(&self, own: Option<&OsString>, below_home: &str) -> Option<PathBuf> {
-        let base = absolute(own).or_else(|| Some(absolute(self.home.as_ref())?.join(below_home)))?;
+        let base =
+            absolute(own).or_else(|| Some(absolute(self.home.as_ref())?.join(below_home)))?;
         Some(base.join("clawhost"))
     }
 }
@@ -95,14 +96,17 @@ impl StateDir {
     /// # Errors
     /// [`FolderError`]: no folder is named, it cannot be made, or others may write to it.
     pub fn open(explicit: Option<&Path>, env: &FolderEnv) -> Result<Self, FolderError> {
-        let path = explicit.map(Path::to_path_buf).or_else(|| env.state()).ok_or(
-            FolderError::Nowhere {
+        let path = explicit
+            .map(Path::to_path_buf)
+            .or_else(|| env.state())
+            .ok_or(FolderError::Nowhere {
                 what: "state",
                 option: "--state DIR",
                 variable: "XDG_STATE_HOME",
-            },
-        )?;
-        Ok(Self { path: own_folder(path)? })
+            })?;
+        Ok(Self {
+            path: own_folder(&path)?,
+        })
     }
 
     /// Returns the folder.
@@ -129,7 +133,9 @@ impl CacheDir {
             option: "XDG_CACHE_HOME",
             variable: "XDG_CACHE_HOME",
         })?;
-        Ok(Self { path: own_folder(path)? })
+        Ok(Self {
+            path: own_folder(&path)?,
+        })
     }
 
     /// Returns the folder.
@@ -139,12 +145,14 @@ impl CacheDir {
 }
 
 /// Makes `path` where it is missing, and refuses it where others may write to it.
-fn own_folder(path: PathBuf) -> Result<PathBuf, FolderError> {
-    let io = |source| FolderError::Io { path: path.clone(), source };
-    private_builder().create(&path).map_err(io)?;
-    let path = fs::canonicalize(&path).map_err(io)?;
-    let metadata = fs::metadata(&path)
-        .map_err(|source| FolderError::Io { path: path.clone(), source })?;
+fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
+    let io = |source| FolderError::Io {
+        path: path.to_path_buf(),
+        source,
+    };
+    private_builder().create(path).map_err(io)?;
+    let path = fs::canonicalize(path).map_err(io)?;
+    let metadata = fs::metadata(&path).map_err(io)?;
     match unsafe_because(&metadata) {
         None => Ok(path),
         Some(reason) => {
@@ -193,7 +201,10 @@ mod tests {
     #[test]
     fn the_environment_is_followed_in_order() {
         assert_eq!(env("/s", "/h").state(), Some("/s/clawhost".into()));
-        assert_eq!(env("relative", "/h").state(), Some("/h/.local/state/clawhost".into()));
+        assert_eq!(
+            env("relative", "/h").state(),
+            Some("/h/.local/state/clawhost".into())
+        );
         assert_eq!(env("", "/h").cache(), Some("/h/.cache/clawhost".into()));
         assert_eq!(env("", "").state(), None);
         let error = StateDir::open(None, &FolderEnv::default()).unwrap_err();
@@ -207,7 +218,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a/b");
         let state = StateDir::open(Some(&path), &FolderEnv::default()).unwrap();
-        assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(state.path()).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let error = StateDir::open(Some(&path), &FolderEnv::default()).unwrap_err();

@@ -199,7 +199,7 @@ impl Loader<'_> {
             return self.wanted(claw, kind, item, of);
         }
         if self.files.contains(&key) {
-            let reason = format!("`{}` is named twice", file.display());
+            let reason = format!("`{}` is named twice", shown(&file.display().to_string()));
             self.problems
                 .invalid(&claw.source, item.at, reason, "name each document once");
             return None;
@@ -207,7 +207,10 @@ impl Loader<'_> {
         let bytes = match self.docs.read(file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let reason = format!("`{}` cannot be read: {error}", file.display());
+                let reason = format!(
+                    "`{}` cannot be read: {error}",
+                    shown(&file.display().to_string())
+                );
                 let help = "paths are relative to the manifest's own directory";
                 self.problems.missing(&claw.source, item.at, reason, help);
                 return None;
@@ -216,7 +219,7 @@ impl Loader<'_> {
         match self.parse(file, &bytes)? {
             Document::Primitive(of) => self.wanted(claw, kind, item, of),
             Document::Claw(_) => {
-                let reason = format!("`{}` is a Claw", file.display());
+                let reason = format!("`{}` is a Claw", shown(&file.display().to_string()));
                 self.problems.invalid(
                     &claw.source,
                     item.at,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::claw::KEYS;
-use super::documents::Documents;
+use super::documents::{DirEntry, Documents};
 use super::entry::{Resolved, ToolRef};
 use super::identity::{Autonomy, autonomy};
 use super::node::Place;
@@ -152,14 +152,25 @@ impl<'a> Loader<'a> {
             return self.read_loose(path);
         }
         match self.docs.list(path) {
-            Ok(mut entries) => {
-                entries.sort();
-                let files = entries
-                    .iter()
-                    .filter(|entry| !entry.is_directory && is_document(&entry.name));
-                files.for_each(|file| self.read_loose(&path.join(&file.name)));
-            }
+            Ok(entries) => self.read_directory(path, entries),
             Err(error) => self.unreadable(path, &error),
+        }
+    }
+
+    /// A directory without a document is a mistake, not an empty manifest.
+    fn read_directory(&mut self, path: &Path, mut entries: Vec<DirEntry>) {
+        entries.retain(|entry| !entry.is_directory && is_document(&entry.name));
+        entries.sort();
+        entries
+            .iter()
+            .for_each(|file| self.read_loose(&path.join(&file.name)));
+        if entries.is_empty() {
+            let help = Some("name a directory that holds .yaml, .yml or .json documents");
+            self.problems.push(DocumentError::whole_file(
+                path,
+                "the directory holds no document",
+                help,
+            ));
         }
     }
 
@@ -339,12 +350,18 @@ impl<'a> Loader<'a> {
         let own = self
             .of_kind(Kind::Sandbox)
             .map(|of| sandbox::read(of, self.around.directory));
-        let mut profiles = self.around.profiles.clone();
-        profiles.extend(own.map(|profile| (profile.name.clone(), profile)));
+        let own: Vec<Profile> = own.collect();
+
         let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
         let tools = self.bindings();
         let mut notes = refs::notes(&self.primitives);
         notes.extend(refs::category_notes(&tools, &policies));
+        notes.extend(own.iter().flat_map(Profile::notes));
+        let mut profiles = self.around.profiles.clone();
+        profiles.extend(
+            own.into_iter()
+                .map(|profile| (profile.name.clone(), profile)),
+        );
         Manifest {
             name: self
                 .claw

@@ -16,8 +16,9 @@ use super::problem::{DocumentError, MANIFEST_INVALID, Source};
 use super::shape::shown;
 use crate::limits::DOCUMENT_BYTES_MAX;
 
-/// Nesting of one document: schemas are the deepest thing in it, and 64 levels are plenty.
-const DOCUMENT_DEPTH_MAX: usize = 64;
+/// Nesting of one document. The reader recurses, at up to 38 KiB of stack a level in an
+/// unoptimised build, and threads have 2 MiB; schemas are the deepest thing in a document.
+const DOCUMENT_DEPTH_MAX: usize = 32;
 /// Values in one document, so that a small file cannot make a large tree.
 const DOCUMENT_NODES_MAX: usize = 100_000;
 /// Values made by all aliases of one document together.
@@ -69,8 +70,9 @@ pub(crate) struct Entry {
 }
 
 /// Reads one document.
-pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), DocumentError> {
-    let whole = |reason: String, help| DocumentError::whole_file(file, reason, Some(help));
+pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<DocumentError>> {
+    let whole =
+        |reason: String, help| Box::new(DocumentError::whole_file(file, reason, Some(help)));
     if bytes.len() > DOCUMENT_BYTES_MAX {
         let reason = format!("the document has more than {DOCUMENT_BYTES_MAX} bytes");
         return Err(whole(reason, "split it"));
@@ -84,7 +86,7 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Documen
     let source = Source::new(file, text);
     match serde_saphyr::from_str_with_options::<Node>(text, options()) {
         Ok(node) => Ok((source, node)),
-        Err(error) => Err(syntax_problem(&source, &error)),
+        Err(error) => Err(Box::new(syntax_problem(&source, &error))),
     }
 }
 
@@ -363,12 +365,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> Result<Node, DocumentError> {
+    fn read(text: &str) -> Result<Node, Box<DocumentError>> {
         parse(Path::new("t.yaml"), text.as_bytes()).map(|(_, node)| node)
     }
 
     fn refused(text: &str) -> DocumentError {
-        read(text).unwrap_err()
+        *read(text).unwrap_err()
+    }
+
+    #[test]
+    fn the_deepest_allowed_nesting_leaves_a_threads_stack_room() {
+        const STACK_BYTES: usize = 1_536 * 1_024;
+        let deep = |levels: usize| format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));
+        let read_deep = move || read(&deep(DOCUMENT_DEPTH_MAX - 1)).map(|node| node.to_json());
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn(read_deep)
+            .unwrap();
+        thread.join().unwrap().unwrap();
+        assert_eq!(
+            refused(&deep(DOCUMENT_DEPTH_MAX)).reason,
+            "nested deeper than 32 levels"
+        );
+        assert_eq!(
+            refused(&deep(100_000)).reason,
+            "nested deeper than 32 levels"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! a prefix followed by `*`. Whatever a rule promises and this version does not do is refused:
 //! a protection that is written down but absent is worse than none.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::node::Node;
@@ -104,10 +105,10 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
 
 /// Checks what the shape cannot say.
 pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
-    let mut ids: Vec<&str> = Vec::new();
+    let mut ids = BTreeSet::new();
     for rule in rules(&of.spec) {
         let id = rule.text(&["id"]).unwrap_or_default();
-        if ids.contains(&id) {
+        if !ids.insert(id) {
             let reason = format!("rule `{}` is there twice", shown(id));
             problems.invalid(
                 &of.source,
@@ -116,7 +117,6 @@ pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
                 "give each rule an id of its own",
             );
         }
-        ids.push(id);
         check_scope(of, rule, problems);
         check_name(of, rule, problems);
         check_served(of, rule, problems);

@@ -122,7 +122,7 @@ pub(crate) fn read_document(
             from_envelope(&source, &node, base, problems)
         }
         Err(problem) => {
-            problems.push(problem);
+            problems.push(*problem);
             None
         }
     }

@@ -93,7 +93,7 @@ impl Diagnostic for DocumentError {
 }
 
 /// A document's name and text, shared by all that was read from it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) file: Arc<str>,
     pub(crate) text: Arc<str>,
@@ -102,8 +102,8 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn new(file: &Path, text: &str) -> Self {
         Self {
-            file: file.display().to_string().into(),
-            text: text.into(),
+            file: harmless(&file.display().to_string()).into(),
+            text: harmless(text).into(),
         }
     }
 
@@ -145,6 +145,21 @@ impl Source {
             span.lines().next().unwrap_or_default().trim_end().len(),
         )
     }
+}
+
+/// Returns `text` at the same length without what could steer a terminal: what is read may
+/// come from anybody, and ends up on an operator's screen.
+fn harmless(text: &str) -> String {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) {
+            (0..c.len_utf8()).for_each(|_| out.push(' '));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Collects the problems of one load.
@@ -277,6 +292,14 @@ mod tests {
         ] {
             assert_eq!(distance(a, b), expected, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let text = "a\u{1b}[2J\u{9b}b\n\té";
+        let clean = harmless(text);
+        assert_eq!(clean, "a [2J  b\n\té");
+        assert_eq!(clean.len(), text.len());
     }
 
     #[test]

@@ -92,6 +92,24 @@ impl Profile {
         self
     }
 
+    /// Says which denied paths deny nothing.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let inside = |path: &PathBuf| {
+            self.mounts
+                .iter()
+                .any(|mount| path.starts_with(&mount.host))
+        };
+        let outside = self.denied_paths.iter().filter(|path| !inside(path));
+        let note = |path: &PathBuf| {
+            let path = path.display();
+            format!(
+                "{}: the denied path `{path}` lies in no mount, so it denies nothing",
+                self.at
+            )
+        };
+        outside.map(note).collect()
+    }
+
     fn call_limits(&self, tool_timeout: Option<Duration>) -> CallLimits {
         let default = CallLimits::default();
         let stated = tool_timeout.into_iter().chain(self.limits.timeout).min();

@@ -12,7 +12,7 @@ use super::node::{Node, Place};
 use super::primitive::Primitive;
 use super::problem::Problems;
 use super::profile::{Level, Profile, ProfileLimits};
-use super::shape::{COUNT, FLAG, STRING, STRINGS, Shape, TEXT, opt, req, shown};
+use super::shape::{COUNT, FLAG, STRING, STRINGS, Shape, TEXT, opt, req, shown, shown_sentence};
 use crate::egress::{EgressRules, HostPattern, HostRules};
 use crate::grants::{Access, Mount, Shell};
 use crate::limits::{
@@ -174,7 +174,7 @@ impl Check<'_> {
         }
         for (node, host) in network.texts(&["allowed_hosts"]) {
             if let Err(error) = HostPattern::parse(host) {
-                let reason = format!("`{}` is no host: {error}", shown(host));
+                let reason = format!("`{}` is no host: {}", shown(host), shown_sentence(&error));
                 self.refuse(
                     node.at,
                     reason,
@@ -230,7 +230,9 @@ impl Check<'_> {
                 help,
             );
         }
-        self.host_path(at("path"), mount.text(&["path"]).unwrap_or_default());
+        let path = mount.text(&["path"]).unwrap_or_default();
+        self.host_path(at("path"), path);
+        self.not_the_root(at("path"), path);
     }
 
     /// A path that would silently mean something else than it says.
@@ -239,6 +241,19 @@ impl Check<'_> {
             let reason = format!("`{}` is no path", shown(path));
             let help = "write a directory or file, absolute or relative to this document; `~`, `*` and `?` have no meaning here";
             self.refuse(at, reason, help);
+        }
+    }
+
+    /// The root directory by another name is still the whole file system.
+    fn not_the_root(&mut self, at: Place, path: &str) {
+        let path = Path::new(path);
+        let named = path
+            .components()
+            .any(|part| matches!(part, Component::Normal(_)));
+        if path.is_absolute() && !named {
+            let help =
+                "no profile gets the whole file system: mount the directories that are needed";
+            self.refuse(at, "a mount of the root directory", help);
         }
     }
 

@@ -85,21 +85,9 @@ pub struct ProfileSettings {
     pub env: BTreeMap<String, String>,
     /// Ports that may be reached instead of the web's.
     pub ports: Option<Vec<u16>>,
-    source: SourceKey,
+    source: Source,
     at: Place,
 }
-
-/// Compared like the rest of a [`ProfileSettings`], so by name of the file only.
-#[derive(Debug, Clone)]
-struct SourceKey(Source);
-
-impl PartialEq for SourceKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.file == other.0.file
-    }
-}
-
-impl Eq for SourceKey {}
 
 const LATER: Shape = Shape::Later;
 
@@ -313,7 +301,7 @@ impl Settings {
                 None => {
                     let reason = format!("there is no sandbox profile `{}`", shown(name));
                     let help = super::problem::choices(name, names.iter().map(String::as_str));
-                    problems.missing(&settings.source.0, settings.at, reason, help);
+                    problems.missing(&settings.source, settings.at, reason, help);
                 }
             }
         }
@@ -332,7 +320,7 @@ impl ProfileSettings {
                     profile.name
                 );
                 let help = "give its document `network.mode: allowlist`, or leave `ports` out";
-                problems.invalid(&self.source.0, self.at, reason, help);
+                problems.invalid(&self.source, self.at, reason, help);
             }
             (None, _) => {}
         }
@@ -361,7 +349,7 @@ impl Reader {
     fn file(&mut self, path: &Path, bytes: &[u8]) {
         let (source, root) = match node::parse(path, bytes) {
             Ok(read) => read,
-            Err(problem) => return self.problems.push(problem),
+            Err(problem) => return self.problems.push(*problem),
         };
         if !shape::check(&source, &root, &FILE, "", &mut self.problems) {
             return;
@@ -643,11 +631,11 @@ impl Reader {
             }
             env.insert(variable.key.clone(), value.to_owned());
         }
-        let source = SourceKey(source.clone());
+
         let settings = ProfileSettings {
             env,
             ports,
-            source,
+            source: source.clone(),
             at: entry.at,
         };
         self.settings.profiles.insert(entry.key.clone(), settings);

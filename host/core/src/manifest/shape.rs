@@ -309,6 +309,15 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
+/// Keeps another library's sentence on one line, and harmless.
+pub(crate) fn shown_sentence(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 300;
+    text.chars()
+        .take(SHOWN_CHARS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::node;

@@ -343,6 +343,16 @@ fn a_pattern_beside_a_manifest_of_the_current_directory_is_expanded() {
 }
 
 #[test]
+fn a_directory_without_a_document_is_a_mistake() {
+    let list = problems(load_all(&Files::default().with("m/notes.txt", "x"), &["m"]));
+    assert_eq!(list.len(), 1, "{list:?}");
+    assert!(
+        list[0].starts_with("m:1:1: the directory holds no document"),
+        "{list:?}"
+    );
+}
+
+#[test]
 fn what_has_no_effect_is_noted() {
     let text = claw(
         r#"  tools:

@@ -10,7 +10,7 @@ use super::node::Node;
 use super::primitive::Primitive;
 use super::problem::Problems;
 use super::provider::BACKOFF;
-use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, req, shown};
+use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, req, shown, shown_sentence};
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
 use crate::schema::Schema;
 
@@ -189,16 +189,7 @@ fn check_schema(of: &Primitive, key: &str, problems: &mut Problems) {
     } else {
         return;
     };
-    let reason = format!("`spec.{key}` cannot be used: {}", shown_long(&error));
+    let reason = format!("`spec.{key}` cannot be used: {}", shown_sentence(&error));
     let help = "write a JSON Schema (draft 2020-12) that is complete in itself";
     problems.invalid(&of.source, entry.at, reason, help);
-}
-
-/// Keeps another library's sentence on one line.
-fn shown_long(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 300;
-    text.chars()
-        .take(SHOWN_CHARS_MAX)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }

@@ -1,6 +1,11 @@
 //! The granted directories, opened once.
 //!
-//! The only place of this module that resolves a path of the host's.
+//! Here and in `rules`, which looks up closed paths, a path of the host's is resolved: at load,
+//! or when a mount that may be created is first needed.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is where a profile's paths become handles"
+)]
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;

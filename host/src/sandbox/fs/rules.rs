@@ -1,4 +1,8 @@
 //! What stays closed or read-only inside the mounts, by identity and by name.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a profile's closed paths become identities here, at load"
+)]
 
 use std::collections::HashSet;
 use std::path::Path;

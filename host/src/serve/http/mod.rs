@@ -100,7 +100,13 @@ pub(crate) async fn serve_calls<C: Calls>(
     }
     let listener = TcpListener::bind(options.address).await?;
     let local_addr = listener.local_addr()?;
-    let app = Arc::new(App::new(calls, credentials, &options, local_addr, shutdown.clone()));
+    let app = Arc::new(App::new(
+        calls,
+        credentials,
+        &options,
+        local_addr,
+        shutdown.clone(),
+    ));
     let task = tokio::spawn(run(listener, app, shutdown));
     Ok(BoundServer { local_addr, task })
 }
@@ -136,7 +142,10 @@ async fn accept_all<C: Calls>(
     loop {
         // With all places taken, new clients wait in the system's queue; idle ones time out.
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            let place = Arc::clone(&places)
+                .acquire_owned()
+                .await
+                .map_err(io::Error::other)?;
             listener.accept().await.map(|(stream, _)| (stream, place))
         };
         let accepted = tokio::select! {

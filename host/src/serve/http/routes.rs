@@ -68,11 +68,25 @@ impl<C: Calls> App<C> {
         let agents = credentials
             .agents()
             .chain(anybody)
-            .map(|name| (name.to_owned(), Agent::new(name, &calls, &guard, &streams, &shutdown)))
+            .map(|name| {
+                (
+                    name.to_owned(),
+                    Agent::new(name, &calls, &guard, &streams, &shutdown),
+                )
+            })
             .collect();
         let require_token = options.require_token;
         let started = Instant::now();
-        Self { agents, calls, credentials, guard, require_token, shutdown, started, streams }
+        Self {
+            agents,
+            calls,
+            credentials,
+            guard,
+            require_token,
+            shutdown,
+            started,
+            streams,
+        }
     }
 
     /// Waits until no call runs.
@@ -92,7 +106,9 @@ impl<C: Calls> App<C> {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.route(request).await.unwrap_or_else(denied)
+        self.route(request)
+            .await
+            .unwrap_or_else(|denial| denied(&denial))
     }
 
     async fn route<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
@@ -102,7 +118,10 @@ impl<C: Calls> App<C> {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.shutdown.is_cancelled() {
-            return Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, "the host is stopping"));
+            return Err(Denied::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the host is stopping",
+            ));
         }
         self.guard.check(request.uri(), request.headers())?;
         match request.uri().path() {
@@ -114,7 +133,10 @@ impl<C: Calls> App<C> {
                 self.require_operator(&request)?;
                 self.status(request.method())
             }
-            _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, and /status")),
+            _ => Err(Denied::new(
+                StatusCode::NOT_FOUND,
+                "there is /mcp, and /status",
+            )),
         }
     }
 
@@ -145,13 +167,21 @@ impl<C: Calls> App<C> {
 
     /// Returns whose token the request carries, or nothing where it carries none.
     fn role<B>(&self, request: &Request<B>) -> Result<Option<Role>, Denied> {
-        let Some(token) = guard::bearer(request.headers()) else { return Ok(None) };
-        self.credentials.identify(token).map(Some).ok_or_else(guard::wrong_token)
+        let Some(token) = guard::bearer(request.headers()) else {
+            return Ok(None);
+        };
+        self.credentials
+            .identify(token)
+            .map(Some)
+            .ok_or_else(guard::wrong_token)
     }
 
     fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
         if method != Method::GET {
-            return Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here"));
+            return Err(Denied::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET is served here",
+            ));
         }
         let catalog = self.calls.catalog();
         let tools: Vec<_> = catalog
@@ -169,11 +199,14 @@ impl<C: Calls> App<C> {
             .map(|refused| json!({"source": refused.source, "reason": refused.reason}))
             .collect();
         let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(answer_json(StatusCode::OK, &json!({
-            "name": "clawhost", "version": env!("CARGO_PKG_VERSION"), "uptime_ms": uptime_ms,
-            "calls_running": self.calls.running(), "catalog_version": catalog.version,
-            "tools": tools, "loading": catalog.loading, "refused": refused,
-        })))
+        Ok(answer_json(
+            StatusCode::OK,
+            &json!({
+                "name": "clawhost", "version": env!("CARGO_PKG_VERSION"), "uptime_ms": uptime_ms,
+                "calls_running": self.calls.running(), "catalog_version": catalog.version,
+                "tools": tools, "loading": catalog.loading, "refused": refused,
+            }),
+        ))
     }
 }
 
@@ -195,10 +228,19 @@ impl<C: Calls> Agent<C> {
         let sessions = Arc::new(LocalSessionManager::default());
         let (calls, closing) = (calls.clone(), shutdown.clone());
         let principal = Principal(name.to_owned());
-        let server =
-            move || Ok(McpServer::new(calls.clone(), principal.clone(), closing.clone()));
+        let server = move || {
+            Ok(McpServer::new(
+                calls.clone(),
+                principal.clone(),
+                closing.clone(),
+            ))
+        };
         let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
-        Self { service, sessions, shutdown: shutdown.clone() }
+        Self {
+            service,
+            sessions,
+            shutdown: shutdown.clone(),
+        }
     }
 
     async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
@@ -222,7 +264,10 @@ impl<C: Calls> Agent<C> {
                 }
                 // What was checked is what is passed on, not the bytes it came as.
                 let body = Bytes::from(value.to_string());
-                Ok(self.service.handle(Request::from_parts(parts, Full::new(body))).await)
+                Ok(self
+                    .service
+                    .handle(Request::from_parts(parts, Full::new(body)))
+                    .await)
             }
         }
     }
@@ -246,8 +291,13 @@ fn screen(body: &[u8]) -> Screened {
     let refuse = |status, refusal: &Refusal| {
         Screened::Answered(answer_bytes(status, refusal.to_line(), "application/json"))
     };
-    let accepted =
-        || Screened::Answered(answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json"));
+    let accepted = || {
+        Screened::Answered(answer_bytes(
+            StatusCode::ACCEPTED,
+            Vec::new(),
+            "application/json",
+        ))
+    };
     match message::read(body) {
         Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
         Ok(Incoming::Request { id, method, .. }) if message::is_ckp(&method) => {
@@ -273,19 +323,29 @@ where
             let text = format!("a body may have {MESSAGE_BYTES_MAX} bytes");
             Err(Denied::new(StatusCode::PAYLOAD_TOO_LARGE, text))
         }
-        Ok(Err(_)) => Err(Denied::new(StatusCode::BAD_REQUEST, "the body cannot be read")),
-        Err(_) => Err(Denied::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        Ok(Err(_)) => Err(Denied::new(
+            StatusCode::BAD_REQUEST,
+            "the body cannot be read",
+        )),
+        Err(_) => Err(Denied::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body took too long",
+        )),
     }
 }
 
-fn denied(denied: Denied) -> Response<Body> {
-    let mut response = answer_json(denied.status, &json!({"error": denied.text}));
-    if denied.status == StatusCode::METHOD_NOT_ALLOWED {
-        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("GET"));
+fn denied(denial: &Denied) -> Response<Body> {
+    let mut response = answer_json(denial.status, &json!({"error": denial.text}));
+    if denial.status == StatusCode::METHOD_NOT_ALLOWED {
+        response
+            .headers_mut()
+            .insert(header::ALLOW, http::HeaderValue::from_static("GET"));
     }
-    if let Some(challenge) = denied.challenge {
+    if let Some(challenge) = denial.challenge {
         let challenge = http::HeaderValue::from_static(challenge);
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge);
     }
     response
 }
@@ -298,7 +358,13 @@ fn answer_bytes(status: StatusCode, bytes: Vec<u8>, mime_type: &'static str) -> 
     let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(mime_type));
-    headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        http::HeaderValue::from_static(mime_type),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        http::HeaderValue::from_static("no-store"),
+    );
     response
 }

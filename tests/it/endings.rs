@@ -1,0 +1,184 @@
+//! Every hostile guest ends as its file declares, in time, and harms no call beside it.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{COMPONENT_BYTES_MAX, REPLY_BYTES_MAX};
+use clawhost_core::reply::ToolReply;
+use clawhost_tests::guest::{self, Expected, Guest};
+use clawhost_tests::host::{call, call_within, text};
+use clawhost_tests::{TestHost, wait};
+use serde_json::json;
+
+/// The time a call gets here.
+const TIMEOUT: Duration = Duration::from_millis(200);
+/// How late a timeout may be. The machine may be busy with other things for a moment, so the
+/// best of [`TRIES`] counts; a host that is late by design is late every time.
+const LATE_MAX: Duration = Duration::from_millis(50);
+const TRIES: usize = 5;
+/// A call that is not over by then hangs.
+const HANGS: Duration = Duration::from_secs(10);
+
+async fn host_of(guests: &[Guest]) -> TestHost {
+    let builder = TestHost::builder().limits("timeout_ms: 200");
+    guests.iter().fold(builder, |builder, guest| builder.guest(guest)).build().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_hostile_guest_ends_as_its_file_declares() {
+    let guests = guest::all();
+    let host = host_of(&guests).await;
+    let mut wrong = Vec::new();
+    for guest in &guests {
+        if let Err(reason) = ends_as_declared(&host, guest).await {
+            wrong.push(format!("{}: {reason}", guest.name));
+        }
+        // Whatever happened, the host is well.
+        let after = wait::within("a good call", HANGS, host.call("answer", json!({}))).await;
+        assert_eq!(text(&after.unwrap()), "answer", "after {}", guest.name);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    host.check_audit();
+}
+
+async fn ends_as_declared(host: &TestHost, guest: &Guest) -> Result<(), String> {
+    let expected = guest.expected();
+    if let Expected::Refused(reason) = &expected {
+        return refused(host, guest, reason);
+    }
+    if !host.names().iter().any(|name| name == guest.tool()) {
+        return Err(format!("not served: {}", host.refused()));
+    }
+    let outcome = wait::within(&guest.name, HANGS, host.call(guest.tool(), json!({}))).await;
+    match (expected, outcome) {
+        (Expected::Answers, Ok(reply)) if !reply.is_error => Ok(()),
+        (Expected::Fails(kind), Ok(reply)) if reply.error_kind == Some(kind.as_str()) => {
+            no_details(&reply)
+        }
+        (Expected::Exceeds(code, limit), Err(error)) if exceeds(&error, code, &limit) => Ok(()),
+        (expected, outcome) => Err(format!("expected {expected:?}, got {outcome:?}")),
+    }
+}
+
+fn refused(host: &TestHost, guest: &Guest, reason: &str) -> Result<(), String> {
+    let catalog = host.host().catalog();
+    let file = format!("{}.wat", guest.name);
+    let mut reasons = catalog.refused.iter().filter(|refused| refused.source.contains(&file));
+    if host.names().iter().any(|name| name == guest.tool()) {
+        return Err("it is served".to_owned());
+    }
+    match reasons.any(|refused| refused.reason.contains(reason)) {
+        true => Ok(()),
+        false => Err(format!("expected a refusal because of `{reason}`, got:\n{}", host.refused())),
+    }
+}
+
+/// A failed tool says that it failed; how is for the record only.
+fn no_details(reply: &ToolReply) -> Result<(), String> {
+    match reply.is_error && text(reply).len() < 200 && !text(reply).contains("wasm") {
+        true => Ok(()),
+        false => Err(format!("too much detail: {}", text(reply))),
+    }
+}
+
+fn exceeds(error: &CallError, code: i32, limit: &str) -> bool {
+    error.kind.code() == code && error.data.get("limit") == Some(&json!(limit))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timeout_is_at_most_50_ms_late() {
+    let late = guest::all().into_iter().filter(|guest| {
+        guest.expected() == Expected::Exceeds(-32014, "timeout_ms".to_owned())
+    });
+    let guests: Vec<Guest> = late.collect();
+    assert!(guests.len() >= 6, "spin, sleep, bulk-fill, host-call-loop, log-flood, spin-in-realloc");
+    let host = host_of(&guests).await;
+    for guest in &guests {
+        let mut best = Duration::MAX;
+        for _ in 0..TRIES {
+            let started = Instant::now();
+            let error = host.call(guest.tool(), json!({})).await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Timeout, "{}", guest.name);
+            best = best.min(started.elapsed());
+            if best <= TIMEOUT + LATE_MAX {
+                break;
+            }
+        }
+        assert!(best >= TIMEOUT, "{}: ended early, after {best:?}", guest.name);
+        assert!(best <= TIMEOUT + LATE_MAX, "{}: ended after {best:?}", guest.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_good_calls_succeed_beside_a_spinner_a_sleeper_and_a_memory_bomb() {
+    let hostile = ["spin", "sleep", "memory-bomb"].map(Guest::read);
+    let answer = Guest::read("answer");
+    let guests: Vec<Guest> = hostile.iter().cloned().chain([answer]).collect();
+    let host = host_of(&guests).await;
+    let run = |tool: &'static str| {
+        let host = host.host().clone();
+        tokio::spawn(async move { host.call(call(tool, json!({}))).await })
+    };
+    // Two of each at a time: on two cores, more spinners than cores would already be a few.
+    let bad = ["spin", "sleep", "memory-bomb", "spin", "sleep", "memory-bomb"].map(run);
+    for number in 0..100 {
+        let reply = wait::within("a good call", HANGS, run("answer")).await.unwrap();
+        assert_eq!(text(&reply.unwrap()), "answer", "call {number}");
+    }
+    for (task, code) in bad.into_iter().zip([-32014, -32014, -32010].into_iter().cycle()) {
+        let error = wait::within("a hostile call", HANGS, task).await.unwrap().unwrap_err();
+        assert_eq!(error.kind.code(), code, "{error}");
+    }
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn files_that_are_no_tools_are_refused_by_name_and_the_others_load() {
+    let whole = Guest::read("answer").named("cut_short").wasm();
+    let core = wat::parse_str("(module (func (export \"call\")))").unwrap();
+    let builder = TestHost::builder()
+        .guest(&Guest::read("answer"))
+        .tool_file("empty.wasm", b"")
+        .tool_file("elf.wasm", b"\x7fELF\x02\x01\x01")
+        .tool_file("core.wasm", &core)
+        .tool_file("cut_short.wasm", &whole[..whole.len() / 2])
+        .tool_file("nonsense.wat", b"(component (core module (func (i32.const")
+        .tool_file("readme.txt", b"not a component, and not looked at")
+        .tool_file("too_large.wasm", b"");
+    let host = {
+        let large = builder.tool_path("too_large.wasm");
+        let file = std::fs::OpenOptions::new().write(true).open(large).unwrap();
+        file.set_len(COMPONENT_BYTES_MAX + 1).unwrap();
+        builder.build().await
+    };
+    let catalog = host.host().catalog();
+    let sources: BTreeSet<&str> = catalog.refused.iter().map(|refused| refused.source.as_str()).collect();
+    let expected =
+        ["core.wasm", "cut_short.wasm", "elf.wasm", "empty.wasm", "nonsense.wat", "too_large.wasm"];
+    assert_eq!(sources, BTreeSet::from(expected), "{}", host.refused());
+    assert!(host.refused().contains("core module"), "{}", host.refused());
+    assert_eq!(text(&host.call("answer", json!({})).await.unwrap()), "answer");
+}
+
+#[tokio::test]
+async fn a_long_answer_is_cut_on_the_way_out_and_says_its_true_size() {
+    let host = host_of(&[Guest::read("output-long")]).await;
+    let reply = host.call("output-long", json!({})).await.unwrap();
+    let kept = text(&reply);
+    assert!(kept.len() <= REPLY_BYTES_MAX && kept.len() > REPLY_BYTES_MAX / 2, "{}", kept.len());
+    assert!(reply.cut_from_bytes.unwrap() > 1 << 20);
+    assert!(kept.contains("[cut: the whole result is"), "{}", &kept[kept.len() - 200..]);
+}
+
+#[tokio::test]
+async fn a_caller_may_shorten_the_time_of_a_call_and_not_lengthen_it() {
+    let host = host_of(&[Guest::read("spin")]).await;
+    for (asked, most) in [(50, TIMEOUT), (60_000, HANGS)] {
+        let call = call_within("spin", json!({}), Duration::from_millis(asked));
+        let started = Instant::now();
+        let error = host.host().call(call).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Timeout);
+        assert!(started.elapsed() < most, "asked for {asked} ms, took {:?}", started.elapsed());
+    }
+}

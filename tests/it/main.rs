@@ -1,0 +1,24 @@
+//! The tests of clawhost, in one binary: one link for all of them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "these are tests"
+)]
+
+mod cli;
+mod drop_in;
+mod endings;
+mod escape;
+mod example;
+mod gate;
+mod http;
+mod isolation;
+mod manifests;
+mod plans;
+mod record;
+mod stdio;
+mod tidy;
