@@ -14,7 +14,7 @@ use clawhost_core::manifest::{LimitSettings, Manifest};
 use clawhost_core::reply::ToolReply;
 
 use crate::audit::AuditLog;
-pub use crate::dispatch::{Principal, ToolCall};
+pub use crate::dispatch::{Principal, Timings, ToolCall};
 use crate::dispatch::Dispatch;
 use crate::engine::{Allocator, CodeCache, Engine};
 use crate::gate::Gate;
@@ -149,6 +149,11 @@ impl Host {
     /// See [`clawhost_core::error::ErrorKind`].
     pub async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
         self.0.dispatch.call(call).await
+    }
+
+    /// As [`Host::call`], and says where the time went.
+    pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
+        self.0.dispatch.call_timed(call).await
     }
 
     /// Returns the tools that the gate would not refuse outright, in a fixed order.

@@ -107,7 +107,7 @@ impl TestHost {
     pub async fn ask(&self, tool: &str, arguments: Value) -> Value {
         let reply = self.call(tool, arguments).await.unwrap();
         assert!(!reply.is_error, "{tool}: {}", text(&reply));
-        reply.structured.unwrap_or_else(|| Value::from(text(&reply)))
+        reply.structured.clone().unwrap_or_else(|| Value::from(text(&reply)))
     }
 
     /// Returns the names of the tools in service.

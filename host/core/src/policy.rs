@@ -381,7 +381,7 @@ mod tests {
         }])
     }
 
-    fn says(set: &PolicySet, tool: &str, declared: Value, hints: Annotations) -> String {
+    fn says(set: &PolicySet, tool: &str, declared: &Value, hints: Annotations) -> String {
         let declared = declared.as_object().cloned().unwrap_or_default();
         let facts = CallFacts {
             tool,
@@ -405,10 +405,10 @@ mod tests {
     #[test]
     fn no_policy_and_no_match_deny() {
         let none = Annotations::default();
-        assert_eq!(says(&PolicySet::default(), "a", json!({}), none), "deny -");
+        assert_eq!(says(&PolicySet::default(), "a", &json!({}), none), "deny -");
         let only = set(vec![rule("r", Action::Allow, named("read-*"))]);
-        assert_eq!(says(&only, "write-file", json!({}), none), "deny -");
-        assert_eq!(says(&only, "read-file", json!({}), none), "allow r");
+        assert_eq!(says(&only, "write-file", &json!({}), none), "deny -");
+        assert_eq!(says(&only, "read-file", &json!({}), none), "allow r");
     }
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
             ("bb", "allow yes"),
         ] {
             assert_eq!(
-                says(&policies, tool, json!({}), Annotations::default()),
+                says(&policies, tool, &json!({}), Annotations::default()),
                 expected
             );
         }
@@ -449,8 +449,8 @@ mod tests {
         let none = Annotations::default();
         let files = set(vec![rule("r", Action::Allow, wanted("files"))]);
         let web = set(vec![rule("r", Action::Allow, wanted("web"))]);
-        assert_eq!(says(&files, "a", json!({}), none), "allow r");
-        assert_eq!(says(&web, "a", json!({}), none), "deny -");
+        assert_eq!(says(&files, "a", &json!({}), none), "allow r");
+        assert_eq!(says(&web, "a", &json!({}), none), "deny -");
     }
 
     #[test]
@@ -464,9 +464,9 @@ mod tests {
             read_only: Some(true),
             ..Annotations::default()
         };
-        assert_eq!(says(&allow, "a", json!({}), claims), "deny -");
+        assert_eq!(says(&allow, "a", &json!({}), claims), "deny -");
         assert_eq!(
-            says(&allow, "a", json!({"readOnlyHint": true}), claims),
+            says(&allow, "a", &json!({"readOnlyHint": true}), claims),
             "allow r"
         );
 
@@ -478,9 +478,9 @@ mod tests {
             destructive: Some(false),
             ..Annotations::default()
         };
-        assert_eq!(says(&deny, "a", json!({}), harmless), "deny no");
+        assert_eq!(says(&deny, "a", &json!({}), harmless), "deny no");
         assert_eq!(
-            says(&deny, "a", json!({"destructiveHint": false}), harmless),
+            says(&deny, "a", &json!({"destructiveHint": false}), harmless),
             "allow yes"
         );
     }
@@ -496,7 +496,7 @@ mod tests {
             ..Annotations::default()
         };
         assert_eq!(
-            says(&deny, "a", json!({"destructiveHint": false}), admits),
+            says(&deny, "a", &json!({"destructiveHint": false}), admits),
             "deny no"
         );
     }

@@ -44,13 +44,13 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
         }
         break;
     }
-    append_note(&mut kept, note);
+    append_note(&mut kept, &note);
     ToolReply { content: kept, ..reply }
 }
 
-fn append_note(content: &mut Vec<Content>, note: String) {
+fn append_note(content: &mut Vec<Content>, note: &str) {
     match content.last_mut() {
-        Some(Content::Text(last)) => last.push_str(&note),
+        Some(Content::Text(last)) => last.push_str(note),
         _ => content.push(Content::Text(note.trim_start().to_owned())),
     }
 }

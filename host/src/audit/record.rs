@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Version of the format; a reader refuses a newer one.
 pub const FORMAT_VERSION: u64 = 1;
 /// The `prev` of a chain's first record.
-pub const CHAIN_START: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+pub(super) const CHAIN_START: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::fail::Fail;
 use super::{setup, show};
 use crate::audit::{self, ChainReport};
 
-pub(super) fn run(args: AuditArgs) -> Result<u8, Fail> {
+pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
     let dir = setup::audit_dir(args.state.as_deref())?;
     let unreadable = |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"));
     match args.verb {

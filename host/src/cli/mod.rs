@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<u8, Fail> {
     match cli.verb {
-        Verb::Audit(args) => audit::run(args),
+        Verb::Audit(args) => audit::run(&args),
         Verb::Call(args) => setup::block_on(call::run(args)),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
         Verb::Limits(args) => limits::run(&args),

@@ -1,6 +1,7 @@
 //! The path: every call, whoever sends it and whatever runs it, goes through [`Dispatch::call`].
 
 mod filter;
+mod timings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +22,8 @@ use crate::exec;
 use crate::gate::{Admitted, Gate};
 use crate::registry::Shelf;
 use crate::sandbox::ProgressSink;
+pub use timings::Timings;
+use timings::Stopwatch;
 
 /// The longest a name from a caller may be in a record: a URI of a tool, with room.
 const RECORDED_NAME_BYTES_MAX: usize = 4 * TOOL_NAME_BYTES_MAX;
@@ -90,16 +93,32 @@ impl Dispatch {
     /// # Errors
     /// See [`ErrorKind`]; a tool that ran and failed is a reply with `is_error`.
     pub async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
+        self.call_timed(call).await.0
+    }
+
+    /// As [`Dispatch::call`], and says where the time went.
+    pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
+        let mut timings = Timings::default();
+        let outcome = self.recorded(call, &mut timings).await;
+        (outcome, timings)
+    }
+
+    async fn recorded(&self, call: ToolCall, timings: &mut Timings) -> Result<ToolReply, CallError> {
+        let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
         let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
         let arguments_digest = digest::of_json(&call.arguments);
-        let mut span = CallSpan::open(&self.audit, &id, &call.principal.0, name, &arguments_digest).map_err(unrecorded)?;
-        let outcome = self.admit_and_run(call, &mut span).await;
-        span.close(&outcome).map_err(unrecorded)?;
+        let mut span = CallSpan::open(&self.audit, &id, &call.principal.0, name, &arguments_digest).map_err(|error| unrecorded(&error))?;
+        timings.audit = watch.lap();
+        let outcome = self.admit_and_run(call, &mut span, timings).await;
+        watch.lap();
+        span.close(&outcome).map_err(|error| unrecorded(&error))?;
+        timings.audit += watch.lap();
         outcome
     }
 
-    async fn admit_and_run(&self, call: ToolCall, span: &mut CallSpan) -> Result<ToolReply, CallError> {
+    async fn admit_and_run(&self, call: ToolCall, span: &mut CallSpan, timings: &mut Timings) -> Result<ToolReply, CallError> {
+        let mut watch = Stopwatch::start();
         let resolved = self.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
         let tool = Arc::clone(resolved.tool());
         span.note("digest", tool.digest.as_str());
@@ -107,14 +126,24 @@ impl Dispatch {
         let admitted = self.gate.admit(resolved, &call.arguments, call.timeout)?;
         span.note("policy", admitted.rule().policy.as_str());
         span.note("rule_id", admitted.rule().id.as_str());
-        let reply = self.run(admitted, call.progress, span).await?;
-        Ok(filter::apply(&tool, reply, self.limits.reply_bytes_max))
+        timings.gate = watch.lap();
+        let reply = self.run(admitted, call.progress, span, timings).await?;
+        watch.lap();
+        let reply = filter::apply(&tool, reply, self.limits.reply_bytes_max);
+        timings.filter = watch.lap();
+        Ok(reply)
     }
 
-    async fn run(&self, admitted: Admitted, progress: Option<ProgressSink>, span: &mut CallSpan) -> Result<ToolReply, CallError> {
+    async fn run(
+        &self, admitted: Admitted, progress: Option<ProgressSink>, span: &mut CallSpan, timings: &mut Timings,
+    ) -> Result<ToolReply, CallError> {
+        let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
         let _place = self.place().await?;
+        timings.wait = watch.lap();
         let (outcome, usage) = exec::wasm::run(self.engine.wasmtime(), admitted, progress).await;
+        timings.guest = usage.guest;
+        timings.instantiate = watch.lap().saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
         if !usage.violations.is_empty() {
             span.note("violations", usage.violations);
@@ -157,6 +186,6 @@ fn unknown(name: &str) -> CallError {
 }
 
 /// No record, no call: what cannot be accounted for does not happen.
-fn unrecorded(error: std::io::Error) -> CallError {
+fn unrecorded(error: &std::io::Error) -> CallError {
     CallError::new(ErrorKind::Internal, "the call could not be recorded, so it is refused").with_internal(error.to_string())
 }

@@ -1,6 +1,6 @@
 //! Runs a component: a fresh instance, one call, and everything of it dropped after.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{ERROR_TEXT_BYTES_MAX, GUEST_STARTUP_MS};
@@ -20,6 +20,8 @@ use crate::sandbox::{CallState, ProgressSink};
 pub struct Usage {
     /// Fuel used, host calls included.
     pub fuel: u64,
+    /// Time in the guest and in host calls it made.
+    pub guest: Duration,
     /// What the guest tried and was refused.
     pub violations: Vec<String>,
 }
@@ -41,8 +43,10 @@ pub async fn run(
         Ok(store) => store,
         Err(error) => return (Err(internal(&error)), Usage::default()),
     };
-    let answer = execute(&mut store, &admitted, &name).await;
+    let mut guest = Duration::ZERO;
+    let answer = execute(&mut store, &admitted, &name, &mut guest).await;
     let usage = Usage {
+        guest,
         fuel: store.data().clock.fuel_used(store.get_fuel().unwrap_or(0)),
         violations: store.data().violations(),
     };
@@ -50,14 +54,18 @@ pub async fn run(
 }
 
 /// Instantiates, then starts the call's clock and calls. An error leaves the store unusable.
-async fn execute(store: &mut Store<CallState>, admitted: &Admitted, name: &String) -> wasmtime::Result<Answer> {
+async fn execute(store: &mut Store<CallState>, admitted: &Admitted, name: &str, spent: &mut Duration) -> wasmtime::Result<Answer> {
     let pre = &admitted.resolved().loaded().pre;
     let startup = store.data().clock.ends_at();
     let guest = watch(startup, pre.instantiate_async(&mut *store)).await??;
     let clock = CallClock::start(admitted.timeout());
     CallState::start_clock(store, clock)?;
-    let call = guest.claw_tool_tool().call_call(store, name, admitted.arguments());
-    watch(clock.ends_at(), call).await?
+    let started = Instant::now();
+    let (name, arguments) = (name.to_owned(), admitted.arguments().to_owned());
+    let call = guest.claw_tool_tool().call_call(store, &name, &arguments);
+    let answer = watch(clock.ends_at(), call).await;
+    *spent = started.elapsed();
+    answer?
 }
 
 fn conclude(
@@ -68,6 +76,10 @@ fn conclude(
         Ok(Err(error)) => tool_error(error),
         Err(error) => fault(&error, store, admitted)?,
     };
+    if let Some(quota) = store.data().exceeded_quota() {
+        let error = sandbox(admitted, &format!("the sandbox's limit {quota} was reached"));
+        return Err(error.with("limit", quota).with_internal(text_of(&failed)));
+    }
     // The guest may hide a refusal behind any error of its own (ckp.md: -32010 where a
     // failed tool was refused something).
     match usage.violations.first() {

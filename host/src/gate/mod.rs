@@ -51,7 +51,7 @@ impl Admitted {
     }
 
     /// Returns the checked arguments as JSON text, as the tool will read them.
-    pub fn arguments(&self) -> &String {
+    pub fn arguments(&self) -> &str {
         &self.arguments
     }
 
@@ -92,7 +92,7 @@ impl Gate {
         check_arguments(tool, arguments)?;
         let rule = self.decide(tool)?;
         check_sandbox(tool)?;
-        let timeout = asked.map_or(tool.timeout(), |asked| asked.min(tool.timeout()));
+        let timeout = asked.into_iter().chain([tool.timeout()]).min().unwrap_or_default();
         Ok(Admitted { arguments: text, timeout, rule, resolved })
     }
 

@@ -10,7 +10,7 @@ use super::clock::Exceeded;
 /// A refused `memory.grow` ends the call rather than returning -1, so that a memory bomb
 /// ends as declared instead of spinning until its deadline.
 #[derive(Debug)]
-pub struct Limiter {
+pub(super) struct Limiter {
     memory_bytes_max: usize,
     memory_bytes: usize,
     table_elements: usize,
@@ -18,7 +18,7 @@ pub struct Limiter {
 
 impl Limiter {
     /// Returns a limiter of `memory_bytes_max` over all memories.
-    pub fn new(memory_bytes_max: u64) -> Self {
+    pub(super) fn new(memory_bytes_max: u64) -> Self {
         let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
         Self { memory_bytes_max, memory_bytes: 0, table_elements: 0 }
     }

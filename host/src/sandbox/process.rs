@@ -62,6 +62,10 @@ impl ProfileJail {
         if !support.available() {
             return Err(format!("native programs need a jail, which is {support}"));
         }
+        if !grants.denied_paths.is_empty() {
+            // Landlock grants whole trees; it cannot take a part of one away.
+            return Err("`shell` and `denied_paths` do not go together: a jail cannot close a part of a mount".to_owned());
+        }
         let jail = Self { grants: grants.clone(), spec: OnceLock::new() };
         if !grants.mounts.iter().any(|mount| mount.create) {
             jail.spec().map_err(|error| error.to_string())?;

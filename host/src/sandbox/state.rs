@@ -109,6 +109,11 @@ impl CallState {
         all
     }
 
+    /// Returns the name of the file quota that the guest ran into, if it did.
+    pub fn exceeded_quota(&self) -> Option<&'static str> {
+        self.fs.exceeded().map(super::fs::Limit::name)
+    }
+
     pub(crate) fn fs_view(&mut self) -> FsView<'_> {
         FsView { ctx: &mut self.fs, table: &mut self.table }
     }

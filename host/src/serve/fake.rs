@@ -287,5 +287,8 @@ pub(crate) fn modern(id: Value, method: &str, mut params: Value) -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "0"},
     });
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    let mut request = json!({"jsonrpc": "2.0", "method": method});
+    request["id"] = id;
+    request["params"] = params;
+    request
 }

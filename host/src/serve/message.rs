@@ -4,7 +4,8 @@
 //! same words. Deliberately absent: what the methods mean.
 
 use rmcp::model::RequestId;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::json::{self, JsonError};
 
@@ -63,18 +64,34 @@ impl Refusal {
 
     /// Returns the answer as one line of JSON without its newline.
     pub(crate) fn to_line(&self) -> Vec<u8> {
-        let mut error = json!({"code": self.code, "message": self.message});
-        if let (Some(data), Some(error)) = (&self.data, error.as_object_mut()) {
-            error.insert("data".to_owned(), data.clone());
-        }
-        let id = self
-            .id
-            .clone()
-            .map_or(Value::Null, RequestId::into_json_value);
-        json!({"jsonrpc": "2.0", "id": id, "error": error})
-            .to_string()
-            .into_bytes()
+        let answer = Answer {
+            jsonrpc: "2.0",
+            id: self.id.as_ref(),
+            error: AnswerError {
+                code: self.code,
+                message: &self.message,
+                data: self.data.as_ref(),
+            },
+        };
+        // Text, numbers and JSON values always have a JSON form.
+        serde_json::to_vec(&answer).unwrap_or_default()
     }
+}
+
+/// An error answer on the wire: `id` is always there, `null` where it could not be read.
+#[derive(Serialize)]
+struct Answer<'a> {
+    jsonrpc: &'static str,
+    id: Option<&'a RequestId>,
+    error: AnswerError<'a>,
+}
+
+#[derive(Serialize)]
+struct AnswerError<'a> {
+    code: i32,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Value>,
 }
 
 /// JSON-RPC: the bytes are no JSON.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::glob;
 use super::load::Loader;
 use super::node::{Node, Place, Value};
 use super::primitive::{
@@ -97,7 +98,9 @@ impl Loader<'_> {
     ) -> Vec<Resolved> {
         match &item.value {
             Value::Text(text) if text.contains("://") => self.address(claw, kind, item, text),
-            Value::Text(text) if is_pattern(text) => self.pattern(claw, kind, many, item, text),
+            Value::Text(text) if glob::is_pattern(text) => {
+                self.pattern(claw, kind, many, item, text)
+            }
             Value::Text(text) if !text.is_empty() => self.file(claw, kind, item, text),
             Value::Map(_) if item.entry("inline").is_some() => {
                 self.inline(claw, kind, many, index, item)
@@ -253,22 +256,14 @@ impl Loader<'_> {
         item: &Node,
         text: &str,
     ) -> Vec<Resolved> {
-        if !many || leaves(text) {
+        if !many || glob::leaves(text) {
             let reason = format!("the pattern `{}` is not allowed here", shown(text));
             let help = "a pattern stands in a list and stays inside the manifest's directory: no `..`, no leading `/`, only `*`, `?` and `**`";
             self.problems.invalid(&claw.source, item.at, reason, help);
             return Vec::new();
         }
-        let mut files = Vec::new();
-        let segments: Vec<&str> = text
-            .split('/')
-            .filter(|part| !matches!(*part, "" | "."))
-            .collect();
-        let mut visits = GLOB_VISITS_MAX;
-        self.expand(&claw.base, &segments, &mut files, &mut visits);
-        files.sort();
-        files.dedup();
-        if files.is_empty() || visits == 0 {
+        let files = glob::expand(self.docs, &claw.base, text);
+        if files.is_empty() {
             let reason = format!("the pattern `{}` matches no file", shown(text));
             let help = "paths are relative to the manifest's own directory";
             self.problems.missing(&claw.source, item.at, reason, help);
@@ -277,45 +272,6 @@ impl Loader<'_> {
             .iter()
             .filter_map(|file| self.document(claw, kind, item, file))
             .collect()
-    }
-
-    /// Collects the files below `directory` that `segments` match; links are not followed down.
-    fn expand(
-        &self,
-        directory: &Path,
-        segments: &[&str],
-        files: &mut Vec<std::path::PathBuf>,
-        visits: &mut usize,
-    ) {
-        let Some((segment, rest)) = segments.split_first() else {
-            return;
-        };
-        *visits = visits.saturating_sub(1);
-        if *visits == 0 {
-            return;
-        }
-        if *segment == "**" {
-            self.expand(directory, rest, files, visits);
-        }
-        // A manifest in the current directory has an empty base, which nobody can list.
-        let named = if directory.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            directory
-        };
-        for entry in self.docs.list(named).unwrap_or_default() {
-            let path = directory.join(&entry.name);
-            match *segment {
-                "**" if entry.is_directory && !entry.name.starts_with('.') => {
-                    self.expand(&path, segments, files, visits)
-                }
-                "**" => {}
-                part if !wildcard(part, &entry.name) => {}
-                _ if entry.is_directory => self.expand(&path, rest, files, visits),
-                _ if rest.is_empty() => files.push(path),
-                _ => {}
-            }
-        }
     }
 
     fn inline(
@@ -414,19 +370,6 @@ impl Loader<'_> {
     }
 }
 
-/// Directories one pattern may look into.
-const GLOB_VISITS_MAX: usize = 10_000;
-
-fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?', '['])
-}
-
-fn leaves(pattern: &str) -> bool {
-    pattern.starts_with('/')
-        || pattern.contains(['[', '\\'])
-        || pattern.split('/').any(|part| part == "..")
-}
-
 /// Takes the optional `name` of an inline array entry out of its spec.
 fn without_name(inline: &Node, many: bool) -> (Node, Option<&Node>) {
     let Value::Map(entries) = &inline.value else {
@@ -448,68 +391,4 @@ fn without_name(inline: &Node, many: bool) -> (Node, Option<&Node>) {
         },
         name,
     )
-}
-
-/// Says whether `name` matches a pattern of `*` and `?`. Hidden files are matched by name only.
-fn wildcard(pattern: &str, name: &str) -> bool {
-    if name.starts_with('.') && !pattern.starts_with('.') {
-        return false;
-    }
-    let name: Vec<char> = name.chars().collect();
-    // Reachable positions in `name` after each pattern character.
-    let mut reached = vec![false; name.len() + 1];
-    if let Some(first) = reached.first_mut() {
-        *first = true;
-    }
-    for part in pattern.chars() {
-        let mut next = vec![false; name.len() + 1];
-        let mut before = false;
-        for (index, slot) in next.iter_mut().enumerate() {
-            let here = reached.get(index).copied().unwrap_or(false);
-            let step = index
-                .checked_sub(1)
-                .and_then(|at| Some((reached.get(at)?, name.get(at)?)));
-            *slot = match part {
-                '*' => here || before,
-                '?' => step.is_some_and(|(reached, _)| *reached),
-                wanted => step.is_some_and(|(reached, is)| *reached && *is == wanted),
-            };
-            before = *slot;
-        }
-        reached = next;
-    }
-    reached.last().copied().unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcards_match_as_a_shell_does() {
-        for (pattern, name, expected) in [
-            ("*.yaml", "a.yaml", true),
-            ("*.yaml", ".yaml", false),
-            (".*", ".yaml", true),
-            ("*", "", true),
-            ("a*b*c", "aXbYc", true),
-            ("a*b*c", "acb", false),
-            ("?", "é", true),
-            ("??", "a", false),
-            ("a", "a", true),
-            ("a", "ab", false),
-        ] {
-            assert_eq!(wildcard(pattern, name), expected, "{pattern} {name}");
-        }
-    }
-
-    #[test]
-    fn patterns_that_leave_the_directory_are_told_apart() {
-        for pattern in ["/a/*", "../*", "a/../*", "a/[b]*", "a\\*"] {
-            assert!(leaves(pattern), "{pattern}");
-        }
-        for pattern in ["*", "./a/*.yaml", "a/**/b..c*"] {
-            assert!(!leaves(pattern), "{pattern}");
-        }
-    }
 }

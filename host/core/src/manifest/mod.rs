@@ -12,6 +12,7 @@ mod channel;
 mod claw;
 mod documents;
 mod entry;
+mod glob;
 mod identity;
 mod load;
 mod memory;
@@ -41,6 +42,7 @@ pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
 pub use settings::{
     AgentSettings, HttpSettings, LimitSettings, ProfileSettings, Settings, ToolSettings, VARIABLES,
+    Variable,
 };
 pub use tool::ToolBinding;
 

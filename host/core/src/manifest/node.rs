@@ -133,10 +133,7 @@ fn explain(error: &Error) -> (String, &'static str) {
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
             ..
-        } => (
-            format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"),
-            "nest less",
-        ),
+        } => too_deep(),
         Error::Budget {
             breach: BudgetBreach::Documents { .. },
             ..
@@ -167,8 +164,19 @@ fn explain(error: &Error) -> (String, &'static str) {
             format!("the tag `{}`", shown(tag)),
             "leave the tag out: documents hold plain values",
         ),
-        other => (syntax_message(other), "write one YAML or JSON document"),
+        other => match syntax_message(other) {
+            // The scanner's own bound on brackets, which has no variant of its own.
+            bound if bound == "recursion limit exceeded" => too_deep(),
+            message => (message, "write one YAML or JSON document"),
+        },
     }
+}
+
+fn too_deep() -> (String, &'static str) {
+    (
+        format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"),
+        "nest less",
+    )
 }
 
 /// Returns the reader's own sentence without the place, which is shown beside it.

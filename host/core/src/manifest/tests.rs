@@ -472,6 +472,10 @@ fn a_sidecar_is_read_with_the_manifests_names() {
 /// The files that are tested one by one: `tests/manifests` of the repository.
 struct Disk;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the repository's own samples are files"
+)]
 impl Documents for Disk {
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(file)

@@ -19,8 +19,8 @@
 //! pieces: a page-cache copy of that size takes some ten microseconds, less than handing it to
 //! another thread. Only `sync`, which waits for the disk, goes to a blocking thread.
 //!
-//! Deliberately absent: ambient paths after load (but for a mount made when first needed), permissions (`chmod`), device access, file
-//! locks, and any support for systems that are not Unix.
+//! Deliberately absent: ambient paths after load (but for a mount made when first needed),
+//! permissions (`chmod`), device access, file locks, and systems that are not Unix.
 
 mod bindings;
 mod convert;

@@ -198,4 +198,8 @@ async fn serve_connection<C: Calls>(
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "its clients connect to the server under test"
+)]
 mod tests;

@@ -1,0 +1,168 @@
+//! The runtime file `clawhost.yaml`: everything that is not a CKP document.
+//!
+//! Closed and versioned like the documents, read by the same machinery. Each key also has an
+//! environment variable ([`VARIABLES`]); where both say something, the variable wins.
+//! Deliberately absent: finding the file and reading the environment, which the host does.
+
+mod reader;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use self::reader::Reader;
+pub use self::variables::{VARIABLES, Variable};
+use super::node::Place;
+use super::problem::{DocumentError, Problems, Source, choices};
+use super::shape::shown;
+use super::{Manifest, Profile};
+use crate::limits::{
+    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
+};
+
+/// What the runtime file says; a file that is absent says nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Where tools come from.
+    pub tools: ToolSettings,
+    /// Bounds of the host as a whole.
+    pub limits: LimitSettings,
+    /// The state folder.
+    pub state: Option<PathBuf>,
+    /// The HTTP front.
+    pub http: HttpSettings,
+    /// Who may call; each has a token of its own.
+    pub agents: Vec<AgentSettings>,
+    /// What sandbox profiles get beside their documents, by name.
+    pub profiles: BTreeMap<String, ProfileSettings>,
+}
+
+/// `tools`: where tools come from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolSettings {
+    /// The drop-in directory.
+    pub directory: Option<PathBuf>,
+    /// Built-in tools that a dropped-in tool of the same name replaces.
+    pub replace_builtins: BTreeSet<String>,
+}
+
+/// `limits`: bounds of the host as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// Arguments of one call, in bytes of JSON; at most the host's own bound.
+    pub arguments_bytes_max: usize,
+    /// Calls that run at the same time.
+    pub calls_running_max: usize,
+    /// Calls that may wait for a place.
+    pub calls_waiting_max: usize,
+    /// A reply, in bytes of JSON; at most the host's own bound.
+    pub reply_bytes_max: usize,
+    /// Time running calls have to end when the host is asked to stop, in milliseconds.
+    pub shutdown_grace_ms: u64,
+}
+
+/// `http`: the HTTP front.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HttpSettings {
+    /// Where to listen.
+    pub address: Option<SocketAddr>,
+    /// Values of `Host` to accept beside the address itself: `name` or `name:port`.
+    pub allowed_hosts: Vec<String>,
+    /// Values of `Origin` to accept: `scheme://name[:port]`.
+    pub allowed_origins: Vec<String>,
+}
+
+/// One of `agents`: somebody who may call tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// The name of its token.
+    pub name: String,
+}
+
+/// One of `profiles`: what a sandbox profile gets beside its document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileSettings {
+    /// The environment of guests and processes.
+    pub env: BTreeMap<String, String>,
+    /// Ports that may be reached instead of the web's.
+    pub ports: Option<Vec<u16>>,
+    source: Source,
+    at: Place,
+}
+
+impl Settings {
+    /// Reads the runtime file (if there is one) and the variables that belong to it.
+    ///
+    /// `file` is its path and bytes; relative paths in it start at its directory, relative
+    /// paths in variables are left as they are.
+    ///
+    /// # Errors
+    /// Every unknown or unserved key, wrong value and unknown `CLAWHOST_…` variable.
+    pub fn read(
+        file: Option<(&Path, &[u8])>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Vec<DocumentError>> {
+        let mut reader = Reader::default();
+        if let Some((path, bytes)) = file {
+            reader.file(path, bytes);
+        }
+        for (name, value) in variables {
+            reader.variable(&name, &value);
+        }
+        reader.problems.finish(Some(reader.settings))
+    }
+
+    /// Gives the manifest's profiles what the runtime file has for them.
+    ///
+    /// # Errors
+    /// Profiles that the manifest does not have, and ports for one without network.
+    pub fn apply(&self, manifest: &mut Manifest) -> Result<(), Vec<DocumentError>> {
+        let mut problems = Problems::default();
+        for (name, settings) in &self.profiles {
+            let names: Vec<String> = manifest.profiles.keys().cloned().collect();
+            match manifest.profiles.get_mut(name) {
+                Some(profile) => settings.apply(profile, &mut problems),
+                None => {
+                    let reason = format!("there is no sandbox profile `{}`", shown(name));
+                    let help = choices(name, names.iter().map(String::as_str));
+                    problems.missing(&settings.source, settings.at, reason, help);
+                }
+            }
+        }
+        problems.finish(Some(()))
+    }
+}
+
+impl ProfileSettings {
+    fn apply(&self, profile: &mut Profile, problems: &mut Problems) {
+        profile.env.clone_from(&self.env);
+        match (&self.ports, &mut profile.network) {
+            (Some(ports), Some(rules)) => rules.ports.clone_from(ports),
+            (Some(_), None) => {
+                let reason = format!(
+                    "`ports` for the profile `{}`, which has no network",
+                    profile.name
+                );
+                let help = "give its document `network.mode: allowlist`, or leave `ports` out";
+                problems.invalid(&self.source, self.at, reason, help);
+            }
+            (None, _) => {}
+        }
+    }
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            arguments_bytes_max: ARGUMENTS_BYTES_MAX,
+            calls_running_max: CALLS_RUNNING_MAX,
+            calls_waiting_max: CALLS_WAITING_MAX,
+            reply_bytes_max: REPLY_BYTES_MAX,
+            shutdown_grace_ms: SHUTDOWN_GRACE_MS,
+        }
+    }
+}

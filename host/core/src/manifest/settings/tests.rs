@@ -1,0 +1,224 @@
+//! The runtime file and its variables, whole.
+
+use std::path::Path;
+
+use super::shapes::BOUNDS;
+use super::*;
+
+fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let file = (!text.is_empty()).then_some((Path::new("conf/clawhost.yaml"), text.as_bytes()));
+    Settings::read(file, variables)
+        .map_err(|list| list.iter().map(DocumentError::one_line).collect())
+}
+
+const FULL: &str = r#"version: 1
+state: ./state
+tools:
+  directory: ../tools
+  replace_builtins: [read_file]
+limits:
+  calls_running_max: 8
+  shutdown_grace_ms: 100
+http:
+  address: 127.0.0.1:7000
+  allowed_hosts: [tools.example.com, "tools.example.com:8443"]
+  allowed_origins: ["https://console.example.com"]
+agents:
+  - name: claude
+profiles:
+  network: { ports: [443, 8443], env: { LANG: C } }
+"#;
+
+#[test]
+fn every_key_is_read() {
+    let settings = read(FULL, &[]).unwrap();
+    assert_eq!(settings.state.as_deref(), Some(Path::new("conf/state")));
+    assert_eq!(
+        settings.tools.directory.as_deref(),
+        Some(Path::new("conf/../tools"))
+    );
+    assert!(settings.tools.replace_builtins.contains("read_file"));
+    assert_eq!(settings.limits.calls_running_max, 8);
+    assert_eq!(settings.limits.calls_waiting_max, CALLS_WAITING_MAX);
+    assert_eq!(
+        settings.http.address,
+        Some("127.0.0.1:7000".parse().unwrap())
+    );
+    assert_eq!(settings.http.allowed_hosts.len(), 2);
+    assert_eq!(
+        settings.agents,
+        [AgentSettings {
+            name: "claude".to_owned()
+        }]
+    );
+    let network = &settings.profiles["network"];
+    assert_eq!(network.ports.as_deref(), Some(&[443, 8443][..]));
+    assert_eq!(network.env["LANG"], "C");
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    assert_eq!(read("", &[]).unwrap(), Settings::default());
+    assert_eq!(
+        read("version: 1", &[("CLAWHOST_STATE", ""), ("PATH", "/bin")]).unwrap(),
+        Settings::default()
+    );
+}
+
+#[test]
+fn every_key_has_a_variable_and_variables_win() {
+    let settings = read(
+        FULL,
+        &[
+            ("CLAWHOST_AGENTS", "one, two"),
+            ("CLAWHOST_HTTP_ADDRESS", "[::1]:1"),
+            ("CLAWHOST_HTTP_ALLOWED_HOSTS", "a.example"),
+            ("CLAWHOST_HTTP_ALLOWED_ORIGINS", "https://a.example"),
+            ("CLAWHOST_LIMITS_ARGUMENTS_BYTES_MAX", "1"),
+            ("CLAWHOST_LIMITS_CALLS_RUNNING_MAX", "2"),
+            ("CLAWHOST_LIMITS_CALLS_WAITING_MAX", "3"),
+            ("CLAWHOST_LIMITS_REPLY_BYTES_MAX", "4"),
+            ("CLAWHOST_LIMITS_SHUTDOWN_GRACE_MS", "5"),
+            ("CLAWHOST_PROFILES", "{\"none\": {\"env\": {\"A\": \"b\"}}}"),
+            ("CLAWHOST_STATE", "there"),
+            ("CLAWHOST_TOOLS_DIRECTORY", "/tools"),
+            ("CLAWHOST_TOOLS_REPLACE_BUILTINS", "web_fetch,exec_shell"),
+        ],
+    )
+    .unwrap();
+    let names: Vec<_> = settings
+        .agents
+        .iter()
+        .map(|agent| agent.name.as_str())
+        .collect();
+    assert_eq!(names, ["one", "two"]);
+    assert_eq!(settings.http.address, Some("[::1]:1".parse().unwrap()));
+    assert_eq!(settings.http.allowed_hosts, ["a.example"]);
+    assert_eq!(settings.http.allowed_origins, ["https://a.example"]);
+    let LimitSettings {
+        arguments_bytes_max,
+        calls_running_max,
+        calls_waiting_max,
+        reply_bytes_max,
+        shutdown_grace_ms,
+    } = settings.limits;
+    let limits = (
+        arguments_bytes_max,
+        calls_running_max,
+        calls_waiting_max,
+        reply_bytes_max,
+        shutdown_grace_ms,
+    );
+    assert_eq!(limits, (1, 2, 3, 4, 5));
+    assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);
+    assert_eq!(settings.state.as_deref(), Some(Path::new("there")));
+    assert_eq!(
+        settings.tools.directory.as_deref(),
+        Some(Path::new("/tools"))
+    );
+    assert_eq!(settings.tools.replace_builtins.len(), 2);
+}
+
+#[test]
+fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
+    for (text, expected) in [
+        ("state: x", "conf/clawhost.yaml:1:1: `version` is missing"),
+        ("version: 2", ":1:10: the runtime file has another version"),
+        (
+            "version: 1\nsate: x",
+            ":2:1: unknown key `sate` (did you mean `state`?",
+        ),
+        (
+            "version: 1\nregistries: []",
+            ":2:13: `registries` is not served by this version",
+        ),
+        (
+            "version: 1\ntools: {mcp_servers: []}",
+            "`tools.mcp_servers` is not served",
+        ),
+        (
+            "version: 1\nprofiles: {none: {secrets: []}}",
+            "`profiles.none.secrets` is not served",
+        ),
+        (
+            "version: 1\nhttp: {address: localhost}",
+            "`http.address` is no socket address",
+        ),
+        (
+            "version: 1\nhttp: {allowed_hosts: ['*']}",
+            "`*` does not belong into `http.allowed_hosts`",
+        ),
+        (
+            "version: 1\nhttp: {allowed_origins: ['https://a/']}",
+            "`https://a/` does not belong",
+        ),
+        (
+            "version: 1\nhttp: {allowed_origins: ['null']}",
+            "`null` does not belong",
+        ),
+        (
+            "version: 1\nlimits: {calls_running_max: 0}",
+            "`limits.calls_running_max` is the number 0",
+        ),
+        (
+            "version: 1\nlimits: {calls_running_max: 1001}",
+            "the most it may be is 1000",
+        ),
+        (
+            "version: 1\nagents: [{name: a}, {name: a}]",
+            "the agent name `a` is there twice",
+        ),
+        (
+            "version: 1\nagents: [{name: a_b}]",
+            "the agent name `a_b` is not allowed",
+        ),
+        (
+            "version: 1\nprofiles: {none: {ports: [70000]}}",
+            "not a port",
+        ),
+        (
+            "version: 1\nprofiles: {none: {env: {1A: x}}}",
+            "`1A` is no environment variable",
+        ),
+        (
+            "version: 1\nprofiles: {none: {env: {A: 1}}}",
+            "`profiles.none.env.A` is the number 1",
+        ),
+    ] {
+        let problems = read(text, &[]).unwrap_err();
+        assert!(
+            problems.iter().any(|line| line.contains(expected)),
+            "{text}: {problems:#?}"
+        );
+    }
+}
+
+#[test]
+fn unknown_variables_are_refused_but_not_a_clusters() {
+    let problems = read("", &[("CLAWHOST_HTTP_ADRESS", "x")]).unwrap_err();
+    assert!(
+        problems[0].contains("did you mean `CLAWHOST_HTTP_ADDRESS`?"),
+        "{problems:?}"
+    );
+    assert!(read("", &[("CLAWHOST_LIMITS_CALLS_RUNNING_MAX", "many")]).is_err());
+    assert!(read("", &[("CLAWHOST_PROFILES", "{")]).is_err());
+    let cluster = [
+        ("CLAWHOST_SERVICE_HOST", "10.0.0.1"),
+        ("CLAWHOST_PORT_80_TCP", "x"),
+        ("CLAWHOST_LOG", "debug"),
+    ];
+    assert_eq!(read("", &cluster).unwrap(), Settings::default());
+}
+
+#[test]
+fn every_bounds_default_is_its_settings_default() {
+    let mut limits = LimitSettings::default();
+    for (key, ceiling, default) in BOUNDS {
+        assert!(default <= ceiling, "{key}");
+        limits.set(key, default);
+    }
+    assert_eq!(limits, LimitSettings::default());
+}

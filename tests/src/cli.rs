@@ -1,0 +1,159 @@
+//! The command line as a program, in a folder of its own and with nothing of the environment.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+/// A folder to run the program in: `state`, the current directory `here`, and no HOME.
+#[derive(Debug)]
+pub struct Cli {
+    program: PathBuf,
+    folder: TempDir,
+}
+
+/// What one run left behind.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Cli {
+    /// Returns a folder for `program`. Its credentials are those of every other such folder, so
+    /// that compiled code, which counts only under the credentials it was cached under, is
+    /// shared.
+    pub fn new(program: &str) -> Self {
+        static SEED: OnceLock<PathBuf> = OnceLock::new();
+        let fresh = Self::empty(program);
+        let seed = SEED.get_or_init(|| {
+            let seed = crate::cache_folder().join("seed-state");
+            let made = fresh.command(&["tools", "--state", seed.to_str().unwrap()]).output().unwrap();
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+            seed
+        });
+        std::fs::create_dir(fresh.state()).unwrap();
+        for entry in std::fs::read_dir(seed).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                // Copying keeps the mode, which is checked.
+                std::fs::copy(&path, fresh.state().join(path.file_name().unwrap())).unwrap();
+            }
+        }
+        owner_only(&fresh.state());
+        fresh
+    }
+
+    fn empty(program: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("here")).unwrap();
+        Self { program: PathBuf::from(program), folder }
+    }
+
+    /// Returns the state folder.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// Returns the folder that the program runs in.
+    pub fn here(&self) -> PathBuf {
+        self.folder.path().join("here")
+    }
+
+    /// Puts a file into the folder that the program runs in, and returns its path.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.here().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Returns the program with its surroundings, to be run with `arguments`.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .current_dir(self.here())
+            .env_clear()
+            .env("CLAWHOST_STATE", self.state())
+            .env("XDG_CACHE_HOME", crate::cache_folder())
+            .env("COLUMNS", "100")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program with an empty standard input.
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with(arguments, "")
+    }
+
+    /// Runs the program with `input` on its standard input, which is then closed.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Run {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_owned();
+        // A program that ends without reading closes the pipe: that is its right.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        Run::from(output)
+    }
+
+    /// Returns `text` without what differs from run to run: folders.
+    pub fn tidy(&self, text: &str) -> String {
+        let root = crate::source_root();
+        let replace = |text: String, path: &Path, name: &str| {
+            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            text.replace(real.to_str().unwrap(), name).replace(path.to_str().unwrap(), name)
+        };
+        let text = replace(text.to_owned(), self.folder.path(), "[folder]");
+        replace(text, &root, "[source]")
+    }
+
+    /// Runs the program and returns everything it did, to be compared with a snapshot.
+    pub fn snapshot(&self, arguments: &[&str]) -> String {
+        let run = self.run(arguments);
+        let code = run.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
+        let part = |name: &str, text: &str| match text.trim_end() {
+            "" => String::new(),
+            text => format!("---- {name}\n{text}\n"),
+        };
+        let text = format!(
+            "$ clawhost {}\nexit code {code}\n{}{}",
+            arguments.join(" "),
+            part("stdout", &run.stdout),
+            part("stderr", &run.stderr)
+        );
+        self.tidy(&text)
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn owner_only(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn owner_only(_folder: &Path) {}
