@@ -38,7 +38,7 @@ impl Cli {
             assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
             seed
         });
-        std::fs::create_dir(fresh.state()).unwrap();
+        std::fs::create_dir_all(fresh.state()).unwrap();
         for entry in std::fs::read_dir(seed).unwrap() {
             let path = entry.unwrap().path();
             if path.is_file() {
@@ -58,7 +58,7 @@ impl Cli {
 
     /// Returns the state folder.
     pub fn state(&self) -> PathBuf {
-        self.folder.path().join("state")
+        self.folder.path().join("state/clawhost")
     }
 
     /// Returns the folder that the program runs in.
@@ -81,7 +81,7 @@ impl Cli {
             .args(arguments)
             .current_dir(self.here())
             .env_clear()
-            .env("CLAWHOST_STATE", self.state())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .env("XDG_CACHE_HOME", crate::cache_folder())
             .env("COLUMNS", "100")
             .stdin(Stdio::piped())

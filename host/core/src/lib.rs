@@ -10,6 +10,7 @@ pub mod egress;
 pub mod error;
 pub mod grants;
 pub mod imports;
+pub mod json;
 pub mod limits;
 pub mod manifest;
 pub mod policy;

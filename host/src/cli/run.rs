@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clawhost_core::error::exit;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use super::args::RunArgs;
 use super::fail::Fail;
 use super::setup::{self, Setup};
 use super::{show, tools};
-use crate::serve::{BoundServer, HttpOptions, client_config, serve_http, serve_stdio};
+use crate::serve::{BoundServer, HttpOptions, Shutdown, client_config, serve_http, serve_stdio};
 use crate::state::DEFAULT_AGENT;
 
 /// Where HTTP is served when nothing says otherwise: only this machine can reach it.
@@ -33,7 +34,8 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     for note in &setup.host.manifest().notes {
         eprintln!("note: {note}");
     }
-    let shutdown = stop_signal();
+    let grace = Duration::from_millis(setup.settings.limits.shutdown_grace_ms);
+    let shutdown = Shutdown { told: stop_signal(), grace };
     if wants_http {
         http(setup, &args, shutdown).await
     } else {
@@ -42,7 +44,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     }
 }
 
-async fn http(setup: Setup, args: &RunArgs, shutdown: CancellationToken) -> Result<u8, Fail> {
+async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fail> {
     let address = args.http.or(setup.settings.http.address).unwrap_or(DEFAULT_ADDRESS);
     let options = HttpOptions {
         require_token: !args.no_auth,

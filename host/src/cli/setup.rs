@@ -165,7 +165,8 @@ async fn patiently<T>(what: &'static str, work: impl Future<Output = T>) -> T {
 pub(super) fn logging(verbose: u8, quiet: bool) {
     let default = match verbose {
         0 if quiet => "error",
-        0 => "warn",
+        // The protocol library warns of every refused call; the audit log has those.
+        0 => "warn,rmcp=error",
         1 => "info",
         _ => "debug",
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::{self, Annotations, ToolDefinition};
+use clawhost_core::json;
 use clawhost_core::limits::{COMPONENT_TOOLS_MAX, GUEST_STARTUP_MS, TOOL_SCHEMA_BYTES_MAX};
 
 use crate::sandbox::bindings::GuestPre;
@@ -56,7 +57,7 @@ fn definition(raw: tool::Definition) -> Result<ToolDefinition, String> {
         if text.len() > TOOL_SCHEMA_BYTES_MAX {
             return Err(format!("the {what} of tool {name:?} is over {TOOL_SCHEMA_BYTES_MAX} bytes"));
         }
-        serde_json::from_str(text).map_err(|error| format!("the {what} of tool {name:?} is no JSON: {error}"))
+        json::parse(text.as_bytes()).map_err(|error| format!("the {what} of tool {name:?} is no JSON: {error}"))
     };
     Ok(ToolDefinition {
         input_schema: parse("input schema", &raw.input_schema)?,

@@ -105,7 +105,7 @@ fn reply(output: tool::Output, admitted: &Admitted) -> Result<ToolReply, CallErr
 }
 
 fn parse_structured(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text)
+    clawhost_core::json::parse(text.as_bytes())
         .map_err(|error| format!("the tool's structured result is no JSON: {error}"))
 }
 

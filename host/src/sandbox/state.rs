@@ -8,6 +8,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use super::claw_host::Progress;
 use super::clock::{CallClock, Exceeded};
 use super::fs::{FsCtx, FsView};
 use super::http::HttpCtx;
@@ -22,7 +23,7 @@ pub type ProgressSink = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sy
 pub struct CallState {
     pub(crate) log: CallLog,
     pub(crate) clock: CallClock,
-    pub(super) progress: Option<ProgressSink>,
+    pub(super) progress: Option<Progress>,
     pub(super) process: ProcessCtx,
     pub(super) fs: FsCtx,
     pub(super) table: ResourceTable,
@@ -55,7 +56,7 @@ impl CallState {
         Self {
             log,
             clock,
-            progress,
+            progress: progress.map(Progress::new),
             process: parts.process,
             fs: parts.fs,
             table,

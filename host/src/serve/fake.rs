@@ -206,7 +206,7 @@ impl Client {
             host.clone(),
             principal,
             pipes,
-            shutdown.clone(),
+            shutdown.clone().into(),
         ));
         let output = Some(BufReader::new(output).lines());
         Self {

@@ -10,16 +10,17 @@
 
 use std::sync::Arc;
 
-use clawhost_core::limits::{CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX, SHUTDOWN_GRACE_MS};
+use clawhost_core::limits::{CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::serve_server_with_ct;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Duration, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use super::Shutdown;
 use super::calls::Calls;
 use super::connection::{Connection, Outgoing};
 use super::lane::{Inbound, Lane};
@@ -32,12 +33,12 @@ use crate::host::Principal;
 const INBOUND_QUEUE_MAX: usize = 16;
 
 /// Serves one connection until its input ends and everything accepted is answered, its output
-/// breaks, or `shutdown` is cancelled and the grace of [`SHUTDOWN_GRACE_MS`] is over.
+/// breaks, or it is told to shut down and the grace is over.
 pub(crate) async fn serve_lines<C, R, W>(
     calls: C,
     principal: Principal,
     (input, output): (R, W),
-    shutdown: CancellationToken,
+    shutdown: Shutdown,
 ) where
     C: Calls,
     R: AsyncRead + Send + Unpin + 'static,
@@ -53,7 +54,7 @@ pub(crate) async fn serve_lines<C, R, W>(
         input,
         Arc::clone(&connection),
         to_mcp,
-        shutdown.clone(),
+        shutdown.told.clone(),
     ));
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
@@ -93,9 +94,9 @@ async fn serve_mcp<C: Calls>(
     }
 }
 
-async fn end_after_grace(shutdown: CancellationToken, broken: CancellationToken) {
-    shutdown.cancelled().await;
-    sleep(Duration::from_millis(SHUTDOWN_GRACE_MS)).await;
+async fn end_after_grace(shutdown: Shutdown, broken: CancellationToken) {
+    shutdown.told.cancelled().await;
+    sleep(shutdown.grace).await;
     broken.cancel();
 }
 

@@ -3,11 +3,10 @@
 //! The checks of both transports live here, so that stdio and HTTP refuse the same bytes with the
 //! same words. Deliberately absent: what the methods mean.
 
+use clawhost_core::json::{self, JsonError};
 use rmcp::model::RequestId;
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use super::json::{self, JsonError};
 
 /// A message that has a valid JSON-RPC shape.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Serving: bytes in, calls through the gate, bytes out.
 //!
-//! `message` and `json` say what bytes are, `framer` owns a line connection, `lane` joins it to
+//! `message` says what bytes are (with `core::json`), `framer` owns a line connection, `lane` joins it to
 //! rmcp, `mcp` is the dialect, `http` the other transport. Deliberately absent: any way to a tool
 //! that is not [`Host::call`](crate::host::Host::call).
 
@@ -11,7 +11,6 @@ mod connection;
 mod convert;
 mod framer;
 mod http;
-mod json;
 mod lane;
 mod lines;
 mod mcp;
@@ -23,8 +22,29 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
+use clawhost_core::limits::SHUTDOWN_GRACE_MS;
+use tokio_util::sync::CancellationToken;
+
 pub use self::http::{BoundServer, HttpOptions, serve_http};
 pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio};
+
+/// How serving ends: when it is told, and what running calls then get.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    /// Cancelled to begin it.
+    pub told: CancellationToken,
+    /// How long running calls may take to end.
+    pub grace: Duration,
+}
+
+impl From<CancellationToken> for Shutdown {
+    /// Gives running calls [`SHUTDOWN_GRACE_MS`].
+    fn from(told: CancellationToken) -> Self {
+        Self { told, grace: Duration::from_millis(SHUTDOWN_GRACE_MS) }
+    }
+}
 
 /// Returns a tool's answer as the JSON that an MCP client would get.
 pub(crate) fn result_json(reply: clawhost_core::reply::ToolReply) -> serde_json::Value {

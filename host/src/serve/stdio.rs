@@ -3,8 +3,7 @@
 //! Standard output carries protocol only. Deliberately absent: logging, and any word to a person;
 //! both belong to standard error and to the command line.
 
-use tokio_util::sync::CancellationToken;
-
+use super::Shutdown;
 use super::framer::serve_lines;
 use crate::host::{Host, Principal};
 
@@ -12,11 +11,11 @@ use crate::host::{Host, Principal};
 pub const STDIO_PRINCIPAL: &str = "stdio";
 
 /// Serves `host` on standard input and output until the input ends and every accepted request is
-/// answered, the output breaks, or `shutdown` is cancelled and its grace is over.
+/// answered, the output breaks, or it is told to shut down and the grace is over.
 ///
 /// Where both streams are pipes on Linux, no thread is involved; elsewhere a read that waits on a
 /// terminal may outlive this call, so the process should end by itself afterwards.
-pub async fn serve_stdio(host: Host, shutdown: CancellationToken) {
+pub async fn serve_stdio(host: Host, shutdown: Shutdown) {
     let principal = Principal(STDIO_PRINCIPAL.to_owned());
     serve_lines(host, principal, rmcp::transport::stdio_pipes(), shutdown).await;
 }

@@ -41,8 +41,8 @@ pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
 pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
 pub use settings::{
-    AgentSettings, HttpSettings, LimitSettings, ProfileSettings, Settings, ToolSettings, VARIABLES,
-    Variable,
+    AgentSettings, Form, HttpSettings, LimitSettings, ProfileSettings, Settings, ToolSettings,
+    VARIABLES, Variable,
 };
 pub use tool::ToolBinding;
 

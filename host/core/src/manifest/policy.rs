@@ -10,14 +10,13 @@ use std::time::Duration;
 use super::node::Node;
 use super::primitive::Primitive;
 use super::problem::Problems;
-use super::shape::{
-    COUNT, DURATION, FLAG, NUMBER, OBJECT, POSITIVE, STRING, Shape, TEXT, opt, req, shown,
-};
+use super::shape::{COUNT, DURATION, FLAG, NUMBER, POSITIVE, STRING, Shape, TEXT, opt, req, shown};
+use super::tool::{ANNOTATIONS, check_hints};
 use crate::policy::{Action, ApprovalTerms, Match, Policy, Rule};
 use crate::uri::is_name;
 
 const MATCH: Shape = Shape::Record(&[
-    opt("annotations", &OBJECT),
+    opt("annotations", &ANNOTATIONS),
     opt("category", &STRING),
     opt("name", &TEXT),
 ]);
@@ -119,6 +118,9 @@ pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
         }
         check_scope(of, rule, problems);
         check_name(of, rule, problems);
+        if let Some(annotations) = rule.get(&["match", "annotations"]) {
+            check_hints(&of.source, annotations, problems);
+        }
         check_served(of, rule, problems);
     }
     check_blocks_served(of, problems);

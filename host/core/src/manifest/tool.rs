@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::primitive::Primitive;
-use super::problem::Problems;
+use super::problem::{Problems, Source, nearest};
 use super::provider::BACKOFF;
 use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, req, shown, shown_sentence};
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
@@ -41,7 +41,15 @@ pub struct ToolBinding {
 
 const SOURCE: Shape = Shape::Record(&[req("uri", &TEXT), opt("tool_name", &TEXT)]);
 
-const ANNOTATIONS: Shape = Shape::OpenRecord(&[
+/// MCP's hints; other annotations are free.
+const HINTS: [&str; 4] = [
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+];
+
+pub(crate) const ANNOTATIONS: Shape = Shape::OpenRecord(&[
     opt("readOnlyHint", &FLAG),
     opt("destructiveHint", &FLAG),
     opt("idempotentHint", &FLAG),
@@ -71,8 +79,24 @@ pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
     check_source(of, problems);
     check_composite(of, problems);
     check_bounds(of, problems);
+    if let Some(annotations) = of.spec.get(&["annotations"]) {
+        check_hints(&of.source, annotations, problems);
+    }
     check_schema(of, "input_schema", problems);
     check_schema(of, "output_schema", problems);
+}
+
+/// Reports what was probably meant as one of MCP's hints and is none: a rule about it would
+/// silently never match.
+pub(crate) fn check_hints(source: &Source, annotations: &Node, problems: &mut Problems) {
+    for entry in annotations.entries() {
+        let near = nearest(&entry.key, HINTS).filter(|near| *near != entry.key);
+        if let Some(near) = near {
+            let reason = format!("unknown annotation `{}`", shown(&entry.key));
+            let help = format!("did you mean `{near}`?");
+            problems.invalid(source, entry.at, reason, help);
+        }
+    }
 }
 
 /// Returns the binding a checked document holds; `sandbox` and `policy` are resolved names.

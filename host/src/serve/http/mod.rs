@@ -15,7 +15,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use clawhost_core::limits::{
-    HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, SHUTDOWN_GRACE_MS,
+    HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use self::routes::App;
+use super::Shutdown;
 use super::calls::Calls;
 use crate::host::Host;
 use crate::state::Credentials;
@@ -72,8 +73,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long connections may take to close once their calls are cancelled.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
-/// Serves `host` over HTTP until `shutdown` is cancelled: then it takes no more requests, gives
-/// running calls [`SHUTDOWN_GRACE_MS`] to end, and closes.
+/// Serves `host` over HTTP until it is told to shut down: then it takes no more requests, gives
+/// running calls the grace to end, and closes.
 ///
 /// # Errors
 /// `InvalidInput` where tokens are not required on an address others can reach, and whatever
@@ -82,7 +83,7 @@ pub async fn serve_http(
     host: Host,
     credentials: Arc<Credentials>,
     options: HttpOptions,
-    shutdown: CancellationToken,
+    shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
     serve_calls(host, credentials, options, shutdown).await
 }
@@ -92,7 +93,7 @@ pub(crate) async fn serve_calls<C: Calls>(
     calls: C,
     credentials: Arc<Credentials>,
     options: HttpOptions,
-    shutdown: CancellationToken,
+    shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
     if !options.require_token && !options.address.ip().is_loopback() {
         let text = "tokens can be dropped on a loopback address only";
@@ -105,24 +106,23 @@ pub(crate) async fn serve_calls<C: Calls>(
         credentials,
         &options,
         local_addr,
-        shutdown.clone(),
+        shutdown.told.clone(),
     ));
     let task = tokio::spawn(run(listener, app, shutdown));
     Ok(BoundServer { local_addr, task })
 }
 
-async fn run<C: Calls>(listener: TcpListener, app: Arc<App<C>>, shutdown: CancellationToken) {
+async fn run<C: Calls>(listener: TcpListener, app: Arc<App<C>>, shutdown: Shutdown) {
     let mut connections = JoinSet::new();
-    accept_all(listener, &app, &shutdown, &mut connections).await;
+    accept_all(listener, &app, &shutdown.told, &mut connections).await;
 
     // Streams without an end have ended with `shutdown`; what is left are answers on their way.
-    let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
     let answered = async {
         while connections.join_next().await.is_some() {}
         app.idle().await;
     };
-    if timeout(grace, answered).await.is_err() {
-        warn!("calls still running after the grace of {SHUTDOWN_GRACE_MS} ms are cancelled");
+    if timeout(shutdown.grace, answered).await.is_err() {
+        warn!("calls still running after the grace of {:?} are cancelled", shutdown.grace);
     }
     app.close();
     let closed = async { while connections.join_next().await.is_some() {} };

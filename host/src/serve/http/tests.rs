@@ -64,7 +64,7 @@ impl Server {
             host.clone(),
             Arc::clone(&credentials),
             options,
-            shutdown.clone(),
+            shutdown.clone().into(),
         );
         let server = server.await.unwrap();
         let authority = server.local_addr.to_string();
@@ -450,7 +450,7 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
     let mut options = HttpOptions::new("0.0.0.0:0".parse().unwrap());
     options.require_token = false;
     let credentials = Arc::clone(&server.credentials);
-    let refused = serve_calls(Fake::new(), credentials, options, CancellationToken::new()).await;
+    let refused = serve_calls(Fake::new(), credentials, options, CancellationToken::new().into()).await;
     assert_eq!(
         refused.unwrap_err().kind(),
         std::io::ErrorKind::InvalidInput

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use self::reader::Reader;
-pub use self::variables::{VARIABLES, Variable};
+pub use self::variables::{Form, VARIABLES, Variable};
 use super::node::Place;
 use super::problem::{DocumentError, Problems, Source, choices};
 use super::shape::shown;

@@ -1,5 +1,6 @@
 //! The environment variables that stand for keys of the runtime file.
 
+use std::fmt;
 use std::path::Path;
 
 use super::reader::Reader;
@@ -16,87 +17,100 @@ pub struct Variable {
     /// The key, with dots.
     pub key: &'static str,
     /// How its value is read.
-    pub form: &'static str,
+    pub form: Form,
 }
 
-const LIST: &str = "a list with commas";
-const NUMBER: &str = "a number";
-const PLAIN: &str = "a text";
-const MAPPING: &str = "a mapping in JSON or YAML";
+/// How the value of a variable is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Texts with commas between them.
+    List,
+    /// A mapping in JSON or YAML.
+    Mapping,
+    /// A whole number.
+    Number,
+    /// The value as it is.
+    Text,
+}
 
 /// Every variable, by name. An empty value says nothing.
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CLAWHOST_AGENTS",
         key: "agents",
-        form: LIST,
+        form: Form::List,
     },
     Variable {
         name: "CLAWHOST_HTTP_ADDRESS",
         key: "http.address",
-        form: PLAIN,
+        form: Form::Text,
     },
     Variable {
         name: "CLAWHOST_HTTP_ALLOWED_HOSTS",
         key: "http.allowed_hosts",
-        form: LIST,
+        form: Form::List,
     },
     Variable {
         name: "CLAWHOST_HTTP_ALLOWED_ORIGINS",
         key: "http.allowed_origins",
-        form: LIST,
+        form: Form::List,
     },
     Variable {
         name: "CLAWHOST_LIMITS_ARGUMENTS_BYTES_MAX",
         key: "limits.arguments_bytes_max",
-        form: NUMBER,
+        form: Form::Number,
     },
     Variable {
         name: "CLAWHOST_LIMITS_CALLS_RUNNING_MAX",
         key: "limits.calls_running_max",
-        form: NUMBER,
+        form: Form::Number,
     },
     Variable {
         name: "CLAWHOST_LIMITS_CALLS_WAITING_MAX",
         key: "limits.calls_waiting_max",
-        form: NUMBER,
+        form: Form::Number,
     },
     Variable {
         name: "CLAWHOST_LIMITS_REPLY_BYTES_MAX",
         key: "limits.reply_bytes_max",
-        form: NUMBER,
+        form: Form::Number,
     },
     Variable {
         name: "CLAWHOST_LIMITS_SHUTDOWN_GRACE_MS",
         key: "limits.shutdown_grace_ms",
-        form: NUMBER,
+        form: Form::Number,
     },
     Variable {
         name: "CLAWHOST_PROFILES",
         key: "profiles",
-        form: MAPPING,
+        form: Form::Mapping,
     },
     Variable {
         name: "CLAWHOST_STATE",
         key: "state",
-        form: PLAIN,
+        form: Form::Text,
     },
     Variable {
         name: "CLAWHOST_TOOLS_DIRECTORY",
         key: "tools.directory",
-        form: PLAIN,
+        form: Form::Text,
     },
     Variable {
         name: "CLAWHOST_TOOLS_REPLACE_BUILTINS",
         key: "tools.replace_builtins",
-        form: LIST,
+        form: Form::List,
     },
 ];
 
 /// Prefix of every variable of this host.
 const PREFIX: &str = "CLAWHOST_";
-/// Variables that something else than a key uses.
-const OTHER_VARIABLES: [&str; 2] = ["CLAWHOST_CONFIG", "CLAWHOST_LOG"];
+/// Variables that something else than a key uses: the command line, the log, the build.
+const OTHER_VARIABLES: [&str; 4] = [
+    "CLAWHOST_CONFIG",
+    "CLAWHOST_LOG",
+    "CLAWHOST_SYSROOT_DIR",
+    "CLAWHOST_WASM_TARGETS",
+];
 /// What a cluster sets by itself for a service that is called `clawhost`.
 const CLUSTER_PREFIXES: [&str; 2] = ["CLAWHOST_PORT", "CLAWHOST_SERVICE_"];
 
@@ -131,26 +145,13 @@ impl Reader {
             return;
         };
         for key in variable.key.rsplit('.') {
-            let entry = Entry {
-                key: key.to_owned(),
-                at: Place::START,
-                node: tree,
-            };
-            tree = Node {
-                at: Place::START,
-                value: Value::Map(vec![entry]),
-            };
+            tree = map(vec![entry(key, tree)]);
         }
-        let version = Node {
-            at: Place::START,
-            value: Value::Number(FILE_VERSION.into()),
-        };
         if let Value::Map(entries) = &mut tree.value {
-            entries.push(Entry {
-                key: "version".to_owned(),
-                at: Place::START,
-                node: version,
-            });
+            entries.push(entry(
+                "version",
+                node_of(Value::Number(FILE_VERSION.into())),
+            ));
         }
         if shape::check(source, &tree, &FILE, "", &mut self.problems) {
             self.take(source, &tree, Path::new(""));
@@ -158,51 +159,66 @@ impl Reader {
     }
 
     fn variable_value(&mut self, variable: Variable, source: &Source, value: &str) -> Option<Node> {
-        let text = |text: &str| Node {
-            at: Place::START,
-            value: Value::Text(text.to_owned()),
-        };
-        let items = || {
-            value
-                .split(',')
-                .map(str::trim)
-                .filter(|item| !item.is_empty())
-        };
-        let node = match variable.form {
-            LIST if variable.key == "agents" => {
-                let agent = |name: &str| Entry {
-                    key: "name".to_owned(),
-                    at: Place::START,
-                    node: text(name),
-                };
-                let agents = items().map(|name| Node {
-                    at: Place::START,
-                    value: Value::Map(vec![agent(name)]),
-                });
-                Node {
-                    at: Place::START,
-                    value: Value::List(agents.collect()),
+        let items = value
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty());
+        match variable.form {
+            Form::List if variable.key == "agents" => {
+                Some(list(items.map(|name| map(vec![entry("name", text(name))]))))
+            }
+            Form::List => Some(list(items.map(text))),
+            Form::Text => Some(text(value)),
+            Form::Mapping | Form::Number => {
+                match node::parse(Path::new(variable.name), value.as_bytes()) {
+                    Ok((_, node)) => Some(node),
+                    Err(problem) => {
+                        let help = format!("write {}", variable.form);
+                        self.problems
+                            .invalid(source, Place::START, problem.reason, help);
+                        None
+                    }
                 }
             }
-            LIST => Node {
-                at: Place::START,
-                value: Value::List(items().map(text).collect()),
-            },
-            PLAIN => text(value),
-            _ => match node::parse(Path::new(variable.name), value.as_bytes()) {
-                Ok((_, node)) => node,
-                Err(problem) => {
-                    self.problems.push(source.problem(
-                        Place::START,
-                        problem.code,
-                        problem.reason,
-                        problem.help,
-                    ));
-                    return None;
-                }
-            },
-        };
-        Some(node)
+        }
+    }
+}
+
+fn node_of(value: Value) -> Node {
+    Node {
+        at: Place::START,
+        value,
+    }
+}
+
+fn entry(key: &str, node: Node) -> Entry {
+    Entry {
+        key: key.to_owned(),
+        at: Place::START,
+        node,
+    }
+}
+
+fn map(entries: Vec<Entry>) -> Node {
+    node_of(Value::Map(entries))
+}
+
+fn list(items: impl Iterator<Item = Node>) -> Node {
+    node_of(Value::List(items.collect()))
+}
+
+fn text(text: &str) -> Node {
+    node_of(Value::Text(text.to_owned()))
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::List => "a list with commas",
+            Self::Mapping => "a mapping in JSON or YAML",
+            Self::Number => "a whole number",
+            Self::Text => "a text",
+        })
     }
 }
 

@@ -4,18 +4,18 @@
 //! once, nesting below [`JSON_DEPTH_MAX`]. Deliberately absent: leniency of any kind, apart from a
 //! byte order mark and white space around the value, which some platforms' pipes add.
 //!
-//! [`JSON_DEPTH_MAX`]: clawhost_core::limits::JSON_DEPTH_MAX
+//! [`JSON_DEPTH_MAX`]: crate::limits::JSON_DEPTH_MAX
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use clawhost_core::limits::JSON_DEPTH_MAX;
+use crate::limits::JSON_DEPTH_MAX;
 
 /// Why bytes are not one JSON value with one meaning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum JsonError {
+pub enum JsonError {
     /// The bytes are JSON, but two readers could understand them differently.
     #[error("ambiguous JSON: {0}")]
     Ambiguous(String),
@@ -31,7 +31,7 @@ pub(crate) enum JsonError {
 ///
 /// # Errors
 /// [`JsonError`], which never repeats more of the input than one key.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(bytes).map_err(|_| JsonError::Encoding)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);

@@ -1,0 +1,184 @@
+//! The command line, whole outputs at a time.
+
+use clawhost_tests::{Cli, Guest, source_root};
+use serde_json::{Value, json};
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_clawhost-under-test");
+
+const MANIFEST: &str = r#"claw: "0.3.0"
+kind: Claw
+metadata: {name: snapshot}
+spec:
+  identity: {inline: {personality: Tests., autonomy: autonomous}}
+  providers:
+    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
+  sandbox:
+    inline:
+      level: wasm
+      capabilities:
+        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
+      resource_limits: {timeout_ms: 300}
+  tools:
+    - {name: read-file}
+    - {name: write-file}
+    - {name: answer}
+    - {name: trap}
+    - {name: spin}
+    - {name: memory-bomb}
+    - {name: wants-http}
+  policies:
+    - inline:
+        name: rules
+        rules:
+          - {id: no-writing, action: deny, scope: tool, match: {name: write-file}, reason: read only today}
+          - {id: rest, action: allow, scope: all}
+"#;
+
+/// A folder with a manifest, a workspace, and good and hostile tools.
+fn prepared() -> Cli {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", MANIFEST);
+    cli.write("workspace/hello.txt", "hello\n");
+    cli.write("clawhost.yaml", "version: 1\ntools: {directory: ./tools}\n");
+    for name in ["answer", "trap", "spin", "memory-bomb", "wants-http"] {
+        cli.write(&format!("tools/{name}.wat"), Guest::read(name).wat());
+    }
+    cli.write("tools/broken.wasm", b"\0asm");
+    cli
+}
+
+/// Compares with a snapshot, without what differs from run to run.
+fn compare(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"sha256:[0-9a-f]{64}", "sha256:[digest]");
+    settings.add_filter(r"\b[0-9a-f]{64}\b", "[digest]");
+    settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[time]");
+    settings.add_filter(r"\d{13}-\d+", "[chain]");
+    settings.add_filter(r"(?m)[ \t]+$", "");
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+#[test]
+fn the_help_of_every_verb() {
+    let cli = Cli::new(PROGRAM);
+    for verb in [&[][..], &["run"], &["call"], &["tools"], &["validate"], &["inspect"], &["limits"],
+        &["audit"], &["audit", "verify"], &["audit", "show"]]
+    {
+        let arguments = [verb, &["--help"]].concat();
+        let name = format!("help__{}", if verb.is_empty() { "clawhost".to_owned() } else { verb.join("_") });
+        compare(&name, &cli.snapshot(&arguments));
+    }
+}
+
+#[test]
+fn the_tools_of_a_manifest() {
+    let cli = prepared();
+    compare("tools__table", &cli.snapshot(&["tools"]));
+    compare("tools__json", &cli.snapshot(&["tools", "--json"]));
+    let empty = Cli::new(PROGRAM);
+    compare("tools__embedded_default", &empty.snapshot(&["tools"]));
+}
+
+#[test]
+fn calls_and_their_exit_codes() {
+    let cli = prepared();
+    for (name, arguments, code) in [
+        ("ok", &["read_file", "path=hello.txt"][..], 0),
+        ("ok_json", &["read_file", r#"{"path": "hello.txt"}"#, "--json"], 0),
+        ("ok_text", &["answer"], 0),
+        ("bad_arguments", &["read_file", "path=hello.txt", "extra=1"], 2),
+        ("no_pair", &["read_file", "hello.txt"], 2),
+        ("unknown_tool", &["read_flie"], 2),
+        ("denied_by_policy", &["write_file", "path=a", "content=b"], 4),
+        ("denied_by_limit", &["memory-bomb"], 4),
+        ("not_loaded", &["wants-http"], 3),
+        ("tool_error", &["read_file", "path=absent.txt"], 5),
+        ("outside", &["read_file", "path=../claw.yaml"], 5),
+        ("crash", &["trap"], 5),
+        ("timeout", &["spin"], 5),
+    ] {
+        let arguments = [&["call", "claw.yaml"], arguments].concat();
+        let shown = cli.snapshot(&arguments);
+        compare(&format!("call__{name}"), &shown);
+        // What left the sandbox is refused by the host, by whichever of the two speaks.
+        let codes = if name == "outside" { vec![4, 5] } else { vec![code] };
+        assert!(codes.iter().any(|code| shown.contains(&format!("exit code {code}\n"))), "{shown}");
+    }
+}
+
+#[test]
+fn wrong_documents_and_command_lines() {
+    let cli = prepared();
+    cli.write("wrong.yaml", MANIFEST.replace("timeout_ms: 300", "timeout_sm: 300"));
+    compare("call__wrong_document", &cli.snapshot(&["call", "wrong.yaml", "read_file", "path=hello.txt"]));
+    compare("validate__json", &cli.snapshot(&["validate", "wrong.yaml", "--json"]));
+    compare("validate__ok", &cli.snapshot(&["validate", "claw.yaml"]));
+    compare("call__no_document", &cli.snapshot(&["call", "absent.yaml", "read_file"]));
+    compare("usage__unknown_verb", &cli.snapshot(&["serve"]));
+    compare("usage__nothing", &cli.snapshot(&[]));
+    cli.write("clawhost.yaml", "version: 1\ntolls: {directory: ./tools}\n");
+    compare("runtime_file__unknown_key", &cli.snapshot(&["tools", "claw.yaml"]));
+}
+
+#[test]
+fn inspecting_a_component() {
+    let cli = prepared();
+    let word_count = source_root().join("host/examples/tools/word-count.wat");
+    cli.write("word-count.wat", std::fs::read(word_count).unwrap());
+    compare("inspect__table", &cli.snapshot(&["inspect", "word-count.wat"]));
+    compare("inspect__json", &cli.snapshot(&["inspect", "word-count.wat", "--json"]));
+    compare("inspect__manifest", &cli.snapshot(&["inspect", "word-count.wat", "--manifest"]));
+    compare("inspect__wants_http", &cli.snapshot(&["inspect", "tools/wants-http.wat"]));
+    compare("inspect__broken", &cli.snapshot(&["inspect", "tools/broken.wasm"]));
+    compare("inspect__absent", &cli.snapshot(&["inspect", "absent.wasm"]));
+}
+
+#[test]
+fn what_inspect_prints_as_a_manifest_binds_the_component() {
+    let cli = Cli::new(PROGRAM);
+    let word_count = source_root().join("host/examples/tools/word-count.wat");
+    cli.write("tools/word-count.wat", std::fs::read(word_count).unwrap());
+    let sidecar = cli.run(&["inspect", "tools/word-count.wat", "--manifest"]);
+    assert_eq!(sidecar.code, Some(0), "{}", sidecar.stderr);
+    cli.write("tools/word-count.yaml", sidecar.stdout);
+    let shown = cli.run(&["tools", "--tools", "tools", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(shown["refused"], json!([]), "{shown}");
+    assert!(shown["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "word_count"));
+}
+
+#[test]
+fn the_limits() {
+    let cli = Cli::new(PROGRAM);
+    compare("limits__table", &cli.snapshot(&["limits"]));
+    let json = cli.run(&["limits", "--json"]).stdout;
+    let rows: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), clawhost_core::limits::TABLE.len());
+}
+
+#[test]
+fn the_audit_log_is_shown_verified_and_shows_tampering() {
+    let cli = prepared();
+    compare("audit__empty", &cli.snapshot(&["audit", "verify"]));
+    cli.run(&["call", "claw.yaml", "read_file", "path=hello.txt"]);
+    cli.run(&["call", "claw.yaml", "write_file", "path=a", "content=b"]);
+    compare("audit__verify", &cli.snapshot(&["audit", "verify"]));
+    let shown: Value = serde_json::from_str(&cli.run(&["audit", "show", "--json"]).stdout).unwrap();
+    let outcomes: Vec<&str> =
+        shown.as_array().unwrap().iter().map(|record| record["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["ok", "policy"]);
+
+    let folder = cli.state().join("audit");
+    let mut logs: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect();
+    logs.sort();
+    let text = std::fs::read_to_string(&logs[0]).unwrap();
+    std::fs::write(&logs[0], text.replace("\"ok\"", "\"no\"")).unwrap();
+    let run = cli.run(&["audit", "verify"]);
+    assert_eq!(run.code, Some(7), "{}", run.stdout);
+    compare("audit__tampered", &cli.snapshot(&["audit", "verify"]));
+}

@@ -1,0 +1,175 @@
+//! MCP over HTTP, as a client on this machine, a stranger, and a page in a browser see it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout};
+use std::time::Duration;
+
+use clawhost_tests::{Cli, source_root};
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A host that serves HTTP on a port of its own.
+struct Served {
+    child: Child,
+    /// What it printed on the way up.
+    greeting: String,
+    authority: String,
+    token: Option<String>,
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Served {
+    fn start(cli: &Cli, more: &[&str]) -> Self {
+        let manifest = source_root().join("host/examples/manifest.yaml");
+        let arguments = ["run", manifest.to_str().unwrap(), "--http", "127.0.0.1:0"];
+        let mut child = cli.command(&[&arguments, more].concat()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut greeting = String::new();
+        // The greeting ends with the second of the two configurations to paste.
+        while greeting.matches("mcpServers").count() < 2 || !greeting.ends_with("\n}\n") {
+            if stdout.read_line(&mut greeting).unwrap() == 0 {
+                let mut stderr = String::new();
+                child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+                panic!("it ended: {greeting}{stderr}");
+            }
+        }
+        let after = |mark: &str| greeting.split_once(mark).map(|(_, rest)| rest.to_owned());
+        let authority = after("http://").unwrap().split('/').next().unwrap().to_owned();
+        let token = after("Bearer ").map(|rest| rest.split('"').next().unwrap().to_owned());
+        Self { child, authority, token, greeting, _stdout: stdout }
+    }
+
+    /// Sends one request and returns its status and body.
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.authority).unwrap();
+        stream.set_read_timeout(Some(ANSWERS_WITHIN)).unwrap();
+        let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request.push_str(&format!("host: {}\r\n", self.authority));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1.to_owned();
+        (status, body)
+    }
+
+    /// Posts a stateless request with `more` headers.
+    fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> (u16, String) {
+        let mut params = params;
+        let name = params["name"].as_str().map(str::to_owned);
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let mut headers = vec![
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", method),
+        ];
+        headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
+        headers.extend(more);
+        self.send("POST", "/mcp", &headers, &body)
+    }
+
+    fn bearer(&self) -> String {
+        format!("Bearer {}", self.token.as_deref().unwrap())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn read_hello(served: &Served, headers: &[(&str, &str)]) -> (u16, String) {
+    let call = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
+    served.post("tools/call", call, headers)
+}
+
+#[test]
+fn a_call_needs_the_token_that_was_printed() {
+    let served = Served::start(&Cli::new(PROGRAM), &[]);
+    let bearer = served.bearer();
+    let (status, body) = read_hello(&served, &[("authorization", &bearer)]);
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("Hello from a sandboxed tool."), "{body}");
+    let wrong = format!("{}x", &bearer[..bearer.len() - 1]);
+    for headers in [&[][..], &[("authorization", wrong.as_str())], &[("authorization", "Bearer ")]] {
+        let (status, body) = read_hello(&served, headers);
+        assert_eq!(status, 401, "{headers:?}: {body}");
+        assert!(!body.contains("Hello"), "{body}");
+    }
+}
+
+#[test]
+fn a_foreign_host_or_origin_is_refused_even_with_the_token() {
+    let served = Served::start(&Cli::new(PROGRAM), &[]);
+    let bearer = served.bearer();
+    let token = ("authorization", bearer.as_str());
+    for foreign in [
+        ("host", "rebound.example"),
+        ("host", "127.0.0.1.example:80"),
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+    ] {
+        let (status, body) = read_hello(&served, &[token, foreign]);
+        assert_eq!(status, 403, "{foreign:?}: {body}");
+    }
+    let own = format!("http://{}", served.authority);
+    let (status, _) = read_hello(&served, &[token, ("origin", &own)]);
+    assert_eq!(status, 200);
+}
+
+#[test]
+fn an_agent_is_not_the_operator() {
+    let served = Served::start(&Cli::new(PROGRAM), &[]);
+    let bearer = served.bearer();
+    let (status, _) = served.send("GET", "/status", &[("authorization", &bearer)], "");
+    assert_eq!(status, 403);
+    let (status, _) = served.send("GET", "/status", &[], "");
+    assert_eq!(status, 401);
+}
+
+#[test]
+fn the_token_survives_a_restart_and_is_in_no_log() {
+    let cli = Cli::new(PROGRAM);
+    let first = Served::start(&cli, &["-vv"]);
+    let (token, bearer) = (first.token.clone(), first.bearer());
+    read_hello(&first, &[("authorization", &bearer)]);
+    let mut first = first;
+    first.child.kill().unwrap();
+    let mut stderr = String::new();
+    first.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(!stderr.contains(token.as_deref().unwrap()), "the token is in the log");
+    drop(first);
+    let second = Served::start(&cli, &[]);
+    assert_eq!(second.token, token);
+    assert!(!cli.run(&["audit", "show", "--json"]).stdout.contains(token.as_deref().unwrap()));
+}
+
+#[test]
+fn without_a_token_only_loopback_is_served() {
+    let cli = Cli::new(PROGRAM);
+    let served = Served::start(&cli, &["--no-auth"]);
+    assert!(served.token.is_none(), "{}", served.greeting);
+    let (status, body) = read_hello(&served, &[]);
+    assert_eq!(status, 200, "{body}");
+    let (status, _) = read_hello(&served, &[("origin", "https://evil.example")]);
+    assert_eq!(status, 403);
+    let manifest = source_root().join("host/examples/manifest.yaml");
+    let run = cli.run(&["run", manifest.to_str().unwrap(), "--http", "0.0.0.0:0", "--no-auth"]);
+    assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);
+}
