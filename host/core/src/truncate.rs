@@ -30,7 +30,7 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     }
     reply.structured = None;
     let note = format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
-    let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + note.len());
+    let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note));
     let mut kept = Vec::new();
     for block in reply.content {
         let block_size = size_of_block(&block);
