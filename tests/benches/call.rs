@@ -177,7 +177,7 @@ impl Bare {
         self.pre.instantiate_async(&mut store).await.expect("an instance");
     }
 
-    async fn call(&self, tool: &str, arguments: &str) {
+    async fn call(&self, tool: &str, arguments: &String) {
         let mut store = self.store(tool);
         let guest = self.pre.instantiate_async(&mut store).await.expect("an instance");
         if self.metered {

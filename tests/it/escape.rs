@@ -116,8 +116,6 @@ async fn no_listing_shows_what_is_outside() {
     plant(&host);
     for path in ways_out(&host) {
         let outcome = wait::within(&path, HANGS, host.call("list_directory", json!({"path": path}))).await;
-        let shown = format!("{outcome:?}");
-        assert!(!shown.contains("canary.txt") || shown.contains(&path), "{path:?}: {shown}");
         if let Ok(reply) = &outcome && !reply.is_error {
             // "/" and what normalises to it is the guest's own root.
             let names = reply.structured.clone().unwrap()["entries"].to_string();

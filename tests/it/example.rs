@@ -74,7 +74,7 @@ fn the_dropped_in_tool_of_the_example_answers_and_the_web_is_refused_by_policy()
     let run = cli.run(&["call", &manifest, "word_count", "text=one two three", "--json"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let shown: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(shown["result"]["structuredContent"]["words"], 3, "{shown}");
+    assert_eq!(shown["structuredContent"]["words"], 3, "{shown}");
     let run = cli.run(&["call", &manifest, "web_fetch", "url=http://example.com/"]);
     assert_eq!(run.code, Some(4), "{}", run.stderr);
     assert!(run.stderr.contains("no-web"), "{}", run.stderr);

@@ -198,9 +198,18 @@ fn a_client_hears_of_a_tool_that_is_dropped_in_and_can_call_it() {
     let tool = Guest::read("answer").named("newcomer").wasm();
     let aside = cli.write("newcomer.part", tool);
     std::fs::rename(aside, cli.here().join("tools/newcomer.wasm")).unwrap();
-    client.wait_for("news of the change", |message| message["method"] == "notifications/tools/list_changed");
+    // A file is news when it is found, and again when its tools are there.
+    let mut id = 2;
+    loop {
+        client.wait_for("news", |message| message["method"] == "notifications/tools/list_changed");
+        id += 1;
+        let listed = client.ask(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
+        if listed.to_string().contains("newcomer") {
+            break;
+        }
+    }
     let call = json!({"name": "newcomer", "arguments": {}});
-    let answer = client.ask(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}));
+    let answer = client.ask(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}));
     assert_eq!(answer["result"]["content"][0]["text"], "newcomer", "{answer}");
 }
 
@@ -213,12 +222,18 @@ fn a_cancelled_request_ends_its_call_and_the_connection_goes_on() {
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     let call = json!({"name": "sleep", "arguments": {}});
     client.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
+    until("the call to arrive", || cli.log().contains("call.received"));
     let cancel = json!({"requestId": 2, "reason": "changed my mind"});
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
     client.ask(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"}));
+    until("the call to end", || cli.log().contains("cancelled"));
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + ANSWERS_WITHIN;
-    while !cli.run(&["audit", "show"]).stdout.contains("cancelled") {
-        assert!(Instant::now() < deadline, "the call was not ended: {}", cli.run(&["audit", "show"]).stdout);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::yield_now();
     }
 }
 

@@ -66,6 +66,15 @@ impl Cli {
         self.folder.path().join("here")
     }
 
+    /// Returns the text of all audit logs, oldest first.
+    pub fn log(&self) -> String {
+        let Ok(entries) = std::fs::read_dir(self.state().join("audit")) else { return String::new() };
+        let mut logs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        logs.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+        logs.sort();
+        logs.iter().map(|log| std::fs::read_to_string(log).unwrap()).collect()
+    }
+
     /// Puts a file into the folder that the program runs in, and returns its path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.here().join(name);
@@ -110,7 +119,8 @@ impl Cli {
         Run::from(output)
     }
 
-    /// Returns `text` without what differs from run to run: folders.
+    /// Returns `text` without what differs from run to run, folders, and with the name that
+    /// people call the program by.
     pub fn tidy(&self, text: &str) -> String {
         let root = crate::source_root();
         let replace = |text: String, path: &Path, name: &str| {
@@ -118,7 +128,7 @@ impl Cli {
             text.replace(real.to_str().unwrap(), name).replace(path.to_str().unwrap(), name)
         };
         let text = replace(text.to_owned(), self.folder.path(), "[folder]");
-        replace(text, &root, "[source]")
+        replace(text, &root, "[source]").replace("clawhost-under-test", "clawhost")
     }
 
     /// Runs the program and returns everything it did, to be compared with a snapshot.

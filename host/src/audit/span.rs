@@ -4,11 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clawhost_core::error::CallError;
+use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
+use clawhost_core::truncate;
 use serde_json::{Map, Value, json};
 
 use super::log::AuditLog;
 use super::record::Event;
+
+/// One text of a record, in bytes before it is escaped: six times this still fits the bound
+/// of a record.
+const TEXT_BYTES_MAX: usize = AUDIT_RECORD_BYTES_MAX / 16;
 
 /// A call that is being recorded. Dropping it unclosed records a cancelled call, so that
 /// every received call has exactly one terminal record.
@@ -58,7 +64,7 @@ impl CallSpan {
             self.note("error", kind);
         }
         if let Some(text) = &reply.internal {
-            self.note("internal", text.as_str());
+            self.note_text("internal", text);
         }
         if let Some(size) = reply.cut_from_bytes {
             self.note("cut_from_bytes", size);
@@ -68,20 +74,39 @@ impl CallSpan {
     fn note_error(&mut self, error: &CallError) {
         self.note("outcome", error.kind.name());
         self.note("code", error.kind.code());
-        self.note("message", error.message.as_str());
+        self.note_text("message", &error.message);
         if let Some(text) = &error.internal {
-            self.note("internal", text.as_str());
+            self.note_text("internal", text);
         }
         if !error.data.is_empty() {
             self.note("data", json!(error.data));
         }
     }
 
+    /// A text from a guest may be megabytes; a record says enough of it.
+    fn note_text(&mut self, key: &str, text: &str) {
+        self.note(key, truncate::text(text, TEXT_BYTES_MAX));
+    }
+
     fn finish(&mut self) -> std::io::Result<()> {
         self.closed = true;
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.note("duration_us", micros);
+        self.keep_small();
         self.log.append(Event::Finished, std::mem::take(&mut self.facts))
+    }
+}
+
+impl CallSpan {
+    /// Leaves out what a guest can make large, where the record would be over its bound.
+    fn keep_small(&mut self) {
+        let large: Vec<&str> = ["violations", "data", "internal"].into_iter().filter(|key| self.facts.contains_key(*key)).collect();
+        for key in large {
+            if json!(self.facts).to_string().len() <= AUDIT_RECORD_BYTES_MAX {
+                return;
+            }
+            self.note(key, "left out: the record would be too long");
+        }
     }
 }
 

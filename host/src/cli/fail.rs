@@ -59,7 +59,9 @@ pub(super) fn print_document(error: &DocumentError) {
     let mut text = String::new();
     let handler = miette::GraphicalReportHandler::new_themed(theme());
     match handler.render_report(&mut text, error) {
-        Ok(()) => eprint!("{text}"),
+        Ok(()) if text.contains(&error.file) => eprint!("{text}"),
+        // A file that cannot be read has no line to point at.
+        Ok(()) => eprint!("{text}  file: {}\n", error.file),
         Err(std::fmt::Error) => eprintln!("error: {}", error.one_line()),
     }
 }

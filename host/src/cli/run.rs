@@ -32,7 +32,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     }
     let setup = setup::open(&args.paths, &args.places).await?;
     for note in &setup.host.manifest().notes {
-        eprintln!("note: {note}");
+        tracing::info!("{note}");
     }
     let grace = Duration::from_millis(setup.settings.limits.shutdown_grace_ms);
     let shutdown = Shutdown { told: stop_signal(), grace };

@@ -64,8 +64,7 @@ pub(super) fn manifest(paths: &[PathBuf]) -> Result<Manifest, Vec<DocumentError>
     if paths.is_empty() {
         return manifest::load(&Embedded, &[PathBuf::from(Embedded::NAME)], around);
     }
-    let paths: Vec<PathBuf> = paths.iter().map(|path| directory.join(path)).collect();
-    manifest::load(&FileDocuments, &paths, around)
+    manifest::load(&FileDocuments, paths, around)
 }
 
 /// The embedded default, as the one document there is.

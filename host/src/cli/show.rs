@@ -1,11 +1,15 @@
 //! Printing: tables for people, JSON for programs, and what a tool may touch in words.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use clawhost_core::egress::HostRules;
 use clawhost_core::grants::{Access, Grants, Shell};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
+
+/// Tables are never narrower than this.
+const COLUMNS_MIN: u16 = 80;
 
 /// Prints a line to standard output. A closed pipe is the reader's wish, not an error.
 pub(super) fn line(text: &str) {
@@ -22,6 +26,10 @@ pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
+    // Some terminals say they have no columns; one letter a line helps nobody.
+    if table.width().is_some_and(|columns| columns < COLUMNS_MIN) {
+        table.set_width(COLUMNS_MIN);
+    }
     table
 }
 
@@ -31,8 +39,8 @@ pub(super) fn touches(grants: &Grants) -> String {
         .mounts
         .iter()
         .map(|mount| match mount.access {
-            Access::ReadOnly => format!("reads {}", mount.host.display()),
-            Access::ReadWrite => format!("reads and writes {}", mount.host.display()),
+            Access::ReadOnly => format!("reads {}", near(&mount.host)),
+            Access::ReadWrite => format!("reads and writes {}", near(&mount.host)),
         })
         .collect();
     parts.extend(grants.network.as_ref().map(|rules| {
@@ -51,4 +59,13 @@ pub(super) fn touches(grants: &Grants) -> String {
         Shell::Restricted => Some("restricted shell (not served yet: refused)".to_owned()),
     });
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
+}
+
+/// Shortens a path below the current directory.
+fn near(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    match path.strip_prefix(&here) {
+        Ok(below) if !here.as_os_str().is_empty() => format!("./{}", below.display()),
+        _ => path.display().to_string(),
+    }
 }

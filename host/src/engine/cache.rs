@@ -14,11 +14,16 @@ const MAC_BYTES: usize = blake3::OUT_LEN;
 /// Length of the size of the definitions that follows it, in bytes.
 const SIZE_BYTES: usize = size_of::<u32>();
 
+/// Digits of the key's fingerprint in a file name: enough to tell hosts apart.
+const OWNER_DIGITS: usize = 8;
+
 /// The cache: a folder only the host's user can write, and the key of its entries.
 #[derive(Debug)]
 pub struct CodeCache {
     dir: Dir,
     key: [u8; blake3::KEY_LEN],
+    /// Ends every name, so that hosts with different keys can share the folder.
+    owner: String,
 }
 
 /// What one entry holds.
@@ -33,12 +38,13 @@ pub(super) struct Entry {
 impl CodeCache {
     /// Returns the cache in `dir` whose entries are authenticated with `key`.
     pub fn new(dir: Dir, key: [u8; blake3::KEY_LEN]) -> Self {
-        Self { dir, key }
+        let owner = blake3::keyed_hash(&key, b"owner").to_hex().chars().take(OWNER_DIGITS).collect();
+        Self { dir, key, owner }
     }
 
     /// Returns the entry `name`, or none where it is absent, damaged or not ours.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
-        let bytes = self.dir.read(name).ok()?;
+        let bytes = self.dir.read(self.file(name)).ok()?;
         let (mac, rest) = bytes.split_at_checked(MAC_BYTES)?;
         // blake3::Hash compares in constant time.
         if blake3::Hash::from_slice(mac).ok()? != self.mac(name, rest) {
@@ -71,7 +77,11 @@ impl CodeCache {
         )?;
         file.write_all(self.mac(name, &rest).as_bytes())?;
         file.write_all(&rest)?;
-        self.dir.rename(&aside, &self.dir, name)
+        self.dir.rename(&aside, &self.dir, self.file(name))
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("{name}-{}.code", self.owner)
     }
 
     fn mac(&self, name: &str, rest: &[u8]) -> blake3::Hash {
@@ -94,19 +104,22 @@ mod tests {
     #[test]
     fn an_entry_counts_only_whole_and_under_its_own_name_and_key() {
         let dir = tempfile::tempdir().unwrap();
-        cache(&dir, 1).put("a", &Entry { definitions: Vec::new(), code: b"native code".to_vec() });
+        let ours = cache(&dir, 1);
+        ours.put("a", &Entry { definitions: Vec::new(), code: b"native code".to_vec() });
         assert_eq!(cache(&dir, 1).get("a").unwrap().code, b"native code");
+        let path = dir.path().join(ours.file("a"));
+        std::fs::copy(&path, dir.path().join(cache(&dir, 2).file("a"))).unwrap();
         assert!(cache(&dir, 2).get("a").is_none(), "another key");
-        std::fs::copy(dir.path().join("a"), dir.path().join("b")).unwrap();
-        assert!(cache(&dir, 1).get("b").is_none(), "another name");
-        let bytes = std::fs::read(dir.path().join("a")).unwrap();
+        std::fs::copy(&path, dir.path().join(ours.file("b"))).unwrap();
+        assert!(ours.get("b").is_none(), "another name");
+        let bytes = std::fs::read(&path).unwrap();
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
-            std::fs::write(dir.path().join("a"), &damaged).unwrap();
-            assert!(cache(&dir, 1).get("a").is_none(), "byte {at}");
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(ours.get("a").is_none(), "byte {at}");
         }
-        std::fs::write(dir.path().join("a"), &bytes[..20]).unwrap();
-        assert!(cache(&dir, 1).get("a").is_none(), "truncated");
+        std::fs::write(&path, &bytes[..20]).unwrap();
+        assert!(ours.get("a").is_none(), "truncated");
     }
 }

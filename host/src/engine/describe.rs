@@ -9,7 +9,7 @@ use clawhost_core::limits::{COMPONENT_TOOLS_MAX, GUEST_STARTUP_MS, TOOL_SCHEMA_B
 
 use crate::sandbox::bindings::GuestPre;
 use crate::sandbox::bindings::exports::claw::tool::tool;
-use crate::sandbox::clock::watch;
+use crate::sandbox::clock::{Exceeded, watch};
 use crate::sandbox::{CallState, Sandbox};
 
 const STARTUP: Duration = Duration::from_millis(GUEST_STARTUP_MS);
@@ -24,6 +24,10 @@ pub(super) async fn describe(engine: &wasmtime::Engine, pre: &GuestPre<CallState
     });
     let described = match answer.await {
         Err(_) => return Err(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms")),
+        // The guest notices the time too, where it yields.
+        Ok(Err(error)) if error.downcast_ref::<Exceeded>() == Some(&Exceeded::Time) => {
+            return Err(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms"));
+        }
         Ok(Err(error)) => {
             let why = store.data().log.explanation().unwrap_or_else(|| format!("{error:#}"));
             return Err(format!("`describe` failed: {why}"));

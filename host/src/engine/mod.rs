@@ -151,7 +151,7 @@ impl Engine {
         self.inner.precompile_compatibility_hash().hash(&mut hasher);
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
         let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
-        format!("{digest}-{:016x}.code", hasher.finish())
+        format!("{digest}-{:016x}", hasher.finish())
     }
 }
 

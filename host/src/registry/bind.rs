@@ -173,6 +173,10 @@ impl Binder {
 
     /// A document that binds a tool nobody offers is shown, so that a typing error is seen.
     fn report_unbound(&self, draft: &mut Draft) {
+        // A file that is still loading may be the one that offers it.
+        if !draft.catalog.loading.is_empty() {
+            return;
+        }
         for binding in &self.sources.manifest.tools {
             if !draft.bound.contains(&binding.name) {
                 let reason = format!("no component offers a tool `{}`", binding.name);

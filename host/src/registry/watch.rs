@@ -202,6 +202,10 @@ impl Job {
         if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
             return Err(format!("{} binds a tool `{}`; the component offers {}", stray.at, stray.name, offered.join(", ")));
         }
+        let twice = |binding: &&ToolBinding| self.manifest.tools.iter().any(|bound| bound.name == binding.name);
+        if let Some(binding) = sidecars.iter().find(twice) {
+            return Err(format!("{} binds `{}`, which the manifest binds too: keep one of them", binding.at, binding.name));
+        }
         let offer = Offer::new(Origin::DropIn { file: self.name.clone() }, loaded)?;
         Ok(Status::Ready { offer, sidecars })
     }

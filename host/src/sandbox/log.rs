@@ -64,12 +64,23 @@ impl CallLog {
     }
 }
 
-/// Makes control characters visible, so that no guest can drive a terminal or forge a line.
+/// Makes control and invisible characters visible, so that no guest can drive a terminal, forge
+/// a line, or hide one.
 fn escape(text: &str) -> String {
-    let keep = |c: &char| !c.is_control();
-    text.chars()
-        .flat_map(|c| if keep(&c) { vec![c] } else { c.escape_default().collect() })
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || is_invisible(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Zero-width and bidirectional marks, and the tag characters that mirror ASCII.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -79,8 +90,8 @@ mod tests {
     #[test]
     fn control_characters_are_made_visible_and_the_last_error_explains_a_trap() {
         let mut log = CallLog::new("t");
-        log.line(tracing::Level::ERROR, "panicked\u{1b}[2J\nforged line");
-        assert_eq!(log.explanation().unwrap(), "panicked\\u{1b}[2J\\nforged line");
+        log.line(tracing::Level::ERROR, "panicked\u{1b}[2J\nforged\u{202e} line");
+        assert_eq!(log.explanation().unwrap(), "panicked\\u{1b}[2J\\u{a}forged\\u{202e} line");
     }
 
     #[test]

@@ -355,7 +355,7 @@ impl<'a> Loader<'a> {
         let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
         let tools = self.bindings();
         let mut notes = refs::notes(&self.primitives);
-        notes.extend(refs::category_notes(&tools, &policies));
+        notes.extend(refs::category_note(&tools, &policies));
         notes.extend(own.iter().flat_map(Profile::notes));
         let mut profiles = self.around.profiles.clone();
         profiles.extend(

@@ -207,29 +207,26 @@ pub(crate) fn notes(primitives: &[Primitive]) -> Vec<String> {
 }
 
 /// Says which tools no category rule can match, if there are category rules.
-pub(crate) fn category_notes(tools: &[ToolBinding], policies: &PolicySet) -> Vec<String> {
-    let rules = policies.policies().iter().flat_map(|policy| &policy.rules);
-    if !rules
-        .into_iter()
-        .any(|rule| rule.matches.category.is_some())
-    {
-        return Vec::new();
-    }
+pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Option<String> {
+    let mut rules = policies.policies().iter().flat_map(|policy| &policy.rules);
+    let rule = rules.find(|rule| rule.matches.category.is_some())?;
     let without = tools.iter().filter(|tool| tool.category.is_none());
-    let note = |tool: &ToolBinding| {
-        let ToolBinding { name, at, .. } = tool;
-        format!(
-            "{at}: the tool `{name}` has no `metadata.labels.category`, so no category rule matches it"
-        )
-    };
-    without.map(note).collect()
+    let names: Vec<&str> = without.map(|tool| tool.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (at, names) = (&rule.at, names.join(", "));
+    Some(format!(
+        "{at}: no category rule matches {names}: no `metadata.labels.category` is given"
+    ))
 }
 
 fn note(of: &Primitive) -> Vec<String> {
     let at = of.source.location(of.at);
     let unused = |what: &str| format!("{at}: {what} is checked but has no effect in this version");
     match of.kind {
-        Kind::Identity | Kind::Policy => Vec::new(),
+        // Every Claw has to have a provider, so that one goes without saying.
+        Kind::Identity | Kind::Policy | Kind::Provider => Vec::new(),
         Kind::Sandbox => {
             let paths: [(&[&str], &str); 2] = [
                 (&["resource_limits", "cpu_shares"], "`cpu_shares`"),
@@ -249,7 +246,6 @@ fn note(of: &Primitive) -> Vec<String> {
             .collect(),
         Kind::Channel
         | Kind::Memory
-        | Kind::Provider
         | Kind::Skill
         | Kind::Swarm
         | Kind::Telemetry

@@ -359,13 +359,14 @@ fn what_has_no_effect_is_noted() {
     - inline: { name: plain, description: d, input_schema: {}, retry: { max_attempts: 2 } }
   policies:
     - inline: { name: p, rules: [ { id: r, action: allow, scope: category, match: { category: web } } ] }
+  telemetry: { inline: { exporters: [ { type: console } ] } }
 "#,
     );
     let manifest = load_text(&text).unwrap();
     let expected = [
-        "the Provider `provider-0` is checked",
         "`retry` is checked",
-        "the tool `plain` has no `metadata.labels.category`",
+        "the Telemetry `telemetry-0` is checked",
+        "no category rule matches plain",
     ];
     assert_eq!(
         manifest.notes.len(),

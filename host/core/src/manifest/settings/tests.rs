@@ -222,3 +222,17 @@ fn every_bounds_default_is_its_settings_default() {
     }
     assert_eq!(limits, LimitSettings::default());
 }
+
+#[test]
+fn the_value_of_a_variable_is_not_shown() {
+    for name in ["CLAWHOST_TOKEN", "CLAWHOST_PROFILES"] {
+        let variables = [(name.to_owned(), "hunter2: [".to_owned())];
+        let list = Settings::read(None, variables).unwrap_err();
+        let mut shown = String::new();
+        miette::NarratableReportHandler::new()
+            .render_report(&mut shown, &list[0])
+            .unwrap();
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(!list[0].one_line().contains("hunter2"), "{list:?}");
+    }
+}

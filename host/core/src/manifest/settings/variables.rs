@@ -120,7 +120,8 @@ impl Reader {
         if !name.starts_with(PREFIX) || value.is_empty() {
             return;
         }
-        let source = Source::new(Path::new(name), value);
+        // Without its text: a value may be a secret, and diagnostics show their source.
+        let source = Source::new(Path::new(name), "");
         match VARIABLES.iter().find(|variable| variable.name == name) {
             Some(variable) => self.known_variable(*variable, &source, value),
             None if is_somebody_elses(name) => {}

@@ -3,10 +3,13 @@
 //! The dialect is 2020-12 unless `$schema` says otherwise. Deliberately absent: fetching.
 //! A `$ref` to another document is an error at compile time.
 
+mod cost;
+
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::limits::JSON_DEPTH_MAX;
+use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX};
+use cost::Cost;
 
 /// Mismatches reported for one value; a caller mends those first.
 const MISMATCHES_SHOWN_MAX: usize = 5;
@@ -19,6 +22,7 @@ const SUBSCHEMAS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
+    cost: Cost,
 }
 
 impl Schema {
@@ -33,12 +37,13 @@ impl Schema {
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_BYTES_MAX)
             .dfa_size_limit(PATTERN_BYTES_MAX);
+        let cost = Cost::of(schema)?;
         jsonschema::options()
             .with_draft(draft_of(schema)?)
             .with_pattern_options(patterns)
             .offline()
             .build(schema)
-            .map(|validator| Self { validator })
+            .map(|validator| Self { validator, cost })
             .map_err(|error| format!("not a valid JSON Schema: {error} (at `{}`)", error.instance_path()))
     }
 
@@ -46,8 +51,12 @@ impl Schema {
     ///
     /// # Errors
     /// Up to five mismatches with their places, for whoever sent the value. Values are not
-    /// repeated: an argument may hold a secret.
+    /// repeated: an argument may hold a secret. A value that would take more than
+    /// [`SCHEMA_EVALUATIONS_MAX`] to check is refused unchecked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
+        if self.cost.bound(value) > SCHEMA_EVALUATIONS_MAX {
+            return Err("too large or too deeply nested to be checked against this schema".to_owned());
+        }
         if self.validator.is_valid(value) {
             return Ok(());
         }
@@ -122,6 +131,19 @@ mod tests {
             assert!(Schema::compile(&json!({"$ref": uri})).is_err(), "{uri}");
         }
         assert!(Schema::compile(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}})).is_ok());
+    }
+
+    #[test]
+    fn a_value_that_would_take_forever_is_refused_unchecked() {
+        let mut definitions = serde_json::Map::new();
+        for link in 0..30 {
+            let next = json!({"$ref": format!("#/$defs/d{}", link + 1)});
+            definitions.insert(format!("d{link}"), json!({"anyOf": [next, next]}));
+        }
+        definitions.insert("d30".to_owned(), json!({"type": "string"}));
+        let bomb = json!({"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
+        let error = Schema::compile(&bomb).unwrap().check(&json!({"a": 1})).unwrap_err();
+        assert!(error.contains("to be checked"), "{error}");
     }
 
     #[test]
