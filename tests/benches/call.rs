@@ -48,12 +48,19 @@ struct World {
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
-    let builder = TestHost::builder().file("hello.txt", "hello").guest(&Guest::read("answer"));
+    let builder = TestHost::builder()
+        .file("hello.txt", "hello")
+        .guest(&Guest::read("answer"));
     let host = runtime.block_on(builder.build());
     let folder = tempfile::tempdir().expect("a folder");
     let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).expect("the folder");
     let audit = Arc::new(AuditLog::open(&dir).expect("a log"));
-    World { runtime, host, audit, _audit: folder }
+    World {
+        runtime,
+        host,
+        audit,
+        _audit: folder,
+    }
 });
 
 fn main() {
@@ -72,7 +79,9 @@ fn arguments(tool: &str) -> serde_json::Value {
 fn a_whole(bencher: Bencher<'_, '_>, tool: &str) {
     let world = &*WORLD;
     bencher.bench_local(|| {
-        let reply = world.runtime.block_on(world.host.call(tool, arguments(tool)));
+        let reply = world
+            .runtime
+            .block_on(world.host.call(tool, arguments(tool)));
         assert!(!reply.expect("a reply").is_error);
     });
 }
@@ -85,7 +94,11 @@ fn b_gate(bencher: Bencher<'_, '_>) {
     let arguments = arguments("read_file");
     bencher.bench_local(|| {
         let tool = catalog.find(black_box("read_file")).expect("the tool");
-        assert!(tool.input.iter().all(|schema| schema.check(&arguments).is_ok()));
+        assert!(
+            tool.input
+                .iter()
+                .all(|schema| schema.check(&arguments).is_ok())
+        );
         let text = arguments.to_string();
         (world.host.host().offers(tool), text)
     });
@@ -109,11 +122,24 @@ fn d_instantiate_and_guest(bencher: Bencher<'_, '_>, tool: &str) {
 /// The result schema and the size cap.
 #[divan::bench]
 fn e_filter(bencher: Bencher<'_, '_>) {
-    let tool = WORLD.host.host().catalog().find("read_file").cloned().expect("the tool");
-    let reply = || ToolReply { structured: Some(json!({"content": "hello"})), ..ToolReply::default() };
+    let tool = WORLD
+        .host
+        .host()
+        .catalog()
+        .find("read_file")
+        .cloned()
+        .expect("the tool");
+    let reply = || ToolReply {
+        structured: Some(json!({"content": "hello"})),
+        ..ToolReply::default()
+    };
     bencher.with_inputs(reply).bench_local_values(|reply| {
         let structured = reply.structured.as_ref().expect("a value");
-        assert!(tool.output.iter().all(|schema| schema.check(structured).is_ok()));
+        assert!(
+            tool.output
+                .iter()
+                .all(|schema| schema.check(structured).is_ok())
+        );
         truncate::reply(reply, REPLY_BYTES_MAX)
     });
 }
@@ -122,7 +148,8 @@ fn e_filter(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn f_audit(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {
-        let span = CallSpan::open(&WORLD.audit, "1", "bench", "read_file", "sha256:0").expect("opened");
+        let span =
+            CallSpan::open(&WORLD.audit, "1", "bench", "read_file", "sha256:0").expect("opened");
         span.close(&Ok(ToolReply::default())).expect("closed");
     });
 }
@@ -154,14 +181,31 @@ impl Bare {
 
     fn new(tool: &str, metered: bool) -> Self {
         let mut config = Config::new();
-        config.consume_fuel(metered).allocation_strategy(InstanceAllocationStrategy::pooling());
+        config
+            .consume_fuel(metered)
+            .allocation_strategy(InstanceAllocationStrategy::pooling());
         let engine = Engine::new(&config).expect("an engine");
         let component = Component::from_binary(&engine, &bytes(tool)).expect("a component");
-        let pre = link(&engine).expect("a linker").instantiate_pre(&component).expect("linked");
-        let grants = WORLD.host.host().catalog().find(tool).expect("the tool").grants.clone();
+        let pre = link(&engine)
+            .expect("a linker")
+            .instantiate_pre(&component)
+            .expect("linked");
+        let grants = WORLD
+            .host
+            .host()
+            .catalog()
+            .find(tool)
+            .expect("the tool")
+            .grants
+            .clone();
         let client = clawhost::upstream::http::HttpClient::system();
         let sandbox = Sandbox::open(grants, client).expect("a sandbox");
-        Self { engine, pre: GuestPre::new(pre).expect("the world"), sandbox, metered }
+        Self {
+            engine,
+            pre: GuestPre::new(pre).expect("the world"),
+            sandbox,
+            metered,
+        }
     }
 
     fn store(&self, tool: &str) -> Store<CallState> {
@@ -174,16 +218,26 @@ impl Bare {
 
     async fn instantiate(&self) {
         let mut store = self.store("bench");
-        self.pre.instantiate_async(&mut store).await.expect("an instance");
+        self.pre
+            .instantiate_async(&mut store)
+            .await
+            .expect("an instance");
     }
 
     async fn call(&self, tool: &str, arguments: &String) {
         let mut store = self.store(tool);
-        let guest = self.pre.instantiate_async(&mut store).await.expect("an instance");
+        let guest = self
+            .pre
+            .instantiate_async(&mut store)
+            .await
+            .expect("an instance");
         if self.metered {
             CallState::start_clock(&mut store, CallClock::start(STARTUP)).expect("a clock");
         }
-        let answer = guest.claw_tool_tool().call_call(&mut store, tool, arguments).await;
+        let answer = guest
+            .claw_tool_tool()
+            .call_call(&mut store, tool, arguments)
+            .await;
         assert!(answer.expect("no trap").is_ok());
     }
 }
@@ -191,7 +245,9 @@ impl Bare {
 fn bytes(tool: &str) -> Vec<u8> {
     match tool {
         "read_file" => {
-            let component = BUILT_IN_COMPONENTS.iter().find(|artifact| artifact.name == "file-io");
+            let component = BUILT_IN_COMPONENTS
+                .iter()
+                .find(|artifact| artifact.name == "file-io");
             component.expect("the component").bytes.to_vec()
         }
         other => Guest::read(other).wasm(),

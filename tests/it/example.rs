@@ -6,13 +6,20 @@ use serde_json::{Value, json};
 use crate::cli::PROGRAM;
 
 fn examples() -> String {
-    source_root().join("host/examples").to_str().unwrap().to_owned()
+    source_root()
+        .join("host/examples")
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]
 async fn the_hand_written_component_counts_words_and_characters() {
     let source = std::fs::read(source_root().join("host/examples/tools/word-count.wat")).unwrap();
-    let host = TestHost::builder().tool_file("word-count.wat", &source).build().await;
+    let host = TestHost::builder()
+        .tool_file("word-count.wat", &source)
+        .build()
+        .await;
     assert!(host.refused().is_empty(), "{}", host.refused());
     let tool = host.host().catalog().find("word_count").cloned().unwrap();
     assert_eq!(tool.grants.profile, "none");
@@ -29,7 +36,11 @@ async fn the_hand_written_component_counts_words_and_characters() {
         ("日本語 🦀", 2, 5),
     ] {
         let counts = host.ask("word_count", json!({"text": text})).await;
-        assert_eq!(counts, json!({"words": words, "characters": characters}), "{text:?}");
+        assert_eq!(
+            counts,
+            json!({"words": words, "characters": characters}),
+            "{text:?}"
+        );
     }
     // More than the memory it starts with.
     let long = "word ".repeat(100_000);
@@ -46,9 +57,12 @@ fn the_first_command_of_the_readme_reads_a_file() {
         "path=hello.txt",
     ]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let expected = std::fs::read_to_string(source_root().join("host/examples/workspace/hello.txt")).unwrap();
+    let expected =
+        std::fs::read_to_string(source_root().join("host/examples/workspace/hello.txt")).unwrap();
     let shown: Result<Value, _> = serde_json::from_str(&run.stdout);
-    let shown = shown.map_or(run.stdout, |value| value["content"].as_str().unwrap().to_owned());
+    let shown = shown.map_or(run.stdout, |value| {
+        value["content"].as_str().unwrap().to_owned()
+    });
     assert_eq!(shown.trim_end(), expected.trim_end());
 }
 
@@ -58,11 +72,24 @@ fn every_tool_of_the_example_is_served() {
     let run = Cli::new(PROGRAM).run(&["tools", &manifest, "--json"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let shown: Value = serde_json::from_str(&run.stdout).unwrap();
-    let names: Vec<&str> =
-        shown["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = shown["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(
         names,
-        ["edit_file", "list_directory", "memory_read", "memory_write", "read_file", "web_fetch", "word_count", "write_file"]
+        [
+            "edit_file",
+            "list_directory",
+            "memory_read",
+            "memory_write",
+            "read_file",
+            "web_fetch",
+            "word_count",
+            "write_file"
+        ]
     );
     assert_eq!(shown["refused"], json!([]));
 }
@@ -71,7 +98,13 @@ fn every_tool_of_the_example_is_served() {
 fn the_dropped_in_tool_of_the_example_answers_and_the_web_is_refused_by_policy() {
     let cli = Cli::new(PROGRAM);
     let manifest = format!("{}/manifest.yaml", examples());
-    let run = cli.run(&["call", &manifest, "word_count", "text=one two three", "--json"]);
+    let run = cli.run(&[
+        "call",
+        &manifest,
+        "word_count",
+        "text=one two three",
+        "--json",
+    ]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let shown: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(shown["structuredContent"]["words"], 3, "{shown}");

@@ -13,7 +13,11 @@ use crate::cli::PROGRAM;
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 fn example() -> String {
-    source_root().join("host/examples/manifest.yaml").to_str().unwrap().to_owned()
+    source_root()
+        .join("host/examples/manifest.yaml")
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn initialize() -> Value {
@@ -31,13 +35,20 @@ fn modern(id: i64, method: &str, mut params: Value) -> Value {
 }
 
 fn lines(messages: &[Value]) -> String {
-    messages.iter().map(|message| format!("{message}\n")).collect()
+    messages
+        .iter()
+        .map(|message| format!("{message}\n"))
+        .collect()
 }
 
 /// Returns the answers of a run by id. Every line of standard output has to be a message.
 fn answers(stdout: &str) -> Vec<Value> {
-    let messages = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut answers: Vec<Value> = messages.filter(|message| message.get("id").is_some()).collect();
+    let messages = stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut answers: Vec<Value> = messages
+        .filter(|message| message.get("id").is_some())
+        .collect();
     answers.sort_by_key(|answer| answer["id"].as_i64());
     answers
 }
@@ -58,10 +69,17 @@ fn initialize_list_and_call_are_answered_when_piped_in() {
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(answers[0]["result"]["serverInfo"]["name"], "clawhost");
     let tools = answers[1]["result"]["tools"].as_array().unwrap();
-    assert!(tools.iter().any(|tool| tool["name"] == "read_file" && tool["inputSchema"]["type"] == "object"));
+    assert!(
+        tools
+            .iter()
+            .any(|tool| tool["name"] == "read_file" && tool["inputSchema"]["type"] == "object")
+    );
     // Refused by policy, so not listed.
     assert!(!tools.iter().any(|tool| tool["name"] == "web_fetch"));
-    assert_eq!(answers[2]["result"]["structuredContent"]["content"], "Hello from a sandboxed tool.\n");
+    assert_eq!(
+        answers[2]["result"]["structuredContent"]["content"],
+        "Hello from a sandboxed tool.\n"
+    );
 }
 
 #[test]
@@ -76,10 +94,15 @@ fn the_stateless_form_is_answered_without_any_handshake() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let answers = answers(&run.stdout);
     assert_eq!(answers.len(), 3, "{}", run.stdout);
-    let versions = answers[0]["result"]["supportedVersions"].as_array().unwrap();
+    let versions = answers[0]["result"]["supportedVersions"]
+        .as_array()
+        .unwrap();
     assert!(versions.contains(&json!("2026-07-28")), "{versions:?}");
     assert!(answers[1]["result"]["tools"].as_array().unwrap().len() > 3);
-    assert_eq!(answers[2]["result"]["structuredContent"]["content"], "Hello from a sandboxed tool.\n");
+    assert_eq!(
+        answers[2]["result"]["structuredContent"]["content"],
+        "Hello from a sandboxed tool.\n"
+    );
     for answer in &answers {
         assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     }
@@ -88,7 +111,11 @@ fn the_stateless_form_is_answered_without_any_handshake() {
 #[test]
 fn refusals_are_results_and_an_unknown_tool_is_an_error() {
     let call = |id: i64, name: &str, arguments: Value| {
-        modern(id, "tools/call", json!({"name": name, "arguments": arguments}))
+        modern(
+            id,
+            "tools/call",
+            json!({"name": name, "arguments": arguments}),
+        )
     };
     let input = lines(&[
         call(1, "web_fetch", json!({"url": "http://example.com/"})),
@@ -104,8 +131,12 @@ fn refusals_are_results_and_an_unknown_tool_is_an_error() {
         assert_eq!(answer["result"]["isError"], true, "{answer}");
     }
     let code = |answer: &Value| {
-        let meta = answer["result"]["_meta"].as_object().cloned().unwrap_or_default();
-        meta.values().find_map(|value| value.as_i64().or_else(|| value["code"].as_i64()))
+        let meta = answer["result"]["_meta"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        meta.values()
+            .find_map(|value| value.as_i64().or_else(|| value["code"].as_i64()))
     };
     assert_eq!(code(&answers[0]), Some(-32011), "{}", answers[0]);
     assert_eq!(code(&answers[1]), Some(-32602), "{}", answers[1]);
@@ -117,8 +148,15 @@ fn refusals_are_results_and_an_unknown_tool_is_an_error() {
 #[test]
 fn bad_lines_are_answered_and_the_next_one_is_served() {
     let mut input = String::new();
-    let bad = ["{", "null", "[]", "1", "\"x\"", "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}",
-        "{\"id\":1,\"id\":2,\"jsonrpc\":\"2.0\",\"method\":\"ping\"}"];
+    let bad = [
+        "{",
+        "null",
+        "[]",
+        "1",
+        "\"x\"",
+        "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}",
+        "{\"id\":1,\"id\":2,\"jsonrpc\":\"2.0\",\"method\":\"ping\"}",
+    ];
     for line in bad {
         input.push_str(line);
         input.push('\n');
@@ -128,10 +166,21 @@ fn bad_lines_are_answered_and_the_next_one_is_served() {
     input.push_str(&lines(&[modern(7, "tools/list", json!({}))]));
     let run = Cli::new(PROGRAM).run_with(&["run", &example(), "--stdio"], &input);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let messages: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let errors = messages.iter().filter(|message| message["error"]["code"].is_i64()).count();
+    let messages: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let errors = messages
+        .iter()
+        .filter(|message| message["error"]["code"].is_i64())
+        .count();
     assert_eq!(errors, bad.len() + 1, "{}", run.stdout);
-    assert!(messages.iter().any(|message| message["id"] == 7 && message["result"]["tools"].is_array()));
+    assert!(
+        messages
+            .iter()
+            .any(|message| message["id"] == 7 && message["result"]["tools"].is_array())
+    );
 }
 
 /// A client that stays connected.
@@ -148,11 +197,17 @@ impl Client {
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines() {
-                let Ok(message) = serde_json::from_str(&line.unwrap()) else { continue };
+                let Ok(message) = serde_json::from_str(&line.unwrap()) else {
+                    continue;
+                };
                 drop(sender.send(message));
             }
         });
-        Self { child, stdin, messages }
+        Self {
+            child,
+            stdin,
+            messages,
+        }
     }
 
     fn send(&mut self, message: &Value) {
@@ -164,7 +219,10 @@ impl Client {
         let deadline = Instant::now() + ANSWERS_WITHIN;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let message = self.messages.recv_timeout(left).unwrap_or_else(|_| panic!("no {what}"));
+            let message = self
+                .messages
+                .recv_timeout(left)
+                .unwrap_or_else(|_| panic!("no {what}"));
             if fits(&message) {
                 return message;
             }
@@ -201,7 +259,9 @@ fn a_client_hears_of_a_tool_that_is_dropped_in_and_can_call_it() {
     // A file is news when it is found, and again when its tools are there.
     let mut id = 2;
     loop {
-        client.wait_for("news", |message| message["method"] == "notifications/tools/list_changed");
+        client.wait_for("news", |message| {
+            message["method"] == "notifications/tools/list_changed"
+        });
         id += 1;
         let listed = client.ask(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
         if listed.to_string().contains("newcomer") {
@@ -209,8 +269,12 @@ fn a_client_hears_of_a_tool_that_is_dropped_in_and_can_call_it() {
         }
     }
     let call = json!({"name": "newcomer", "arguments": {}});
-    let answer = client.ask(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}));
-    assert_eq!(answer["result"]["content"][0]["text"], "newcomer", "{answer}");
+    let answer =
+        client.ask(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}));
+    assert_eq!(
+        answer["result"]["content"][0]["text"], "newcomer",
+        "{answer}"
+    );
 }
 
 #[test]
@@ -244,5 +308,8 @@ fn a_closed_standard_input_says_what_to_do_instead() {
     let output = command.stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--http"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--http"),
+        "{output:?}"
+    );
 }

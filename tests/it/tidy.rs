@@ -8,12 +8,16 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 7] = ["run", "call", "tools", "validate", "inspect", "limits", "audit"];
+const VERBS: [&str; 7] = [
+    "run", "call", "tools", "validate", "inspect", "limits", "audit",
+];
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let built = path.file_name().is_some_and(|name| name == "target" || name == "deps");
+        let built = path
+            .file_name()
+            .is_some_and(|name| name == "target" || name == "deps");
         if path.is_dir() && !built {
             files(&path, extension, found);
         } else if path.extension().is_some_and(|own| own == extension) {
@@ -50,7 +54,10 @@ fn every_test_file_is_declared() {
         let path = entry.unwrap().path();
         let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
         if path.extension().is_some_and(|extension| extension == "rs") && stem != "main" {
-            assert!(main.contains(&format!("mod {stem};")), "tests/it/{stem}.rs is not declared in main.rs");
+            assert!(
+                main.contains(&format!("mod {stem};")),
+                "tests/it/{stem}.rs is not declared in main.rs"
+            );
         }
     }
 }
@@ -58,9 +65,14 @@ fn every_test_file_is_declared() {
 #[test]
 fn every_guest_says_what_it_does_and_what_is_expected_of_it() {
     for guest in guest::all() {
-        let text = std::fs::read_to_string(guest::folder().join(format!("{}.wat", guest.name))).unwrap();
+        let text =
+            std::fs::read_to_string(guest::folder().join(format!("{}.wat", guest.name))).unwrap();
         let first = text.lines().next().unwrap();
-        assert!(first.starts_with(";; ") && first.ends_with('.'), "{}", guest.name);
+        assert!(
+            first.starts_with(";; ") && first.ends_with('.'),
+            "{}",
+            guest.name
+        );
         // Panics where the file expects something that is no expectation.
         guest.expected();
     }
@@ -79,19 +91,42 @@ fn no_component_is_committed_in_binary_form() {
 fn the_readme_mentions_every_verb_and_every_exit_code() {
     let readme = read("README.md");
     for verb in VERBS {
-        assert!(readme.contains(&format!("clawhost {verb}")), "README.md does not mention `clawhost {verb}`");
+        assert!(
+            readme.contains(&format!("clawhost {verb}")),
+            "README.md does not mention `clawhost {verb}`"
+        );
     }
     for code in 0..=7 {
-        assert!(readme.contains(&format!("| {code} |")), "README.md does not explain exit code {code}");
+        assert!(
+            readme.contains(&format!("| {code} |")),
+            "README.md does not explain exit code {code}"
+        );
     }
 }
 
 #[test]
 fn the_top_level_holds_what_it_should_and_nothing_else() {
     const EXPECTED: [&str; 20] = [
-        ".ci", ".config", ".git", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "Cargo.lock",
-        "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "SECURITY.md", "clippy.toml",
-        "deny.toml", "guest-tools", "host", "rustfmt.toml", "sandboxes", "tests", "wit",
+        ".ci",
+        ".config",
+        ".git",
+        ".gitignore",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "README.md",
+        "SECURITY.md",
+        "clippy.toml",
+        "deny.toml",
+        "guest-tools",
+        "host",
+        "rustfmt.toml",
+        "sandboxes",
+        "tests",
+        "wit",
     ];
     for name in EXPECTED.iter().filter(|name| **name != ".git") {
         assert!(source_root().join(name).exists(), "{name} is missing");
@@ -104,7 +139,11 @@ fn tests_do_not_sleep_and_none_is_left_out() {
     let (ignored, sleeps) = (format!("#[{}", "ignore"), format!("thread::{}(", "sleep"));
     for path in sources("rs") {
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(!text.contains(&ignored), "{} leaves a test out", path.display());
+        assert!(
+            !text.contains(&ignored),
+            "{} leaves a test out",
+            path.display()
+        );
         assert!(!text.contains(&sleeps), "{} sleeps", path.display());
     }
 }

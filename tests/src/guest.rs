@@ -41,7 +41,9 @@ pub fn folder() -> PathBuf {
 
 /// Returns every guest, by name.
 pub fn all() -> Vec<Guest> {
-    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut names: Vec<String> = files
         .filter(|path| path.extension().is_some_and(|extension| extension == "wat"))
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
@@ -54,7 +56,8 @@ impl Guest {
     /// Reads `tests/guests/<name>.wat`.
     pub fn read(name: &str) -> Self {
         let file = folder().join(format!("{name}.wat"));
-        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text = std::fs::read_to_string(&file)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         Self::parse(name, &text)
     }
 
@@ -69,11 +72,16 @@ impl Guest {
                 let code = code.entry(section.clone()).or_default();
                 code.push_str(line);
                 code.push('\n');
-            } else if let Some((key, value)) = line.trim_start_matches(';').trim().split_once(": ") {
+            } else if let Some((key, value)) = line.trim_start_matches(';').trim().split_once(": ")
+            {
                 header.insert(key.to_owned(), value.to_owned());
             }
         }
-        Self { name: name.to_owned(), header, code }
+        Self {
+            name: name.to_owned(),
+            header,
+            code,
+        }
     }
 
     /// Returns what the file expects of the guest.
@@ -81,7 +89,11 @@ impl Guest {
         if let Some(reason) = self.header.get("loads") {
             return Expected::Refused(reason.clone());
         }
-        match self.header.get("ends").map(|ends| ends.split_once(' ').unwrap_or((ends, ""))) {
+        match self
+            .header
+            .get("ends")
+            .map(|ends| ends.split_once(' ').unwrap_or((ends, "")))
+        {
             None => Expected::Answers,
             Some((kind, "")) => Expected::Fails(kind.to_owned()),
             Some((code, limit)) => Expected::Exceeds(code.parse().unwrap(), limit.to_owned()),
@@ -103,10 +115,18 @@ impl Guest {
 
     /// Returns the component in text form.
     pub fn wat(&self) -> String {
-        let header = |key: &str, default: &str| self.header.get(key).map_or(default, String::as_str).to_owned();
+        let header = |key: &str, default: &str| {
+            self.header
+                .get(key)
+                .map_or(default, String::as_str)
+                .to_owned()
+        };
         let code = |key: &str| self.code.get(key).cloned().unwrap_or_default();
         let (name, schema) = (self.tool().to_owned(), header("schema", ANY_OBJECT));
-        let parts = self.header.get("imports").map_or_else(Parts::default, |import| Parts::of(import));
+        let parts = self
+            .header
+            .get("imports")
+            .map_or_else(Parts::default, |import| Parts::of(import));
         let mut text = WORLD.to_owned();
         for (slot, value) in [
             ("imports", parts.imports.clone()),
@@ -172,7 +192,10 @@ impl Parts {
             "log" => Self::log(),
             "stdout" => Self::stdout(),
             bare => {
-                let (_, interface) = BARE.iter().find(|(name, _)| *name == bare).expect("a known import");
+                let (_, interface) = BARE
+                    .iter()
+                    .find(|(name, _)| *name == bare)
+                    .expect("a known import");
                 Self {
                     imports: format!("(import \"{interface}\" (instance $bare))"),
                     with: format!("(with \"{interface}\" (instance $bare))"),
@@ -237,7 +260,8 @@ impl Parts {
                   (export "log" (func (param "level" $level) (param "message" string)))))"#
                 .to_owned(),
             with: r#"(with "claw:host/log@0.1.0" (instance $host))"#.to_owned(),
-            lowered: r#"(core func $log (canon lower (func $host "log") (memory $memory)))"#.to_owned(),
+            lowered: r#"(core func $log (canon lower (func $host "log") (memory $memory)))"#
+                .to_owned(),
             core_imports: r#"(import "host" "log" (func $log (param i32 i32 i32)))"#.to_owned(),
             core_with: r#"(with "host" (instance (export "log" (func $log))))"#.to_owned(),
         }

@@ -10,13 +10,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 /// Where it does not come true in time.
-pub async fn until<T>(what: &str, longest: Duration, mut look: impl FnMut() -> Option<T>) -> (T, Duration) {
+pub async fn until<T>(
+    what: &str,
+    longest: Duration,
+    mut look: impl FnMut() -> Option<T>,
+) -> (T, Duration) {
     let started = Instant::now();
     loop {
         if let Some(found) = look() {
             return (found, started.elapsed());
         }
-        assert!(started.elapsed() < longest, "not within {longest:?}: {what}");
+        assert!(
+            started.elapsed() < longest,
+            "not within {longest:?}: {what}"
+        );
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

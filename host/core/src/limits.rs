@@ -37,6 +37,8 @@ limits! {
     FUEL_YIELD_INTERVAL: u64 = 100_000;
     /// Fuel charged for entering a host call, so that a loop of tiny host calls advances the budget.
     FUEL_PER_HOST_CALL: u64 = 1_000;
+    /// Time a guest may spend in host calls before other calls get a turn.
+    HOST_CALLS_TURN_US: u64 = 500;
     /// Instantiating a component or asking it to describe itself, before any call's clock.
     GUEST_STARTUP_MS: u64 = 1_000;
     /// Linear memory of a call where the profile does not say; also bounds the lateness of one bulk operation (0.5 ms a MiB).
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_bound_is_positive_and_carries_its_unit_and_reason() {
-        const UNITS: [&str; 6] = ["_MS", "_MB", "_MAX", "_INTERVAL", "_CALL", "_BYTES"];
+        const UNITS: [&str; 7] = ["_MS", "_US", "_MB", "_MAX", "_INTERVAL", "_CALL", "_BYTES"];
         for limit in TABLE {
             assert!(limit.value > 0, "{} is zero", limit.name);
             assert!(limit.reason.len() > 20, "{} has no reason", limit.name);

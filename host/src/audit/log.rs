@@ -15,6 +15,9 @@ pub(super) const LOG_SUFFIX: &str = ".jsonl";
 /// Ending of the file that holds its count and last hash.
 pub(super) const HEAD_SUFFIX: &str = ".head";
 
+/// Chains one process may open in one millisecond.
+const CHAINS_PER_MS_MAX: u32 = 1_000;
+
 /// The log of this process: one chain, linked to the head of the newest one before it.
 #[derive(Debug)]
 pub struct AuditLog {
@@ -36,9 +39,9 @@ impl AuditLog {
     /// The folder cannot be read or written.
     pub fn open(dir: &Dir) -> std::io::Result<Self> {
         let previous = newest_head(dir)?;
-        let name = format!("{:013}-{}", now_ms(), std::process::id());
+        let (name, log) = create_log(dir)?;
         let chain = Chain {
-            log: create(dir, &format!("{name}{LOG_SUFFIX}"))?,
+            log,
             head: create(dir, &format!("{name}{HEAD_SUFFIX}"))?,
             records: 0,
             last_hash: CHAIN_START.to_owned(),
@@ -87,6 +90,19 @@ impl Chain {
             self.head.write_all(text.as_bytes())
         }
     }
+}
+
+/// Names the chain by time and process, and by a number where one process opens several.
+fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
+    let stem = format!("{:013}-{}", now_ms(), std::process::id());
+    for number in 0..CHAINS_PER_MS_MAX {
+        let name = format!("{stem}-{number}");
+        match create(dir, &format!("{name}{LOG_SUFFIX}")) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            created => return Ok((name, created?)),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
 fn create(dir: &Dir, name: &str) -> std::io::Result<File> {

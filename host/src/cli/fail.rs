@@ -61,7 +61,7 @@ pub(super) fn print_document(error: &DocumentError) {
     match handler.render_report(&mut text, error) {
         Ok(()) if text.contains(&error.file) => eprint!("{text}"),
         // A file that cannot be read has no line to point at.
-        Ok(()) => eprint!("{text}  file: {}\n", error.file),
+        Ok(()) => eprintln!("{text}  file: {}", error.file),
         Err(std::fmt::Error) => eprintln!("error: {}", error.one_line()),
     }
 }

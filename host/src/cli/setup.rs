@@ -25,6 +25,8 @@ const AUDIT_FOLDER: &str = "audit";
 /// Making a host is silent when it is quick, and shows that it works when it is not.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const SPINNER_TICK: Duration = Duration::from_millis(100);
+/// Turns of tasks between two looks at sockets and pipes (tokio's own number is 61).
+const TURNS_PER_LOOK: u32 = 8;
 /// What the key of the code cache is derived for; changes when its format does.
 const CACHE_KEY_CONTEXT: &str = "clawhost 2026-11 code cache v1";
 
@@ -179,7 +181,8 @@ pub(super) fn logging(verbose: u8, quiet: bool) {
 
 /// Runs one verb to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result<T, Fail> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // Guests take turns as tasks; sockets and pipes are looked at after a few of them.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(TURNS_PER_LOOK).build();
     let runtime = runtime.map_err(|error| Fail::new(exit::UPSTREAM, format!("no runtime: {error}")))?;
     let done = runtime.block_on(work);
     // A read of standard input that never ends must not keep the process.

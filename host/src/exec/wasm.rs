@@ -110,19 +110,22 @@ fn parse_structured(text: &str) -> Result<Value, String> {
 }
 
 fn size_of(output: &tool::Output) -> usize {
-    let blocks: usize = output
-        .content
-        .iter()
-        .map(|block| match block {
-            tool::Content::Text(text) => text.len(),
-            tool::Content::Image(blob) | tool::Content::Audio(blob) => blob.data.len(),
-            tool::Content::Resource(resource) => match &resource.body {
+    let blocks: usize = output.content.iter().map(size_of_block).sum();
+    blocks + output.structured.as_ref().map_or(0, String::len)
+}
+
+fn size_of_block(block: &tool::Content) -> usize {
+    match block {
+        tool::Content::Text(text) => text.len(),
+        tool::Content::Image(blob) | tool::Content::Audio(blob) => blob.data.len() + blob.mime_type.len(),
+        tool::Content::Resource(resource) => {
+            let body = match &resource.body {
                 tool::ResourceBody::Text(text) => text.len(),
                 tool::ResourceBody::Bytes(bytes) => bytes.len(),
-            },
-        })
-        .sum();
-    blocks + output.structured.as_ref().map_or(0, String::len)
+            };
+            body + resource.uri.len() + resource.mime_type.as_ref().map_or(0, String::len)
+        }
+    }
 }
 
 fn block(block: tool::Content) -> Content {

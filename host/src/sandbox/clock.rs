@@ -10,7 +10,9 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use clawhost_core::limits::{FUEL_PER_HOST_CALL, FUEL_PER_MS};
+use clawhost_core::limits::{FUEL_PER_HOST_CALL, FUEL_PER_MS, HOST_CALLS_TURN_US};
+
+const HOST_CALLS_TURN: Duration = Duration::from_micros(HOST_CALLS_TURN_US);
 
 /// Which bound ended a call; the `data.limit` of its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,7 @@ pub struct CallClock {
     ends_at: Instant,
     fuel_budget: u64,
     fuel_charged: u64,
+    yielded_at: Instant,
 }
 
 impl CallClock {
@@ -64,7 +67,8 @@ impl CallClock {
     pub fn start(timeout: Duration) -> Self {
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let fuel_budget = timeout_ms.saturating_mul(FUEL_PER_MS);
-        Self { ends_at: Instant::now() + timeout, fuel_budget, fuel_charged: 0 }
+        let now = Instant::now();
+        Self { ends_at: now + timeout, fuel_budget, fuel_charged: 0, yielded_at: now }
     }
 
     /// Returns the moment the call has to end.
@@ -87,6 +91,16 @@ impl CallClock {
             return Err(Exceeded::Time);
         }
         if self.fuel_charged > fuel_left { Err(Exceeded::Fuel) } else { Ok(()) }
+    }
+
+    /// Says whether the call has made host calls for so long that others should run first.
+    pub fn owes_yield(&self) -> bool {
+        self.yielded_at.elapsed() >= HOST_CALLS_TURN
+    }
+
+    /// Notes that others have run.
+    pub fn yielded(&mut self) {
+        self.yielded_at = Instant::now();
     }
 
     /// Returns the fuel a call has used in all, given what the guest has left.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
 use wasmtime::component::ResourceTable;
+use wasmtime::{CallHook, CallHookHandler, StoreContextMut};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
@@ -76,13 +77,7 @@ impl CallState {
         let mut store = wasmtime::Store::new(engine, self);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
-        store.call_hook(|mut store, hook| match hook {
-            wasmtime::CallHook::CallingHost => {
-                let fuel_left = store.get_fuel()?;
-                Ok(store.data_mut().enter_host_call(fuel_left)?)
-            }
-            _ => Ok(()),
-        });
+        store.call_hook_async(HostCallWatch);
         store.set_fuel(fuel)?;
         store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))?;
         Ok(store)
@@ -117,6 +112,27 @@ impl CallState {
 
     pub(crate) fn fs_view(&mut self) -> FsView<'_> {
         FsView { ctx: &mut self.fs, table: &mut self.table }
+    }
+}
+
+/// Looks at the clock on the way into every host call, and lets others run after long ones.
+///
+/// Fuel counts only a guest's own instructions: without this, a loop of host calls would hold
+/// its thread until its deadline.
+struct HostCallWatch;
+
+#[async_trait::async_trait]
+impl CallHookHandler<CallState> for HostCallWatch {
+    async fn handle_call_event(&self, mut store: StoreContextMut<'_, CallState>, event: CallHook) -> wasmtime::Result<()> {
+        if matches!(event, CallHook::CallingHost) {
+            let fuel_left = store.get_fuel()?;
+            store.data_mut().enter_host_call(fuel_left)?;
+        }
+        if store.data_mut().clock.owes_yield() {
+            tokio::task::yield_now().await;
+            store.data_mut().clock.yielded();
+        }
+        Ok(())
     }
 }
 
