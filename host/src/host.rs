@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cap_std::fs::Dir;
 use clawhost_core::catalog::{Catalog, Tool};
@@ -41,6 +42,7 @@ pub struct HostBuilder {
     manifest: Manifest,
     audit: Dir,
     tools_dir: Option<PathBuf>,
+    patience: Option<Duration>,
     cache: Option<CodeCache>,
     limits: LimitSettings,
     replaceable: BTreeSet<String>,
@@ -73,6 +75,7 @@ impl HostBuilder {
             manifest,
             audit,
             tools_dir: None,
+            patience: None,
             cache: None,
             limits: LimitSettings::default(),
             replaceable: BTreeSet::new(),
@@ -84,6 +87,14 @@ impl HostBuilder {
     #[must_use]
     pub fn tools_dir(mut self, path: Option<PathBuf>) -> Self {
         self.tools_dir = path;
+        self
+    }
+
+    /// Waits at most this long for dropped-in components to compile; those that take longer
+    /// join the catalog when they are ready. Without it, waits for all.
+    #[must_use]
+    pub fn patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -133,7 +144,7 @@ impl HostBuilder {
             replaceable: self.replaceable,
         };
         let path = self.tools_dir.clone().unwrap_or_default();
-        let watcher = registry::open(sources, self.tools_dir, Arc::clone(&shelf)).await;
+        let watcher = registry::open(sources, self.tools_dir, self.patience, Arc::clone(&shelf)).await;
         let watcher = watcher.map_err(|source| BuildError::ToolsDir { path, source })?;
         let gate = Gate::new(manifest.policies.clone(), manifest.autonomy, self.limits.arguments_bytes_max);
         let allocator = engine.allocator();

@@ -54,7 +54,11 @@ fn compare(name: &str, text: &str) {
     settings.add_filter(r"sha256:[0-9a-f]{64}", "sha256:[digest]");
     settings.add_filter(r"\b[0-9a-f]{64}\b", "[digest]");
     settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[time]");
-    settings.add_filter(r"\d{13}-\d+", "[chain]");
+    settings.add_filter(r"\d{13}-\d+-\d+", "[chain]");
+    // A table is as wide as its chains' names, which hold a process id.
+    settings.add_filter(r"[─═]{8,}", "────");
+    settings.add_filter(r"\[chain\] +", "[chain]  ");
+    settings.add_filter(r"(?m)^ chain +", " chain    ");
     settings.add_filter(r"(?m)[ \t]+$", "");
     settings.bind(|| insta::assert_snapshot!(name, text));
 }

@@ -16,7 +16,7 @@ use crate::host::{Principal, ToolCall};
 const PRINCIPAL: &str = "cli";
 
 pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
-    let setup = setup::open(std::slice::from_ref(&args.manifest), &args.places).await?;
+    let setup = setup::open(std::slice::from_ref(&args.manifest), &args.places, None).await?;
     let catalog = setup.host.catalog();
     let Some(tool) = catalog.find(&args.tool) else {
         return Err(unknown(&args.tool, &setup.host));

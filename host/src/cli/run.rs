@@ -19,6 +19,9 @@ use crate::state::DEFAULT_AGENT;
 /// Where HTTP is served when nothing says otherwise: only this machine can reach it.
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
 
+/// A client that connects does not wait longer than this for a component that compiles.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     let wants_http = args.http.is_some() || (!args.stdio && std::io::stdin().is_terminal());
     if args.no_auth && !wants_http {
@@ -30,7 +33,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
             "start it from an MCP client, or serve HTTP with --http 127.0.0.1:7333",
         ));
     }
-    let setup = setup::open(&args.paths, &args.places).await?;
+    let setup = setup::open(&args.paths, &args.places, Some(PATIENCE)).await?;
     for note in &setup.host.manifest().notes {
         tracing::info!("{note}");
     }

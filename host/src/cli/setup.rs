@@ -38,8 +38,9 @@ pub(super) struct Setup {
     pub(super) state: StateDir,
 }
 
-/// Makes the host that `paths` and `places` describe.
-pub(super) async fn open(paths: &[PathBuf], places: &Places) -> Result<Setup, Fail> {
+/// Makes the host that `paths` and `places` describe; with `patience`, one that does not wait
+/// longer than that for dropped-in components.
+pub(super) async fn open(paths: &[PathBuf], places: &Places, patience: Option<Duration>) -> Result<Setup, Fail> {
     let paths = with_default(paths);
     let config = config(&paths, places).map_err(Fail::Documents)?;
     let settings = config.settings;
@@ -50,6 +51,7 @@ pub(super) async fn open(paths: &[PathBuf], places: &Places) -> Result<Setup, Fa
     let credentials = Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
+        .patience(patience)
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
         .cache(code_cache(&credentials));

@@ -10,7 +10,7 @@ use super::{setup, show};
 use crate::Host;
 
 pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
-    let setup = setup::open(&args.paths, &args.places).await?;
+    let setup = setup::open(&args.paths, &args.places, None).await?;
     let catalog = setup.host.catalog();
     if args.json {
         show::json(&as_json(&setup.host, &catalog));

@@ -9,7 +9,9 @@ mod drop_in;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::{Catalog, Tool};
@@ -117,8 +119,15 @@ pub struct Sources {
 
 /// Loads the built-in components and everything in the drop-in directory, fills the shelf,
 /// and keeps watching the directory where there is one.
-pub async fn open(sources: Sources, tools_dir: Option<std::path::PathBuf>, shelf: Arc<Shelf>) -> std::io::Result<Option<Watcher>> {
+///
+/// The first catalog holds every tool, or, with `patience`, those that were ready by then.
+///
+/// # Errors
+/// The directory cannot be read.
+pub async fn open(
+    sources: Sources, tools_dir: Option<PathBuf>, patience: Option<Duration>, shelf: Arc<Shelf>,
+) -> std::io::Result<Option<Watcher>> {
     let built_in = builtin::load(&sources).await;
     let binder = Binder::new(sources, built_in);
-    watch::start(binder, tools_dir, shelf).await
+    watch::start(binder, tools_dir, patience, shelf).await
 }

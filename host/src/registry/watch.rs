@@ -51,8 +51,11 @@ struct Folder {
     loads: mpsc::UnboundedSender<Loaded>,
 }
 
-/// Publishes the first catalog, complete, then keeps watching where there is a directory.
-pub(super) async fn start(mut binder: Binder, path: Option<PathBuf>, shelf: Arc<Shelf>) -> std::io::Result<Option<Watcher>> {
+/// Publishes the first catalog, then keeps watching where there is a directory. Files that
+/// take longer than `patience` to compile are in the first catalog as loading.
+pub(super) async fn start(
+    mut binder: Binder, path: Option<PathBuf>, patience: Option<Duration>, shelf: Arc<Shelf>,
+) -> std::io::Result<Option<Watcher>> {
     let Some(path) = path else {
         shelf.publish(binder.snapshot(std::iter::empty()));
         return Ok(None);
@@ -62,9 +65,11 @@ pub(super) async fn start(mut binder: Binder, path: Option<PathBuf>, shelf: Arc<
     let mut folder = Folder { dir, path, binder, shelf, files: BTreeMap::new(), last_look: Listing::new(), seen: 0, loads };
     folder.last_look = drop_in::list(&folder.dir)?;
     folder.look();
-    while folder.is_loading() {
-        let Some(result) = loaded.recv().await else { break };
-        folder.arrived(result);
+    let first = folder.settle(&mut loaded);
+    match patience {
+        None => first.await,
+        // Out of patience is no error: what is still loading is listed as that.
+        Some(patience) => drop(tokio::time::timeout(patience, first).await),
     }
     folder.publish();
     let events = notifications(&folder.path);
@@ -104,6 +109,14 @@ impl Folder {
                 Some(()) = notes.events.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
                 () = tokio::time::sleep(wait) => wait = if self.look() { RESCAN } else { DEBOUNCE },
             }
+        }
+    }
+
+    /// Takes finished loads until none is under way.
+    async fn settle(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>) {
+        while self.is_loading() {
+            let Some(result) = loaded.recv().await else { return };
+            self.arrived(result);
         }
     }
 
