@@ -81,11 +81,7 @@ fn the_help_of_every_verb() {
         let arguments = [verb, &["--help"]].concat();
         let name = format!(
             "help__{}",
-            if verb.is_empty() {
-                "clawhost".to_owned()
-            } else {
-                verb.join("_")
-            }
+            if verb.is_empty() { "clawhost".to_owned() } else { verb.join("_") }
         );
         compare(&name, &cli.snapshot(&arguments));
     }
@@ -105,24 +101,12 @@ fn calls_and_their_exit_codes() {
     let cli = prepared();
     for (name, arguments, code) in [
         ("ok", &["read_file", "path=hello.txt"][..], 0),
-        (
-            "ok_json",
-            &["read_file", r#"{"path": "hello.txt"}"#, "--json"],
-            0,
-        ),
+        ("ok_json", &["read_file", r#"{"path": "hello.txt"}"#, "--json"], 0),
         ("ok_text", &["answer"], 0),
-        (
-            "bad_arguments",
-            &["read_file", "path=hello.txt", "extra=1"],
-            2,
-        ),
+        ("bad_arguments", &["read_file", "path=hello.txt", "extra=1"], 2),
         ("no_pair", &["read_file", "hello.txt"], 2),
         ("unknown_tool", &["read_flie"], 2),
-        (
-            "denied_by_policy",
-            &["write_file", "path=a", "content=b"],
-            4,
-        ),
+        ("denied_by_policy", &["write_file", "path=a", "content=b"], 4),
         ("denied_by_limit", &["memory-bomb"], 4),
         ("not_loaded", &["wants-http"], 3),
         ("tool_error", &["read_file", "path=absent.txt"], 5),
@@ -134,47 +118,26 @@ fn calls_and_their_exit_codes() {
         let shown = cli.snapshot(&arguments);
         compare(&format!("call__{name}"), &shown);
         // What left the sandbox is refused by the host, by whichever of the two speaks.
-        let codes = if name == "outside" {
-            vec![4, 5]
-        } else {
-            vec![code]
-        };
-        assert!(
-            codes
-                .iter()
-                .any(|code| shown.contains(&format!("exit code {code}\n"))),
-            "{shown}"
-        );
+        let codes = if name == "outside" { vec![4, 5] } else { vec![code] };
+        assert!(codes.iter().any(|code| shown.contains(&format!("exit code {code}\n"))), "{shown}");
     }
 }
 
 #[test]
 fn wrong_documents_and_command_lines() {
     let cli = prepared();
-    cli.write(
-        "wrong.yaml",
-        MANIFEST.replace("timeout_ms: 300", "timeout_sm: 300"),
-    );
+    cli.write("wrong.yaml", MANIFEST.replace("timeout_ms: 300", "timeout_sm: 300"));
     compare(
         "call__wrong_document",
         &cli.snapshot(&["call", "wrong.yaml", "read_file", "path=hello.txt"]),
     );
-    compare(
-        "validate__json",
-        &cli.snapshot(&["validate", "wrong.yaml", "--json"]),
-    );
+    compare("validate__json", &cli.snapshot(&["validate", "wrong.yaml", "--json"]));
     compare("validate__ok", &cli.snapshot(&["validate", "claw.yaml"]));
-    compare(
-        "call__no_document",
-        &cli.snapshot(&["call", "absent.yaml", "read_file"]),
-    );
+    compare("call__no_document", &cli.snapshot(&["call", "absent.yaml", "read_file"]));
     compare("usage__unknown_verb", &cli.snapshot(&["serve"]));
     compare("usage__nothing", &cli.snapshot(&[]));
     cli.write("clawhost.yaml", "version: 1\ntolls: {directory: ./tools}\n");
-    compare(
-        "runtime_file__unknown_key",
-        &cli.snapshot(&["tools", "claw.yaml"]),
-    );
+    compare("runtime_file__unknown_key", &cli.snapshot(&["tools", "claw.yaml"]));
 }
 
 #[test]
@@ -182,30 +145,12 @@ fn inspecting_a_component() {
     let cli = prepared();
     let word_count = source_root().join("host/examples/tools/word-count.wat");
     cli.write("word-count.wat", std::fs::read(word_count).unwrap());
-    compare(
-        "inspect__table",
-        &cli.snapshot(&["inspect", "word-count.wat"]),
-    );
-    compare(
-        "inspect__json",
-        &cli.snapshot(&["inspect", "word-count.wat", "--json"]),
-    );
-    compare(
-        "inspect__manifest",
-        &cli.snapshot(&["inspect", "word-count.wat", "--manifest"]),
-    );
-    compare(
-        "inspect__wants_http",
-        &cli.snapshot(&["inspect", "tools/wants-http.wat"]),
-    );
-    compare(
-        "inspect__broken",
-        &cli.snapshot(&["inspect", "tools/broken.wasm"]),
-    );
-    compare(
-        "inspect__absent",
-        &cli.snapshot(&["inspect", "absent.wasm"]),
-    );
+    compare("inspect__table", &cli.snapshot(&["inspect", "word-count.wat"]));
+    compare("inspect__json", &cli.snapshot(&["inspect", "word-count.wat", "--json"]));
+    compare("inspect__manifest", &cli.snapshot(&["inspect", "word-count.wat", "--manifest"]));
+    compare("inspect__wants_http", &cli.snapshot(&["inspect", "tools/wants-http.wat"]));
+    compare("inspect__broken", &cli.snapshot(&["inspect", "tools/broken.wasm"]));
+    compare("inspect__absent", &cli.snapshot(&["inspect", "absent.wasm"]));
 }
 
 #[test]
@@ -219,13 +164,7 @@ fn what_inspect_prints_as_a_manifest_binds_the_component() {
     let shown = cli.run(&["tools", "--tools", "tools", "--json"]);
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(shown["refused"], json!([]), "{shown}");
-    assert!(
-        shown["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|tool| tool["name"] == "word_count")
-    );
+    assert!(shown["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "word_count"));
 }
 
 #[test]
@@ -234,10 +173,7 @@ fn the_limits() {
     compare("limits__table", &cli.snapshot(&["limits"]));
     let json = cli.run(&["limits", "--json"]).stdout;
     let rows: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        rows.as_array().unwrap().len(),
-        clawhost_core::limits::TABLE.len()
-    );
+    assert_eq!(rows.as_array().unwrap().len(), clawhost_core::limits::TABLE.len());
 }
 
 #[test]
@@ -260,10 +196,7 @@ fn the_audit_log_is_shown_verified_and_shows_tampering() {
     let mut logs: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "jsonl")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         .collect();
     logs.sort();
     let text = std::fs::read_to_string(&logs[0]).unwrap();

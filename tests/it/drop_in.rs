@@ -23,10 +23,7 @@ fn saying(tool: &str, answer: &str) -> Guest {
         .bytes()
         .enumerate()
         .map(|(index, byte)| {
-            format!(
-                "(i32.store8 (i32.const {}) (i32.const {byte}))\n",
-                6144 + index
-            )
+            format!("(i32.store8 (i32.const {}) (i32.const {byte}))\n", 6144 + index)
         })
         .collect();
     let answer = format!(
@@ -60,11 +57,7 @@ async fn a_tool_dropped_in_is_listed_within_a_second_and_answers() {
     for attempt in 0..TRIES {
         let (tool, mut version) = (format!("dropped_{attempt}"), host.host().catalog_version());
         version.mark_unchanged();
-        drop_in(
-            &host,
-            &format!("{tool}.wasm"),
-            &saying(&tool, "here").wasm(),
-        );
+        drop_in(&host, &format!("{tool}.wasm"), &saying(&tool, "here").wasm());
         best = best.min(shows(&host, "the new tool", || serves(&host, &tool)).await);
         assert!(version.has_changed().unwrap(), "nobody would be told");
         assert_eq!(text(&host.call(&tool, json!({})).await.unwrap()), "here");
@@ -85,16 +78,8 @@ async fn a_replaced_tool_answers_anew_and_a_deleted_one_is_unknown() {
     let old = host.host().catalog().find("greet").unwrap().digest.clone();
 
     drop_in(&host, "greet.wat", saying("greet", "two").wat().as_bytes());
-    let digest = || {
-        host.host()
-            .catalog()
-            .find("greet")
-            .map(|tool| tool.digest.clone())
-    };
-    shows(&host, "the new version", || {
-        digest().is_some_and(|new| new != old)
-    })
-    .await;
+    let digest = || host.host().catalog().find("greet").map(|tool| tool.digest.clone());
+    shows(&host, "the new version", || digest().is_some_and(|new| new != old)).await;
     assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "two");
 
     fs::remove_file(host.tools_folder().join("greet.wat")).unwrap();
@@ -122,10 +107,7 @@ async fn a_file_that_is_still_being_copied_causes_no_error() {
     };
     wait::until("the copy", NEVER, copied).await;
     shows(&host, "the copied tool", || serves(&host, "slow_copy")).await;
-    assert_eq!(
-        text(&host.call("slow_copy", json!({})).await.unwrap()),
-        "whole"
-    );
+    assert_eq!(text(&host.call("slow_copy", json!({})).await.unwrap()), "whole");
     assert!(!host.refused().contains("slow_copy"), "{}", host.refused());
 }
 
@@ -135,28 +117,15 @@ async fn the_second_file_that_offers_a_name_is_refused_and_takes_over_when_the_f
         .tool_file("first.wat", saying("greet", "first").wat().as_bytes())
         .build()
         .await;
-    drop_in(
-        &host,
-        "a_second.wat",
-        saying("greet", "second").wat().as_bytes(),
-    );
-    shows(&host, "the refusal", || {
-        host.refused().contains("a_second.wat")
-    })
-    .await;
+    drop_in(&host, "a_second.wat", saying("greet", "second").wat().as_bytes());
+    shows(&host, "the refusal", || host.refused().contains("a_second.wat")).await;
     let refused = host.refused();
-    assert!(
-        refused.contains("greet") && refused.contains("first.wat"),
-        "{refused}"
-    );
+    assert!(refused.contains("greet") && refused.contains("first.wat"), "{refused}");
     assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "first");
 
     fs::remove_file(host.tools_folder().join("first.wat")).unwrap();
     shows(&host, "the second", || host.refused().is_empty()).await;
-    assert_eq!(
-        text(&host.call("greet", json!({})).await.unwrap()),
-        "second"
-    );
+    assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "second");
 }
 
 #[tokio::test]
@@ -167,10 +136,7 @@ async fn a_dropped_in_tool_does_not_replace_a_built_in_one() {
         .build()
         .await;
     assert!(host.refused().contains("read_file"), "{}", host.refused());
-    assert_eq!(
-        host.ask("read_file", json!({"path": "a.txt"})).await["content"],
-        "a"
-    );
+    assert_eq!(host.ask("read_file", json!({"path": "a.txt"})).await["content"], "a");
 }
 
 #[tokio::test]
@@ -181,13 +147,7 @@ async fn names_that_differ_only_in_hyphen_and_underscore_collide() {
         .build()
         .await;
     assert!(host.refused().contains("two"), "{}", host.refused());
-    assert_eq!(
-        host.names()
-            .iter()
-            .filter(|name| name.starts_with("two"))
-            .count(),
-        1
-    );
+    assert_eq!(host.names().iter().filter(|name| name.starts_with("two")).count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -202,17 +162,10 @@ async fn a_running_call_is_not_disturbed_when_its_tool_is_replaced_and_deleted()
     let task = tokio::spawn(async move { running.call(call("slow", json!({}))).await });
     let received = || (!clawhost::audit::records(&host.audit()).unwrap().is_empty()).then_some(());
     wait::until("the call to arrive", NEVER, received).await;
-    drop_in(
-        &host,
-        "slow.wat",
-        saying("slow", "replaced").wat().as_bytes(),
-    );
+    drop_in(&host, "slow.wat", saying("slow", "replaced").wat().as_bytes());
     fs::remove_file(host.tools_folder().join("slow.wat")).unwrap();
     shows(&host, "the tool to go", || !serves(&host, "slow")).await;
-    let reply = wait::within("the running call", NEVER, task)
-        .await
-        .unwrap()
-        .unwrap();
+    let reply = wait::within("the running call", NEVER, task).await.unwrap().unwrap();
     assert_eq!(text(&reply), "slow");
 }
 
@@ -227,45 +180,20 @@ async fn a_document_beside_a_component_binds_it_and_a_wrong_one_refuses_it() {
         .tool_file("greet.wat", saying("greet", "hi").wat().as_bytes())
         .build()
         .await;
-    assert_eq!(
-        host.host().catalog().find("greet").unwrap().grants.profile,
-        "none"
-    );
+    assert_eq!(host.host().catalog().find("greet").unwrap().grants.profile, "none");
 
-    drop_in(
-        &host,
-        "greet.yaml",
-        document(", sandbox_ref: fs-readonly, timeout_ms: 77").as_bytes(),
-    );
-    let profile = || {
-        host.host()
-            .catalog()
-            .find("greet")
-            .map(|tool| tool.grants.profile.clone())
-    };
-    shows(&host, "the document's profile", || {
-        profile().as_deref() == Some("fs-readonly")
-    })
-    .await;
+    drop_in(&host, "greet.yaml", document(", sandbox_ref: fs-readonly, timeout_ms: 77").as_bytes());
+    let profile = || host.host().catalog().find("greet").map(|tool| tool.grants.profile.clone());
+    shows(&host, "the document's profile", || profile().as_deref() == Some("fs-readonly")).await;
     let timeout = host.host().catalog().find("greet").unwrap().timeout();
     assert_eq!(timeout, Duration::from_millis(77));
 
-    drop_in(
-        &host,
-        "greet.yaml",
-        document(", sandbox_ref: no-such-profile").as_bytes(),
-    );
-    shows(&host, "the refusal", || {
-        host.refused().contains("no-such-profile")
-    })
-    .await;
+    drop_in(&host, "greet.yaml", document(", sandbox_ref: no-such-profile").as_bytes());
+    shows(&host, "the refusal", || host.refused().contains("no-such-profile")).await;
     assert!(!serves(&host, "greet"));
 
     fs::remove_file(host.tools_folder().join("greet.yaml")).unwrap();
-    shows(&host, "the tool without a document", || {
-        profile().as_deref() == Some("none")
-    })
-    .await;
+    shows(&host, "the tool without a document", || profile().as_deref() == Some("none")).await;
 }
 
 #[cfg(unix)]
@@ -278,20 +206,13 @@ async fn links_and_pipes_in_the_directory_are_not_followed_or_opened() {
     std::os::unix::fs::symlink("/dev/zero", host.tools_folder().join("endless.wasm")).unwrap();
     mkfifo(&host.tools_folder().join("pipe.wasm"));
     // What comes after them is served: nothing hangs.
-    drop_in(
-        &host,
-        "after.wat",
-        saying("after", "after").wat().as_bytes(),
-    );
+    drop_in(&host, "after.wat", saying("after", "after").wat().as_bytes());
     shows(&host, "the tool after them", || serves(&host, "after")).await;
     assert!(!serves(&host, "linked"));
 }
 
 #[cfg(unix)]
 fn mkfifo(path: &Path) {
-    let made = std::process::Command::new("mkfifo")
-        .arg(path)
-        .status()
-        .unwrap();
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());
 }

@@ -22,11 +22,7 @@ const HANGS: Duration = Duration::from_secs(10);
 
 async fn host_of(guests: &[Guest]) -> TestHost {
     let builder = TestHost::builder().limits("timeout_ms: 200");
-    guests
-        .iter()
-        .fold(builder, |builder, guest| builder.guest(guest))
-        .build()
-        .await
+    guests.iter().fold(builder, |builder, guest| builder.guest(guest)).build().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,19 +64,13 @@ async fn ends_as_declared(host: &TestHost, guest: &Guest) -> Result<(), String> 
 fn refused(host: &TestHost, guest: &Guest, reason: &str) -> Result<(), String> {
     let catalog = host.host().catalog();
     let file = format!("{}.wat", guest.name);
-    let mut reasons = catalog
-        .refused
-        .iter()
-        .filter(|refused| refused.source.contains(&file));
+    let mut reasons = catalog.refused.iter().filter(|refused| refused.source.contains(&file));
     if host.names().iter().any(|name| name == guest.tool()) {
         return Err("it is served".to_owned());
     }
     match reasons.any(|refused| refused.reason.contains(reason)) {
         true => Ok(()),
-        false => Err(format!(
-            "expected a refusal because of `{reason}`, got:\n{}",
-            host.refused()
-        )),
+        false => Err(format!("expected a refusal because of `{reason}`, got:\n{}", host.refused())),
     }
 }
 
@@ -120,11 +110,7 @@ async fn a_timeout_is_at_most_50_ms_late() {
                 break;
             }
         }
-        assert!(
-            best <= TIMEOUT + LATE_MAX,
-            "{}: ended after {best:?}",
-            guest.name
-        );
+        assert!(best <= TIMEOUT + LATE_MAX, "{}: ended after {best:?}", guest.name);
     }
 }
 
@@ -139,29 +125,13 @@ async fn a_hundred_good_calls_succeed_beside_a_spinner_a_sleeper_and_a_memory_bo
         tokio::spawn(async move { host.call(call(tool, json!({}))).await })
     };
     // Two of each at a time: on two cores, more spinners than cores would already be a few.
-    let bad = [
-        "spin",
-        "sleep",
-        "memory-bomb",
-        "spin",
-        "sleep",
-        "memory-bomb",
-    ]
-    .map(run);
+    let bad = ["spin", "sleep", "memory-bomb", "spin", "sleep", "memory-bomb"].map(run);
     for number in 0..100 {
-        let reply = wait::within("a good call", HANGS, run("answer"))
-            .await
-            .unwrap();
+        let reply = wait::within("a good call", HANGS, run("answer")).await.unwrap();
         assert_eq!(text(&reply.unwrap()), "answer", "call {number}");
     }
-    for (task, code) in bad
-        .into_iter()
-        .zip([-32014, -32014, -32010].into_iter().cycle())
-    {
-        let error = wait::within("a hostile call", HANGS, task)
-            .await
-            .unwrap()
-            .unwrap_err();
+    for (task, code) in bad.into_iter().zip([-32014, -32014, -32010].into_iter().cycle()) {
+        let error = wait::within("a hostile call", HANGS, task).await.unwrap().unwrap_err();
         assert_eq!(error.kind.code(), code, "{error}");
     }
     host.check_audit();
@@ -187,25 +157,13 @@ async fn files_that_are_no_tools_are_refused_by_name_and_the_others_load() {
         builder.build().await
     };
     let catalog = host.host().catalog();
-    let sources: BTreeSet<&str> = catalog
-        .refused
-        .iter()
-        .map(|refused| refused.source.as_str())
-        .collect();
-    let expected = [
-        "core.wasm",
-        "cut_short.wasm",
-        "elf.wasm",
-        "empty.wasm",
-        "nonsense.wat",
-        "too_large.wasm",
-    ];
+    let sources: BTreeSet<&str> =
+        catalog.refused.iter().map(|refused| refused.source.as_str()).collect();
+    let expected =
+        ["core.wasm", "cut_short.wasm", "elf.wasm", "empty.wasm", "nonsense.wat", "too_large.wasm"];
     assert_eq!(sources, BTreeSet::from(expected), "{}", host.refused());
     assert!(host.refused().contains("core module"), "{}", host.refused());
-    assert_eq!(
-        text(&host.call("answer", json!({})).await.unwrap()),
-        "answer"
-    );
+    assert_eq!(text(&host.call("answer", json!({})).await.unwrap()), "answer");
 }
 
 #[tokio::test]
@@ -213,17 +171,9 @@ async fn a_long_answer_is_cut_on_the_way_out_and_says_its_true_size() {
     let host = host_of(&[Guest::read("output-long")]).await;
     let reply = host.call("output-long", json!({})).await.unwrap();
     let kept = text(&reply);
-    assert!(
-        kept.len() <= REPLY_BYTES_MAX && kept.len() > REPLY_BYTES_MAX / 2,
-        "{}",
-        kept.len()
-    );
+    assert!(kept.len() <= REPLY_BYTES_MAX && kept.len() > REPLY_BYTES_MAX / 2, "{}", kept.len());
     assert!(reply.cut_from_bytes.unwrap() > 1 << 20);
-    assert!(
-        kept.contains("[cut: the whole result is"),
-        "{}",
-        &kept[kept.len() - 200..]
-    );
+    assert!(kept.contains("[cut: the whole result is"), "{}", &kept[kept.len() - 200..]);
 }
 
 #[tokio::test]
@@ -234,10 +184,6 @@ async fn a_caller_may_shorten_the_time_of_a_call_and_not_lengthen_it() {
         let started = Instant::now();
         let error = host.host().call(call).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Timeout);
-        assert!(
-            started.elapsed() < most,
-            "asked for {asked} ms, took {:?}",
-            started.elapsed()
-        );
+        assert!(started.elapsed() < most, "asked for {asked} ms, took {:?}", started.elapsed());
     }
 }

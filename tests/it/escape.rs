@@ -105,10 +105,7 @@ fn ways_out(host: &TestHost) -> Vec<String> {
 fn check(what: &str, outcome: &Result<ToolReply, CallError>) {
     let shown = format!("{outcome:?}");
     for canary in [SECRET, "root:x:", "CARGO_MANIFEST_DIR"] {
-        assert!(
-            !shown.contains(canary),
-            "{what} read what is outside: {shown}"
-        );
+        assert!(!shown.contains(canary), "{what} read what is outside: {shown}");
     }
 }
 
@@ -123,10 +120,7 @@ async fn no_path_reads_outside_the_granted_folder() {
     for path in ways_out(&host) {
         for (tool, arguments) in [
             ("read_file", json!({"path": path})),
-            (
-                "edit_file",
-                json!({"path": path, "old_text": SECRET, "new_text": "edited"}),
-            ),
+            ("edit_file", json!({"path": path, "old_text": SECRET, "new_text": "edited"})),
         ] {
             let outcome = wait::within(&path, HANGS, host.call(tool, arguments)).await;
             assert!(refused(&outcome), "{tool} {path:?}: {outcome:?}");
@@ -134,10 +128,7 @@ async fn no_path_reads_outside_the_granted_folder() {
         }
     }
     host.canaries().check();
-    assert_eq!(
-        host.ask("read_file", json!({"path": "inside.txt"})).await["content"],
-        "inside"
-    );
+    assert_eq!(host.ask("read_file", json!({"path": "inside.txt"})).await["content"], "inside");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -167,21 +158,14 @@ async fn no_listing_shows_what_is_outside() {
     let host = TestHost::builder().build().await;
     plant(&host);
     for path in ways_out(&host) {
-        let outcome = wait::within(
-            &path,
-            HANGS,
-            host.call("list_directory", json!({"path": path})),
-        )
-        .await;
+        let outcome =
+            wait::within(&path, HANGS, host.call("list_directory", json!({"path": path}))).await;
         if let Ok(reply) = &outcome
             && !reply.is_error
         {
             // "/" and what normalises to it is the guest's own root.
             let names = reply.structured.clone().unwrap()["entries"].to_string();
-            assert!(
-                names.contains("inside.txt") || names == "[]",
-                "{path:?}: {names}"
-            );
+            assert!(names.contains("inside.txt") || names == "[]", "{path:?}: {names}");
         }
     }
 }
@@ -189,10 +173,9 @@ async fn no_listing_shows_what_is_outside() {
 #[tokio::test]
 async fn a_path_outside_is_answered_alike_whether_or_not_it_exists() {
     let host = TestHost::builder().build().await;
-    for (present, absent) in [
-        ("../outside/canary.txt", "../outside/absent.txt"),
-        ("/etc/passwd", "/etc/absent"),
-    ] {
+    for (present, absent) in
+        [("../outside/canary.txt", "../outside/absent.txt"), ("/etc/passwd", "/etc/absent")]
+    {
         let ask = async |path: &str| {
             let outcome = host.call("read_file", json!({"path": path})).await;
             format!("{outcome:?}").replace(path, "PATH")
@@ -207,9 +190,7 @@ async fn the_memory_tools_do_not_follow_a_link_out() {
     symlink(host.canaries().file(), host.workspace().join("MEMORY.md")).unwrap();
     let read = host.call("memory_read", json!({})).await;
     check("memory_read", &read);
-    let write = host
-        .call("memory_write", json!({"content": "remember"}))
-        .await;
+    let write = host.call("memory_write", json!({"content": "remember"})).await;
     check("memory_write", &write);
     host.canaries().check();
 }
@@ -218,22 +199,13 @@ async fn the_memory_tools_do_not_follow_a_link_out() {
 async fn pipes_and_devices_do_not_hang_a_call() {
     let host = TestHost::builder().build().await;
     let pipe = host.workspace().join("pipe");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     symlink("/dev/zero", host.workspace().join("zero")).unwrap();
     for path in ["pipe", "zero"] {
         for (tool, arguments) in [
             ("read_file", json!({"path": path})),
             ("write_file", json!({"path": path, "content": "x"})),
-            (
-                "edit_file",
-                json!({"path": path, "old_text": "a", "new_text": "b"}),
-            ),
+            ("edit_file", json!({"path": path, "old_text": "a", "new_text": "b"})),
         ] {
             let outcome = wait::within(path, HANGS, host.call(tool, arguments)).await;
             if tool != "write_file" {
@@ -246,10 +218,8 @@ async fn pipes_and_devices_do_not_hang_a_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_swapped_for_a_link_during_calls_leads_nowhere() {
     let host = TestHost::builder().build().await;
-    let (folder, outside) = (
-        host.workspace().join("swapped"),
-        host.canaries().folder().join("inside"),
-    );
+    let (folder, outside) =
+        (host.workspace().join("swapped"), host.canaries().folder().join("inside"));
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let swapping = {
         let (folder, stop) = (folder.clone(), std::sync::Arc::clone(&stop));
@@ -264,9 +234,7 @@ async fn a_folder_swapped_for_a_link_during_calls_leads_nowhere() {
         })
     };
     for _ in 0..300 {
-        let read = host
-            .call("read_file", json!({"path": "swapped/canary.txt"}))
-            .await;
+        let read = host.call("read_file", json!({"path": "swapped/canary.txt"})).await;
         check("the swapped folder", &read);
         let write = json!({"path": "swapped/new.txt", "content": "x"});
         check("the swapped folder", &host.call("write_file", write).await);
@@ -284,15 +252,9 @@ async fn the_ways_out_are_recorded_as_refusals() {
     for path in ["../outside/canary.txt", "link", "/etc/passwd"] {
         drop(host.call("read_file", json!({"path": path})).await);
     }
-    let outcomes: Vec<Value> = host
-        .finished()
-        .iter()
-        .map(|record| record["outcome"].clone())
-        .collect();
-    assert!(
-        outcomes.iter().all(|outcome| outcome != "ok"),
-        "{outcomes:?}"
-    );
+    let outcomes: Vec<Value> =
+        host.finished().iter().map(|record| record["outcome"].clone()).collect();
+    assert!(outcomes.iter().all(|outcome| outcome != "ok"), "{outcomes:?}");
     assert_eq!(outcomes.len(), 3);
     host.check_audit();
 }

@@ -6,20 +6,13 @@ use serde_json::{Value, json};
 use crate::cli::PROGRAM;
 
 fn examples() -> String {
-    source_root()
-        .join("host/examples")
-        .to_str()
-        .unwrap()
-        .to_owned()
+    source_root().join("host/examples").to_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn the_hand_written_component_counts_words_and_characters() {
     let source = std::fs::read(source_root().join("host/examples/tools/word-count.wat")).unwrap();
-    let host = TestHost::builder()
-        .tool_file("word-count.wat", &source)
-        .build()
-        .await;
+    let host = TestHost::builder().tool_file("word-count.wat", &source).build().await;
     assert!(host.refused().is_empty(), "{}", host.refused());
     let tool = host.host().catalog().find("word_count").cloned().unwrap();
     assert_eq!(tool.grants.profile, "none");
@@ -36,11 +29,7 @@ async fn the_hand_written_component_counts_words_and_characters() {
         ("日本語 🦀", 2, 5),
     ] {
         let counts = host.ask("word_count", json!({"text": text})).await;
-        assert_eq!(
-            counts,
-            json!({"words": words, "characters": characters}),
-            "{text:?}"
-        );
+        assert_eq!(counts, json!({"words": words, "characters": characters}), "{text:?}");
     }
     // More than the memory it starts with.
     let long = "word ".repeat(100_000);
@@ -60,9 +49,7 @@ fn the_first_command_of_the_readme_reads_a_file() {
     let expected =
         std::fs::read_to_string(source_root().join("host/examples/workspace/hello.txt")).unwrap();
     let shown: Result<Value, _> = serde_json::from_str(&run.stdout);
-    let shown = shown.map_or(run.stdout, |value| {
-        value["content"].as_str().unwrap().to_owned()
-    });
+    let shown = shown.map_or(run.stdout, |value| value["content"].as_str().unwrap().to_owned());
     assert_eq!(shown.trim_end(), expected.trim_end());
 }
 
@@ -98,13 +85,7 @@ fn every_tool_of_the_example_is_served() {
 fn the_dropped_in_tool_of_the_example_answers_and_the_web_is_refused_by_policy() {
     let cli = Cli::new(PROGRAM);
     let manifest = format!("{}/manifest.yaml", examples());
-    let run = cli.run(&[
-        "call",
-        &manifest,
-        "word_count",
-        "text=one two three",
-        "--json",
-    ]);
+    let run = cli.run(&["call", &manifest, "word_count", "text=one two three", "--json"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let shown: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(shown["structuredContent"]["words"], 3, "{shown}");

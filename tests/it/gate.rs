@@ -6,32 +6,18 @@ use clawhost_tests::{Guest, TestHost};
 use serde_json::{Value, json};
 
 fn stage(error: &CallError) -> (i32, &str) {
-    (
-        error.kind.code(),
-        error
-            .data
-            .get("stage")
-            .and_then(Value::as_str)
-            .unwrap_or_default(),
-    )
+    (error.kind.code(), error.data.get("stage").and_then(Value::as_str).unwrap_or_default())
 }
 
 #[tokio::test]
 async fn what_no_rule_matches_is_denied_and_never_runs() {
     let rules = "- {id: reads, action: allow, scope: tool, match: {name: read-file}}";
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .rules(rules)
-        .build()
-        .await;
+    let host = TestHost::builder().file("a.txt", "a").rules(rules).build().await;
     let write = json!({"path": "b.txt", "content": "b"});
     let error = host.call("write_file", write).await.unwrap_err();
     assert_eq!(stage(&error), (-32011, "policy"));
     assert!(!host.workspace().join("b.txt").exists());
-    assert_eq!(
-        host.ask("read_file", json!({"path": "a.txt"})).await["content"],
-        "a"
-    );
+    assert_eq!(host.ask("read_file", json!({"path": "a.txt"})).await["content"], "a");
 }
 
 #[tokio::test]
@@ -40,15 +26,9 @@ async fn the_first_rule_that_matches_decides_and_is_named() {
 - {id: no-writing, action: deny, scope: tool, match: {name: write-file}, reason: read only today}
 - {id: all, action: allow, scope: all}
 - {id: too-late, action: deny, scope: all}";
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .rules(rules)
-        .build()
-        .await;
-    let error = host
-        .call("write_file", json!({"path": "a.txt", "content": "b"}))
-        .await
-        .unwrap_err();
+    let host = TestHost::builder().file("a.txt", "a").rules(rules).build().await;
+    let error =
+        host.call("write_file", json!({"path": "a.txt", "content": "b"})).await.unwrap_err();
     assert_eq!(stage(&error), (-32011, "policy"));
     assert_eq!(error.data["rule_id"], "no-writing");
     assert!(error.message.contains("read only today"), "{error}");
@@ -59,26 +39,13 @@ async fn the_first_rule_that_matches_decides_and_is_named() {
 #[tokio::test]
 async fn arguments_are_checked_before_policy_and_policy_before_the_sandbox() {
     let denied = "- {id: none, action: deny, scope: all}";
-    let host = TestHost::builder()
-        .rules(denied)
-        .limits("timeout_ms: 0")
-        .build()
-        .await;
-    let bad = host
-        .call("read_file", json!({"path": 1}))
-        .await
-        .unwrap_err();
+    let host = TestHost::builder().rules(denied).limits("timeout_ms: 0").build().await;
+    let bad = host.call("read_file", json!({"path": 1})).await.unwrap_err();
     assert_eq!(stage(&bad), (-32602, "schema"));
-    let refused = host
-        .call("read_file", json!({"path": "a"}))
-        .await
-        .unwrap_err();
+    let refused = host.call("read_file", json!({"path": "a"})).await.unwrap_err();
     assert_eq!(stage(&refused), (-32011, "policy"));
     let host = TestHost::builder().limits("timeout_ms: 0").build().await;
-    let no_time = host
-        .call("read_file", json!({"path": "a"}))
-        .await
-        .unwrap_err();
+    let no_time = host.call("read_file", json!({"path": "a"})).await.unwrap_err();
     assert_eq!(stage(&no_time), (-32010, "sandbox"));
 }
 
@@ -112,10 +79,7 @@ async fn the_schema_of_the_document_holds_beside_the_components_own() {
     assert!(host.refused().is_empty(), "{}", host.refused());
     let error = host.call("answer", json!({})).await.unwrap_err();
     assert_eq!(stage(&error), (-32602, "schema"));
-    assert_eq!(
-        text(&host.call("answer", json!({"please": true})).await.unwrap()),
-        "answer"
-    );
+    assert_eq!(text(&host.call("answer", json!({"please": true})).await.unwrap()), "answer");
 }
 
 #[tokio::test]
@@ -143,11 +107,7 @@ async fn an_unknown_tool_is_unknown_under_every_name() {
 async fn one_tool_answers_to_each_of_its_names() {
     let host = TestHost::builder().file("a.txt", "a").build().await;
     for name in ["read_file", "read-file", "claw://local/tool/read-file"] {
-        assert_eq!(
-            host.ask(name, json!({"path": "a.txt"})).await["content"],
-            "a",
-            "{name}"
-        );
+        assert_eq!(host.ask(name, json!({"path": "a.txt"})).await["content"], "a", "{name}");
     }
 }
 
@@ -159,19 +119,10 @@ async fn listing_and_calling_decide_alike() {
 - {id: memory, action: allow, scope: tool, match: {name: \"memory-*\"}}
 - {id: audit, action: audit-only, scope: tool, match: {name: list-directory}}";
     for autonomy in ["autonomous", "supervised", "observer"] {
-        let host = TestHost::builder()
-            .file("a.txt", "a")
-            .rules(rules)
-            .autonomy(autonomy)
-            .build()
-            .await;
-        let listed = host
-            .host()
-            .list(&clawhost::host::Principal("test".to_owned()));
-        let listed: Vec<&str> = listed
-            .iter()
-            .map(|tool| tool.definition.name.as_str())
-            .collect();
+        let host =
+            TestHost::builder().file("a.txt", "a").rules(rules).autonomy(autonomy).build().await;
+        let listed = host.host().list(&clawhost::host::Principal("test".to_owned()));
+        let listed: Vec<&str> = listed.iter().map(|tool| tool.definition.name.as_str()).collect();
         for tool in host.host().catalog().tools() {
             let name = tool.definition.name.as_str();
             let arguments = match name {
@@ -185,66 +136,34 @@ async fn listing_and_calling_decide_alike() {
                 Err(error) => [ErrorKind::Policy, ErrorKind::Sandbox].contains(&error.kind),
                 Ok(_) => false,
             };
-            assert_eq!(
-                !refused,
-                listed.contains(&name),
-                "{name} under {autonomy}: {listed:?}"
-            );
+            assert_eq!(!refused, listed.contains(&name), "{name} under {autonomy}: {listed:?}");
         }
-        assert_eq!(
-            listed.is_empty(),
-            autonomy != "autonomous",
-            "{autonomy}: {listed:?}"
-        );
+        assert_eq!(listed.is_empty(), autonomy != "autonomous", "{autonomy}: {listed:?}");
     }
 }
 
 #[tokio::test]
 async fn what_a_component_says_about_itself_relaxes_nothing() {
     // read_file describes itself as read-only; the operator has declared nothing.
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .autonomy("supervised")
-        .build()
-        .await;
-    let error = host
-        .call("read_file", json!({"path": "a.txt"}))
-        .await
-        .unwrap_err();
+    let host = TestHost::builder().file("a.txt", "a").autonomy("supervised").build().await;
+    let error = host.call("read_file", json!({"path": "a.txt"})).await.unwrap_err();
     assert_eq!(stage(&error), (-32011, "autonomy"));
     // A rule that matches on annotations looks at the operator's declaration too.
     let rules =
         "- {id: safe, action: allow, scope: all, match: {annotations: {readOnlyHint: true}}}";
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .rules(rules)
-        .build()
-        .await;
-    let error = host
-        .call("read_file", json!({"path": "a.txt"}))
-        .await
-        .unwrap_err();
+    let host = TestHost::builder().file("a.txt", "a").rules(rules).build().await;
+    let error = host.call("read_file", json!({"path": "a.txt"})).await.unwrap_err();
     assert_eq!(stage(&error), (-32011, "policy"));
 }
 
 #[tokio::test]
 async fn a_read_only_profile_lets_nothing_be_written() {
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .read_only()
-        .build()
-        .await;
-    assert_eq!(
-        host.ask("read_file", json!({"path": "a.txt"})).await["content"],
-        "a"
-    );
+    let host = TestHost::builder().file("a.txt", "a").read_only().build().await;
+    assert_eq!(host.ask("read_file", json!({"path": "a.txt"})).await["content"], "a");
     for (tool, arguments) in [
         ("write_file", json!({"path": "a.txt", "content": "changed"})),
         ("write_file", json!({"path": "new.txt", "content": "new"})),
-        (
-            "edit_file",
-            json!({"path": "a.txt", "old_text": "a", "new_text": "b"}),
-        ),
+        ("edit_file", json!({"path": "a.txt", "old_text": "a", "new_text": "b"})),
         ("memory_write", json!({"content": "new"})),
     ] {
         match host.call(tool, arguments.clone()).await {
@@ -252,13 +171,8 @@ async fn a_read_only_profile_lets_nothing_be_written() {
             Ok(reply) => assert!(reply.is_error, "{tool} {arguments}"),
         }
     }
-    let left: Vec<_> = std::fs::read_dir(host.workspace())
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
+    let left: Vec<_> =
+        std::fs::read_dir(host.workspace()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["a.txt"]);
-    assert_eq!(
-        std::fs::read_to_string(host.workspace().join("a.txt")).unwrap(),
-        "a"
-    );
+    assert_eq!(std::fs::read_to_string(host.workspace().join("a.txt")).unwrap(), "a");
 }

@@ -33,30 +33,14 @@ impl Served {
         while greeting.matches("mcpServers").count() < 2 || !greeting.ends_with("\n}\n") {
             if stdout.read_line(&mut greeting).unwrap() == 0 {
                 let mut stderr = String::new();
-                child
-                    .stderr
-                    .take()
-                    .unwrap()
-                    .read_to_string(&mut stderr)
-                    .unwrap();
+                child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
                 panic!("it ended: {greeting}{stderr}");
             }
         }
         let after = |mark: &str| greeting.split_once(mark).map(|(_, rest)| rest.to_owned());
-        let authority = after("http://")
-            .unwrap()
-            .split('/')
-            .next()
-            .unwrap()
-            .to_owned();
+        let authority = after("http://").unwrap().split('/').next().unwrap().to_owned();
         let token = after("Bearer ").map(|rest| rest.split('"').next().unwrap().to_owned());
-        Self {
-            child,
-            authority,
-            token,
-            greeting,
-            _stdout: stdout,
-        }
+        Self { child, authority, token, greeting, _stdout: stdout }
     }
 
     /// Sends one request and returns its status and body.
@@ -79,9 +63,7 @@ impl Served {
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
-        stream
-            .write_all(format!("{request}\r\n{body}").as_bytes())
-            .unwrap();
+        stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
@@ -135,11 +117,8 @@ fn a_call_needs_the_token_that_was_printed() {
     assert_eq!(status, 200, "{body}");
     assert!(body.contains("Hello from a sandboxed tool."), "{body}");
     let wrong = format!("{}x", &bearer[..bearer.len() - 1]);
-    for headers in [
-        &[][..],
-        &[("authorization", wrong.as_str())],
-        &[("authorization", "Bearer ")],
-    ] {
+    for headers in [&[][..], &[("authorization", wrong.as_str())], &[("authorization", "Bearer ")]]
+    {
         let (status, body) = read_hello(&served, headers);
         assert_eq!(status, 401, "{headers:?}: {body}");
         assert!(!body.contains("Hello"), "{body}");
@@ -184,25 +163,12 @@ fn the_token_survives_a_restart_and_is_in_no_log() {
     let mut first = first;
     first.child.kill().unwrap();
     let mut stderr = String::new();
-    first
-        .child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut stderr)
-        .unwrap();
-    assert!(
-        !stderr.contains(token.as_deref().unwrap()),
-        "the token is in the log"
-    );
+    first.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(!stderr.contains(token.as_deref().unwrap()), "the token is in the log");
     drop(first);
     let second = Served::start(&cli, &[]);
     assert_eq!(second.token, token);
-    assert!(
-        !cli.run(&["audit", "show", "--json"])
-            .stdout
-            .contains(token.as_deref().unwrap())
-    );
+    assert!(!cli.run(&["audit", "show", "--json"]).stdout.contains(token.as_deref().unwrap()));
 }
 
 #[test]
@@ -215,12 +181,6 @@ fn without_a_token_only_loopback_is_served() {
     let (status, _) = read_hello(&served, &[("origin", "https://evil.example")]);
     assert_eq!(status, 403);
     let manifest = source_root().join("host/examples/manifest.yaml");
-    let run = cli.run(&[
-        "run",
-        manifest.to_str().unwrap(),
-        "--http",
-        "0.0.0.0:0",
-        "--no-auth",
-    ]);
+    let run = cli.run(&["run", manifest.to_str().unwrap(), "--http", "0.0.0.0:0", "--no-auth"]);
     assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);
 }

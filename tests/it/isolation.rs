@@ -9,11 +9,8 @@ const CALLS: usize = 20;
 
 #[tokio::test]
 async fn globals_and_memory_are_fresh_in_every_call() {
-    let host = TestHost::builder()
-        .calls_running(1)
-        .guest(&Guest::read("keeps-a-secret"))
-        .build()
-        .await;
+    let host =
+        TestHost::builder().calls_running(1).guest(&Guest::read("keeps-a-secret")).build().await;
     for number in 0..CALLS {
         let reply = host.call("keeps-a-secret", json!({})).await.unwrap();
         assert_eq!(text(&reply), "11", "call {number} saw an earlier one");
@@ -33,10 +30,7 @@ async fn memory_given_to_a_guest_holds_nothing_of_another() {
         let dirty = host.call("dirties-memory", json!({})).await.unwrap();
         assert!(!dirty.is_error);
         let search = host.call("searches-memory", json!({})).await.unwrap();
-        assert!(
-            !search.is_error,
-            "call {number} found bytes of another guest"
-        );
+        assert!(!search.is_error, "call {number} found bytes of another guest");
     }
 }
 
@@ -53,19 +47,13 @@ async fn a_call_after_a_crash_or_a_timeout_is_a_fresh_one() {
     for _ in 0..CALLS / 2 {
         assert!(host.call("trap", json!({})).await.unwrap().is_error);
         host.call("spin", json!({})).await.unwrap_err();
-        assert_eq!(
-            text(&host.call("keeps-a-secret", json!({})).await.unwrap()),
-            "11"
-        );
+        assert_eq!(text(&host.call("keeps-a-secret", json!({})).await.unwrap()), "11");
     }
 }
 
 #[tokio::test]
 async fn a_guest_sees_no_environment_of_the_host_and_no_files_it_was_not_granted() {
-    let host = TestHost::builder()
-        .file("granted.txt", "granted")
-        .build()
-        .await;
+    let host = TestHost::builder().file("granted.txt", "granted").build().await;
     let listing = host.ask("list_directory", json!({"path": "."})).await;
     let names: Vec<&str> = listing["entries"]
         .as_array()

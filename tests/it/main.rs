@@ -2,18 +2,19 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "these are tests"
 )]
 
+mod built_in;
 mod cli;
 mod drop_in;
 mod endings;
 mod escape;
 mod example;
+mod exec;
 mod gate;
 mod http;
 mod isolation;
@@ -22,3 +23,4 @@ mod plans;
 mod record;
 mod stdio;
 mod tidy;
+mod web;

@@ -8,9 +8,7 @@ use crate::cli::PROGRAM;
 /// Returns the documents of a folder that stand alone: files, not what they refer to.
 fn documents(folder: &str) -> Vec<String> {
     let folder = source_root().join("tests/manifests").join(folder);
-    let entries = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<String> = entries
         .filter(|path| path.is_file())
         .map(|path| path.to_str().unwrap().to_owned())
@@ -31,11 +29,7 @@ fn every_valid_document_is_valid() {
     for file in documents("valid") {
         let run = cli.run(&["validate", &file]);
         assert_eq!(run.code, Some(0), "{file}: {}", run.stderr);
-        assert!(
-            run.stdout.trim_end().ends_with("valid"),
-            "{file}: {}",
-            run.stdout
-        );
+        assert!(run.stdout.trim_end().ends_with("valid"), "{file}: {}", run.stdout);
     }
 }
 
@@ -54,12 +48,6 @@ fn validating_and_running_refuse_alike() {
     let cli = Cli::new(PROGRAM);
     for file in documents("invalid") {
         let run = cli.run(&["tools", &file]);
-        assert_eq!(
-            run.code,
-            Some(3),
-            "{file} is served: {}{}",
-            run.stdout,
-            run.stderr
-        );
+        assert_eq!(run.code, Some(3), "{file} is served: {}{}", run.stdout, run.stderr);
     }
 }

@@ -17,17 +17,7 @@ const PROGRAMS: u32 = 96;
 const STEPS_MAX: usize = 14;
 
 /// Pieces of paths: few, so that steps meet the same names.
-const NAMES: [&str; 9] = [
-    "a",
-    "b",
-    "c",
-    ".",
-    "..",
-    "",
-    "canary.txt",
-    "outside",
-    "inside",
-];
+const NAMES: [&str; 9] = ["a", "b", "c", ".", "..", "", "canary.txt", "outside", "inside"];
 /// Where links made by the person outside lead.
 const TARGETS: [&str; 9] = [
     "a",
@@ -127,12 +117,7 @@ impl World {
             }
             Step::MakeFolder(name) if !tangled(name) => drop(fs::create_dir(at(name))),
             Step::MakeFile(name) if !tangled(name) => {
-                drop(
-                    fs::OpenOptions::new()
-                        .write(true)
-                        .create_new(true)
-                        .open(at(name)),
-                );
+                drop(fs::OpenOptions::new().write(true).create_new(true).open(at(name)));
             }
             Step::HardLink { from, to } if !tangled(from) && !tangled(to) => {
                 drop(fs::hard_link(at(from), at(to)));
@@ -148,10 +133,7 @@ impl World {
                 self.call("write_file", &json!({"path": path, "content": "guest"}))
             }
             Step::Edit(path) => {
-                self.call(
-                    "edit_file",
-                    &json!({"path": path, "old_text": "e", "new_text": "E"}),
-                );
+                self.call("edit_file", &json!({"path": path, "old_text": "e", "new_text": "E"}));
             }
             Step::List(path) => self.call("list_directory", &json!({"path": path})),
             Step::Remember => self.call("memory_write", &json!({"content": "guest"})),
@@ -160,45 +142,28 @@ impl World {
     }
 
     fn call(&self, tool: &str, arguments: &serde_json::Value) {
-        let outcome = self
-            .runtime
-            .block_on(self.host.call(tool, arguments.clone()));
+        let outcome = self.runtime.block_on(self.host.call(tool, arguments.clone()));
         let shown = format!("{outcome:?}");
-        assert!(
-            !shown.contains(SECRET),
-            "{tool} {arguments} read a canary: {shown}"
-        );
+        assert!(!shown.contains(SECRET), "{tool} {arguments} read a canary: {shown}");
         // A name that only the folder outside holds.
-        assert!(
-            !shown.contains("workspace2"),
-            "{tool} {arguments} listed outside: {shown}"
-        );
+        assert!(!shown.contains("workspace2"), "{tool} {arguments} listed outside: {shown}");
     }
 
     /// Checks that nothing was made beside the granted folder.
     fn check_beside(&self) {
         let beside = fs::read_dir(self.host.workspace().parent().unwrap()).unwrap();
-        let mut names: Vec<String> = beside
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            beside.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
-        assert_eq!(
-            names,
-            ["audit", "claw.yaml", "outside", "tools", "workspace"]
-        );
+        assert_eq!(names, ["audit", "claw.yaml", "outside", "tools", "workspace"]);
     }
 }
 
 /// Says whether a folder on the way to `name` is a link.
 fn through_link(workspace: &Path, name: &str) -> bool {
-    let parents: Vec<PathBuf> = Path::new(name)
-        .ancestors()
-        .skip(1)
-        .map(|part| workspace.join(part))
-        .collect();
-    parents
-        .iter()
-        .any(|parent| parent != workspace && parent.is_symlink())
+    let parents: Vec<PathBuf> =
+        Path::new(name).ancestors().skip(1).map(|part| workspace.join(part)).collect();
+    parents.iter().any(|parent| parent != workspace && parent.is_symlink())
 }
 
 fn empty(folder: &Path) {
@@ -215,10 +180,7 @@ fn empty(folder: &Path) {
 #[test]
 fn no_program_of_file_calls_touches_anything_outside_the_granted_folder() {
     let world = World::new();
-    let mut config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = PROGRAMS;
     }
@@ -229,16 +191,11 @@ fn no_program_of_file_calls_touches_anything_outside_the_granted_folder() {
 #[test]
 fn the_canaries_show_an_escape() {
     let world = World::new();
-    symlink(
-        world.host.canaries().folder(),
-        world.host.workspace().join("a"),
-    )
-    .unwrap();
+    symlink(world.host.canaries().folder(), world.host.workspace().join("a")).unwrap();
     let seen = fs::read_to_string(world.host.workspace().join("a/canary.txt")).unwrap();
     assert_eq!(seen, SECRET, "reading through the link without a sandbox");
     fs::write(world.host.workspace().join("a/canary.txt"), "changed").unwrap();
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        world.host.canaries().check()
-    }));
+    let caught =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.host.canaries().check()));
     assert!(caught.is_err());
 }

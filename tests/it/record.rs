@@ -43,29 +43,20 @@ async fn every_call_has_one_pair_of_records_however_it_ends() {
         assert_eq!(facts(last, "outcome"), outcome, "{last}");
         assert_eq!(facts(last, "tool"), tool);
         assert_eq!(facts(last, "principal"), "test");
-        assert!(
-            facts(last, "arguments_digest").starts_with("sha256:"),
-            "{last}"
-        );
+        assert!(facts(last, "arguments_digest").starts_with("sha256:"), "{last}");
     }
     host.check_audit();
 }
 
 #[tokio::test]
 async fn a_cancelled_call_is_recorded_as_such() {
-    let host = TestHost::builder()
-        .limits("timeout_ms: 60000")
-        .guest(&Guest::read("sleep"))
-        .build()
-        .await;
+    let host =
+        TestHost::builder().limits("timeout_ms: 60000").guest(&Guest::read("sleep")).build().await;
     let running = host.host().clone();
     let task = tokio::spawn(async move { running.call(call("sleep", json!({}))).await });
     let received = || {
         let records = clawhost::audit::records(&host.audit()).unwrap();
-        records
-            .iter()
-            .any(|record| record["event"] == "call.received")
-            .then_some(())
+        records.iter().any(|record| record["event"] == "call.received").then_some(())
     };
     wait::until("the call to arrive", Duration::from_secs(5), received).await;
     task.abort();
@@ -79,8 +70,7 @@ async fn a_cancelled_call_is_recorded_as_such() {
 async fn a_record_says_what_ran_and_why_it_was_allowed_and_holds_no_arguments() {
     let host = TestHost::builder().build().await;
     let secret = "correct-horse-battery";
-    host.ask("write_file", json!({"path": "note.txt", "content": secret}))
-        .await;
+    host.ask("write_file", json!({"path": "note.txt", "content": secret})).await;
     let record = host.finished().pop().unwrap();
     let tool = host.host().catalog().find("write_file").cloned().unwrap();
     assert_eq!(facts(&record, "digest"), tool.digest);
@@ -94,11 +84,7 @@ async fn a_record_says_what_ran_and_why_it_was_allowed_and_holds_no_arguments() 
 
 #[tokio::test]
 async fn calls_at_the_same_time_leave_a_chain_that_holds() {
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .calls_running(4)
-        .build()
-        .await;
+    let host = TestHost::builder().file("a.txt", "a").calls_running(4).build().await;
     let calls = (0..40).map(|_| {
         let host = host.host().clone();
         tokio::spawn(async move { host.call(call("read_file", json!({"path": "a.txt"}))).await })

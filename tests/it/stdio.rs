@@ -13,11 +13,7 @@ use crate::cli::PROGRAM;
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 fn example() -> String {
-    source_root()
-        .join("host/examples/manifest.yaml")
-        .to_str()
-        .unwrap()
-        .to_owned()
+    source_root().join("host/examples/manifest.yaml").to_str().unwrap().to_owned()
 }
 
 fn initialize() -> Value {
@@ -35,20 +31,13 @@ fn modern(id: i64, method: &str, mut params: Value) -> Value {
 }
 
 fn lines(messages: &[Value]) -> String {
-    messages
-        .iter()
-        .map(|message| format!("{message}\n"))
-        .collect()
+    messages.iter().map(|message| format!("{message}\n")).collect()
 }
 
 /// Returns the answers of a run by id. Every line of standard output has to be a message.
 fn answers(stdout: &str) -> Vec<Value> {
-    let messages = stdout
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut answers: Vec<Value> = messages
-        .filter(|message| message.get("id").is_some())
-        .collect();
+    let messages = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut answers: Vec<Value> = messages.filter(|message| message.get("id").is_some()).collect();
     answers.sort_by_key(|answer| answer["id"].as_i64());
     answers
 }
@@ -94,9 +83,7 @@ fn the_stateless_form_is_answered_without_any_handshake() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let answers = answers(&run.stdout);
     assert_eq!(answers.len(), 3, "{}", run.stdout);
-    let versions = answers[0]["result"]["supportedVersions"]
-        .as_array()
-        .unwrap();
+    let versions = answers[0]["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")), "{versions:?}");
     assert!(answers[1]["result"]["tools"].as_array().unwrap().len() > 3);
     assert_eq!(
@@ -111,11 +98,7 @@ fn the_stateless_form_is_answered_without_any_handshake() {
 #[test]
 fn refusals_are_results_and_an_unknown_tool_is_an_error() {
     let call = |id: i64, name: &str, arguments: Value| {
-        modern(
-            id,
-            "tools/call",
-            json!({"name": name, "arguments": arguments}),
-        )
+        modern(id, "tools/call", json!({"name": name, "arguments": arguments}))
     };
     let input = lines(&[
         call(1, "web_fetch", json!({"url": "http://example.com/"})),
@@ -131,12 +114,8 @@ fn refusals_are_results_and_an_unknown_tool_is_an_error() {
         assert_eq!(answer["result"]["isError"], true, "{answer}");
     }
     let code = |answer: &Value| {
-        let meta = answer["result"]["_meta"]
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
-        meta.values()
-            .find_map(|value| value.as_i64().or_else(|| value["code"].as_i64()))
+        let meta = answer["result"]["_meta"].as_object().cloned().unwrap_or_default();
+        meta.values().find_map(|value| value.as_i64().or_else(|| value["code"].as_i64()))
     };
     assert_eq!(code(&answers[0]), Some(-32011), "{}", answers[0]);
     assert_eq!(code(&answers[1]), Some(-32602), "{}", answers[1]);
@@ -166,20 +145,12 @@ fn bad_lines_are_answered_and_the_next_one_is_served() {
     input.push_str(&lines(&[modern(7, "tools/list", json!({}))]));
     let run = Cli::new(PROGRAM).run_with(&["run", &example(), "--stdio"], &input);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let messages: Vec<Value> = run
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let errors = messages
-        .iter()
-        .filter(|message| message["error"]["code"].is_i64())
-        .count();
+    let messages: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let errors = messages.iter().filter(|message| message["error"]["code"].is_i64()).count();
     assert_eq!(errors, bad.len() + 1, "{}", run.stdout);
     assert!(
-        messages
-            .iter()
-            .any(|message| message["id"] == 7 && message["result"]["tools"].is_array())
+        messages.iter().any(|message| message["id"] == 7 && message["result"]["tools"].is_array())
     );
 }
 
@@ -203,11 +174,7 @@ impl Client {
                 drop(sender.send(message));
             }
         });
-        Self {
-            child,
-            stdin,
-            messages,
-        }
+        Self { child, stdin, messages }
     }
 
     fn send(&mut self, message: &Value) {
@@ -219,10 +186,7 @@ impl Client {
         let deadline = Instant::now() + ANSWERS_WITHIN;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let message = self
-                .messages
-                .recv_timeout(left)
-                .unwrap_or_else(|_| panic!("no {what}"));
+            let message = self.messages.recv_timeout(left).unwrap_or_else(|_| panic!("no {what}"));
             if fits(&message) {
                 return message;
             }
@@ -259,9 +223,7 @@ fn a_client_hears_of_a_tool_that_is_dropped_in_and_can_call_it() {
     // A file is news when it is found, and again when its tools are there.
     let mut id = 2;
     loop {
-        client.wait_for("news", |message| {
-            message["method"] == "notifications/tools/list_changed"
-        });
+        client.wait_for("news", |message| message["method"] == "notifications/tools/list_changed");
         id += 1;
         let listed = client.ask(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
         if listed.to_string().contains("newcomer") {
@@ -271,10 +233,7 @@ fn a_client_hears_of_a_tool_that_is_dropped_in_and_can_call_it() {
     let call = json!({"name": "newcomer", "arguments": {}});
     let answer =
         client.ask(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}));
-    assert_eq!(
-        answer["result"]["content"][0]["text"], "newcomer",
-        "{answer}"
-    );
+    assert_eq!(answer["result"]["content"][0]["text"], "newcomer", "{answer}");
 }
 
 #[test]
@@ -308,8 +267,5 @@ fn a_closed_standard_input_says_what_to_do_instead() {
     let output = command.stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("--http"),
-        "{output:?}"
-    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--http"), "{output:?}");
 }

@@ -8,16 +8,12 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 7] = [
-    "run", "call", "tools", "validate", "inspect", "limits", "audit",
-];
+const VERBS: [&str; 7] = ["run", "call", "tools", "validate", "inspect", "limits", "audit"];
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let built = path
-            .file_name()
-            .is_some_and(|name| name == "target" || name == "deps");
+        let built = path.file_name().is_some_and(|name| name == "target" || name == "deps");
         if path.is_dir() && !built {
             files(&path, extension, found);
         } else if path.extension().is_some_and(|own| own == extension) {
@@ -68,11 +64,7 @@ fn every_guest_says_what_it_does_and_what_is_expected_of_it() {
         let text =
             std::fs::read_to_string(guest::folder().join(format!("{}.wat", guest.name))).unwrap();
         let first = text.lines().next().unwrap();
-        assert!(
-            first.starts_with(";; ") && first.ends_with('.'),
-            "{}",
-            guest.name
-        );
+        assert!(first.starts_with(";; ") && first.ends_with('.'), "{}", guest.name);
         // Panics where the file expects something that is no expectation.
         guest.expected();
     }
@@ -104,12 +96,36 @@ fn the_readme_mentions_every_verb_and_every_exit_code() {
     }
 }
 
+/// Documents that say which test holds a promise.
+const PROMISES: [&str; 2] = ["host/ARCHITECTURE.md", "SECURITY.md"];
+
 #[test]
-fn the_top_level_holds_what_it_should_and_nothing_else() {
-    const EXPECTED: [&str; 20] = [
+fn every_test_and_file_that_holds_a_promise_exists() {
+    for document in PROMISES {
+        let text = read(document);
+        let mut named = 0;
+        for word in text.split('`').skip(1).step_by(2) {
+            if let Some((module, test)) = word.split_once("::")
+                && source_root().join(format!("tests/it/{module}.rs")).is_file()
+                && test != "Admitted"
+                && !word.contains('(')
+            {
+                named += 1;
+                let source = read(format!("tests/it/{module}.rs"));
+                assert!(source.contains(&format!("fn {test}(")), "{document}: there is no {word}");
+            } else if word.starts_with("host/") {
+                assert!(source_root().join(word).exists(), "{document}: there is no {word}");
+            }
+        }
+        assert!(named > 3, "{document} names {named} tests");
+    }
+}
+
+#[test]
+fn the_top_level_holds_what_it_should() {
+    const EXPECTED: [&str; 19] = [
         ".ci",
         ".config",
-        ".git",
         ".gitignore",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
@@ -128,7 +144,7 @@ fn the_top_level_holds_what_it_should_and_nothing_else() {
         "tests",
         "wit",
     ];
-    for name in EXPECTED.iter().filter(|name| **name != ".git") {
+    for name in EXPECTED {
         assert!(source_root().join(name).exists(), "{name} is missing");
     }
 }
@@ -139,11 +155,7 @@ fn tests_do_not_sleep_and_none_is_left_out() {
     let (ignored, sleeps) = (format!("#[{}", "ignore"), format!("thread::{}(", "sleep"));
     for path in sources("rs") {
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            !text.contains(&ignored),
-            "{} leaves a test out",
-            path.display()
-        );
+        assert!(!text.contains(&ignored), "{} leaves a test out", path.display());
         assert!(!text.contains(&sleeps), "{} sleeps", path.display());
     }
 }

@@ -4,12 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// What the canary files hold; it must not appear in any reply.
 pub const SECRET: &str = "canary-5e2f-do-not-sing";
-const FILES: [&str; 4] = [
-    "canary.txt",
-    "inside/canary.txt",
-    "workspace2/canary.txt",
-    "secret",
-];
+const FILES: [&str; 4] = ["canary.txt", "inside/canary.txt", "workspace2/canary.txt", "secret"];
 
 /// A folder of canaries beside the granted one.
 #[derive(Debug)]
@@ -25,9 +20,7 @@ impl Canaries {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, SECRET).unwrap();
         }
-        Self {
-            folder: folder.to_owned(),
-        }
+        Self { folder: folder.to_owned() }
     }
 
     /// Returns the folder they are in.
@@ -48,10 +41,8 @@ impl Canaries {
         let mut found = Vec::new();
         collect(&self.folder, &self.folder, &mut found);
         found.sort();
-        let mut expected: Vec<(String, String)> = FILES
-            .iter()
-            .map(|file| ((*file).to_owned(), SECRET.to_owned()))
-            .collect();
+        let mut expected: Vec<(String, String)> =
+            FILES.iter().map(|file| ((*file).to_owned(), SECRET.to_owned())).collect();
         expected.sort();
         assert_eq!(found, expected, "the canaries were touched");
     }
@@ -63,11 +54,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
         if path.is_dir() {
             collect(root, &path, found);
         } else {
-            let name = path
-                .strip_prefix(root)
-                .unwrap()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
             found.push((name, std::fs::read_to_string(&path).unwrap_or_default()));
         }
     }

@@ -34,15 +34,9 @@ impl Cli {
         let fresh = Self::empty(program);
         let seed = SEED.get_or_init(|| {
             let seed = crate::cache_folder().join("seed-state");
-            let made = fresh
-                .command(&["tools", "--state", seed.to_str().unwrap()])
-                .output()
-                .unwrap();
-            assert!(
-                made.status.success(),
-                "{}",
-                String::from_utf8_lossy(&made.stderr)
-            );
+            let made =
+                fresh.command(&["tools", "--state", seed.to_str().unwrap()]).output().unwrap();
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
             seed
         });
         std::fs::create_dir_all(fresh.state()).unwrap();
@@ -60,10 +54,7 @@ impl Cli {
     fn empty(program: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("here")).unwrap();
-        Self {
-            program: PathBuf::from(program),
-            folder,
-        }
+        Self { program: PathBuf::from(program), folder }
     }
 
     /// Returns the state folder.
@@ -82,14 +73,9 @@ impl Cli {
             return String::new();
         };
         let mut logs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        logs.retain(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "jsonl")
-        });
+        logs.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
         logs.sort();
-        logs.iter()
-            .map(|log| std::fs::read_to_string(log).unwrap())
-            .collect()
+        logs.iter().map(|log| std::fs::read_to_string(log).unwrap()).collect()
     }
 
     /// Puts a file into the folder that the program runs in, and returns its path.
@@ -142,8 +128,7 @@ impl Cli {
         let root = crate::source_root();
         let replace = |text: String, path: &Path, name: &str| {
             let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            text.replace(real.to_str().unwrap(), name)
-                .replace(path.to_str().unwrap(), name)
+            text.replace(real.to_str().unwrap(), name).replace(path.to_str().unwrap(), name)
         };
         let text = replace(text.to_owned(), self.folder.path(), "[folder]");
         replace(text, &root, "[source]").replace("clawhost-under-test", "clawhost")
@@ -152,9 +137,7 @@ impl Cli {
     /// Runs the program and returns everything it did, to be compared with a snapshot.
     pub fn snapshot(&self, arguments: &[&str]) -> String {
         let run = self.run(arguments);
-        let code = run
-            .code
-            .map_or_else(|| "a signal".to_owned(), |code| code.to_string());
+        let code = run.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         let part = |name: &str, text: &str| match text.trim_end() {
             "" => String::new(),
             text => format!("---- {name}\n{text}\n"),

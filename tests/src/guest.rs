@@ -41,9 +41,7 @@ pub fn folder() -> PathBuf {
 
 /// Returns every guest, by name.
 pub fn all() -> Vec<Guest> {
-    let files = std::fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let mut names: Vec<String> = files
         .filter(|path| path.extension().is_some_and(|extension| extension == "wat"))
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
@@ -77,11 +75,7 @@ impl Guest {
                 header.insert(key.to_owned(), value.to_owned());
             }
         }
-        Self {
-            name: name.to_owned(),
-            header,
-            code,
-        }
+        Self { name: name.to_owned(), header, code }
     }
 
     /// Returns what the file expects of the guest.
@@ -89,11 +83,7 @@ impl Guest {
         if let Some(reason) = self.header.get("loads") {
             return Expected::Refused(reason.clone());
         }
-        match self
-            .header
-            .get("ends")
-            .map(|ends| ends.split_once(' ').unwrap_or((ends, "")))
-        {
+        match self.header.get("ends").map(|ends| ends.split_once(' ').unwrap_or((ends, ""))) {
             None => Expected::Answers,
             Some((kind, "")) => Expected::Fails(kind.to_owned()),
             Some((code, limit)) => Expected::Exceeds(code.parse().unwrap(), limit.to_owned()),
@@ -116,17 +106,12 @@ impl Guest {
     /// Returns the component in text form.
     pub fn wat(&self) -> String {
         let header = |key: &str, default: &str| {
-            self.header
-                .get(key)
-                .map_or(default, String::as_str)
-                .to_owned()
+            self.header.get(key).map_or(default, String::as_str).to_owned()
         };
         let code = |key: &str| self.code.get(key).cloned().unwrap_or_default();
         let (name, schema) = (self.tool().to_owned(), header("schema", ANY_OBJECT));
-        let parts = self
-            .header
-            .get("imports")
-            .map_or_else(Parts::default, |import| Parts::of(import));
+        let parts =
+            self.header.get("imports").map_or_else(Parts::default, |import| Parts::of(import));
         let mut text = WORLD.to_owned();
         for (slot, value) in [
             ("imports", parts.imports.clone()),
@@ -192,10 +177,8 @@ impl Parts {
             "log" => Self::log(),
             "stdout" => Self::stdout(),
             bare => {
-                let (_, interface) = BARE
-                    .iter()
-                    .find(|(name, _)| *name == bare)
-                    .expect("a known import");
+                let (_, interface) =
+                    BARE.iter().find(|(name, _)| *name == bare).expect("a known import");
                 Self {
                     imports: format!("(import \"{interface}\" (instance $bare))"),
                     with: format!("(with \"{interface}\" (instance $bare))"),

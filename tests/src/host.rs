@@ -10,7 +10,7 @@ use clawhost::host::{Principal, ToolCall};
 use clawhost::registry::FileDocuments;
 use clawhost::{Host, HostBuilder};
 use clawhost_core::error::CallError;
-use clawhost_core::manifest::{self, LimitSettings, Surroundings};
+use clawhost_core::manifest::{self, LimitSettings, Settings, Surroundings};
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -23,14 +23,8 @@ const CACHE_KEY: [u8; 32] = [7; 32];
 /// Calls at once where a test does not say: a small pool is made quickly.
 const CALLS_RUNNING: usize = 8;
 /// What every built-in tool but those with other powers is called in a manifest.
-const FILE_TOOLS: [&str; 6] = [
-    "read-file",
-    "write-file",
-    "edit-file",
-    "list-directory",
-    "memory-read",
-    "memory-write",
-];
+const FILE_TOOLS: [&str; 6] =
+    ["read-file", "write-file", "edit-file", "list-directory", "memory-read", "memory-write"];
 
 /// A host to test, with its folders. They go when it goes.
 #[derive(Debug)]
@@ -55,6 +49,8 @@ pub struct TestHostBuilder {
     limits: String,
     capabilities: String,
     documents: Vec<PathBuf>,
+    level: String,
+    runtime_file: String,
     host_limits: LimitSettings,
 }
 
@@ -74,6 +70,8 @@ impl TestHost {
             limits: "timeout_ms: 1000".to_owned(),
             capabilities: String::new(),
             documents: Vec::new(),
+            level: "wasm".to_owned(),
+            runtime_file: "version: 1".to_owned(),
             host_limits: LimitSettings {
                 calls_running_max: CALLS_RUNNING,
                 ..LimitSettings::default()
@@ -116,28 +114,19 @@ impl TestHost {
     pub async fn ask(&self, tool: &str, arguments: Value) -> Value {
         let reply = self.call(tool, arguments).await.unwrap();
         assert!(!reply.is_error, "{tool}: {}", text(&reply));
-        reply
-            .structured
-            .clone()
-            .unwrap_or_else(|| Value::from(text(&reply)))
+        reply.structured.clone().unwrap_or_else(|| Value::from(text(&reply)))
     }
 
     /// Returns the names of the tools in service.
     pub fn names(&self) -> Vec<String> {
-        self.host
-            .catalog()
-            .tools()
-            .map(|tool| tool.definition.name.clone())
-            .collect()
+        self.host.catalog().tools().map(|tool| tool.definition.name.clone()).collect()
     }
 
     /// Returns the reasons of everything that was refused, one a line, with its source.
     pub fn refused(&self) -> String {
         let catalog = self.host.catalog();
-        let lines = catalog
-            .refused
-            .iter()
-            .map(|refused| format!("{}: {}", refused.source, refused.reason));
+        let lines =
+            catalog.refused.iter().map(|refused| format!("{}: {}", refused.source, refused.reason));
         lines.collect::<Vec<_>>().join("\n")
     }
 
@@ -149,10 +138,7 @@ impl TestHost {
     /// Returns the closing records of all calls, oldest first.
     pub fn finished(&self) -> Vec<Value> {
         let records = clawhost::audit::records(&self.audit()).unwrap();
-        records
-            .into_iter()
-            .filter(|record| record["event"] == "call.finished")
-            .collect()
+        records.into_iter().filter(|record| record["event"] == "call.finished").collect()
     }
 
     /// Checks the record: the chain holds, and every call that was opened was closed once.
@@ -162,10 +148,7 @@ impl TestHost {
     pub fn check_audit(&self) {
         let reports = clawhost::audit::verify(&self.audit()).unwrap();
         assert_eq!(reports.len(), 1, "{reports:?}");
-        assert!(
-            reports[0].broken.is_none() && reports[0].unfinished_calls == 0,
-            "{reports:?}"
-        );
+        assert!(reports[0].broken.is_none() && reports[0].unfinished_calls == 0, "{reports:?}");
         let records = clawhost::audit::records(&self.audit()).unwrap();
         let of = |event: &str| {
             let mut calls: Vec<Value> = records
@@ -184,10 +167,7 @@ impl TestHostBuilder {
     /// Puts a file into the granted folder.
     #[must_use]
     pub fn file(self, name: &str, text: &str) -> Self {
-        write(
-            &self.folder.path().join("workspace").join(name),
-            text.as_bytes(),
-        );
+        write(&self.folder.path().join("workspace").join(name), text.as_bytes());
         self
     }
 
@@ -255,6 +235,20 @@ impl TestHostBuilder {
         self
     }
 
+    /// Sets how strongly the profile keeps its tools apart.
+    #[must_use]
+    pub fn level(mut self, level: &str) -> Self {
+        level.clone_into(&mut self.level);
+        self
+    }
+
+    /// Sets the runtime file; the profile of this host is called `sandbox-0` there.
+    #[must_use]
+    pub fn runtime_file(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.runtime_file);
+        self
+    }
+
     /// Loads another document beside the manifest.
     #[must_use]
     pub fn document(mut self, name: &str, text: &str) -> Self {
@@ -282,21 +276,13 @@ impl TestHostBuilder {
         let folder = self.folder.path();
         let profiles = manifest::builtin_profiles(folder).unwrap();
         let paths: Vec<PathBuf> = std::iter::once(claw).chain(self.documents).collect();
-        let around = Surroundings {
-            directory: folder,
-            profiles: &profiles,
-        };
+        let around = Surroundings { directory: folder, profiles: &profiles };
         let manifest = manifest::load(&FileDocuments, &paths, around);
-        let manifest = manifest.unwrap_or_else(|errors| {
-            panic!(
-                "{}",
-                errors
-                    .iter()
-                    .map(manifest::DocumentError::one_line)
-                    .collect::<Vec<_>>()
-                    .join("\n")
-            )
-        });
+        let mut manifest = manifest.unwrap_or_else(|errors| wrong(&errors));
+        let runtime_file = (Path::new("clawhost.yaml"), self.runtime_file.as_bytes());
+        let settings = Settings::read(Some(runtime_file), []);
+        let settings = settings.unwrap_or_else(|errors| wrong(&errors));
+        settings.apply(&mut manifest).unwrap_or_else(|errors| wrong(&errors));
         let audit = Dir::open_ambient_dir(folder.join("audit"), ambient_authority()).unwrap();
         let cache = Dir::open_ambient_dir(crate::cache_folder(), ambient_authority()).unwrap();
         let builder = HostBuilder::new(manifest, audit)
@@ -304,40 +290,34 @@ impl TestHostBuilder {
             .limits(self.host_limits)
             .cache(Some(CodeCache::new(cache, CACHE_KEY)));
         let host = builder.build().await.unwrap();
-        TestHost {
-            host,
-            folder: self.folder,
-            canaries,
-        }
+        TestHost { host, folder: self.folder, canaries }
     }
 
     fn manifest(&self) -> String {
         let lines = |prefix: &str, texts: &mut dyn Iterator<Item = &str>| {
-            texts
-                .map(|text| format!("{prefix}{text}\n"))
-                .collect::<String>()
+            texts.map(|text| format!("{prefix}{text}\n")).collect::<String>()
         };
-        let tools: Vec<String> = self
-            .tools
-            .iter()
-            .map(|name| format!("- {{name: {name}}}"))
-            .collect();
+        let tools: Vec<String> =
+            self.tools.iter().map(|name| format!("- {{name: {name}}}")).collect();
         let tools = match tools.is_empty() {
             true => String::new(),
-            false => format!(
-                "  tools:\n{}",
-                lines("    ", &mut tools.iter().map(String::as_str))
-            ),
+            false => format!("  tools:\n{}", lines("    ", &mut tools.iter().map(String::as_str))),
         };
         format!(
-            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, endpoint: \"http://127.0.0.1:9/v1\", model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: wasm\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
+            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, endpoint: \"http://127.0.0.1:9/v1\", model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: {level}\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
             autonomy = self.autonomy,
+            level = self.level,
             permissions = self.permissions,
             capabilities = lines("        ", &mut self.capabilities.lines()),
             limits = self.limits,
             rules = lines("          ", &mut self.rules.lines()),
         )
     }
+}
+
+fn wrong(errors: &[manifest::DocumentError]) -> ! {
+    let lines = errors.iter().map(manifest::DocumentError::one_line);
+    panic!("{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns a call by the test's own agent.
@@ -353,10 +333,7 @@ pub fn call(tool: &str, arguments: Value) -> ToolCall {
 
 /// Returns a call by the test's own agent that asks for a shorter time.
 pub fn call_within(tool: &str, arguments: Value, timeout: Duration) -> ToolCall {
-    ToolCall {
-        timeout: Some(timeout),
-        ..call(tool, arguments)
-    }
+    ToolCall { timeout: Some(timeout), ..call(tool, arguments) }
 }
 
 /// Returns all text of a reply.

@@ -29,20 +29,13 @@ use std::path::PathBuf;
 pub fn cache_folder() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     // …/target/debug/deps/it-0123: the folder beside `debug` that Cargo gives to tests.
-    let target = program
-        .ancestors()
-        .find(|path| path.join("CACHEDIR.TAG").is_file());
-    let folder = target
-        .map_or_else(std::env::temp_dir, PathBuf::from)
-        .join("tmp/clawhost");
+    let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file());
+    let folder = target.map_or_else(std::env::temp_dir, PathBuf::from).join("tmp/clawhost");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
 /// Returns the root of the source tree.
 pub fn source_root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }

@@ -20,10 +20,7 @@ pub async fn until<T>(
         if let Some(found) = look() {
             return (found, started.elapsed());
         }
-        assert!(
-            started.elapsed() < longest,
-            "not within {longest:?}: {what}"
-        );
+        assert!(started.elapsed() < longest, "not within {longest:?}: {what}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -18,3 +18,4 @@ pub mod reply;
 pub mod schema;
 pub mod truncate;
 pub mod uri;
+pub mod visible;

@@ -115,6 +115,10 @@ limits! {
     HTTP_HEADER_BYTES_MAX: usize = 32_768;
     /// HTTP connections open at the same time.
     HTTP_CONNECTIONS_MAX: usize = 256;
+    /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
+    HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
+    /// Streams without an end (of changed tools) one agent may hold open over HTTP: each keeps a connection.
+    HTTP_STREAMS_PER_AGENT_MAX: usize = 16;
     /// Time an HTTP client has to send its headers.
     HTTP_HEADER_READ_MS: u64 = 10_000;
     /// Time an HTTP client has to send one request body.

@@ -12,6 +12,8 @@ use super::record::{self, CHAIN_START, Event};
 
 /// Ending of a chain's file.
 pub(super) const LOG_SUFFIX: &str = ".jsonl";
+/// Name of the file that names the newest chain.
+pub(super) const NEWEST: &str = "newest";
 /// Ending of the file that holds its count and last hash.
 pub(super) const HEAD_SUFFIX: &str = ".head";
 
@@ -40,6 +42,15 @@ impl AuditLog {
     pub fn open(dir: &Dir) -> std::io::Result<Self> {
         let previous = newest_head(dir)?;
         let (name, log) = create_log(dir)?;
+        Self::begin(dir, &name, log, previous).inspect_err(|_| {
+            // A chain without its first record would read as a broken one.
+            for suffix in [LOG_SUFFIX, HEAD_SUFFIX] {
+                drop(dir.remove_file(format!("{name}{suffix}")));
+            }
+        })
+    }
+
+    fn begin(dir: &Dir, name: &str, log: File, previous: Value) -> std::io::Result<Self> {
         let chain = Chain {
             log,
             head: create(dir, &format!("{name}{HEAD_SUFFIX}"))?,
@@ -51,6 +62,7 @@ impl AuditLog {
         facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
         facts.insert("previous_chain".to_owned(), previous);
         log.append(Event::ChainOpened, facts)?;
+        write_newest(dir, name)?;
         Ok(log)
     }
 
@@ -109,11 +121,17 @@ fn create(dir: &Dir, name: &str) -> std::io::Result<File> {
     dir.open_with(name, OpenOptions::new().write(true).create_new(true).mode(0o600))
 }
 
+/// Names the newest chain, so that deleting it whole shows.
+fn write_newest(dir: &Dir, name: &str) -> std::io::Result<()> {
+    let aside = format!(".{NEWEST}.{}", std::process::id());
+    dir.write(&aside, name)?;
+    dir.rename(&aside, dir, NEWEST)
+}
+
 /// Returns the newest chain's name and head, as the link of the next one.
 fn newest_head(dir: &Dir) -> std::io::Result<Value> {
     let mut newest: Option<String> = None;
-    for entry in dir.entries()? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    for name in file_names(dir)? {
         if name.ends_with(HEAD_SUFFIX) && newest.as_ref().is_none_or(|best| *best < name) {
             newest = Some(name);
         }
@@ -122,6 +140,18 @@ fn newest_head(dir: &Dir) -> std::io::Result<Value> {
     let head = dir.read_to_string(&name)?;
     let chain = name.strip_suffix(HEAD_SUFFIX).unwrap_or(&name);
     Ok(serde_json::json!({ "chain": chain, "head": head.trim() }))
+}
+
+/// Returns the names of the regular files in `dir`: reading anything else could block.
+pub(super) fn file_names(dir: &Dir) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
 }
 
 fn now_ms() -> i64 {

@@ -77,6 +77,34 @@ mod tests {
     }
 
     #[test]
+    fn a_deleted_or_rewritten_chain_is_found_by_the_one_after_it() {
+        let (folder, dir, name) = logged(1);
+        drop(AuditLog::open(&dir).unwrap());
+        assert!(verify(&dir).unwrap().iter().all(|report| report.broken.is_none()));
+        let chain = name.trim_end_matches(".jsonl");
+        let text = std::fs::read_to_string(folder.path().join(&name)).unwrap();
+        // Rewritten from the start, with a head that fits: only the next chain knows better.
+        for suffix in [".jsonl", ".head"] {
+            std::fs::remove_file(folder.path().join(format!("{chain}{suffix}"))).unwrap();
+        }
+        assert!(verify(&dir).unwrap().iter().any(|report| report.chain == chain && report.broken.is_some()));
+        let first = text.lines().next().unwrap();
+        std::fs::write(folder.path().join(&name), format!("{first}\n")).unwrap();
+        let head = format!("{:020} {}\n", 1, clawhost_core::digest::of_bytes(first.as_bytes()));
+        std::fs::write(folder.path().join(format!("{chain}.head")), head).unwrap();
+        assert!(verify(&dir).unwrap()[0].broken.is_some());
+    }
+
+    #[test]
+    fn the_newest_chain_cannot_go_missing_whole() {
+        let (folder, dir, name) = logged(1);
+        for suffix in [".jsonl", ".head"] {
+            std::fs::remove_file(folder.path().join(name.replace(".jsonl", suffix))).unwrap();
+        }
+        assert!(verify(&dir).unwrap()[0].broken.is_some());
+    }
+
+    #[test]
     fn a_missing_log_or_head_is_found() {
         for suffix in [".jsonl", ".head"] {
             let (folder, dir, name) = logged(1);

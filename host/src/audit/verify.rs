@@ -1,12 +1,13 @@
 //! Reading a log back: does every chain hold, and if not, where does it break?
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
+use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::Value;
 
-use super::log::{HEAD_SUFFIX, LOG_SUFFIX};
+use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, file_names};
 use super::record::{CHAIN_START, FORMAT_VERSION};
 
 /// What verifying one chain found.
@@ -22,13 +23,61 @@ pub struct ChainReport {
     pub broken: Option<String>,
 }
 
-/// Checks every chain in `dir`, oldest first.
+/// Checks every chain in `dir`, oldest first, and that none is missing: each names the one
+/// before it, and the file `newest` the last.
+///
+/// What cannot be seen without a signature: a folder of which every file was rewritten so that
+/// all of it fits together again.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
 pub fn verify(dir: &Dir) -> std::io::Result<Vec<ChainReport>> {
     let names = chains(dir)?;
-    names.iter().map(|chain| verify_chain(dir, chain)).collect()
+    let links = links(dir, &names)?;
+    let mut reports = Vec::new();
+    for chain in &names {
+        let wanted = links.iter().filter(|link| link.chain == *chain).collect();
+        reports.push(verify_chain(dir, chain, wanted)?);
+    }
+    let newest = dir.read_to_string(NEWEST).ok();
+    let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
+    let missing: std::collections::BTreeSet<&str> = linked.filter(|chain| !names.iter().any(|name| name == chain)).collect();
+    reports.extend(missing.into_iter().map(|chain| ChainReport {
+        chain: chain.to_owned(),
+        records: 0,
+        unfinished_calls: 0,
+        broken: Some("the whole chain is missing; another file names it".to_owned()),
+    }));
+    Ok(reports)
+}
+
+/// What a chain's first record says about the chain before it.
+struct Link {
+    chain: String,
+    records: u64,
+    hash: String,
+}
+
+fn links(dir: &Dir, names: &[String]) -> std::io::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for chain in names {
+        let Ok(file) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { continue };
+        let mut first = Vec::new();
+        BufReader::new(file.take(AUDIT_RECORD_BYTES_MAX as u64)).read_until(b'\n', &mut first)?;
+        links.extend(link(&first));
+    }
+    Ok(links)
+}
+
+fn link(line: &[u8]) -> Option<Link> {
+    let record: Value = serde_json::from_slice(line).ok()?;
+    let previous = record.get("previous_chain")?;
+    let (records, hash) = previous.get("head")?.as_str()?.split_once(' ')?;
+    Some(Link {
+        chain: previous.get("chain")?.as_str()?.to_owned(),
+        records: records.parse().ok()?,
+        hash: hash.to_owned(),
+    })
 }
 
 /// Returns every record of every chain, oldest first, without judging them.
@@ -38,8 +87,9 @@ pub fn verify(dir: &Dir) -> std::io::Result<Vec<ChainReport>> {
 pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
     let mut records = Vec::new();
     for chain in chains(dir)? {
-        for line in BufReader::new(dir.open(format!("{chain}{LOG_SUFFIX}"))?).lines() {
-            records.extend(serde_json::from_str::<Value>(&line?));
+        let Ok(file) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { continue };
+        for line in BufReader::new(file).split(b'\n') {
+            records.extend(serde_json::from_slice::<Value>(&line?));
         }
     }
     Ok(records)
@@ -48,16 +98,15 @@ pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
 /// A chain is named by its log or by its head: deleting either one shows.
 fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
     let mut names = std::collections::BTreeSet::new();
-    for entry in dir.entries()? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    for name in file_names(dir)? {
         let chain = name.strip_suffix(LOG_SUFFIX).or_else(|| name.strip_suffix(HEAD_SUFFIX));
         names.extend(chain.map(str::to_owned));
     }
     Ok(names.into_iter().collect())
 }
 
-fn verify_chain(dir: &Dir, chain: &str) -> std::io::Result<ChainReport> {
-    let mut walk = Walk::default();
+fn verify_chain(dir: &Dir, chain: &str, wanted: Vec<&Link>) -> std::io::Result<ChainReport> {
+    let mut walk = Walk { wanted, ..Walk::default() };
     let mut broken = None;
     match dir.open(format!("{chain}{LOG_SUFFIX}")) {
         Ok(file) => {
@@ -83,21 +132,22 @@ fn verify_chain(dir: &Dir, chain: &str) -> std::io::Result<ChainReport> {
     })
 }
 
-#[derive(Debug)]
-struct Walk {
+struct Walk<'a> {
+    /// What later chains say about this one, until it is seen to be so.
+    wanted: Vec<&'a Link>,
     records: u64,
     open_calls: u64,
     /// Hashes of the last two records: a kill can leave the head one behind.
     hashes: [String; 2],
 }
 
-impl Default for Walk {
+impl Default for Walk<'_> {
     fn default() -> Self {
-        Self { records: 0, open_calls: 0, hashes: [String::new(), CHAIN_START.to_owned()] }
+        Self { wanted: Vec::new(), records: 0, open_calls: 0, hashes: [String::new(), CHAIN_START.to_owned()] }
     }
 }
 
-impl Walk {
+impl Walk<'_> {
     fn step(&mut self, line: &[u8]) -> Result<(), String> {
         let record: Value = serde_json::from_slice(line).map_err(|_| "is no JSON object".to_owned())?;
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -118,6 +168,8 @@ impl Walk {
         self.records += 1;
         self.hashes.rotate_left(1);
         self.hashes[1] = digest::of_bytes(line);
+        let (records, hash) = (self.records, &self.hashes[1]);
+        self.wanted.retain(|link| link.records != records || link.hash != *hash);
         Ok(())
     }
 
@@ -131,6 +183,9 @@ impl Walk {
             Some(_) => return Err(format!("has {} records, its head knows {count}", self.records)),
             None => return Err(format!("ends after {} of {count} records: the last ones were dropped", self.records)),
         };
+        if let Some(link) = self.wanted.first() {
+            return Err(format!("a later chain knows it with another record {}", link.records));
+        }
         if expected == hash { Ok(()) } else { Err("its last line is not the one the head knows".to_owned()) }
     }
 }

@@ -133,9 +133,9 @@ pub(super) struct InspectArgs {
     /// A component, in binary or text form
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// Print a CKP Tool document for each of its tools, to save beside it
-    #[arg(long, conflicts_with = "json")]
-    pub(super) manifest: bool,
+    /// Print a CKP Tool document to save beside it; name one TOOL of several
+    #[arg(long, conflicts_with = "json", value_name = "TOOL", num_args = 0..=1, require_equals = true)]
+    pub(super) manifest: Option<Option<String>>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

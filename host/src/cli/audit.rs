@@ -1,6 +1,7 @@
 //! `clawhost audit verify` and `show`.
 
 use clawhost_core::error::exit;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::{AuditArgs, AuditVerb};
@@ -9,7 +10,9 @@ use super::{setup, show};
 use crate::audit::{self, ChainReport};
 
 pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
-    let dir = setup::audit_dir(args.state.as_deref())?;
+    let Some(dir) = setup::existing_audit_dir(args.state.as_deref())? else {
+        return Ok(no_log(args.json));
+    };
     let unreadable = |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"));
     match args.verb {
         AuditVerb::Verify => Ok(verify(&audit::verify(&dir).map_err(unreadable)?, args.json)),
@@ -20,11 +23,15 @@ pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
     }
 }
 
+/// A host that never ran has no log; that is no fault of the log's.
+fn no_log(as_json: bool) -> u8 {
+    if as_json { show::json(&json!([])) } else { show::line("no audit log yet") }
+    exit::OK
+}
+
 fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
     if as_json {
         show::json(&json!(reports));
-    } else if reports.is_empty() {
-        show::line("no audit log yet");
     } else {
         let mut table = show::table(&["chain", "records", "unfinished calls", "verdict"]);
         for report in reports {
@@ -44,7 +51,7 @@ fn show_records(records: &[Value], as_json: bool) {
     }
     let mut table = show::table(&["time", "principal", "tool", "outcome", "ms", "why"]);
     for record in finished {
-        let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default().escape_debug().to_string();
+        let text = |key: &str| record.get(key).and_then(Value::as_str).map(visible::line).unwrap_or_default();
         let micros = record.get("duration_us").and_then(Value::as_u64).unwrap_or_default();
         let why = [text("message"), text("error")].into_iter().find(|why| !why.is_empty()).unwrap_or_default();
         let ms = format!("{}.{:03}", micros / 1000, micros % 1000);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::exit;
+use clawhost_core::json;
 use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::visible;
 use serde_json::{Map, Value};
 
 use super::args::CallArgs;
@@ -52,14 +54,16 @@ fn arguments(tool: &Tool, words: &[String]) -> Result<Value, Fail> {
     if let [only] = words
         && only.trim_start().starts_with('{')
     {
-        return serde_json::from_str(only).map_err(|e| Fail::usage(format!("the arguments are no JSON object: {e}"), "quote them for the shell: '{\"path\": \"a.txt\"}'"));
+        return json::parse(only.as_bytes()).map_err(|e| Fail::usage(format!("the arguments are no JSON object: {e}"), "quote them for the shell: '{\"path\": \"a.txt\"}'"));
     }
     let mut object = Map::new();
     for word in words {
         let Some((key, text)) = word.split_once('=') else {
             return Err(Fail::usage(format!("`{word}` is no key=value pair"), "write path=hello.txt, or one JSON object"));
         };
-        object.insert(key.to_owned(), typed(tool, key, text)?);
+        if object.insert(key.to_owned(), typed(tool, key, text)?).is_some() {
+            return Err(Fail::usage(format!("`{key}` is given twice"), "give each argument once"));
+        }
     }
     Ok(Value::Object(object))
 }
@@ -87,12 +91,12 @@ fn print(reply: &ToolReply) {
     }
     for block in &reply.content {
         match block {
-            Content::Text(text) if reply.is_error => eprintln!("{text}"),
-            Content::Text(text) => show::line(text),
+            Content::Text(text) if reply.is_error => eprintln!("{}", visible::block(text)),
+            Content::Text(text) => show::tool_text(text),
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
-                show::line(&format!("({mime_type}, {} bytes)", data.len()));
+                show::tool_text(&format!("({mime_type}, {} bytes)", data.len()));
             }
-            Content::Resource { uri, .. } => show::line(&format!("(resource {uri})")),
+            Content::Resource { uri, .. } => show::tool_text(&format!("(resource {uri})")),
         }
     }
 }

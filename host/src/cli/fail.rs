@@ -2,6 +2,7 @@
 
 use clawhost_core::error::{CallError, exit};
 use clawhost_core::manifest::DocumentError;
+use clawhost_core::visible;
 
 /// A verb that did not do what was asked.
 #[derive(Debug)]
@@ -49,9 +50,9 @@ impl Fail {
 }
 
 fn print_call(error: &CallError) {
-    eprintln!("error {}: {}", error.kind.code(), error.message);
+    eprintln!("error {}: {}", error.kind.code(), visible::block(&error.message));
     for (key, value) in &error.data {
-        eprintln!("  {key}: {value}");
+        eprintln!("  {key}: {}", visible::line(&value.to_string()));
     }
 }
 

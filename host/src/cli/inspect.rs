@@ -19,8 +19,8 @@ pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     let loaded = loaded.map_err(|error| Fail::new(exit::DOCUMENT, format!("{}: {error}", args.file.display())))?;
     if args.json {
         show::json(&as_json(&loaded));
-    } else if args.manifest {
-        show::line(&documents(&loaded)?);
+    } else if let Some(tool) = &args.manifest {
+        show::line(document(&loaded, tool.as_deref())?.trim_end());
     } else {
         print(&loaded);
     }
@@ -79,21 +79,29 @@ fn as_json(loaded: &Loaded) -> Value {
     })
 }
 
-/// Returns a complete CKP Tool document for each tool, separated as YAML documents are.
-fn documents(loaded: &Loaded) -> Result<String, Fail> {
-    let document = |definition: &clawhost_core::catalog::ToolDefinition| {
-        let mut spec = json!({
-            "description": definition.description,
-            "input_schema": definition.input_schema,
-            "sandbox_ref": profile_for(loaded),
-            "timeout_ms": clawhost_core::limits::TOOL_TIMEOUT_MS,
-        });
-        if let (Some(schema), Some(spec)) = (&definition.output_schema, spec.as_object_mut()) {
-            spec.insert("output_schema".to_owned(), schema.clone());
-        }
-        json!({"claw": "0.3.0", "kind": "Tool", "metadata": {"name": ckp_name(&definition.name)}, "spec": spec})
+/// Returns a complete CKP Tool document for the component's tool, or for one of several.
+fn document(loaded: &Loaded, tool: Option<&str>) -> Result<String, Fail> {
+    let names: Vec<&str> = loaded.definitions.iter().map(|definition| definition.name.as_str()).collect();
+    let found = match (tool, loaded.definitions.as_slice()) {
+        (None, [only]) => Some(only),
+        (None, _) => None,
+        (Some(tool), all) => all.iter().find(|definition| definition.name == tool),
     };
-    let texts = loaded.definitions.iter().map(|definition| serde_saphyr::to_string(&document(definition)));
-    let texts: Result<Vec<String>, _> = texts.collect();
-    texts.map(|texts| texts.join("---\n")).map_err(|error| Fail::new(exit::INTERNAL, error))
+    let Some(definition) = found else {
+        let hint = format!("choose one with --manifest=TOOL: {}", names.join(", "));
+        return Err(Fail::usage("the component offers several tools, or none of that name", &hint));
+    };
+    let mut spec = json!({
+        "description": definition.description,
+        "input_schema": definition.input_schema,
+        "sandbox_ref": profile_for(loaded),
+        "timeout_ms": clawhost_core::limits::TOOL_TIMEOUT_MS,
+    });
+    if let (Some(schema), Some(spec)) = (&definition.output_schema, spec.as_object_mut()) {
+        spec.insert("output_schema".to_owned(), schema.clone());
+    }
+    let document = json!({
+        "claw": "0.3.0", "kind": "Tool", "metadata": {"name": ckp_name(&definition.name)}, "spec": spec,
+    });
+    serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))
 }

@@ -111,9 +111,16 @@ fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
     StateDir::open(explicit, &FolderEnv::from_process()).map_err(|error| Fail::new(exit::UPSTREAM, error))
 }
 
-/// Opens the folder of the audit log, making it where there is none yet.
-pub(super) fn audit_dir(state: Option<&Path>) -> Result<Dir, Fail> {
-    audit_folder(&state_dir(state)?)
+/// Opens the audit log of a state folder to read it. Makes nothing; none where no host ever ran
+/// there, which is an error for a folder the user named.
+pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fail> {
+    let path = StateDir::locate(state, &FolderEnv::from_process()).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let path = path.join(AUDIT_FOLDER);
+    match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), state) {
+        (Ok(dir), _) => Ok(Some(dir)),
+        (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        (Err(error), _) => Err(Fail::usage(format!("{}: {error}", path.display()), "name the state folder of a host with --state DIR")),
+    }
 }
 
 fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
@@ -142,6 +149,10 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Fail> {
     use std::io::Read as _;
     let unreadable = |error: std::io::Error| Fail::usage(format!("{}: {error}", path.display()), "give a .wasm or .wat file");
     let mut bytes = Vec::new();
+    // Asked before opening: opening a FIFO would block.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(std::io::Error::other("it is no regular file")));
+    }
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)

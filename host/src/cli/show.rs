@@ -1,10 +1,11 @@
 //! Printing: tables for people, JSON for programs, and what a tool may touch in words.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clawhost_core::egress::HostRules;
 use clawhost_core::grants::{Access, Grants, Shell};
+use clawhost_core::visible;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
@@ -16,9 +17,14 @@ pub(super) fn line(text: &str) {
     drop(writeln!(std::io::stdout().lock(), "{text}"));
 }
 
+/// Prints text that a tool made: as it is into a pipe, made safe on a terminal.
+pub(super) fn tool_text(text: &str) {
+    if std::io::stdout().is_terminal() { line(&visible::block(text)) } else { line(text) }
+}
+
 /// Prints a JSON value, indented.
 pub(super) fn json(value: &Value) {
-    line(&format!("{value:#}"));
+    tool_text(&format!("{value:#}"));
 }
 
 /// Returns an empty table under `header`.

@@ -103,6 +103,10 @@ fn read(file: &Path) -> Result<Vec<u8>, Vec<DocumentError>> {
         .unwrap_or(u64::MAX)
         .saturating_add(1);
     let bytes = || -> io::Result<Vec<u8>> {
+        // Asked before opening: opening a FIFO would block.
+        if !std::fs::metadata(file)?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let mut bytes = Vec::new();
         File::open(file)?.take(bound).read_to_end(&mut bytes)?;
         Ok(bytes)

@@ -3,7 +3,7 @@
 //! Bounded, kept with the call, shown to the operator and never to the model.
 
 use clawhost_core::limits::{GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX};
-use clawhost_core::truncate;
+use clawhost_core::{truncate, visible};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
 /// The lines and streams of one call.
@@ -38,7 +38,7 @@ impl CallLog {
         if self.lines > GUEST_LOG_LINES_MAX {
             return;
         }
-        let message = escape(truncate::text(message, GUEST_LOG_LINE_BYTES_MAX));
+        let message = visible::line(truncate::text(message, GUEST_LOG_LINE_BYTES_MAX));
         let tool = self.tool.as_str();
         match level {
             tracing::Level::ERROR => tracing::error!(tool, "{message}"),
@@ -60,27 +60,8 @@ impl CallLog {
         let streams = self.streams.contents();
         let text = String::from_utf8_lossy(&streams);
         let text = text.trim();
-        (!text.is_empty()).then(|| escape(truncate::text(text, GUEST_LOG_LINE_BYTES_MAX)))
+        (!text.is_empty()).then(|| visible::line(truncate::text(text, GUEST_LOG_LINE_BYTES_MAX)))
     }
-}
-
-/// Makes control and invisible characters visible, so that no guest can drive a terminal, forge
-/// a line, or hide one.
-fn escape(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || is_invisible(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// Zero-width and bidirectional marks, and the tag characters that mirror ASCII.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -56,7 +56,9 @@ impl Sandbox {
     ///
     /// # Errors
     /// A directory that is missing or is no directory, or a jail this system cannot build.
-    pub fn open(grants: Grants, client: HttpClient) -> Result<Self, SandboxError> {
+    pub fn open(mut grants: Grants, client: HttpClient) -> Result<Self, SandboxError> {
+        let profile = grants.profile.clone();
+        resolve_parents(&mut grants).map_err(|reason| SandboxError { profile, reason })?;
         let fail = |reason: String| SandboxError { profile: grants.profile.clone(), reason };
         let roots = Roots::open(&grants.mounts, &grants.denied_paths).map_err(|e| fail(e.to_string()))?;
         let jail = match grants.shell {
@@ -94,4 +96,16 @@ impl Sandbox {
         };
         CallState::new(&self.grants, parts, clock, CallLog::new(tool), progress)
     }
+}
+
+/// Replaces `..` in mounted and denied paths by where it leads, links considered.
+fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
+    let mounts = grants.mounts.iter_mut().map(|mount| &mut mount.host);
+    for path in mounts.chain(&mut grants.denied_paths) {
+        if path.components().any(|part| part == std::path::Component::ParentDir) {
+            let resolved = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+            *path = resolved?;
+        }
+    }
+    Ok(())
 }

@@ -96,16 +96,18 @@ impl StateDir {
     /// # Errors
     /// [`FolderError`]: no folder is named, it cannot be made, or others may write to it.
     pub fn open(explicit: Option<&Path>, env: &FolderEnv) -> Result<Self, FolderError> {
-        let path = explicit
-            .map(Path::to_path_buf)
-            .or_else(|| env.state())
-            .ok_or(FolderError::Nowhere {
-                what: "state",
-                option: "--state DIR",
-                variable: "XDG_STATE_HOME",
-            })?;
-        Ok(Self {
-            path: own_folder(&path)?,
+        Ok(Self { path: own_folder(&Self::locate(explicit, env)?)? })
+    }
+
+    /// Returns where [`StateDir::open`] looks, without making anything.
+    ///
+    /// # Errors
+    /// [`FolderError::Nowhere`]: nothing names a folder.
+    pub fn locate(explicit: Option<&Path>, env: &FolderEnv) -> Result<PathBuf, FolderError> {
+        explicit.map(Path::to_path_buf).or_else(|| env.state()).ok_or(FolderError::Nowhere {
+            what: "state",
+            option: "--state DIR",
+            variable: "XDG_STATE_HOME",
         })
     }
 

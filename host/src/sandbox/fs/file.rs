@@ -118,7 +118,9 @@ impl OpenFile {
             .min(there.unwrap_or(usize::MAX).max(1))
             .min(CHUNK_BYTES_MAX);
         let mut bytes = vec![0; size];
-        let count = retry(|| self.file.read_at(&mut bytes, offset))?;
+        let count = self.meter.io(as_u64(size), || {
+            retry(|| self.file.read_at(&mut bytes, offset))
+        })?;
         bytes.truncate(count);
         self.meter.add_work(as_u64(count));
         Ok(bytes)
@@ -157,10 +159,13 @@ impl OpenFile {
     /// # Errors
     /// Not opened for writing, the write quota, or the system's answer.
     pub fn set_size(&self, size: u64) -> Result<(), Fault> {
-        let growth = size.saturating_sub(self.writable_facts()?.size);
+        let now = self.writable_facts()?.size;
+        let growth = size.saturating_sub(now);
         self.meter.take(Limit::WriteBytes, growth)?;
         let refund = |_: &_| self.meter.give_back(Limit::WriteBytes, growth);
-        Ok(self.file.set_len(size).inspect_err(refund)?)
+        let resize = || self.file.set_len(size);
+        let done = self.meter.io(size.abs_diff(now), resize);
+        Ok(done.inspect_err(refund)?)
     }
 
     /// Sets the times.
@@ -193,7 +198,8 @@ impl OpenFile {
 
     /// Empties the file, at open only: the open asked for it and the grant was checked.
     pub(super) fn truncate(&self) -> Result<(), Fault> {
-        Ok(self.file.set_len(0)?)
+        let size = self.facts()?.size;
+        Ok(self.meter.io(size, || self.file.set_len(0))?)
     }
 
     fn writable_facts(&self) -> Result<Facts, Fault> {
@@ -221,7 +227,9 @@ impl OpenFile {
         let cost = len.max(growth);
         self.meter.take(Limit::WriteBytes, cost)?;
         self.meter.add_work(len);
-        write().inspect_err(|_| self.meter.give_back(Limit::WriteBytes, cost))
+        self.meter
+            .io(len, write)
+            .inspect_err(|_| self.meter.give_back(Limit::WriteBytes, cost))
     }
 }
 

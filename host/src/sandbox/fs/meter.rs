@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use clawhost_core::grants::CallLimits;
 use clawhost_core::limits;
+
+use super::offload::{self, INLINE_BYTES_MAX};
+
+/// A piece of I/O that takes longer has waited for the disk: a copy takes a hundredth of it.
+const SLOW_IO: Duration = Duration::from_millis(1);
 
 /// A quota of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +85,7 @@ pub struct Meter {
     limits: FsLimits,
     created: AtomicU64,
     listed: AtomicU64,
+    moved: AtomicU64,
     opened: AtomicU64,
     written: AtomicU64,
     work: AtomicU64,
@@ -127,6 +134,25 @@ impl Meter {
         self.work.swap(0, Ordering::Relaxed)
     }
 
+    /// Runs one piece of file I/O that moves `bytes`, so that other calls do not wait for it where
+    /// it may be long: once the call has moved much, or has had to wait for the disk.
+    pub fn io<R>(&self, bytes: u64, io: impl FnOnce() -> R) -> R {
+        let moved = self.add_moved(bytes);
+        let started = Instant::now();
+        let result = offload::blocking(moved, io);
+        if started.elapsed() > SLOW_IO {
+            self.add_moved(u64::MAX);
+        }
+        result
+    }
+
+    /// Counts bytes moved, as far as they matter to [`Meter::io`], and returns their sum.
+    fn add_moved(&self, bytes: u64) -> u64 {
+        let bytes = bytes.min(INLINE_BYTES_MAX.saturating_add(1));
+        let before = self.moved.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes)
+    }
+
     /// Returns the first limit the call ran into.
     #[must_use]
     pub fn exceeded(&self) -> Option<Limit> {
@@ -140,6 +166,12 @@ impl Meter {
     pub fn hold(self: &Arc<Self>) -> Result<Hold, Limit> {
         self.take(Limit::OpenFiles, 1)?;
         Ok(Hold(Arc::clone(self)))
+    }
+
+    /// Returns the bytes moved through [`Meter::io`].
+    #[cfg(test)]
+    pub(super) fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
     }
 
     fn counter(&self, limit: Limit) -> (&AtomicU64, u64) {
@@ -181,6 +213,18 @@ mod tests {
         );
         assert_eq!(meter.take(Limit::WriteBytes, 4), Ok(()));
         assert_eq!(meter.exceeded(), Some(Limit::WriteBytes));
+    }
+
+    #[test]
+    fn io_that_was_slow_once_counts_as_much() {
+        let meter = Meter::new(FsLimits::default());
+        meter.io(1, || ());
+        assert!(meter.moved() <= INLINE_BYTES_MAX);
+        meter.io(1, || {
+            let started = Instant::now();
+            while started.elapsed() <= SLOW_IO {}
+        });
+        assert!(meter.moved() > INLINE_BYTES_MAX);
     }
 
     #[test]

@@ -15,9 +15,13 @@
 //! - A file with more than one name is never written: the other name may lie outside.
 //! - Guests make no hard links, and no symbolic links that are absolute or contain `..`.
 //!
-//! File I/O runs inline, in pieces of at most [`CHUNK_BYTES_MAX`] with a yield between two
-//! pieces: a page-cache copy of that size takes some ten microseconds, less than handing it to
-//! another thread. Only `sync`, which waits for the disk, goes to a blocking thread.
+//! File I/O runs in pieces of at most [`CHUNK_BYTES_MAX`] with a yield between two pieces: a
+//! page-cache copy of that size takes some ten microseconds, less than handing it to another
+//! thread. But the system makes whoever writes much wait for the disk, for seconds where the disk
+//! is slow, and a read of what is not cached waits too. So every piece passes one place,
+//! [`Meter::io`]: once a call has moved a mebibyte, or one of its pieces was slow, the thread's
+//! other tasks go on elsewhere while its I/O runs. `sync`, which always waits for the disk, goes
+//! to a blocking thread.
 //!
 //! Deliberately absent: ambient paths after load (but for a mount made when first needed),
 //! permissions (`chmod`), device access, file locks, and systems that are not Unix.
@@ -30,6 +34,7 @@ mod folder;
 mod host;
 mod listing;
 mod meter;
+mod offload;
 mod path;
 mod roots;
 mod rules;

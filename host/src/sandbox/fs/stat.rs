@@ -4,6 +4,9 @@ use cap_std::fs::{FileType, Metadata, MetadataExt as _};
 
 use super::fault::Fault;
 
+/// Read, write and execute, for owner, group and others; not setuid, setgid and sticky.
+const PERMISSION_BITS: u32 = 0o777;
+
 /// Which object it is, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Id {
@@ -58,6 +61,8 @@ pub struct Facts {
     pub kind: Kind,
     /// How many names it has.
     pub links: u64,
+    /// Who may do what with it: the nine permission bits.
+    pub mode: u32,
     /// Its size in bytes.
     pub size: u64,
     /// Last read.
@@ -98,6 +103,7 @@ impl From<&Metadata> for Facts {
             },
             kind: meta.file_type().into(),
             links: meta.nlink(),
+            mode: meta.mode() & PERMISSION_BITS,
             size: meta.len(),
             accessed: stamp(meta.atime(), meta.atime_nsec()),
             modified: stamp(meta.mtime(), meta.mtime_nsec()),

@@ -2,6 +2,7 @@
 //!
 //! Every operation walks to an entry first, then acts on that one name in that one handle.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -193,31 +194,43 @@ impl Tree {
     /// A refusal, or the system's answer.
     pub fn remove_file(&self, base: &Folder, path: &str) -> Result<(), Fault> {
         let place = self.changeable(base, path)?;
-        match self.removable(&place)?.kind {
+        let facts = self.removable(&place)?;
+        match facts.kind {
             Kind::Directory => Err(Errno::ISDIR.into()),
             _ if place.dir_only => Err(Errno::NOTDIR.into()),
-            _ => Ok(place.folder.dir.remove_file(&place.name)?),
+            // A large file goes with all its bytes, which takes a while.
+            _ => Ok(self
+                .meter
+                .io(facts.size, || place.folder.dir.remove_file(&place.name))?),
         }
     }
 
     /// Moves an entry between two directories that may both be changed.
     ///
+    /// A regular file that replaces another takes over its permissions: guests write a file anew
+    /// beside it and move it there, which must not open a private file to others.
+    ///
     /// # Errors
-    /// A refusal, or the system's answer.
+    /// A refusal, or the system's answer; also where the permissions cannot be taken over.
     pub fn rename(&self, base: &Folder, path: &str, to: &Folder, new: &str) -> Result<(), Fault> {
         let (from, to) = (self.changeable(base, path)?, self.changeable(to, new)?);
         let facts = self.removable(&from)?;
         if (from.dir_only || to.dir_only) && facts.kind != Kind::Directory {
             return Err(Errno::NOTDIR.into());
         }
-        match self.removable(&to) {
-            Ok(_) | Err(Fault::Os(Errno::NOENT)) => {}
+        let replaced = match self.removable(&to) {
+            Ok(replaced) => Some(replaced),
+            Err(Fault::Os(Errno::NOENT)) => None,
             Err(fault) => return Err(fault),
+        };
+        if let Some(replaced) = &replaced {
+            take_over_mode(&from, &facts, replaced)?;
         }
-        Ok(from
-            .folder
-            .dir
-            .rename(&from.name, &to.folder.dir, &to.name)?)
+        let bytes = replaced.map_or(0, |replaced| replaced.size);
+        let (names, dirs) = ((&from.name, &to.name), (&from.folder.dir, &to.folder.dir));
+        Ok(self
+            .meter
+            .io(bytes, || dirs.0.rename(names.0, dirs.1, names.1))?)
     }
 
     /// Reads where a symbolic link points to; not where it leaves the grant at once.
@@ -429,6 +442,25 @@ impl Tree {
         self.meter.add_work(1);
         create().inspect_err(|_| self.meter.give_back(Limit::CreateEntries, 1))
     }
+}
+
+/// Gives a regular file the permissions of the one it is about to replace.
+///
+/// Through a handle that is checked to be that file: its name may stand for another one by now.
+fn take_over_mode(from: &Place, facts: &Facts, replaced: &Facts) -> Result<(), Fault> {
+    let both_files = facts.kind == Kind::File && replaced.kind == Kind::File;
+    if !both_files || facts.mode == replaced.mode {
+        return Ok(());
+    }
+    let flags = file::open_flags(OpenHow::default());
+    let fd = rustix::fs::openat(&from.folder.dir, &from.name, flags, Mode::empty())?;
+    let source = std::fs::File::from(fd);
+    let now = Facts::of_file(&source)?;
+    if (now.id, now.kind) != (facts.id, Kind::File) {
+        return Err(Errno::BUSY.into());
+    }
+    file::require_one_name(&now)?;
+    Ok(source.set_permissions(std::fs::Permissions::from_mode(replaced.mode))?)
 }
 
 fn require_kind(place: &Place, kind: Kind) -> Result<(), Fault> {

@@ -6,6 +6,8 @@
 
 mod counted;
 mod guard;
+mod held;
+mod places;
 mod routes;
 mod until;
 
@@ -21,12 +23,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Duration, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use self::places::{Places, Seat};
 use self::routes::App;
 use super::Shutdown;
 use super::calls::Calls;
@@ -95,6 +97,17 @@ pub(crate) async fn serve_calls<C: Calls>(
     options: HttpOptions,
     shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
+    let places = Places::new(HTTP_CONNECTIONS_MAX);
+    serve_within(places, calls, credentials, options, shutdown).await
+}
+
+async fn serve_within<C: Calls>(
+    places: Arc<Places>,
+    calls: C,
+    credentials: Arc<Credentials>,
+    options: HttpOptions,
+    shutdown: Shutdown,
+) -> io::Result<BoundServer> {
     if !options.require_token && !options.address.ip().is_loopback() {
         let text = "tokens can be dropped on a loopback address only";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -108,13 +121,18 @@ pub(crate) async fn serve_calls<C: Calls>(
         local_addr,
         shutdown.told.clone(),
     ));
-    let task = tokio::spawn(run(listener, app, shutdown));
+    let task = tokio::spawn(async move { run(listener, app, &places, shutdown).await });
     Ok(BoundServer { local_addr, task })
 }
 
-async fn run<C: Calls>(listener: TcpListener, app: Arc<App<C>>, shutdown: Shutdown) {
+async fn run<C: Calls>(
+    listener: TcpListener,
+    app: Arc<App<C>>,
+    places: &Arc<Places>,
+    shutdown: Shutdown,
+) {
     let mut connections = JoinSet::new();
-    accept_all(listener, &app, &shutdown.told, &mut connections).await;
+    accept_all(listener, &app, places, &shutdown.told, &mut connections).await;
 
     // Streams without an end have ended with `shutdown`; what is left are answers on their way.
     let answered = async {
@@ -135,18 +153,15 @@ async fn run<C: Calls>(listener: TcpListener, app: Arc<App<C>>, shutdown: Shutdo
 async fn accept_all<C: Calls>(
     listener: TcpListener,
     app: &Arc<App<C>>,
+    places: &Arc<Places>,
     shutdown: &CancellationToken,
     connections: &mut JoinSet<()>,
 ) {
-    let places = Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX));
     loop {
-        // With all places taken, new clients wait in the system's queue; idle ones time out.
+        // With a request in flight on every connection, new clients wait in the system's queue.
         let next = async {
-            let place = Arc::clone(&places)
-                .acquire_owned()
-                .await
-                .map_err(io::Error::other)?;
-            listener.accept().await.map(|(stream, _)| (stream, place))
+            let (stream, _) = listener.accept().await?;
+            io::Result::Ok((stream, places.take().await))
         };
         let accepted = tokio::select! {
             biased;
@@ -154,12 +169,13 @@ async fn accept_all<C: Calls>(
             accepted = next => accepted,
         };
         match accepted {
-            Ok((stream, place)) => {
-                let served = serve_connection(stream, Arc::clone(app), shutdown.clone());
-                connections.spawn(async move {
-                    served.await;
-                    drop(place);
-                });
+            Ok((stream, seat)) => {
+                connections.spawn(serve_connection(
+                    stream,
+                    seat,
+                    Arc::clone(app),
+                    shutdown.clone(),
+                ));
             }
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
@@ -172,12 +188,13 @@ async fn accept_all<C: Calls>(
 
 async fn serve_connection<C: Calls>(
     stream: TcpStream,
+    seat: Arc<Seat>,
     app: Arc<App<C>>,
     shutdown: CancellationToken,
 ) {
-    let service = service_fn(move |request| {
-        let app = Arc::clone(&app);
-        async move { Ok::<_, std::convert::Infallible>(app.answer(request).await) }
+    let service = service_fn(|request| {
+        let (app, seat) = (Arc::clone(&app), Arc::clone(&seat));
+        async move { Ok::<_, std::convert::Infallible>(app.answer(request, &seat).await) }
     });
     let mut builder = http1::Builder::new();
     builder
@@ -186,6 +203,8 @@ async fn serve_connection<C: Calls>(
         .max_buf_size(HTTP_HEADER_BYTES_MAX);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
+        biased;
+        () = seat.evicted() => return debug!("an idle connection made room for another"),
         ended = connection.as_mut() => ended,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();

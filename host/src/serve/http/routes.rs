@@ -10,19 +10,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clawhost_core::limits::{HTTP_BODY_READ_MS, HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{
+    HTTP_BODY_READ_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX,
+    MESSAGE_BYTES_MAX,
+};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
 use super::counted::Counted;
 use super::guard::{self, Denied, Guard};
+use super::held::until_sent;
+use super::places::{Busy, Seat};
 use super::until::Until;
 use crate::host::Principal;
 use crate::serve::calls::Calls;
@@ -47,9 +53,11 @@ pub(super) struct App<C: Calls> {
 
 /// One agent's MCP server with the sessions of the older revisions.
 struct Agent<C: Calls> {
+    requests: Arc<Semaphore>,
     service: StreamableHttpService<McpServer<Counted<C>>, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     shutdown: CancellationToken,
+    streams: Arc<Semaphore>,
 }
 
 impl<C: Calls> App<C> {
@@ -99,19 +107,23 @@ impl<C: Calls> App<C> {
         self.streams.cancel();
     }
 
-    /// Answers one request, whatever it is.
-    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    /// Answers one request, whatever it is, that came over the connection in `seat`.
+    pub(super) async fn answer<B>(&self, request: Request<B>, seat: &Arc<Seat>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.route(request)
+        self.route(request, seat)
             .await
             .unwrap_or_else(|denial| denied(&denial))
     }
 
-    async fn route<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    async fn route<B>(
+        &self,
+        request: Request<B>,
+        seat: &Arc<Seat>,
+    ) -> Result<Response<Body>, Denied>
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
@@ -127,11 +139,13 @@ impl<C: Calls> App<C> {
         match request.uri().path() {
             "/mcp" => {
                 let agent = self.agent(&request)?;
-                agent.answer(request).await
+                let held = (busy(seat)?, agent.request()?);
+                Ok(until_sent(agent.answer(request).await?, held))
             }
             "/status" => {
                 self.require_operator(&request)?;
-                self.status(request.method())
+                let busy = busy(seat)?;
+                Ok(until_sent(self.status(request.method())?, busy))
             }
             _ => Err(Denied::new(
                 StatusCode::NOT_FOUND,
@@ -237,10 +251,22 @@ impl<C: Calls> Agent<C> {
         };
         let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
         Self {
+            requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
             service,
             sessions,
             shutdown: shutdown.clone(),
+            streams: Arc::new(Semaphore::new(HTTP_STREAMS_PER_AGENT_MAX)),
         }
+    }
+
+    /// Takes the right to one more request, before anything of its body is read.
+    fn request(&self) -> Result<OwnedSemaphorePermit, Denied> {
+        one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests")
+    }
+
+    /// Takes the right to one more stream that does not end by itself.
+    fn stream(&self) -> Result<OwnedSemaphorePermit, Denied> {
+        one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams")
     }
 
     async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
@@ -251,9 +277,12 @@ impl<C: Calls> Agent<C> {
     {
         let (parts, body) = request.into_parts();
         if parts.method != Method::POST {
+            let listens = parts.method == Method::GET;
+            let stream = listens.then(|| self.stream()).transpose()?;
             let request = Request::from_parts(parts, Full::new(Bytes::new()));
             let response = self.service.handle(request).await;
-            return Ok(response.map(|body| Until::cancelled(body, self.shutdown.clone())));
+            let response = response.map(|body| Until::cancelled(body, self.shutdown.clone()));
+            return Ok(until_sent(response, stream));
         }
         let body = read_body(body).await?;
         match screen(&body) {
@@ -262,12 +291,12 @@ impl<C: Calls> Agent<C> {
                 if method == "initialize" {
                     self.check_sessions().await?;
                 }
+                let listens = method == "subscriptions/listen";
+                let stream = listens.then(|| self.stream()).transpose()?;
                 // What was checked is what is passed on, not the bytes it came as.
                 let body = Bytes::from(value.to_string());
-                Ok(self
-                    .service
-                    .handle(Request::from_parts(parts, Full::new(body)))
-                    .await)
+                let request = Request::from_parts(parts, Full::new(body));
+                Ok(until_sent(self.service.handle(request).await, stream))
             }
         }
     }
@@ -279,6 +308,21 @@ impl<C: Calls> Agent<C> {
         let text = format!("this agent has {HTTP_SESSIONS_MAX} sessions open; end one first");
         Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
     }
+}
+
+/// Keeps the connection of a request whose sender is known.
+fn busy(seat: &Arc<Seat>) -> Result<Busy, Denied> {
+    let text = "this connection is being closed to make room for another";
+    seat.busy()
+        .ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
+}
+
+/// Takes one of an agent's `max`, and never waits for it.
+fn one_of(all: &Arc<Semaphore>, max: usize, what: &str) -> Result<OwnedSemaphorePermit, Denied> {
+    Arc::clone(all).try_acquire_owned().map_err(|_| {
+        let text = format!("this agent has {max} {what} open; end one first");
+        Denied::new(StatusCode::TOO_MANY_REQUESTS, text)
+    })
 }
 
 /// What the checks that both transports share make of a body.

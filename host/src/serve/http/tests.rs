@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{
+    HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX,
+    HTTP_STREAMS_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
+};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
@@ -15,7 +18,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{HttpOptions, serve_calls};
+use super::places::Places;
+use super::{HttpOptions, serve_calls, serve_within};
 use crate::serve::fake::{Fake, modern};
 use crate::state::{Credentials, FolderEnv, StateDir};
 
@@ -53,6 +57,10 @@ const MCP: [(&str, &str); 2] = [
 
 impl Server {
     async fn start(require_token: bool) -> Self {
+        Self::with_places(HTTP_CONNECTIONS_MAX, require_token).await
+    }
+
+    async fn with_places(places: usize, require_token: bool) -> Self {
         let state = tempfile::tempdir().unwrap();
         let folder = StateDir::open(Some(state.path()), &FolderEnv::default()).unwrap();
         let agents = ["default".to_owned(), "other".to_owned()];
@@ -60,7 +68,8 @@ impl Server {
         let (host, shutdown) = (Fake::new(), CancellationToken::new());
         let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
         options.require_token = require_token;
-        let server = serve_calls(
+        let server = serve_within(
+            Places::new(places),
             host.clone(),
             Arc::clone(&credentials),
             options,
@@ -606,5 +615,125 @@ async fn smuggled_lengths_are_refused() {
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 400", "{lengths}");
+    }
+}
+
+/// A request that is answered for as long as its answer is held.
+struct Open {
+    _sender: http1::SendRequest<Full<Bytes>>,
+    answer: http::Response<hyper::body::Incoming>,
+}
+
+impl Server {
+    /// Subscribes to changes as an agent; the answer is a stream without an end.
+    async fn listen(&self, agent: &str) -> Open {
+        let token = self.agent(agent);
+        let filter = json!({"notifications": {"toolsListChanged": true}});
+        let body = modern(json!(1), "subscriptions/listen", filter).to_string();
+        let headers = [
+            &MCP[..],
+            &[
+                ("authorization", token.as_str()),
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", "subscriptions/listen"),
+            ],
+        ]
+        .concat();
+        let mut sender = self.open().await;
+        let request = self.request("POST", "/mcp", &headers, body.as_bytes());
+        let answer = sender.send_request(request).await.unwrap();
+        Open {
+            _sender: sender,
+            answer,
+        }
+    }
+
+    async fn status(&self) -> StatusCode {
+        let token = self.operator();
+        let headers = [("authorization", token.as_str())];
+        self.send("GET", "/status", &headers, b"").await.status
+    }
+}
+
+#[tokio::test]
+async fn streams_are_bounded_for_each_agent() {
+    let server = Server::start(true).await;
+    let mut open = Vec::new();
+    for _ in 0..HTTP_STREAMS_PER_AGENT_MAX {
+        open.push(server.listen("default").await);
+    }
+    assert!(open.iter().all(|open| open.answer.status() == 200));
+    assert_eq!(server.listen("default").await.answer.status(), 429);
+    let token = server.agent("default");
+    let headers = [&MCP[..], &[("authorization", token.as_str())]].concat();
+    let legacy = server.send("GET", "/mcp", &headers, b"").await;
+    assert_eq!(legacy.status, 429);
+    assert_ne!(server.send("DELETE", "/mcp", &headers, b"").await.status, 429);
+    assert_eq!(server.listen("other").await.answer.status(), 200);
+    assert_eq!(server.session("default").await.status, 200);
+
+    // One that has ended makes room for another, as soon as the server has seen its end.
+    open.pop();
+    while server.listen("default").await.answer.status() != 200 {}
+}
+
+#[tokio::test]
+async fn requests_in_flight_are_bounded_for_each_agent() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let authorization = [("authorization", token.as_str())];
+    let headers = [&MCP[..], &authorization, &modern_headers("tools/call", "slow")].concat();
+    let mut asking = Vec::new();
+    for _ in 0..HTTP_REQUESTS_PER_AGENT_MAX {
+        let mut sender = server.open().await;
+        let body = call(1, "slow").to_string();
+        let request = server.request("POST", "/mcp", &headers, body.as_bytes());
+        asking.push(tokio::spawn(async move {
+            let body = sender.send_request(request).await.unwrap().into_body();
+            body.collect().await.map(drop)
+        }));
+    }
+    server.host.started(HTTP_REQUESTS_PER_AGENT_MAX).await;
+    assert_eq!(server.session("default").await.status, 429);
+    assert_eq!(server.session("other").await.status, 200);
+    assert_eq!(server.status().await, 200);
+    server.host.release();
+    for asking in asking {
+        asking.await.unwrap().unwrap();
+    }
+    assert_eq!(server.session("default").await.status, 200);
+}
+
+#[tokio::test]
+async fn silent_and_refused_connections_shut_nobody_out() {
+    let server = Server::with_places(4, true).await;
+    let stream = server.listen("default").await;
+    assert_eq!(stream.answer.status(), 200);
+    let mut silent = Vec::new();
+    for index in 0..8 {
+        let mut client = TcpStream::connect(&server.authority).await.unwrap();
+        if index % 2 == 0 {
+            let request = format!(
+                "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-length: 9\r\n\r\n",
+                server.authority
+            );
+            client.write_all(request.as_bytes()).await.unwrap();
+        }
+        silent.push(client);
+    }
+    assert_eq!(server.status().await, 200);
+    assert_eq!(server.session("other").await.status, 200);
+    let mut rest = Vec::new();
+    // Its end, or the system's word that it is gone.
+    drop(silent.remove(1).read_to_end(&mut rest).await);
+    assert!(rest.is_empty());
+
+    // The stream in flight has kept its place.
+    server.host.change();
+    let mut body = stream.answer.into_body();
+    let mut text = String::new();
+    while !text.contains("notifications/tools/list_changed") {
+        let frame = body.frame().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
     }
 }

@@ -224,6 +224,89 @@ fn f29_a_long_listing_stops_at_its_quota() {
     assert_eq!(listing.next_entry(), Err(Fault::Limit(Limit::ListEntries)));
 }
 
+fn mode(place: &Place, path: &str) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let meta = std::fs::metadata(place.path(path)).unwrap();
+    meta.permissions().mode() & 0o7777
+}
+
+fn set_mode(place: &Place, path: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(place.path(path), mode).unwrap();
+}
+
+#[test]
+fn a_file_moved_over_another_takes_over_its_permissions() {
+    let place = Place::new();
+    for (old, new, expected) in [
+        (0o600, 0o644, 0o600),
+        (0o755, 0o644, 0o755),
+        (0o640, 0o640, 0o640),
+        (0o6711, 0o644, 0o711),
+        (0o1644, 0o600, 0o644),
+        (0o600, 0o4755, 0o600),
+    ] {
+        std::fs::write(place.path("f"), b"old").unwrap();
+        std::fs::write(place.path("part"), b"new").unwrap();
+        set_mode(&place, "f", old);
+        set_mode(&place, "part", new);
+        let moved = place.tree.rename(&place.root, "part", &place.root, "f");
+        assert_eq!(moved, Ok(()));
+        assert_eq!((place.bytes("f"), mode(&place, "f")), (b"new".to_vec(), expected));
+    }
+    std::fs::write(place.path("part"), b"new").unwrap();
+    set_mode(&place, "part", 0o640);
+    let moved = place.tree.rename(&place.root, "part", &place.root, "nothing-there");
+    assert_eq!((moved, mode(&place, "nothing-there")), (Ok(()), 0o640));
+}
+
+#[test]
+fn a_file_with_names_elsewhere_does_not_take_over_permissions() {
+    let place = Place::new();
+    let outside = place.temp.path().join("outside/canary");
+    std::fs::hard_link(outside, place.path("hard")).unwrap();
+    std::fs::write(place.path("f"), b"old").unwrap();
+    set_mode(&place, "hard", 0o600);
+    set_mode(&place, "f", 0o666);
+    let moved = place.tree.rename(&place.root, "hard", &place.root, "f");
+    assert_eq!(moved, Err(Fault::HardLinked));
+    assert_eq!(mode(&place, "hard"), 0o600);
+}
+
+#[test]
+fn a_link_moved_over_a_file_changes_no_permissions() {
+    let place = Place::new();
+    std::fs::write(place.path("aim"), b"").unwrap();
+    std::fs::write(place.path("f"), b"").unwrap();
+    set_mode(&place, "aim", 0o600);
+    set_mode(&place, "f", 0o666);
+    place.link("aim", "l");
+    assert_eq!(place.tree.rename(&place.root, "l", &place.root, "f"), Ok(()));
+    assert_eq!(mode(&place, "aim"), 0o600);
+}
+
+#[test]
+fn all_bytes_pass_the_one_place_for_io() {
+    let place = Place::new();
+    let out = place.file("f", b"1234");
+    let moved = |io: &dyn Fn()| {
+        let before = place.tree.meter().moved();
+        io();
+        place.tree.meter().moved() - before
+    };
+    let thousand = [0; 1_000];
+    assert!(moved(&|| assert_eq!(out.write_at(&thousand, 0), Ok(1_000))) >= 1_000);
+    assert!(moved(&|| assert_eq!(out.append(&thousand), Ok(1_000))) >= 1_000);
+    assert!(moved(&|| drop(out.read_at(1_500, 0).unwrap())) >= 1_500);
+    assert!(moved(&|| out.set_size(9_000).unwrap()) >= 7_000);
+    assert!(moved(&|| drop(place.open("f", TRUNCATE).unwrap())) >= 9_000);
+    std::fs::write(place.path("f"), [0; 2_000]).unwrap();
+    assert!(moved(&|| place.tree.remove_file(&place.root, "f").unwrap()) >= 2_000);
+}
+
 #[test]
 fn work_is_counted_and_taken_once() {
     let place = Place::new();

@@ -1,0 +1,187 @@
+//! The places that connections take, and who gives one up when there is none left.
+//!
+//! A connection on which somebody known has a request in flight keeps its place. Every other one
+//! is idle: opened and silent, refused, or between two requests. When all places are taken, a new
+//! connection gets the place of the one that has been idle longest, so whoever opens connections
+//! and says nothing shuts nobody out. Only answers that are still being made count as in flight;
+//! what the system has yet to deliver does not. Deliberately absent: addresses. Clients behind
+//! one proxy share theirs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// All places of a server.
+#[derive(Debug)]
+pub(super) struct Places {
+    changed: Notify,
+    max: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    next: u64,
+    seats: BTreeMap<u64, State>,
+}
+
+/// What is known about one connection.
+#[derive(Debug)]
+struct State {
+    evicted: CancellationToken,
+    idle_since: Option<Instant>,
+}
+
+/// One connection's place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    evicted: CancellationToken,
+    id: u64,
+    places: Arc<Places>,
+}
+
+/// A request in flight; while it lasts, its connection keeps its place.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Seat>);
+
+impl Places {
+    /// Returns places for `max` connections.
+    pub(super) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            changed: Notify::new(),
+            max,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// Takes a place, from the connection that has been idle longest where none is free. Waits
+    /// only while every connection has a request in flight. One task at a time may wait.
+    pub(super) async fn take(self: &Arc<Self>) -> Arc<Seat> {
+        loop {
+            if let Some(seat) = self.try_take() {
+                return Arc::new(seat);
+            }
+            // A change since the look above is remembered.
+            self.changed.notified().await;
+        }
+    }
+
+    fn try_take(self: &Arc<Self>) -> Option<Seat> {
+        let mut taken = self.taken();
+        if taken.seats.len() >= self.max {
+            taken.evict()?;
+        }
+        let (id, evicted) = (taken.next, CancellationToken::new());
+        taken.next = id.wrapping_add(1);
+        let state = State {
+            evicted: evicted.clone(),
+            idle_since: Some(Instant::now()),
+        };
+        taken.seats.insert(id, state);
+        drop(taken);
+        let places = Arc::clone(self);
+        Some(Seat {
+            evicted,
+            id,
+            places,
+        })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// Frees the place of the connection that has been idle longest, or of none.
+    fn evict(&mut self) -> Option<()> {
+        let idle = |(id, state): (&u64, &State)| state.idle_since.map(|since| (since, *id));
+        let (_, id) = self.seats.iter().filter_map(idle).min()?;
+        self.seats.remove(&id)?.evicted.cancel();
+        Some(())
+    }
+}
+
+impl Seat {
+    /// Waits until another connection has got this place: this one must close.
+    pub(super) async fn evicted(&self) {
+        self.evicted.cancelled().await;
+    }
+
+    /// Keeps the place for a request of somebody known; nothing where it has just been lost.
+    pub(super) fn busy(self: &Arc<Self>) -> Option<Busy> {
+        let mut taken = self.places.taken();
+        taken.seats.get_mut(&self.id)?.idle_since = None;
+        Some(Busy(Arc::clone(self)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.places.taken().seats.remove(&self.id);
+        self.places.changed.notify_one();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(state) = self.0.places.taken().seats.get_mut(&self.0.id) {
+            state.idle_since = Some(Instant::now());
+        }
+        self.0.places.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn take(places: &Arc<Places>) -> Option<Arc<Seat>> {
+        places.take().now_or_never()
+    }
+
+    fn is_evicted(seat: &Seat) -> bool {
+        seat.evicted.is_cancelled()
+    }
+
+    #[tokio::test]
+    async fn the_longest_idle_connection_makes_room() {
+        let places = Places::new(2);
+        let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
+        let third = take(&places).unwrap();
+        assert!(is_evicted(&first) && !is_evicted(&second));
+        assert!(first.busy().is_none());
+        drop(first);
+        drop(second.busy().unwrap());
+        let _fourth = take(&places).unwrap();
+        assert!(is_evicted(&third) && !is_evicted(&second));
+    }
+
+    #[tokio::test]
+    async fn a_request_in_flight_keeps_its_connection() {
+        let places = Places::new(2);
+        let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
+        let (one, two) = (first.busy().unwrap(), second.busy().unwrap());
+        let mut waiting = std::pin::pin!(places.take());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(two);
+        assert!(waiting.as_mut().now_or_never().is_some());
+        assert!(is_evicted(&second) && !is_evicted(&first));
+        drop(one);
+    }
+
+    #[tokio::test]
+    async fn a_closed_connection_frees_its_place() {
+        let places = Places::new(1);
+        let first = take(&places).unwrap();
+        let busy = first.busy().unwrap();
+        assert!(take(&places).is_none());
+        drop((first, busy));
+        assert!(take(&places).is_some());
+    }
+}
