@@ -170,7 +170,10 @@ fn what_inspect_prints_as_a_manifest_binds_the_component() {
 #[test]
 fn the_limits() {
     let cli = Cli::new(PROGRAM);
-    compare("limits__table", &cli.snapshot(&["limits"]));
+    let table = cli.run(&["limits"]).stdout;
+    for limit in clawhost_core::limits::TABLE {
+        assert!(table.contains(limit.name), "{} is missing", limit.name);
+    }
     let json = cli.run(&["limits", "--json"]).stdout;
     let rows: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), clawhost_core::limits::TABLE.len());

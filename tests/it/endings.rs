@@ -12,7 +12,7 @@ use clawhost_tests::{TestHost, wait};
 use serde_json::json;
 
 /// The time a call gets here.
-const TIMEOUT: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// How late a timeout may be. The machine may be busy with other things for a moment, so the
 /// best of [`TRIES`] counts; a host that is late by design is late every time.
 const LATE_MAX: Duration = Duration::from_millis(50);
@@ -21,7 +21,11 @@ const TRIES: usize = 5;
 const HANGS: Duration = Duration::from_secs(10);
 
 async fn host_of(guests: &[Guest]) -> TestHost {
-    let builder = TestHost::builder().limits("timeout_ms: 200");
+    host_with_limits("timeout_ms: 300", guests).await
+}
+
+async fn host_with_limits(limits: &str, guests: &[Guest]) -> TestHost {
+    let builder = TestHost::builder().limits(limits);
     guests.iter().fold(builder, |builder, guest| builder.guest(guest)).build().await
 }
 
@@ -119,7 +123,8 @@ async fn a_hundred_good_calls_succeed_beside_a_spinner_a_sleeper_and_a_memory_bo
     let hostile = ["spin", "sleep", "memory-bomb"].map(Guest::read);
     let answer = Guest::read("answer");
     let guests: Vec<Guest> = hostile.iter().cloned().chain([answer]).collect();
-    let host = host_of(&guests).await;
+    // The hostile ones run for all of the good ones' time.
+    let host = host_with_limits("timeout_ms: 2000", &guests).await;
     let run = |tool: &'static str| {
         let host = host.host().clone();
         tokio::spawn(async move { host.call(call(tool, json!({}))).await })
@@ -133,6 +138,52 @@ async fn a_hundred_good_calls_succeed_beside_a_spinner_a_sleeper_and_a_memory_bo
     for (task, code) in bad.into_iter().zip([-32014, -32014, -32010].into_iter().cycle()) {
         let error = wait::within("a hostile call", HANGS, task).await.unwrap().unwrap_err();
         assert_eq!(error.kind.code(), code, "{error}");
+    }
+    host.check_audit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_too_many_is_refused_at_once_and_the_waiting_ones_run() {
+    let host = TestHost::builder()
+        .limits("timeout_ms: 2000")
+        .calls_running(1)
+        .calls_waiting(1)
+        .guest(&Guest::read("sleep"))
+        .guest(&Guest::read("answer"))
+        .build()
+        .await;
+    let run = |tool: &'static str| {
+        let host = host.host().clone();
+        tokio::spawn(async move { host.call(call(tool, json!({}))).await })
+    };
+    let arrived = async |calls: usize| {
+        let received = || {
+            let records = clawhost::audit::records(&host.audit()).unwrap();
+            let calls_seen = records.iter().filter(|record| record["event"] == "call.received");
+            (calls_seen.count() == calls).then_some(())
+        };
+        wait::until("the call to arrive", HANGS, received).await;
+    };
+    let sleeping = run("sleep");
+    arrived(1).await;
+    // The sleeper may not have its place yet: ask until somebody is refused.
+    let (mut waiting, mut calls) = (Vec::new(), 1);
+    let refused = loop {
+        let task = run("answer");
+        calls += 1;
+        arrived(calls).await;
+        tokio::task::yield_now().await;
+        match task.is_finished() {
+            true => break task.await.unwrap(),
+            false => waiting.push(task),
+        }
+        assert!(waiting.len() < 3, "nobody is refused");
+    };
+    let error = refused.unwrap_err();
+    assert_eq!((error.kind, &error.data["stage"]), (ErrorKind::Overloaded, &json!("queue")));
+    assert_eq!(sleeping.await.unwrap().unwrap_err().kind, ErrorKind::Timeout);
+    for task in waiting {
+        assert_eq!(text(&task.await.unwrap().unwrap()), "answer");
     }
     host.check_audit();
 }

@@ -38,13 +38,13 @@ async fn memory_given_to_a_guest_holds_nothing_of_another() {
 async fn a_call_after_a_crash_or_a_timeout_is_a_fresh_one() {
     let host = TestHost::builder()
         .calls_running(1)
-        .limits("timeout_ms: 50")
+        .limits("timeout_ms: 250")
         .guest(&Guest::read("trap"))
         .guest(&Guest::read("spin"))
         .guest(&Guest::read("keeps-a-secret"))
         .build()
         .await;
-    for _ in 0..CALLS / 2 {
+    for _ in 0..CALLS / 4 {
         assert!(host.call("trap", json!({})).await.unwrap().is_error);
         host.call("spin", json!({})).await.unwrap_err();
         assert_eq!(text(&host.call("keeps-a-secret", json!({})).await.unwrap()), "11");

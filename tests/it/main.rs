@@ -10,6 +10,7 @@
 
 mod built_in;
 mod cli;
+mod damage;
 mod drop_in;
 mod endings;
 mod escape;

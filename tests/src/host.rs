@@ -265,6 +265,13 @@ impl TestHostBuilder {
         self
     }
 
+    /// Lets this many calls wait for a place.
+    #[must_use]
+    pub fn calls_waiting(mut self, calls: usize) -> Self {
+        self.host_limits.calls_waiting_max = calls;
+        self
+    }
+
     /// Builds the host.
     ///
     /// # Panics

@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::grants::Grants;
-use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
+use crate::limits::{ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
 use crate::schema::Schema;
 use crate::uri::ClawUri;
+use crate::{truncate, visible};
 
 /// A tool as its component (or document) describes it: MCP's shape.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -103,6 +104,15 @@ pub struct Refused {
     pub reason: String,
 }
 
+impl Refused {
+    /// Returns a refusal whose texts are one line, short, and safe to show: they may quote a
+    /// file.
+    pub fn new(source: &str, reason: &str) -> Self {
+        let short = |text: &str| visible::line(truncate::text(text, ERROR_TEXT_BYTES_MAX));
+        Self { source: short(source), reason: short(reason) }
+    }
+}
+
 /// Why a set of tools is no catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
@@ -142,11 +152,9 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Collision`]; the catalog is then unchanged.
     pub fn add(&mut self, tool: Arc<Tool>) -> Result<(), CatalogError> {
-        let taken = self
-            .by_name
-            .get(&tool.definition.name)
-            .or_else(|| self.by_ckp_name.get(&tool.ckp_name));
-        if let Some(first) = taken {
+        // Names are case-sensitive; two that differ in nothing else are still a trap.
+        let same = |other: &&Arc<Tool>| other.ckp_name.eq_ignore_ascii_case(&tool.ckp_name);
+        if let Some(first) = self.by_name.values().find(same) {
             return Err(CatalogError::Collision {
                 name: tool.definition.name.clone(),
                 first: first.origin.to_string(),

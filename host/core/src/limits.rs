@@ -82,9 +82,13 @@ limits! {
     /// A `.wasm` or `.wat` file.
     COMPONENT_BYTES_MAX: u64 = 67_108_864;
     /// Functions in one component: compiling cannot be interrupted, so its work is bounded first.
-    COMPONENT_FUNCTIONS_MAX: u64 = 200_000;
+    COMPONENT_FUNCTIONS_MAX: u64 = 100_000;
     /// The body of one function in a component.
     COMPONENT_FUNCTION_BYTES_MAX: u64 = 1_048_576;
+    /// Blocks nested in one function: a switch of a large interpreter has hundreds.
+    COMPONENT_BLOCK_DEPTH_MAX: u64 = 5_000;
+    /// Locals times blocks, summed over all functions: what the compiler's time grows with.
+    COMPONENT_WORK_MAX: u64 = 500_000_000;
     /// Types in one component, nested ones included.
     COMPONENT_TYPES_MAX: u64 = 100_000;
     /// Modules and components nested inside one component, and their depth.

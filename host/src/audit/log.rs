@@ -30,6 +30,8 @@ pub struct AuditLog {
 struct Chain {
     log: File,
     head: File,
+    /// Bytes of whole lines.
+    len: u64,
     records: u64,
     last_hash: String,
 }
@@ -53,7 +55,8 @@ impl AuditLog {
     fn begin(dir: &Dir, name: &str, log: File, previous: Value) -> std::io::Result<Self> {
         let chain = Chain {
             log,
-            head: create(dir, &format!("{name}{HEAD_SUFFIX}"))?,
+            head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?,
+            len: 0,
             records: 0,
             last_hash: CHAIN_START.to_owned(),
         };
@@ -77,7 +80,12 @@ impl AuditLog {
         let hash = digest::of_bytes(line.as_bytes());
         line.push('\n');
         // One write a line: a reader never sees half of one.
-        chain.log.write_all(line.as_bytes())?;
+        if let Err(error) = chain.log.write_all(line.as_bytes()) {
+            // Half a line (a full disk) would read as tampering: take it back.
+            chain.log.set_len(chain.len)?;
+            return Err(error);
+        }
+        chain.len += line.len() as u64;
         chain.records += 1;
         chain.last_hash = hash;
         chain.write_head()
@@ -109,7 +117,7 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
     let stem = format!("{:013}-{}", now_ms(), std::process::id());
     for number in 0..CHAINS_PER_MS_MAX {
         let name = format!("{stem}-{number}");
-        match create(dir, &format!("{name}{LOG_SUFFIX}")) {
+        match create(dir, &format!("{name}{LOG_SUFFIX}"), true) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             created => return Ok((name, created?)),
         }
@@ -117,8 +125,8 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
-fn create(dir: &Dir, name: &str) -> std::io::Result<File> {
-    dir.open_with(name, OpenOptions::new().write(true).create_new(true).mode(0o600))
+fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
+    dir.open_with(name, OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600))
 }
 
 /// Names the newest chain, so that deleting it whole shows.

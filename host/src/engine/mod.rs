@@ -10,7 +10,6 @@ mod settings;
 use std::sync::Arc;
 
 use clawhost_core::catalog::ToolDefinition;
-use clawhost_core::imports;
 use tokio::sync::Semaphore;
 use wasmtime::component::{Component, Linker};
 
@@ -84,8 +83,6 @@ impl Engine {
         let this = Arc::clone(self);
         let _turn = self.compiling.acquire().await.map_err(|e| LoadError(e.to_string()))?;
         let compiled = background(move || this.compile(&bytes)).await??;
-        imports::servable(compiled.imports.iter().map(String::as_str))
-            .map_err(|reasons| LoadError(reasons.join("; ")))?;
         let pre = self.link(&compiled.component)?;
         let definitions = match compiled.known {
             Some(definitions) => definitions,

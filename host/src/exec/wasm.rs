@@ -57,7 +57,7 @@ pub async fn run(
 async fn execute(store: &mut Store<CallState>, admitted: &Admitted, name: &str, spent: &mut Duration) -> wasmtime::Result<Answer> {
     let pre = &admitted.resolved().loaded().pre;
     let startup = store.data().clock.ends_at();
-    let guest = watch(startup, pre.instantiate_async(&mut *store)).await??;
+    let guest = watch(startup, pre.instantiate_async(&mut *store)).await.map_err(|_| Exceeded::Startup)??;
     let clock = CallClock::start(admitted.timeout());
     CallState::start_clock(store, clock)?;
     let started = Instant::now();
@@ -196,6 +196,10 @@ fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) 
         Exceeded::Time | Exceeded::Fuel => CallError::new(
             ErrorKind::Timeout,
             format!("`{tool}` did not end within {} ms and was stopped", admitted.timeout().as_millis()),
+        ),
+        Exceeded::Startup => CallError::new(
+            ErrorKind::Timeout,
+            format!("`{tool}` did not start within {GUEST_STARTUP_MS} ms and was stopped"),
         ),
         _ => sandbox(admitted, &format!("`{tool}` exceeded {} and was stopped", exceeded.name())),
     };

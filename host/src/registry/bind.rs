@@ -90,7 +90,7 @@ impl Binder {
     fn bind_file(&mut self, draft: &mut Draft, file: &DropIn) {
         match &file.status {
             Status::Loading => draft.catalog.loading.push(file.name.clone()),
-            Status::Failed(reason) => draft.catalog.refused.push(Refused { source: file.name.clone(), reason: reason.clone() }),
+            Status::Failed(reason) => draft.catalog.refused.push(Refused::new(&file.name, reason)),
             Status::Ready { offer, sidecars } => {
                 let manifest = Arc::clone(&self.sources.manifest);
                 for (index, definition) in offer.loaded.definitions.iter().enumerate() {
@@ -112,10 +112,10 @@ impl Binder {
                 let name = definition.name.clone();
                 match draft.catalog.add(Arc::new(tool)) {
                     Ok(()) => drop(draft.runnables.insert(name, Runnable { loaded: Arc::clone(&offer.loaded), sandbox })),
-                    Err(collision) => draft.refuse(&offer.origin, collision.to_string()),
+                    Err(collision) => draft.refuse(&offer.origin, &collision.to_string()),
                 }
             }
-            Err(reason) => draft.refuse(&offer.origin, format!("tool `{}`: {reason}", definition.name)),
+            Err(reason) => draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", definition.name)),
         }
     }
 
@@ -180,15 +180,15 @@ impl Binder {
         for binding in &self.sources.manifest.tools {
             if !draft.bound.contains(&binding.name) {
                 let reason = format!("no component offers a tool `{}`", binding.name);
-                draft.catalog.refused.push(Refused { source: binding.at.clone(), reason });
+                draft.catalog.refused.push(Refused::new(&binding.at, &reason));
             }
         }
     }
 }
 
 impl Draft {
-    fn refuse(&mut self, origin: &Origin, reason: String) {
-        self.catalog.refused.push(Refused { source: origin.to_string(), reason });
+    fn refuse(&mut self, origin: &Origin, reason: &str) {
+        self.catalog.refused.push(Refused::new(&origin.to_string(), reason));
     }
 }
 

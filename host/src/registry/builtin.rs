@@ -44,7 +44,7 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
 }
 
 async fn load_one(sources: &Sources, artifact: &'static Artifact) -> Result<Offer, Refused> {
-    let refused = |reason: String| Refused { source: format!("built-in component `{}`", artifact.name), reason };
+    let refused = |reason: String| Refused::new(&format!("built-in component `{}`", artifact.name), &reason);
     let loaded = sources.engine.load(artifact.bytes.to_vec()).await.map_err(|e| refused(e.to_string()))?;
     Offer::new(Origin::BuiltIn { component: artifact.name }, loaded).map_err(refused)
 }

@@ -36,7 +36,17 @@ pub(super) enum Status {
 
 /// Everything whose change means reading a file, or one of its documents, again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fingerprint(Vec<(String, u64, u64, Option<SystemTime>)>);
+pub(super) struct Fingerprint(Vec<Facts>);
+
+/// What is looked at of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Facts {
+    name: String,
+    regular: bool,
+    len: u64,
+    inode: u64,
+    modified: Option<SystemTime>,
+}
 
 /// What the directory holds at one moment: component files and what belongs to each.
 pub(super) type Listing = BTreeMap<String, Fingerprint>;
@@ -50,8 +60,7 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
     for entry in dir.entries()? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Only regular files: a link could point anywhere, and a FIFO would block.
-        if name.starts_with('.') || !entry.file_type()?.is_file() {
+        if name.starts_with('.') || entry.file_type()?.is_dir() {
             continue;
         }
         if files.len() >= DROP_IN_FILES_MAX {
@@ -59,22 +68,29 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
         }
         let Ok(meta) = entry.metadata() else { continue };
         let modified = meta.modified().ok().map(cap_std::time::SystemTime::into_std);
-        files.insert(name.clone(), (name, meta.len(), meta.ino(), modified));
+        let facts = Facts { name: name.clone(), regular: meta.is_file(), len: meta.len(), inode: meta.ino(), modified };
+        files.insert(name, facts);
     }
     let components = files.keys().filter(|name| stem(name).is_some());
     Ok(components.map(|name| (name.clone(), fingerprint(name, &files))).collect())
 }
 
-fn fingerprint(component: &str, files: &BTreeMap<String, (String, u64, u64, Option<SystemTime>)>) -> Fingerprint {
+fn fingerprint(component: &str, files: &BTreeMap<String, Facts>) -> Fingerprint {
     let own = files.get(component).cloned();
     let documents = files.iter().filter(|(name, _)| is_sidecar(component, name)).map(|(_, facts)| facts.clone());
     Fingerprint(own.into_iter().chain(documents).collect())
 }
 
 impl Fingerprint {
+    /// Returns the first of its files that is a link, a FIFO or a device: none of those is
+    /// followed or opened, and a tool without its document would run under another profile.
+    pub(super) fn irregular(&self) -> Option<&str> {
+        self.0.iter().find(|facts| !facts.regular).map(|facts| facts.name.as_str())
+    }
+
     /// Returns the names of the documents that belong to the component.
     pub(super) fn sidecars(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().skip(1).map(|(name, ..)| name.as_str())
+        self.0.iter().skip(1).map(|facts| facts.name.as_str())
     }
 }
 

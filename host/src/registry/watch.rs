@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, MetadataExt as _};
 use clawhost_core::catalog::{Origin, ckp_name};
 use clawhost_core::limits::{DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS};
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
@@ -48,6 +49,7 @@ struct Folder {
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
     seen: u64,
+    trouble: String,
     loads: mpsc::UnboundedSender<Loaded>,
 }
 
@@ -62,7 +64,7 @@ pub(super) async fn start(
     };
     let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
     let (loads, mut loaded) = mpsc::unbounded_channel();
-    let mut folder = Folder { dir, path, binder, shelf, files: BTreeMap::new(), last_look: Listing::new(), seen: 0, loads };
+    let mut folder = Folder { dir, path, binder, shelf, files: BTreeMap::new(), last_look: Listing::new(), seen: 0, trouble: String::new(), loads };
     folder.last_look = drop_in::list(&folder.dir)?;
     folder.look();
     let first = folder.settle(&mut loaded);
@@ -123,13 +125,11 @@ impl Folder {
     /// Looks at the directory; takes in what has not changed since the last look. Says
     /// whether all of it was stable.
     fn look(&mut self) -> bool {
-        let now = match drop_in::list(&self.dir) {
+        let now = match self.reopened().and_then(|()| drop_in::list(&self.dir)) {
             Ok(now) => now,
-            Err(error) => {
-                tracing::warn!("the tools directory cannot be read: {error}");
-                return true;
-            }
+            Err(error) => return self.trouble(&error.to_string()),
         };
+        self.trouble.clear();
         let stable = now == self.last_look;
         let mut changed = self.forget_deleted(&now);
         for (name, print) in &now {
@@ -144,6 +144,26 @@ impl Folder {
             self.publish();
         }
         stable
+    }
+
+    /// Follows the path where another directory has taken its place.
+    fn reopened(&mut self) -> std::io::Result<()> {
+        let now = std::fs::metadata(&self.path)?;
+        let open = self.dir.dir_metadata()?;
+        if (now.dev(), now.ino()) != (open.dev(), open.ino()) {
+            tracing::warn!("the tools directory was replaced; serving the new one");
+            self.dir = Arc::new(Dir::open_ambient_dir(&self.path, cap_std::ambient_authority())?);
+        }
+        Ok(())
+    }
+
+    /// Says once what keeps the directory from being read; the tools it held stay in service.
+    fn trouble(&mut self, reason: &str) -> bool {
+        if self.trouble != reason {
+            tracing::warn!("the tools directory cannot be read: {reason}");
+            reason.clone_into(&mut self.trouble);
+        }
+        true
     }
 
     fn forget_deleted(&mut self, now: &Listing) -> bool {
@@ -208,6 +228,9 @@ struct Job {
 
 impl Job {
     async fn load(&self) -> Result<Status, String> {
+        if let Some(name) = self.print.irregular() {
+            return Err(format!("`{name}` is no regular file: links are not followed here, copy the file itself"));
+        }
         let sidecars = self.sidecars()?;
         let bytes = drop_in::read_component(&self.dir, &self.name)?;
         let loaded = self.engine.load(bytes).await.map_err(|e| e.to_string())?;

@@ -25,6 +25,8 @@ pub enum Exceeded {
     Memory,
     /// Bytes lifted out of the guest, or its result.
     Output,
+    /// Time to instantiate, before the call's own clock.
+    Startup,
     /// Table elements or instances.
     Table,
     /// Wall time.
@@ -39,6 +41,7 @@ impl Exceeded {
             Self::Handles => "max_open_files",
             Self::Memory => "memory_mb",
             Self::Output => "max_output_bytes",
+            Self::Startup => "startup_ms",
             Self::Table => "table",
             Self::Time => "timeout_ms",
         }
