@@ -15,8 +15,8 @@ use clawhost_core::manifest::{LimitSettings, Manifest};
 use clawhost_core::reply::ToolReply;
 
 use crate::audit::AuditLog;
-pub use crate::dispatch::{Principal, Timings, ToolCall};
 use crate::dispatch::Dispatch;
+pub use crate::dispatch::{Principal, Timings, ToolCall};
 use crate::engine::{Allocator, CodeCache, Engine};
 use crate::gate::Gate;
 use crate::registry::{self, Shelf, Sources, Watcher};
@@ -133,7 +133,8 @@ impl HostBuilder {
     /// [`BuildError`].
     pub async fn build(self) -> Result<Host, BuildError> {
         let audit = Arc::new(AuditLog::open(&self.audit).map_err(BuildError::Audit)?);
-        let engine = Engine::new(self.limits.calls_running_max, self.cache).map_err(|e| BuildError::Engine(format!("{e:#}")))?;
+        let engine = Engine::new(self.limits.calls_running_max, self.cache)
+            .map_err(|e| BuildError::Engine(format!("{e:#}")))?;
         let engine = Arc::new(engine);
         let manifest = Arc::new(self.manifest);
         let shelf = Arc::new(Shelf::default());
@@ -144,9 +145,14 @@ impl HostBuilder {
             replaceable: self.replaceable,
         };
         let path = self.tools_dir.clone().unwrap_or_default();
-        let watcher = registry::open(sources, self.tools_dir, self.patience, Arc::clone(&shelf)).await;
+        let watcher =
+            registry::open(sources, self.tools_dir, self.patience, Arc::clone(&shelf)).await;
         let watcher = watcher.map_err(|source| BuildError::ToolsDir { path, source })?;
-        let gate = Gate::new(manifest.policies.clone(), manifest.autonomy, self.limits.arguments_bytes_max);
+        let gate = Gate::new(
+            manifest.policies.clone(),
+            manifest.autonomy,
+            self.limits.arguments_bytes_max,
+        );
         let allocator = engine.allocator();
         let dispatch = Dispatch::new(engine, Arc::clone(&shelf), gate, audit, self.limits);
         Ok(Host(Arc::new(Inner { dispatch, shelf, manifest, allocator, _watcher: watcher })))

@@ -7,7 +7,10 @@
 
 #[expect(clippy::disallowed_methods, reason = "it reads the runtime file and the environment")]
 pub mod config;
-#[expect(clippy::disallowed_methods, reason = "it opens the state and cache folders, and asks the environment where they are")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it opens the state and cache folders, and asks the environment where they are"
+)]
 pub mod state;
 
 #[expect(clippy::disallowed_methods, reason = "it stamps records with the time of day")]
@@ -33,7 +36,10 @@ pub mod dispatch;
 pub mod host;
 pub mod serve;
 
-#[expect(clippy::disallowed_methods, reason = "it reads what the user names, the environment and the terminal")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it reads what the user names, the environment and the terminal"
+)]
 pub mod cli;
 
 pub use host::{BuildError, Host, HostBuilder};

@@ -21,6 +21,7 @@ mod http;
 mod isolation;
 mod manifests;
 mod plans;
+mod readme;
 mod record;
 mod stdio;
 mod tidy;

@@ -74,9 +74,7 @@ fn write(out: &Path, target_dir: &Path) -> Result<(), String> {
         let bytes = fs::read(&built).map_err(|e| format!("{}: {e}", built.display()))?;
         let kept = out.join(format!("{name}.wasm"));
         fs::write(&kept, &bytes).map_err(|e| format!("{}: {e}", kept.display()))?;
-        let path = kept
-            .to_str()
-            .ok_or("the target folder's name is not UTF-8")?;
+        let path = kept.to_str().ok_or("the target folder's name is not UTF-8")?;
         let digest = hex(&Sha256::digest(&bytes));
         table.push_str(&format!(
             "    Artifact {{ name: {name:?}, bytes: include_bytes!({path:?}), digest: \"sha256:{digest}\" }},\n"

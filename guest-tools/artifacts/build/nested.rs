@@ -15,17 +15,13 @@ pub(crate) fn build(
     sysroot: Option<&Path>,
 ) -> Result<(), String> {
     let mut cargo = clean::cargo();
-    cargo
-        .current_dir(guests)
-        .args(["build", "--release", "--locked", "--target", TARGET]);
+    cargo.current_dir(guests).args(["build", "--release", "--locked", "--target", TARGET]);
     cargo.arg("--target-dir").arg(target_dir);
     for package in packages {
         cargo.args(["--package", package]);
     }
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(guests, sysroot)?);
-    let status = cargo
-        .status()
-        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let status = cargo.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     if status.success() {
         return Ok(());
     }

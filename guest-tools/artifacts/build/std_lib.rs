@@ -13,9 +13,7 @@ pub(crate) fn find(here: &Path) -> Result<Option<PathBuf>, String> {
     if toolchain_has_it() || rustup_added_it() {
         return Ok(None);
     }
-    from_sources(here)
-        .map(Some)
-        .map_err(|why| instructions(&why))
+    from_sources(here).map(Some).map_err(|why| instructions(&why))
 }
 
 fn toolchain_has_it() -> bool {
@@ -25,9 +23,7 @@ fn toolchain_has_it() -> bool {
     let Ok(entries) = fs::read_dir(folder) else {
         return false;
     };
-    entries
-        .flatten()
-        .any(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
 }
 
 /// Asks rustup, where it is there and may install.
@@ -39,27 +35,16 @@ fn rustup_added_it() -> bool {
     if !is_there.is_ok_and(|output| output.status.success()) {
         return false;
     }
-    progress(&format!(
-        "the guests' standard library: rustup target add {TARGET}"
-    ));
-    let added = Command::new("rustup")
-        .args(["target", "add", TARGET])
-        .status();
+    progress(&format!("the guests' standard library: rustup target add {TARGET}"));
+    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
     added.is_ok_and(|status| status.success()) && toolchain_has_it()
 }
 
 /// Builds std once into the user's cache, or finds the one built before.
 fn from_sources(here: &Path) -> Result<PathBuf, String> {
     let mut script = Command::new("bash");
-    script
-        .arg(here.join("wasm-sysroot.sh"))
-        .env("CLAWHOST_WASM_TARGETS", TARGET);
-    for name in [
-        "RUSTC_WRAPPER",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "MAKEFLAGS",
-        "CARGO_MAKEFLAGS",
-    ] {
+    script.arg(here.join("wasm-sysroot.sh")).env("CLAWHOST_WASM_TARGETS", TARGET);
+    for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "MAKEFLAGS", "CARGO_MAKEFLAGS"] {
         script.env_remove(name);
     }
     let mut child = script
@@ -68,9 +53,7 @@ fn from_sources(here: &Path) -> Result<PathBuf, String> {
         .spawn()
         .map_err(|error| format!("bash cannot be started: {error}"))?;
     let said = child.stderr.take().map(pass_on).unwrap_or_default();
-    let output = child
-        .wait_with_output()
-        .map_err(|error| error.to_string())?;
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(said);
     }
@@ -78,10 +61,7 @@ fn from_sources(here: &Path) -> Result<PathBuf, String> {
     if path.join("lib/rustlib").join(TARGET).is_dir() {
         return Ok(path);
     }
-    Err(format!(
-        "{} does not hold the standard library",
-        path.display()
-    ))
+    Err(format!("{} does not hold the standard library", path.display()))
 }
 
 /// Shows each line as it comes, and returns the last few.

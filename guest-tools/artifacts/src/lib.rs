@@ -49,10 +49,7 @@ mod tests {
     }
 
     fn artifact(name: &str) -> &'static Artifact {
-        BUILT_IN
-            .iter()
-            .find(|artifact| artifact.name == name)
-            .unwrap()
+        BUILT_IN.iter().find(|artifact| artifact.name == name).unwrap()
     }
 
     #[test]
@@ -73,10 +70,7 @@ mod tests {
         ];
         assert_eq!(imports(artifact("file-io")), files);
         assert_eq!(imports(artifact("memory")), files);
-        assert_eq!(
-            imports(artifact("exec")),
-            ["claw:host/log", "claw:host/process"]
-        );
+        assert_eq!(imports(artifact("exec")), ["claw:host/log", "claw:host/process"]);
         assert_eq!(imports(artifact("web-fetch")), web);
     }
 
@@ -85,16 +79,9 @@ mod tests {
         let names: Vec<_> = BUILT_IN.iter().map(|artifact| artifact.name).collect();
         assert_eq!(names, ["file-io", "exec", "web-fetch", "memory"]);
         for artifact in BUILT_IN {
-            assert!(
-                artifact.bytes.starts_with(b"\0asm\x0d\0\x01\0"),
-                "{}",
-                artifact.name
-            );
+            assert!(artifact.bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{}", artifact.name);
             let hex = artifact.digest.strip_prefix("sha256:").unwrap();
-            assert!(
-                hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()),
-                "{hex}"
-            );
+            assert!(hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()), "{hex}");
         }
     }
 
@@ -102,12 +89,7 @@ mod tests {
     fn no_component_names_a_folder_of_the_machine_that_built_it() {
         let here = env!("CARGO_MANIFEST_DIR").as_bytes();
         for artifact in BUILT_IN {
-            assert!(
-                !artifact
-                    .bytes
-                    .windows(here.len() - 10)
-                    .any(|part| here.starts_with(part))
-            );
+            assert!(!artifact.bytes.windows(here.len() - 10).any(|part| here.starts_with(part)));
         }
     }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::grants::Grants;
-use crate::limits::{ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
+use crate::limits::{
+    ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
+};
 use crate::schema::Schema;
 use crate::uri::ClawUri;
 use crate::{truncate, visible};
@@ -224,13 +226,17 @@ pub fn check_definition(definition: &ToolDefinition) -> Result<(), String> {
         ));
     }
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || name.len() > 63 {
-        return Err(format!("tool name {name:?} has no CKP form: start with a letter or digit, at most 63 characters"));
+        return Err(format!(
+            "tool name {name:?} has no CKP form: start with a letter or digit, at most 63 characters"
+        ));
     }
     if definition.description.trim().is_empty() {
         return Err(format!("tool `{name}` has no description"));
     }
     if definition.description.len() > TOOL_DESCRIPTION_BYTES_MAX {
-        return Err(format!("the description of tool `{name}` is over {TOOL_DESCRIPTION_BYTES_MAX} bytes"));
+        return Err(format!(
+            "the description of tool `{name}` is over {TOOL_DESCRIPTION_BYTES_MAX} bytes"
+        ));
     }
     check_schemas(definition)
 }
@@ -239,11 +245,16 @@ fn check_schemas(definition: &ToolDefinition) -> Result<(), String> {
     let schemas = std::iter::once(&definition.input_schema).chain(&definition.output_schema);
     for schema in schemas {
         if schema.to_string().len() > TOOL_SCHEMA_BYTES_MAX {
-            return Err(format!("a schema of tool `{}` is over {TOOL_SCHEMA_BYTES_MAX} bytes", definition.name));
+            return Err(format!(
+                "a schema of tool `{}` is over {TOOL_SCHEMA_BYTES_MAX} bytes",
+                definition.name
+            ));
         }
     }
     match definition.input_schema.get("type").and_then(Value::as_str) {
         Some("object") => Ok(()),
-        _ => Err(format!("the input schema of tool `{}` must have `type: object`", definition.name)),
+        _ => {
+            Err(format!("the input schema of tool `{}` must have `type: object`", definition.name))
+        }
     }
 }

@@ -93,7 +93,10 @@ pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<St
 /// # Errors
 /// One sentence for each import that is not covered, naming it, the profile, and what would
 /// be right.
-pub fn check<'a>(imports: impl Iterator<Item = &'a str> + Clone, grants: &Grants) -> Result<(), Vec<String>> {
+pub fn check<'a>(
+    imports: impl Iterator<Item = &'a str> + Clone,
+    grants: &Grants,
+) -> Result<(), Vec<String>> {
     servable(imports.clone())?;
     let profile = &grants.profile;
     collect(imports.filter_map(|import| {
@@ -101,10 +104,14 @@ pub fn check<'a>(imports: impl Iterator<Item = &'a str> + Clone, grants: &Grants
             Some(Class::Network) if grants.network.is_none() => {
                 "bind it to a profile whose `network.mode` is `allowlist` or `allow-all`"
             }
-            Some(Class::Process) if grants.shell == Shell::Deny => "bind it to a profile whose `shell.mode` is `full`",
+            Some(Class::Process) if grants.shell == Shell::Deny => {
+                "bind it to a profile whose `shell.mode` is `full`"
+            }
             _ => return None,
         };
-        Some(format!("it imports `{import}`, which the profile `{profile}` does not grant: {needs}"))
+        Some(format!(
+            "it imports `{import}`, which the profile `{profile}` does not grant: {needs}"
+        ))
     }))
 }
 
@@ -120,17 +127,26 @@ mod tests {
     #[test]
     fn an_import_the_profile_does_not_grant_refuses_the_tool() {
         let none = Grants { profile: "none".into(), ..Grants::default() };
-        let inert = ["wasi:io/streams@0.2.6", "claw:host/log@0.1.0", "wasi:filesystem/types@0.2.12"];
+        let inert =
+            ["wasi:io/streams@0.2.6", "claw:host/log@0.1.0", "wasi:filesystem/types@0.2.12"];
         assert!(check(inert.into_iter(), &none).is_ok());
         for import in ["wasi:http/types@0.2.12", "claw:host/process@0.1.0"] {
             let reasons = check([import].into_iter(), &none).unwrap_err();
             assert!(reasons[0].contains(import) && reasons[0].contains("`none`"), "{reasons:?}");
         }
-        for import in ["wasi:sockets/tcp@0.2.0", "claw:host/tools@0.1.0", "evil:host/all",
-            "wasi:http/incoming-handler@0.2.0", "wasi:iox/streams", ""]
-        {
+        for import in [
+            "wasi:sockets/tcp@0.2.0",
+            "claw:host/tools@0.1.0",
+            "evil:host/all",
+            "wasi:http/incoming-handler@0.2.0",
+            "wasi:iox/streams",
+            "",
+        ] {
             let reasons = check([import].into_iter(), &none).unwrap_err();
-            assert!(reasons[0].contains(import) && reasons[0].contains("no profile"), "{reasons:?}");
+            assert!(
+                reasons[0].contains(import) && reasons[0].contains("no profile"),
+                "{reasons:?}"
+            );
         }
         let shell = Grants { shell: Shell::Full, ..Grants::default() };
         assert!(check(["claw:host/process@0.1.0"].into_iter(), &shell).is_ok());

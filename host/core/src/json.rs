@@ -35,9 +35,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(bytes).map_err(|_| JsonError::Encoding)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth: 0 }
-        .deserialize(&mut reader)
-        .map_err(|error| explain(&error))?;
+    let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| explain(&error))?;
     reader.end().map_err(|error| explain(&error))?;
     Ok(value)
 }
@@ -60,9 +58,7 @@ impl Strict {
         if self.depth >= JSON_DEPTH_MAX {
             return Err(E::custom("nested too deeply"));
         }
-        Ok(Self {
-            depth: self.depth + 1,
-        })
+        Ok(Self { depth: self.depth + 1 })
     }
 }
 
@@ -157,29 +153,14 @@ mod tests {
     #[test]
     fn a_key_that_comes_twice_is_refused_at_any_depth() {
         for text in [r#"{"a":1,"a":2}"#, r#"[{"x":{"k":1,"\u006b":1}}]"#] {
-            assert!(
-                matches!(parse(text.as_bytes()), Err(JsonError::Ambiguous(_))),
-                "{text}"
-            );
+            assert!(matches!(parse(text.as_bytes()), Err(JsonError::Ambiguous(_))), "{text}");
         }
     }
 
     #[test]
     fn what_is_not_json_is_refused() {
-        for text in [
-            "",
-            "{bad",
-            "{} {}",
-            "\"\\ud800\"",
-            "1e400",
-            "nul",
-            "[1,]",
-            "'a'",
-        ] {
-            assert!(
-                matches!(parse(text.as_bytes()), Err(JsonError::Syntax(_))),
-                "{text}"
-            );
+        for text in ["", "{bad", "{} {}", "\"\\ud800\"", "1e400", "nul", "[1,]", "'a'"] {
+            assert!(matches!(parse(text.as_bytes()), Err(JsonError::Syntax(_))), "{text}");
         }
         assert_eq!(parse(b"\"\xff\""), Err(JsonError::Encoding));
         assert_eq!(parse(b"\"\xc0\xaf\""), Err(JsonError::Encoding));

@@ -101,8 +101,8 @@ limits! {
     TOOL_DESCRIPTION_BYTES_MAX: usize = 16_384;
     /// One JSON Schema of a tool.
     TOOL_SCHEMA_BYTES_MAX: usize = 262_144;
-    /// Subschemas that one check of a value may evaluate: under half a second of work.
-    SCHEMA_EVALUATIONS_MAX: u64 = 10_000_000;
+    /// Subschemas that one check of a value may evaluate: about a second of work, beside the threads that serve.
+    SCHEMA_EVALUATIONS_MAX: u64 = 20_000_000;
     /// Nesting of JSON that is read from a caller, a guest or a file.
     JSON_DEPTH_MAX: usize = 128;
     /// One line on stdio, and one HTTP request body.

@@ -190,10 +190,7 @@ impl PolicySet {
     fn decide_by(&self, name: &str, facts: &CallFacts<'_>, steps: &mut Vec<Step>) -> Verdict {
         match self.policies.iter().find(|policy| policy.name == name) {
             Some(policy) => first_match(std::iter::once(policy), facts, steps),
-            None => Verdict::Deny {
-                rule: None,
-                reason: format!("there is no policy `{name}`"),
-            },
+            None => Verdict::Deny { rule: None, reason: format!("there is no policy `{name}`") },
         }
     }
 }
@@ -207,33 +204,19 @@ fn first_match<'a>(
         for rule in &policy.rules {
             let mismatch = rule.mismatch(facts);
             let matched = mismatch.is_none();
-            let name = RuleRef {
-                policy: policy.name.clone(),
-                id: rule.id.clone(),
-            };
-            steps.push(Step {
-                rule: name.clone(),
-                at: rule.at.clone(),
-                mismatch,
-            });
+            let name = RuleRef { policy: policy.name.clone(), id: rule.id.clone() };
+            steps.push(Step { rule: name.clone(), at: rule.at.clone(), mismatch });
             if matched {
                 return rule.verdict(name, facts);
             }
         }
     }
-    Verdict::Deny {
-        rule: None,
-        reason: format!("no policy rule allows tool `{}`", facts.tool),
-    }
+    Verdict::Deny { rule: None, reason: format!("no policy rule allows tool `{}`", facts.tool) }
 }
 
 /// Returns the stricter of two verdicts; the first where they are equally strict.
 fn stricter(first: Verdict, second: Verdict) -> Verdict {
-    if second.strictness() > first.strictness() {
-        second
-    } else {
-        first
-    }
+    if second.strictness() > first.strictness() { second } else { first }
 }
 
 impl Verdict {
@@ -253,48 +236,27 @@ impl Rule {
             Action::Allow => Verdict::Allow { rule },
             Action::AuditOnly => Verdict::AuditOnly { rule },
             Action::Deny => {
-                let why = self
-                    .reason
-                    .as_ref()
-                    .map(|why| format!(": {why}"))
-                    .unwrap_or_default();
+                let why = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 let reason = format!("rule `{}` denies tool `{}`{why}", rule.id, facts.tool);
-                Verdict::Deny {
-                    rule: Some(rule),
-                    reason,
-                }
+                Verdict::Deny { rule: Some(rule), reason }
             }
-            Action::RequireApproval => Verdict::Ask {
-                rule,
-                terms: self.approval,
-                reason: self.reason.clone(),
-            },
+            Action::RequireApproval => {
+                Verdict::Ask { rule, terms: self.approval, reason: self.reason.clone() }
+            }
         }
     }
 
     /// Returns the first thing that does not match, nothing if all does.
     fn mismatch(&self, facts: &CallFacts<'_>) -> Option<String> {
-        let Match {
-            name,
-            category,
-            annotations,
-        } = &self.matches;
-        if let Some(pattern) = name
-            .as_ref()
-            .filter(|pattern| !name_matches(pattern, facts.tool))
-        {
+        let Match { name, category, annotations } = &self.matches;
+        if let Some(pattern) = name.as_ref().filter(|pattern| !name_matches(pattern, facts.tool)) {
             return Some(format!("the name is `{}`, not `{pattern}`", facts.tool));
         }
-        if let Some(wanted) = category
-            .as_ref()
-            .filter(|wanted| facts.category != Some(wanted))
-        {
+        if let Some(wanted) = category.as_ref().filter(|wanted| facts.category != Some(wanted)) {
             let is = facts.category.unwrap_or("none");
             return Some(format!("the category is `{is}`, not `{wanted}`"));
         }
-        let missed = annotations
-            .iter()
-            .find(|(key, wanted)| !self.annotated(key, wanted, facts));
+        let missed = annotations.iter().find(|(key, wanted)| !self.annotated(key, wanted, facts));
         missed.map(|(key, wanted)| format!("annotation `{key}` does not count as `{wanted}`"))
     }
 
@@ -360,44 +322,27 @@ mod tests {
     }
 
     fn named(pattern: &str) -> Match {
-        Match {
-            name: Some(pattern.to_owned()),
-            ..Match::default()
-        }
+        Match { name: Some(pattern.to_owned()), ..Match::default() }
     }
 
     fn annotated(key: &str, value: bool) -> Match {
         let annotations = Map::from_iter([(key.to_owned(), Value::Bool(value))]);
-        Match {
-            annotations,
-            ..Match::default()
-        }
+        Match { annotations, ..Match::default() }
     }
 
     fn set(rules: Vec<Rule>) -> PolicySet {
-        PolicySet::new(vec![Policy {
-            name: "p".to_owned(),
-            rules,
-        }])
+        PolicySet::new(vec![Policy { name: "p".to_owned(), rules }])
     }
 
     fn says(set: &PolicySet, tool: &str, declared: &Value, hints: Annotations) -> String {
         let declared = declared.as_object().cloned().unwrap_or_default();
-        let facts = CallFacts {
-            tool,
-            category: Some("files"),
-            declared: &declared,
-            hints: &hints,
-        };
+        let facts = CallFacts { tool, category: Some("files"), declared: &declared, hints: &hints };
         match set.decide(&facts, None) {
             Verdict::Allow { rule } => format!("allow {}", rule.id),
             Verdict::Ask { rule, .. } => format!("ask {}", rule.id),
             Verdict::AuditOnly { rule } => format!("audit {}", rule.id),
             Verdict::Deny { rule, .. } => {
-                format!(
-                    "deny {}",
-                    rule.map_or_else(|| "-".to_owned(), |rule| rule.id)
-                )
+                format!("deny {}", rule.map_or_else(|| "-".to_owned(), |rule| rule.id))
             }
         }
     }
@@ -418,14 +363,8 @@ mod tests {
         let ask = rule("ask", Action::RequireApproval, named("exec-*"));
         let audit = rule("audit", Action::AuditOnly, named("b"));
         let policies = PolicySet::new(vec![
-            Policy {
-                name: "one".to_owned(),
-                rules: vec![deny, ask, audit],
-            },
-            Policy {
-                name: "two".to_owned(),
-                rules: vec![all],
-            },
+            Policy { name: "one".to_owned(), rules: vec![deny, ask, audit] },
+            Policy { name: "two".to_owned(), rules: vec![all] },
         ]);
         for (tool, expected) in [
             ("write-file", "deny no"),
@@ -433,19 +372,13 @@ mod tests {
             ("b", "audit audit"),
             ("bb", "allow yes"),
         ] {
-            assert_eq!(
-                says(&policies, tool, &json!({}), Annotations::default()),
-                expected
-            );
+            assert_eq!(says(&policies, tool, &json!({}), Annotations::default()), expected);
         }
     }
 
     #[test]
     fn a_category_rule_matches_the_category_only() {
-        let wanted = |text: &str| Match {
-            category: Some(text.to_owned()),
-            ..Match::default()
-        };
+        let wanted = |text: &str| Match { category: Some(text.to_owned()), ..Match::default() };
         let none = Annotations::default();
         let files = set(vec![rule("r", Action::Allow, wanted("files"))]);
         let web = set(vec![rule("r", Action::Allow, wanted("web"))]);
@@ -455,34 +388,18 @@ mod tests {
 
     #[test]
     fn a_components_own_hint_never_relaxes() {
-        let allow = set(vec![rule(
-            "r",
-            Action::Allow,
-            annotated("readOnlyHint", true),
-        )]);
-        let claims = Annotations {
-            read_only: Some(true),
-            ..Annotations::default()
-        };
+        let allow = set(vec![rule("r", Action::Allow, annotated("readOnlyHint", true))]);
+        let claims = Annotations { read_only: Some(true), ..Annotations::default() };
         assert_eq!(says(&allow, "a", &json!({}), claims), "deny -");
-        assert_eq!(
-            says(&allow, "a", &json!({"readOnlyHint": true}), claims),
-            "allow r"
-        );
+        assert_eq!(says(&allow, "a", &json!({"readOnlyHint": true}), claims), "allow r");
 
         let deny = set(vec![
             rule("no", Action::Deny, annotated("destructiveHint", true)),
             rule("yes", Action::Allow, Match::default()),
         ]);
-        let harmless = Annotations {
-            destructive: Some(false),
-            ..Annotations::default()
-        };
+        let harmless = Annotations { destructive: Some(false), ..Annotations::default() };
         assert_eq!(says(&deny, "a", &json!({}), harmless), "deny no");
-        assert_eq!(
-            says(&deny, "a", &json!({"destructiveHint": false}), harmless),
-            "allow yes"
-        );
+        assert_eq!(says(&deny, "a", &json!({"destructiveHint": false}), harmless), "allow yes");
     }
 
     #[test]
@@ -491,14 +408,8 @@ mod tests {
             rule("no", Action::Deny, annotated("destructiveHint", true)),
             rule("yes", Action::Allow, Match::default()),
         ]);
-        let admits = Annotations {
-            destructive: Some(true),
-            ..Annotations::default()
-        };
-        assert_eq!(
-            says(&deny, "a", &json!({"destructiveHint": false}), admits),
-            "deny no"
-        );
+        let admits = Annotations { destructive: Some(true), ..Annotations::default() };
+        assert_eq!(says(&deny, "a", &json!({"destructiveHint": false}), admits), "deny no");
     }
 
     #[test]
@@ -513,28 +424,14 @@ mod tests {
         };
         let set = PolicySet::new(vec![allow("wide"), allow("own"), deny]);
         let (declared, hints) = (Map::new(), Annotations::default());
-        let facts = |tool| CallFacts {
-            tool,
-            category: None,
-            declared: &declared,
-            hints: &hints,
-        };
-        assert!(matches!(
-            set.decide(&facts("a"), Some("own")),
-            Verdict::Allow { .. }
-        ));
+        let facts = |tool| CallFacts { tool, category: None, declared: &declared, hints: &hints };
+        assert!(matches!(set.decide(&facts("a"), Some("own")), Verdict::Allow { .. }));
         assert!(matches!(
             set.decide(&facts("a"), Some("strict")),
             Verdict::Deny { rule: Some(_), .. }
         ));
-        assert!(matches!(
-            set.decide(&facts("a"), Some("gone")),
-            Verdict::Deny { rule: None, .. }
-        ));
-        assert!(matches!(
-            set.decide(&facts("b"), Some("own")),
-            Verdict::Deny { .. }
-        ));
+        assert!(matches!(set.decide(&facts("a"), Some("gone")), Verdict::Deny { rule: None, .. }));
+        assert!(matches!(set.decide(&facts("b"), Some("own")), Verdict::Deny { .. }));
     }
 
     #[test]
@@ -545,12 +442,7 @@ mod tests {
             rule("three", Action::Allow, Match::default()),
         ]);
         let (declared, hints) = (Map::new(), Annotations::default());
-        let facts = CallFacts {
-            tool: "a",
-            category: None,
-            declared: &declared,
-            hints: &hints,
-        };
+        let facts = CallFacts { tool: "a", category: None, declared: &declared, hints: &hints };
         let explanation = policies.explain(&facts, None);
         let steps: Vec<_> = explanation
             .steps
@@ -558,9 +450,6 @@ mod tests {
             .map(|step| (step.rule.id.as_str(), step.mismatch.is_none()))
             .collect();
         assert_eq!(steps, [("one", false), ("two", true)]);
-        assert_eq!(
-            explanation.steps[0].mismatch.as_deref(),
-            Some("the name is `a`, not `x`")
-        );
+        assert_eq!(explanation.steps[0].mismatch.as_deref(), Some("the name is `a`, not `x`"));
     }
 }

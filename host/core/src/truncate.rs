@@ -26,10 +26,13 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     }
     reply.cut_from_bytes = Some(size);
     if reply.content.is_empty() {
-        reply.content.extend(reply.structured.as_ref().map(|value| Content::Text(value.to_string())));
+        reply
+            .content
+            .extend(reply.structured.as_ref().map(|value| Content::Text(value.to_string())));
     }
     reply.structured = None;
-    let note = format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
+    let note =
+        format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
     let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note));
     let mut kept = Vec::new();
     for block in reply.content {
@@ -40,7 +43,9 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
             continue;
         }
         if let Content::Text(long) = block {
-            kept.push(Content::Text(escaped_prefix(&long, left.saturating_sub(BLOCK_BYTES)).to_owned()));
+            kept.push(Content::Text(
+                escaped_prefix(&long, left.saturating_sub(BLOCK_BYTES)).to_owned(),
+            ));
         }
         break;
     }

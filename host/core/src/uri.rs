@@ -190,11 +190,7 @@ impl ClawUri {
     /// Returns the name in `claw://local/tool/<name>[@<version>]`, else nothing.
     pub fn parse_tool_name(text: &str) -> Option<String> {
         match Self::parse(text).ok()? {
-            Self::Local(LocalUri {
-                kind: Kind::Tool,
-                name,
-                ..
-            }) => Some(name),
+            Self::Local(LocalUri { kind: Kind::Tool, name, .. }) => Some(name),
             Self::Local(_) | Self::Registry(_) => None,
         }
     }
@@ -203,11 +199,7 @@ impl ClawUri {
 impl AliasUri {
     /// Returns the canonical address this is short for.
     pub fn canonical(self) -> ClawUri {
-        ClawUri::Local(LocalUri {
-            kind: self.kind,
-            name: self.name,
-            version: None,
-        })
+        ClawUri::Local(LocalUri { kind: self.kind, name: self.name, version: None })
     }
 }
 
@@ -251,17 +243,11 @@ fn local(kind: &str, rest: &str) -> Result<ClawUri, UriError> {
         Some((name, version)) => (name, Some(checked_version(version)?)),
         None => (rest, None),
     };
-    Ok(ClawUri::Local(LocalUri {
-        kind: checked_kind(kind)?,
-        name: checked_name(name)?,
-        version,
-    }))
+    Ok(ClawUri::Local(LocalUri { kind: checked_kind(kind)?, name: checked_name(name)?, version }))
 }
 
 fn registry(namespace: &str, rest: &str) -> Result<ClawUri, UriError> {
-    let (name, version) = rest
-        .split_once('@')
-        .ok_or_else(|| UriError::NoVersion(shorten(rest)))?;
+    let (name, version) = rest.split_once('@').ok_or_else(|| UriError::NoVersion(shorten(rest)))?;
     if !is_namespace(namespace) {
         return Err(UriError::Namespace(shorten(namespace)));
     }
@@ -273,10 +259,7 @@ fn registry(namespace: &str, rest: &str) -> Result<ClawUri, UriError> {
 }
 
 fn alias(kind: &str, name: &str) -> Result<AliasUri, UriError> {
-    Ok(AliasUri {
-        kind: checked_kind(kind)?,
-        name: checked_name(name)?,
-    })
+    Ok(AliasUri { kind: checked_kind(kind)?, name: checked_name(name)? })
 }
 
 fn checked_kind(text: &str) -> Result<Kind, UriError> {
@@ -284,28 +267,17 @@ fn checked_kind(text: &str) -> Result<Kind, UriError> {
 }
 
 fn checked_name(text: &str) -> Result<String, UriError> {
-    if is_name(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(UriError::Name(shorten(text)))
-    }
+    if is_name(text) { Ok(text.to_owned()) } else { Err(UriError::Name(shorten(text))) }
 }
 
 fn checked_version(text: &str) -> Result<String, UriError> {
-    if is_version(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(UriError::Version(shorten(text)))
-    }
+    if is_version(text) { Ok(text.to_owned()) } else { Err(UriError::Version(shorten(text))) }
 }
 
 /// Keeps a quoted text readable; what is longer is no address anyway.
 fn shorten(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 100;
-    text.chars()
-        .take(SHOWN_CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .collect()
+    text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
 }
 
 /// Says whether `text` is a name by the grammar: letters, digits and hyphens, 1 to 63.
@@ -360,19 +332,13 @@ impl fmt::Display for ClawUri {
 impl fmt::Display for LocalUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}local/{}/{}", self.kind.segment(), self.name)?;
-        self.version
-            .as_ref()
-            .map_or(Ok(()), |version| write!(f, "@{version}"))
+        self.version.as_ref().map_or(Ok(()), |version| write!(f, "@{version}"))
     }
 }
 
 impl fmt::Display for RegistryUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{SCHEME}registry/{}/{}@{}",
-            self.namespace, self.name, self.version
-        )
+        write!(f, "{SCHEME}registry/{}/{}@{}", self.namespace, self.name, self.version)
     }
 }
 
@@ -403,11 +369,7 @@ mod tests {
         let uri = ManifestUri::parse(text).unwrap().canonical();
         assert_eq!(uri.to_string(), "claw://local/sandbox/network-sandbox");
         let error = ClawUri::parse(text).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("write `claw://local/sandbox/network-sandbox`")
-        );
+        assert!(error.to_string().contains("write `claw://local/sandbox/network-sandbox`"));
     }
 
     #[test]
@@ -454,10 +416,7 @@ mod tests {
 
     #[test]
     fn only_a_local_tool_address_yields_a_tool_name() {
-        assert_eq!(
-            ClawUri::parse_tool_name("claw://local/tool/a@1.0.0").as_deref(),
-            Some("a")
-        );
+        assert_eq!(ClawUri::parse_tool_name("claw://local/tool/a@1.0.0").as_deref(), Some("a"));
         assert_eq!(ClawUri::parse_tool_name("claw://local/skill/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://tool/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://registry/n/a@1.0.0"), None);

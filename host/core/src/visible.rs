@@ -37,7 +37,10 @@ mod tests {
 
     #[test]
     fn what_drives_a_terminal_or_hides_is_made_visible() {
-        assert_eq!(line("a\u{1b}[2J\nb\u{202e}\u{e0041}c"), "a\\u{1b}[2J\\u{a}b\\u{202e}\\u{e0041}c");
+        assert_eq!(
+            line("a\u{1b}[2J\nb\u{202e}\u{e0041}c"),
+            "a\\u{1b}[2J\\u{a}b\\u{202e}\\u{e0041}c"
+        );
         assert_eq!(block("a\n\tb\r\u{7}ä"), "a\n\tb\\u{d}\\u{7}ä");
     }
 }

@@ -126,7 +126,10 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
 }
 
 fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
-    dir.open_with(name, OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600))
+    dir.open_with(
+        name,
+        OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600),
+    )
 }
 
 /// Names the newest chain, so that deleting it whole shows.

@@ -47,7 +47,10 @@ mod tests {
         drop(CallSpan::open(&log, "9", "p", "t", "sha256:0").unwrap());
         let reports = verify(&dir).unwrap();
         assert_eq!(reports.iter().map(|r| r.records).collect::<Vec<_>>(), [7, 3]);
-        assert!(reports.iter().all(|r| r.broken.is_none() && r.unfinished_calls == 0), "{reports:?}");
+        assert!(
+            reports.iter().all(|r| r.broken.is_none() && r.unfinished_calls == 0),
+            "{reports:?}"
+        );
         let last = records(&dir).unwrap().pop().unwrap();
         assert_eq!(last["outcome"], "cancelled");
     }
@@ -87,7 +90,12 @@ mod tests {
         for suffix in [".jsonl", ".head"] {
             std::fs::remove_file(folder.path().join(format!("{chain}{suffix}"))).unwrap();
         }
-        assert!(verify(&dir).unwrap().iter().any(|report| report.chain == chain && report.broken.is_some()));
+        assert!(
+            verify(&dir)
+                .unwrap()
+                .iter()
+                .any(|report| report.chain == chain && report.broken.is_some())
+        );
         let first = text.lines().next().unwrap();
         std::fs::write(folder.path().join(&name), format!("{first}\n")).unwrap();
         let head = format!("{:020} {}\n", 1, clawhost_core::digest::of_bytes(first.as_bytes()));

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 /// Version of the format; a reader refuses a newer one.
 pub const FORMAT_VERSION: u64 = 1;
 /// The `prev` of a chain's first record.
-pub(super) const CHAIN_START: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+pub(super) const CHAIN_START: &str =
+    "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,13 @@ impl Event {
 }
 
 /// Returns the line for one event, without the newline, in canonical form.
-pub(super) fn line(seq: u64, time_ms: i64, event: Event, facts: Map<String, Value>, prev: &str) -> String {
+pub(super) fn line(
+    seq: u64,
+    time_ms: i64,
+    event: Event,
+    facts: Map<String, Value>,
+    prev: &str,
+) -> String {
     let mut record = facts;
     record.insert("v".to_owned(), FORMAT_VERSION.into());
     record.insert("seq".to_owned(), seq.into());

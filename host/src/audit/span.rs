@@ -31,7 +31,13 @@ impl CallSpan {
     ///
     /// # Errors
     /// The record cannot be written; the call must not go on.
-    pub fn open(log: &Arc<AuditLog>, call_id: &str, principal: &str, tool: &str, arguments_digest: &str) -> std::io::Result<Self> {
+    pub fn open(
+        log: &Arc<AuditLog>,
+        call_id: &str,
+        principal: &str,
+        tool: &str,
+        arguments_digest: &str,
+    ) -> std::io::Result<Self> {
         let mut facts = Map::new();
         facts.insert("call".to_owned(), call_id.into());
         facts.insert("principal".to_owned(), principal.into());
@@ -100,7 +106,10 @@ impl CallSpan {
 impl CallSpan {
     /// Leaves out what a guest can make large, where the record would be over its bound.
     fn keep_small(&mut self) {
-        let large: Vec<&str> = ["violations", "data", "internal"].into_iter().filter(|key| self.facts.contains_key(*key)).collect();
+        let large: Vec<&str> = ["violations", "data", "internal"]
+            .into_iter()
+            .filter(|key| self.facts.contains_key(*key))
+            .collect();
         for key in large {
             if json!(self.facts).to_string().len() <= AUDIT_RECORD_BYTES_MAX {
                 return;

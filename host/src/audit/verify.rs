@@ -41,7 +41,8 @@ pub fn verify(dir: &Dir) -> std::io::Result<Vec<ChainReport>> {
     }
     let newest = dir.read_to_string(NEWEST).ok();
     let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
-    let missing: std::collections::BTreeSet<&str> = linked.filter(|chain| !names.iter().any(|name| name == chain)).collect();
+    let missing: std::collections::BTreeSet<&str> =
+        linked.filter(|chain| !names.iter().any(|name| name == chain)).collect();
     reports.extend(missing.into_iter().map(|chain| ChainReport {
         chain: chain.to_owned(),
         records: 0,
@@ -143,19 +144,28 @@ struct Walk<'a> {
 
 impl Default for Walk<'_> {
     fn default() -> Self {
-        Self { wanted: Vec::new(), records: 0, open_calls: 0, hashes: [String::new(), CHAIN_START.to_owned()] }
+        Self {
+            wanted: Vec::new(),
+            records: 0,
+            open_calls: 0,
+            hashes: [String::new(), CHAIN_START.to_owned()],
+        }
     }
 }
 
 impl Walk<'_> {
     fn step(&mut self, line: &[u8]) -> Result<(), String> {
-        let record: Value = serde_json::from_slice(line).map_err(|_| "is no JSON object".to_owned())?;
+        let record: Value =
+            serde_json::from_slice(line).map_err(|_| "is no JSON object".to_owned())?;
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
         if record.get("v").and_then(Value::as_u64) != Some(FORMAT_VERSION) {
             return Err(format!("is not of format version {FORMAT_VERSION}"));
         }
         if text("prev") != self.hashes[1] {
-            return Err("does not follow from the line before it: one of them was edited, dropped or moved".to_owned());
+            return Err(
+                "does not follow from the line before it: one of them was edited, dropped or moved"
+                    .to_owned(),
+            );
         }
         if record.get("seq").and_then(Value::as_u64) != Some(self.records) {
             return Err(format!("has another number than {}", self.records));
@@ -175,17 +185,27 @@ impl Walk<'_> {
 
     fn check_head(&self, head: Option<&str>) -> Result<(), String> {
         let head = head.ok_or_else(|| "its head is missing".to_owned())?;
-        let (count, hash) = head.trim().split_once(' ').ok_or_else(|| "its head is damaged".to_owned())?;
+        let (count, hash) =
+            head.trim().split_once(' ').ok_or_else(|| "its head is damaged".to_owned())?;
         let count: u64 = count.parse().map_err(|_| "its head is damaged".to_owned())?;
         let expected = match self.records.checked_sub(count) {
             Some(0) => &self.hashes[1],
             Some(1) => &self.hashes[0],
             Some(_) => return Err(format!("has {} records, its head knows {count}", self.records)),
-            None => return Err(format!("ends after {} of {count} records: the last ones were dropped", self.records)),
+            None => {
+                return Err(format!(
+                    "ends after {} of {count} records: the last ones were dropped",
+                    self.records
+                ));
+            }
         };
         if let Some(link) = self.wanted.first() {
             return Err(format!("a later chain knows it with another record {}", link.records));
         }
-        if expected == hash { Ok(()) } else { Err("its last line is not the one the head knows".to_owned()) }
+        if expected == hash {
+            Ok(())
+        } else {
+            Err("its last line is not the one the head knows".to_owned())
+        }
     }
 }

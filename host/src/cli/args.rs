@@ -79,7 +79,9 @@ pub(super) struct RunArgs {
 /// ARGUMENTS are one JSON object, or `key=value` pairs: a value is read as JSON where the
 /// tool's schema wants something else than text.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: clawhost call host/examples/manifest.yaml read_file path=hello.txt")]
+#[command(
+    after_help = "Example: clawhost call host/examples/manifest.yaml read_file path=hello.txt"
+)]
 pub(super) struct CallArgs {
     /// A manifest, document, or directory of documents
     #[arg(value_name = "MANIFEST")]

@@ -13,7 +13,9 @@ pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
     let Some(dir) = setup::existing_audit_dir(args.state.as_deref())? else {
         return Ok(no_log(args.json));
     };
-    let unreadable = |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"));
+    let unreadable = |error: std::io::Error| {
+        Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
+    };
     match args.verb {
         AuditVerb::Verify => Ok(verify(&audit::verify(&dir).map_err(unreadable)?, args.json)),
         AuditVerb::Show => {
@@ -25,7 +27,11 @@ pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
 
 /// A host that never ran has no log; that is no fault of the log's.
 fn no_log(as_json: bool) -> u8 {
-    if as_json { show::json(&json!([])) } else { show::line("no audit log yet") }
+    if as_json {
+        show::json(&json!([]))
+    } else {
+        show::line("no audit log yet")
+    }
     exit::OK
 }
 
@@ -36,7 +42,12 @@ fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
         let mut table = show::table(&["chain", "records", "unfinished calls", "verdict"]);
         for report in reports {
             let verdict = report.broken.as_deref().unwrap_or("holds");
-            table.add_row([&report.chain, &report.records.to_string(), &report.unfinished_calls.to_string(), verdict]);
+            table.add_row([
+                &report.chain,
+                &report.records.to_string(),
+                &report.unfinished_calls.to_string(),
+                verdict,
+            ]);
         }
         show::line(&table.to_string());
     }
@@ -44,16 +55,22 @@ fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
 }
 
 fn show_records(records: &[Value], as_json: bool) {
-    let finished: Vec<&Value> = records.iter().filter(|record| record["event"] == "call.finished").collect();
+    let finished: Vec<&Value> =
+        records.iter().filter(|record| record["event"] == "call.finished").collect();
     if as_json {
         show::json(&json!(finished));
         return;
     }
     let mut table = show::table(&["time", "principal", "tool", "outcome", "ms", "why"]);
     for record in finished {
-        let text = |key: &str| record.get(key).and_then(Value::as_str).map(visible::line).unwrap_or_default();
+        let text = |key: &str| {
+            record.get(key).and_then(Value::as_str).map(visible::line).unwrap_or_default()
+        };
         let micros = record.get("duration_us").and_then(Value::as_u64).unwrap_or_default();
-        let why = [text("message"), text("error")].into_iter().find(|why| !why.is_empty()).unwrap_or_default();
+        let why = [text("message"), text("error")]
+            .into_iter()
+            .find(|why| !why.is_empty())
+            .unwrap_or_default();
         let ms = format!("{}.{:03}", micros / 1000, micros % 1000);
         table.add_row([text("time"), text("principal"), text("tool"), text("outcome"), ms, why]);
     }

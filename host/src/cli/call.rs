@@ -42,8 +42,17 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
 fn unknown(name: &str, host: &crate::Host) -> Fail {
     let catalog = host.catalog();
     let ckp = clawhost_core::catalog::ckp_name(name);
-    if let Some(refused) = catalog.refused.iter().find(|refused| refused.reason.contains(&format!("`{name}`")) || refused.reason.contains(&format!("`{ckp}`"))) {
-        return Fail::new(exit::DOCUMENT, format!("the tool `{name}` could not be loaded from {}: {}", refused.source, refused.reason));
+    if let Some(refused) = catalog.refused.iter().find(|refused| {
+        refused.reason.contains(&format!("`{name}`"))
+            || refused.reason.contains(&format!("`{ckp}`"))
+    }) {
+        return Fail::new(
+            exit::DOCUMENT,
+            format!(
+                "the tool `{name}` could not be loaded from {}: {}",
+                refused.source, refused.reason
+            ),
+        );
     }
     let names: Vec<&str> = catalog.tools().map(|tool| tool.definition.name.as_str()).collect();
     Fail::usage(format!("unknown tool `{name}`"), &format!("there are: {}", names.join(", ")))
@@ -54,12 +63,20 @@ fn arguments(tool: &Tool, words: &[String]) -> Result<Value, Fail> {
     if let [only] = words
         && only.trim_start().starts_with('{')
     {
-        return json::parse(only.as_bytes()).map_err(|e| Fail::usage(format!("the arguments are no JSON object: {e}"), "quote them for the shell: '{\"path\": \"a.txt\"}'"));
+        return json::parse(only.as_bytes()).map_err(|e| {
+            Fail::usage(
+                format!("the arguments are no JSON object: {e}"),
+                "quote them for the shell: '{\"path\": \"a.txt\"}'",
+            )
+        });
     }
     let mut object = Map::new();
     for word in words {
         let Some((key, text)) = word.split_once('=') else {
-            return Err(Fail::usage(format!("`{word}` is no key=value pair"), "write path=hello.txt, or one JSON object"));
+            return Err(Fail::usage(
+                format!("`{word}` is no key=value pair"),
+                "write path=hello.txt, or one JSON object",
+            ));
         };
         if object.insert(key.to_owned(), typed(tool, key, text)?).is_some() {
             return Err(Fail::usage(format!("`{key}` is given twice"), "give each argument once"));
@@ -69,7 +86,10 @@ fn arguments(tool: &Tool, words: &[String]) -> Result<Value, Fail> {
 }
 
 fn typed(tool: &Tool, key: &str, text: &str) -> Result<Value, Fail> {
-    let wanted = tool.definition.input_schema.pointer(&format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1")));
+    let wanted = tool
+        .definition
+        .input_schema
+        .pointer(&format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1")));
     let is_text = match wanted {
         Some(Value::Array(types)) => types.iter().any(|name| name == "string"),
         Some(name) => name == "string",
@@ -79,7 +99,8 @@ fn typed(tool: &Tool, key: &str, text: &str) -> Result<Value, Fail> {
         return Ok(Value::from(text));
     }
     let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
-    serde_json::from_str(text).map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
+    serde_json::from_str(text)
+        .map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
 }
 
 fn print(reply: &ToolReply) {

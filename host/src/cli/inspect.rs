@@ -14,9 +14,11 @@ use crate::engine::{Engine, Loaded};
 
 pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     let bytes = setup::read_file(&args.file)?;
-    let engine = Engine::new(1, None).map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
+    let engine =
+        Engine::new(1, None).map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
     let loaded = Arc::new(engine).load(bytes).await;
-    let loaded = loaded.map_err(|error| Fail::new(exit::DOCUMENT, format!("{}: {error}", args.file.display())))?;
+    let loaded = loaded
+        .map_err(|error| Fail::new(exit::DOCUMENT, format!("{}: {error}", args.file.display())))?;
     if args.json {
         show::json(&as_json(&loaded));
     } else if let Some(tool) = &args.manifest {
@@ -68,7 +70,8 @@ fn print(loaded: &Loaded) {
 }
 
 fn as_json(loaded: &Loaded) -> Value {
-    let imports = loaded.imports.iter().map(|import| json!({"interface": import, "needs": needs(import)}));
+    let imports =
+        loaded.imports.iter().map(|import| json!({"interface": import, "needs": needs(import)}));
     json!({
         "digest": loaded.digest,
         "size_bytes": loaded.size_bytes,
@@ -81,7 +84,8 @@ fn as_json(loaded: &Loaded) -> Value {
 
 /// Returns a complete CKP Tool document for the component's tool, or for one of several.
 fn document(loaded: &Loaded, tool: Option<&str>) -> Result<String, Fail> {
-    let names: Vec<&str> = loaded.definitions.iter().map(|definition| definition.name.as_str()).collect();
+    let names: Vec<&str> =
+        loaded.definitions.iter().map(|definition| definition.name.as_str()).collect();
     let found = match (tool, loaded.definitions.as_slice()) {
         (None, [only]) => Some(only),
         (None, _) => None,

@@ -17,7 +17,8 @@ use crate::serve::{BoundServer, HttpOptions, Shutdown, client_config, serve_http
 use crate::state::DEFAULT_AGENT;
 
 /// Where HTTP is served when nothing says otherwise: only this machine can reach it.
-const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
+const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
 
 /// A client that connects does not wait longer than this for a component that compiles.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -58,7 +59,10 @@ async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fa
     let credentials = Arc::new(setup.credentials);
     let server = serve_http(setup.host.clone(), Arc::clone(&credentials), options, shutdown).await;
     let server: BoundServer = server.map_err(|error| {
-        Fail::usage(format!("HTTP cannot be served on {address}: {error}"), "choose another address with --http ADDR")
+        Fail::usage(
+            format!("HTTP cannot be served on {address}: {error}"),
+            "choose another address with --http ADDR",
+        )
     })?;
     greet(&setup.host, &server, &credentials, args, setup.state.path());
     server.task.await.map_err(|error| Fail::new(exit::INTERNAL, error))?;
@@ -66,27 +70,45 @@ async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fa
 }
 
 /// Prints what is served and what to paste into a client.
-fn greet(host: &crate::Host, server: &BoundServer, credentials: &crate::state::Credentials, args: &RunArgs, state: &std::path::Path) {
+fn greet(
+    host: &crate::Host,
+    server: &BoundServer,
+    credentials: &crate::state::Credentials,
+    args: &RunArgs,
+    state: &std::path::Path,
+) {
     show::line(&tools::table(host, &host.catalog()));
     if host.manifest().supplied_by_host {
-        show::line("no Claw manifest was given: an autonomous identity and the policy `host-supplied` stand in");
+        show::line(
+            "no Claw manifest was given: an autonomous identity and the policy `host-supplied` stand in",
+        );
     }
-    show::line(&format!("\nserving MCP on http://{}/mcp; native programs: {}", server.local_addr, crate::jail::support()));
+    show::line(&format!(
+        "\nserving MCP on http://{}/mcp; native programs: {}",
+        server.local_addr,
+        crate::jail::support()
+    ));
     let agents: Vec<&str> = credentials.agents().collect();
     let agent = agents.first().copied().unwrap_or(DEFAULT_AGENT);
     let token = if args.no_auth { None } else { credentials.agent(agent) };
-    show::line(&format!("\npaste into an MCP client that speaks HTTP (agent `{agent}`; the operator's credential is in {}):", state.display()));
+    show::line(&format!(
+        "\npaste into an MCP client that speaks HTTP (agent `{agent}`; the operator's credential is in {}):",
+        state.display()
+    ));
     show::json(&client_config::http(server.local_addr, token));
     show::line("\nor into one that starts the host itself:");
     show::json(&client_config::stdio(&program(), &absolute(&args.paths)));
 }
 
 fn program() -> String {
-    std::env::current_exe().map_or_else(|_| "clawhost".to_owned(), |path| path.display().to_string())
+    std::env::current_exe()
+        .map_or_else(|_| "clawhost".to_owned(), |path| path.display().to_string())
 }
 
 fn absolute(paths: &[PathBuf]) -> Vec<String> {
-    let text = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let text = |path: &PathBuf| {
+        std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
+    };
     paths.iter().map(text).collect()
 }
 

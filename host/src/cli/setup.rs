@@ -40,7 +40,11 @@ pub(super) struct Setup {
 
 /// Makes the host that `paths` and `places` describe; with `patience`, one that does not wait
 /// longer than that for dropped-in components.
-pub(super) async fn open(paths: &[PathBuf], places: &Places, patience: Option<Duration>) -> Result<Setup, Fail> {
+pub(super) async fn open(
+    paths: &[PathBuf],
+    places: &Places,
+    patience: Option<Duration>,
+) -> Result<Setup, Fail> {
     let paths = with_default(paths);
     let config = config(&paths, places).map_err(Fail::Documents)?;
     let settings = config.settings;
@@ -48,14 +52,17 @@ pub(super) async fn open(paths: &[PathBuf], places: &Places, patience: Option<Du
     settings.apply(&mut manifest).map_err(Fail::Documents)?;
     let state = state_dir(places.state.as_deref().or(settings.state.as_deref()))?;
     let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
-    let credentials = Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    let credentials =
+        Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
         .patience(patience)
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
         .cache(code_cache(&credentials));
-    let host = patiently("preparing tools (compiled code is kept for the next start)", builder.build()).await;
+    let host =
+        patiently("preparing tools (compiled code is kept for the next start)", builder.build())
+            .await;
     let host = host.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     Ok(Setup { host, settings, credentials, state })
 }
@@ -108,18 +115,23 @@ fn config(paths: &[PathBuf], places: &Places) -> Result<Config, Vec<DocumentErro
 }
 
 fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
-    StateDir::open(explicit, &FolderEnv::from_process()).map_err(|error| Fail::new(exit::UPSTREAM, error))
+    StateDir::open(explicit, &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))
 }
 
 /// Opens the audit log of a state folder to read it. Makes nothing; none where no host ever ran
 /// there, which is an error for a folder the user named.
 pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fail> {
-    let path = StateDir::locate(state, &FolderEnv::from_process()).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let path = StateDir::locate(state, &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     let path = path.join(AUDIT_FOLDER);
     match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), state) {
         (Ok(dir), _) => Ok(Some(dir)),
         (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        (Err(error), _) => Err(Fail::usage(format!("{}: {error}", path.display()), "name the state folder of a host with --state DIR")),
+        (Err(error), _) => Err(Fail::usage(
+            format!("{}: {error}", path.display()),
+            "name the state folder of a host with --state DIR",
+        )),
     }
 }
 
@@ -129,7 +141,9 @@ fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
         dir.create_dir_all(AUDIT_FOLDER)?;
         dir.open_dir(AUDIT_FOLDER)
     };
-    open().map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit folder cannot be opened: {error}")))
+    open().map_err(|error| {
+        Fail::new(exit::UPSTREAM, format!("the audit folder cannot be opened: {error}"))
+    })
 }
 
 /// The cache of compiled code; without one the host works and compiles again.
@@ -141,13 +155,18 @@ fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
         .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
         .ok()?;
     // Bound to this state folder: code cached under another one does not count.
-    Some(CodeCache::new(dir, blake3::derive_key(CACHE_KEY_CONTEXT, credentials.operator().reveal().as_bytes())))
+    Some(CodeCache::new(
+        dir,
+        blake3::derive_key(CACHE_KEY_CONTEXT, credentials.operator().reveal().as_bytes()),
+    ))
 }
 
 /// Reads a component file, bounded.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Fail> {
     use std::io::Read as _;
-    let unreadable = |error: std::io::Error| Fail::usage(format!("{}: {error}", path.display()), "give a .wasm or .wat file");
+    let unreadable = |error: std::io::Error| {
+        Fail::usage(format!("{}: {error}", path.display()), "give a .wasm or .wat file")
+    };
     let mut bytes = Vec::new();
     // Asked before opening: opening a FIFO would block.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -187,7 +206,10 @@ pub(super) fn logging(verbose: u8, quiet: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CLAWHOST_LOG");
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours);
     // A second subscriber in one process (tests) is refused; the first stays.
     drop(log.with_target(false).without_time().try_init());
 }
@@ -195,8 +217,12 @@ pub(super) fn logging(verbose: u8, quiet: bool) {
 /// Runs one verb to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result<T, Fail> {
     // Guests take turns as tasks; sockets and pipes are looked at after a few of them.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(TURNS_PER_LOOK).build();
-    let runtime = runtime.map_err(|error| Fail::new(exit::UPSTREAM, format!("no runtime: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .event_interval(TURNS_PER_LOOK)
+        .build();
+    let runtime =
+        runtime.map_err(|error| Fail::new(exit::UPSTREAM, format!("no runtime: {error}")))?;
     let done = runtime.block_on(work);
     // A read of standard input that never ends must not keep the process.
     runtime.shutdown_background();

@@ -30,7 +30,9 @@ pub(super) fn json(value: &Value) {
 /// Returns an empty table under `header`.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
     // Some terminals say they have no columns; one letter a line helps nobody.
     if table.width().is_some_and(|columns| columns < COLUMNS_MIN) {

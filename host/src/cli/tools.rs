@@ -26,7 +26,13 @@ pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
     for tool in catalog.tools() {
         let policy = if host.offers(tool) { "allowed" } else { "refused" };
         let grants = &tool.grants;
-        table.add_row([&tool.definition.name, kind(tool), &grants.profile, &show::touches(grants), policy]);
+        table.add_row([
+            &tool.definition.name,
+            kind(tool),
+            &grants.profile,
+            &show::touches(grants),
+            policy,
+        ]);
     }
     let mut text = table.to_string();
     for refused in &catalog.refused {
@@ -59,6 +65,9 @@ fn as_json(host: &Host, catalog: &Catalog) -> Value {
             "allowed": host.offers(tool),
         })
     });
-    let refused = catalog.refused.iter().map(|refused| json!({"source": refused.source, "reason": refused.reason}));
+    let refused = catalog
+        .refused
+        .iter()
+        .map(|refused| json!({"source": refused.source, "reason": refused.reason}));
     json!({"tools": Value::from_iter(tools), "refused": Value::from_iter(refused), "loading": catalog.loading})
 }

@@ -43,9 +43,8 @@ impl Config {
         env: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Vec<DocumentError>> {
         let variables = own_variables(env)?;
-        let named = variables
-            .iter()
-            .find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
+        let named =
+            variables.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
         let named = explicit.or_else(|| named.map(|(_, value)| Path::new(value)));
         let file = match (named, beside) {
             (Some(named), _) => Some(named.to_path_buf()),
@@ -54,10 +53,7 @@ impl Config {
         };
         let bytes = file.as_deref().map(read).transpose()?;
         let read = file.as_deref().zip(bytes.as_deref());
-        Ok(Self {
-            settings: Settings::read(read, variables)?,
-            file,
-        })
+        Ok(Self { settings: Settings::read(read, variables)?, file })
     }
 }
 
@@ -70,10 +66,7 @@ pub fn environment() -> Vec<(OsString, OsString)> {
 fn own_variables(
     env: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<(String, String)>, Vec<DocumentError>> {
-    let own = |name: &OsStr| {
-        name.as_encoded_bytes()
-            .starts_with(VARIABLE_PREFIX.as_bytes())
-    };
+    let own = |name: &OsStr| name.as_encoded_bytes().starts_with(VARIABLE_PREFIX.as_bytes());
     let mut variables = Vec::new();
     for (name, value) in env.into_iter().filter(|(name, _)| own(name)) {
         match (name.into_string(), value.into_string()) {
@@ -99,9 +92,7 @@ fn find(directory: &Path) -> Result<Option<PathBuf>, Vec<DocumentError>> {
 
 /// Reads a file up to one byte past the bound, so that what follows can say it is too large.
 fn read(file: &Path) -> Result<Vec<u8>, Vec<DocumentError>> {
-    let bound = u64::try_from(DOCUMENT_BYTES_MAX)
-        .unwrap_or(u64::MAX)
-        .saturating_add(1);
+    let bound = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let bytes = || -> io::Result<Vec<u8>> {
         // Asked before opening: opening a FIFO would block.
         if !std::fs::metadata(file)?.is_file() {
@@ -134,10 +125,7 @@ mod tests {
     }
 
     fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-        pairs
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect()
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
 
     fn load(
@@ -170,19 +158,12 @@ mod tests {
         let named = at("named.yaml");
         let pairs = [("CLAWHOST_CONFIG", named.to_str().unwrap())];
         let state = |explicit: Option<&Path>, pairs: &[(&str, &str)]| {
-            load(explicit, Some(files.path()), pairs)
-                .unwrap()
-                .settings
-                .state
-                .unwrap()
+            load(explicit, Some(files.path()), pairs).unwrap().settings.state.unwrap()
         };
         assert_eq!(state(Some(&at("explicit.json")), &pairs), at("explicit"));
         assert_eq!(state(None, &pairs), at("named"));
         assert_eq!(state(None, &[]), at("beside"));
-        assert_eq!(
-            state(None, &[("CLAWHOST_STATE", "/elsewhere")]),
-            Path::new("/elsewhere")
-        );
+        assert_eq!(state(None, &[("CLAWHOST_STATE", "/elsewhere")]), Path::new("/elsewhere"));
     }
 
     #[test]
@@ -193,11 +174,7 @@ mod tests {
                 .unwrap_err()
                 .contains("cannot be read")
         );
-        assert!(
-            load(None, Some(files.path()), &[])
-                .unwrap_err()
-                .contains("second runtime file")
-        );
+        assert!(load(None, Some(files.path()), &[]).unwrap_err().contains("second runtime file"));
     }
 
     #[test]

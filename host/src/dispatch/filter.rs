@@ -5,6 +5,8 @@ use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::truncate;
 use serde_json::Value;
 
+use crate::sandbox::offload;
+
 /// Returns `reply` checked against the tool's result schemas and cut to `bytes_max`.
 pub(super) fn apply(tool: &Tool, reply: ToolReply, bytes_max: usize) -> ToolReply {
     truncate::reply(check(tool, reply), bytes_max)
@@ -16,11 +18,17 @@ fn check(tool: &Tool, reply: ToolReply) -> ToolReply {
         return reply;
     }
     let structured = reply.structured.as_ref().unwrap_or(&Value::Null);
-    match tool.output.iter().find_map(|schema| schema.check(structured).err()) {
+    match tool.output.iter().find_map(|schema| {
+        offload::blocking(schema.is_long(structured), || schema.check(structured)).err()
+    }) {
         None => reply,
         Some(reason) => {
             let text = "the tool's result does not match its output schema".to_owned();
-            ToolReply { internal: Some(reason), content: vec![Content::Text(text)], ..ToolReply::error("invalid-result", "") }
+            ToolReply {
+                internal: Some(reason),
+                content: vec![Content::Text(text)],
+                ..ToolReply::error("invalid-result", "")
+            }
         }
     }
 }

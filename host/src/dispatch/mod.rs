@@ -22,8 +22,8 @@ use crate::exec;
 use crate::gate::{Admitted, Gate};
 use crate::registry::Shelf;
 use crate::sandbox::ProgressSink;
-pub use timings::Timings;
 use timings::Stopwatch;
+pub use timings::Timings;
 
 /// The longest a name from a caller may be in a record: a URI of a tool, with room.
 const RECORDED_NAME_BYTES_MAX: usize = 4 * TOOL_NAME_BYTES_MAX;
@@ -49,7 +49,10 @@ pub struct ToolCall {
 
 impl std::fmt::Debug for ToolCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolCall").field("principal", &self.principal).field("tool", &self.tool).finish_non_exhaustive()
+        f.debug_struct("ToolCall")
+            .field("principal", &self.principal)
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
     }
 }
 
@@ -68,7 +71,13 @@ pub struct Dispatch {
 
 impl Dispatch {
     /// Returns a path over these parts, within `limits`.
-    pub fn new(engine: Arc<Engine>, shelf: Arc<Shelf>, gate: Gate, audit: Arc<AuditLog>, limits: LimitSettings) -> Self {
+    pub fn new(
+        engine: Arc<Engine>,
+        shelf: Arc<Shelf>,
+        gate: Gate,
+        audit: Arc<AuditLog>,
+        limits: LimitSettings,
+    ) -> Self {
         Self {
             engine,
             shelf,
@@ -103,12 +112,17 @@ impl Dispatch {
         (outcome, timings)
     }
 
-    async fn recorded(&self, call: ToolCall, timings: &mut Timings) -> Result<ToolReply, CallError> {
+    async fn recorded(
+        &self,
+        call: ToolCall,
+        timings: &mut Timings,
+    ) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
         let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
         let arguments_digest = digest::of_json(&call.arguments);
-        let mut span = CallSpan::open(&self.audit, &id, &call.principal.0, name, &arguments_digest).map_err(|error| unrecorded(&error))?;
+        let mut span = CallSpan::open(&self.audit, &id, &call.principal.0, name, &arguments_digest)
+            .map_err(|error| unrecorded(&error))?;
         timings.audit = watch.lap();
         let outcome = self.admit_and_run(call, &mut span, timings).await;
         watch.lap();
@@ -117,7 +131,12 @@ impl Dispatch {
         outcome
     }
 
-    async fn admit_and_run(&self, call: ToolCall, span: &mut CallSpan, timings: &mut Timings) -> Result<ToolReply, CallError> {
+    async fn admit_and_run(
+        &self,
+        call: ToolCall,
+        span: &mut CallSpan,
+        timings: &mut Timings,
+    ) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
         let resolved = self.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
         let tool = Arc::clone(resolved.tool());
@@ -135,7 +154,11 @@ impl Dispatch {
     }
 
     async fn run(
-        &self, admitted: Admitted, progress: Option<ProgressSink>, span: &mut CallSpan, timings: &mut Timings,
+        &self,
+        admitted: Admitted,
+        progress: Option<ProgressSink>,
+        span: &mut CallSpan,
+        timings: &mut Timings,
     ) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
@@ -156,7 +179,10 @@ impl Dispatch {
             return Ok(permit);
         }
         let _queued = Queued::enter(&self.waiting, self.limits.calls_waiting_max)?;
-        self.running.acquire().await.map_err(|_| CallError::new(ErrorKind::Overloaded, "the host is shutting down"))
+        self.running
+            .acquire()
+            .await
+            .map_err(|_| CallError::new(ErrorKind::Overloaded, "the host is shutting down"))
     }
 }
 
@@ -167,7 +193,10 @@ impl<'a> Queued<'a> {
     fn enter(waiting: &'a AtomicUsize, waiting_max: usize) -> Result<Self, CallError> {
         let queued = Self(waiting);
         if waiting.fetch_add(1, Ordering::Relaxed) >= waiting_max {
-            let error = CallError::new(ErrorKind::Overloaded, "too many calls are waiting; try again later");
+            let error = CallError::new(
+                ErrorKind::Overloaded,
+                "too many calls are waiting; try again later",
+            );
             return Err(error.with("stage", "queue").with("limit", "calls_waiting_max"));
         }
         Ok(queued)
@@ -187,5 +216,6 @@ fn unknown(name: &str) -> CallError {
 
 /// No record, no call: what cannot be accounted for does not happen.
 fn unrecorded(error: &std::io::Error) -> CallError {
-    CallError::new(ErrorKind::Internal, "the call could not be recorded, so it is refused").with_internal(error.to_string())
+    CallError::new(ErrorKind::Internal, "the call could not be recorded, so it is refused")
+        .with_internal(error.to_string())
 }

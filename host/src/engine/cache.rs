@@ -38,7 +38,8 @@ pub(super) struct Entry {
 impl CodeCache {
     /// Returns the cache in `dir` whose entries are authenticated with `key`.
     pub fn new(dir: Dir, key: [u8; blake3::KEY_LEN]) -> Self {
-        let owner = blake3::keyed_hash(&key, b"owner").to_hex().chars().take(OWNER_DIGITS).collect();
+        let owner =
+            blake3::keyed_hash(&key, b"owner").to_hex().chars().take(OWNER_DIGITS).collect();
         Self { dir, key, owner }
     }
 

@@ -22,11 +22,7 @@ const REASON_BYTES_MAX: usize = 1_024;
 /// A sentence that says why this is no component that may be compiled.
 pub(super) fn component(bytes: &[u8]) -> Result<Vec<u8>, String> {
     bound("the file", bytes.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
-    let binary = if bytes.starts_with(WASM_MAGIC) {
-        bytes.to_vec()
-    } else {
-        text(bytes)?
-    };
+    let binary = if bytes.starts_with(WASM_MAGIC) { bytes.to_vec() } else { text(bytes)? };
     bound("the component", binary.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
     walk(&binary)?;
     Ok(binary)
@@ -38,14 +34,14 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
     }
     let is_text = std::str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
     if !is_text {
-        return Err("the file is neither a WebAssembly binary nor a component in text form".to_owned());
+        return Err(
+            "the file is neither a WebAssembly binary nor a component in text form".to_owned()
+        );
     }
-    wat::parse_bytes(bytes)
-        .map(std::borrow::Cow::into_owned)
-        .map_err(|error| {
-            let text = error.to_string();
-            format!("the text form does not parse: {}", truncate::text(&text, REASON_BYTES_MAX))
-        })
+    wat::parse_bytes(bytes).map(std::borrow::Cow::into_owned).map_err(|error| {
+        let text = error.to_string();
+        format!("the text form does not parse: {}", truncate::text(&text, REASON_BYTES_MAX))
+    })
 }
 
 /// Reads the structure once; refuses core modules, truncation, what exceeds a bound, another
@@ -59,7 +55,10 @@ fn walk(binary: &[u8]) -> Result<(), String> {
     if shape.exports.iter().any(|name| name.starts_with(TOOL_EXPORT)) {
         return Ok(());
     }
-    Err(format!("it is of another world: a tool exports `{TOOL_EXPORT}0`, this exports {:?}", shape.exports))
+    Err(format!(
+        "it is of another world: a tool exports `{TOOL_EXPORT}0`, this exports {:?}",
+        shape.exports
+    ))
 }
 
 /// What was seen of a component so far.
@@ -101,13 +100,25 @@ impl<'a> Shape<'a> {
                     self.exports.push(export.map_err(|error| damaged(&error))?.name.name);
                 }
             }
-            Payload::UnknownSection { id, .. } => return Err(format!("the file has an unknown section {id}")),
+            Payload::UnknownSection { id, .. } => {
+                return Err(format!("the file has an unknown section {id}"));
+            }
             _ => {}
         }
         bound("the component", self.functions, COMPONENT_FUNCTIONS_MAX, "functions")?;
         bound("the component", self.types, COMPONENT_TYPES_MAX, "types")?;
-        bound("the component", self.nested, COMPONENT_NESTING_MAX, "nested modules and components")?;
-        bound("the component", self.work, COMPONENT_WORK_MAX, "locals times blocks, over its functions")
+        bound(
+            "the component",
+            self.nested,
+            COMPONENT_NESTING_MAX,
+            "nested modules and components",
+        )?;
+        bound(
+            "the component",
+            self.work,
+            COMPONENT_WORK_MAX,
+            "locals times blocks, over its functions",
+        )
     }
 
     /// Bounds what makes compiling one function slow: its size, how deep its blocks are nested,
@@ -122,7 +133,10 @@ impl<'a> Shape<'a> {
         let (mut depth, mut blocks) = (0u64, 0u64);
         for operator in body.get_operators_reader().map_err(|error| damaged(&error))? {
             match operator.map_err(|error| damaged(&error))? {
-                Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
+                Operator::Block { .. }
+                | Operator::Loop { .. }
+                | Operator::If { .. }
+                | Operator::TryTable { .. } => {
                     depth += 1;
                     blocks += 1;
                     bound("one function", depth, COMPONENT_BLOCK_DEPTH_MAX, "nested blocks")?;
@@ -177,7 +191,11 @@ mod tests {
 
     #[test]
     fn functions_that_compile_for_minutes_are_refused() {
-        let nest = format!("(component (core module (func {} {})))", "block ".repeat(6_000), "end ".repeat(6_000));
+        let nest = format!(
+            "(component (core module (func {} {})))",
+            "block ".repeat(6_000),
+            "end ".repeat(6_000)
+        );
         assert!(component(nest.as_bytes()).unwrap_err().contains("nested blocks"));
         let locals = format!(
             "(component (core module (func (local {}) {})))",
@@ -190,7 +208,8 @@ mod tests {
     #[test]
     fn too_many_functions_are_refused_before_compiling() {
         let functions = "(func)".repeat(usize::try_from(COMPONENT_FUNCTIONS_MAX).unwrap() + 1);
-        let error = component(format!("(component (core module {functions}))").as_bytes()).unwrap_err();
+        let error =
+            component(format!("(component (core module {functions}))").as_bytes()).unwrap_err();
         assert!(error.contains("functions"), "{error}");
     }
 }

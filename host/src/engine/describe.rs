@@ -15,7 +15,10 @@ use crate::sandbox::{CallState, Sandbox};
 const STARTUP: Duration = Duration::from_millis(GUEST_STARTUP_MS);
 
 /// Returns the checked definitions of a component, sorted by name.
-pub(super) async fn describe(engine: &wasmtime::Engine, pre: &GuestPre<CallState>) -> Result<Vec<ToolDefinition>, String> {
+pub(super) async fn describe(
+    engine: &wasmtime::Engine,
+    pre: &GuestPre<CallState>,
+) -> Result<Vec<ToolDefinition>, String> {
     let state = Sandbox::empty().enter("describe", STARTUP, None);
     let mut store = state.into_store(engine).map_err(|e| e.to_string())?;
     let answer = watch(Instant::now() + STARTUP, async {
@@ -42,7 +45,10 @@ fn check(mut definitions: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, St
         return Err("it describes no tool".to_owned());
     }
     if definitions.len() > COMPONENT_TOOLS_MAX {
-        return Err(format!("it describes {} tools; at most {COMPONENT_TOOLS_MAX} are taken", definitions.len()));
+        return Err(format!(
+            "it describes {} tools; at most {COMPONENT_TOOLS_MAX} are taken",
+            definitions.len()
+        ));
     }
     definitions.sort_by(|a, b| a.name.cmp(&b.name));
     let mut names = BTreeSet::new();
@@ -59,13 +65,20 @@ fn definition(raw: tool::Definition) -> Result<ToolDefinition, String> {
     let name = raw.name;
     let parse = |what: &str, text: &str| {
         if text.len() > TOOL_SCHEMA_BYTES_MAX {
-            return Err(format!("the {what} of tool {name:?} is over {TOOL_SCHEMA_BYTES_MAX} bytes"));
+            return Err(format!(
+                "the {what} of tool {name:?} is over {TOOL_SCHEMA_BYTES_MAX} bytes"
+            ));
         }
-        json::parse(text.as_bytes()).map_err(|error| format!("the {what} of tool {name:?} is no JSON: {error}"))
+        json::parse(text.as_bytes())
+            .map_err(|error| format!("the {what} of tool {name:?} is no JSON: {error}"))
     };
     Ok(ToolDefinition {
         input_schema: parse("input schema", &raw.input_schema)?,
-        output_schema: raw.output_schema.as_deref().map(|text| parse("output schema", text)).transpose()?,
+        output_schema: raw
+            .output_schema
+            .as_deref()
+            .map(|text| parse("output schema", text))
+            .transpose()?,
         title: raw.title,
         description: raw.description,
         annotations: Annotations {

@@ -105,16 +105,24 @@ impl Engine {
             Some((component, definitions)) => (component, Some(definitions)),
             None => (self.cranelift(&binary)?, None),
         };
-        let imports = component.component_type().imports(&self.inner).map(|(name, _)| name.to_owned()).collect();
+        let imports = component
+            .component_type()
+            .imports(&self.inner)
+            .map(|(name, _)| name.to_owned())
+            .collect();
         Ok(Compiled { digest, size_bytes: binary.len(), cache_name, imports, component, known })
     }
 
     fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
-        Component::from_binary(&self.inner, binary).map_err(|error| LoadError(format!("it does not compile: {error:#}")))
+        Component::from_binary(&self.inner, binary)
+            .map_err(|error| LoadError(format!("it does not compile: {error:#}")))
     }
 
     fn restore(&self, entry: Entry) -> Option<(Component, Vec<ToolDefinition>)> {
-        #[expect(unsafe_code, reason = "compiled code is loaded from the cache, as wasmtime offers only unsafely")]
+        #[expect(
+            unsafe_code,
+            reason = "compiled code is loaded from the cache, as wasmtime offers only unsafely"
+        )]
         // SAFETY: `deserialize` runs what it is given. The bytes were just authenticated with
         // the host's own key, so they are what this host's Cranelift wrote for this engine.
         let component = unsafe { Component::deserialize(&self.inner, &entry.code) };
@@ -129,7 +137,9 @@ impl Engine {
             LoadError(format!("its imports do not fit what the host offers: {error:#}"))
         })?;
         GuestPre::new(pre).map_err(|error| {
-            LoadError(format!("it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"))
+            LoadError(format!(
+                "it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"
+            ))
         })
     }
 
@@ -162,7 +172,9 @@ struct Compiled {
 }
 
 /// Runs `work` on a thread of its own, at low priority: compiling never starves calls.
-async fn background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
+async fn background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LoadError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::Builder::new()
         .name("compile".to_owned())
@@ -194,6 +206,9 @@ impl std::fmt::Debug for Engine {
 
 impl std::fmt::Debug for Loaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loaded").field("digest", &self.digest).field("imports", &self.imports).finish_non_exhaustive()
+        f.debug_struct("Loaded")
+            .field("digest", &self.digest)
+            .field("imports", &self.imports)
+            .finish_non_exhaustive()
     }
 }

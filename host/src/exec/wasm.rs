@@ -34,7 +34,9 @@ type Answer = Result<tool::Output, ToolError>;
 /// -32014 at the deadline or out of fuel, -32010 at another limit or after a refused
 /// attempt. A tool-error, trap, panic or exit is a reply with `is_error`.
 pub async fn run(
-    engine: &wasmtime::Engine, admitted: Admitted, progress: Option<ProgressSink>,
+    engine: &wasmtime::Engine,
+    admitted: Admitted,
+    progress: Option<ProgressSink>,
 ) -> (Result<ToolReply, CallError>, Usage) {
     let name = admitted.resolved().tool().definition.name.clone();
     let startup = Duration::from_millis(GUEST_STARTUP_MS);
@@ -54,10 +56,17 @@ pub async fn run(
 }
 
 /// Instantiates, then starts the call's clock and calls. An error leaves the store unusable.
-async fn execute(store: &mut Store<CallState>, admitted: &Admitted, name: &str, spent: &mut Duration) -> wasmtime::Result<Answer> {
+async fn execute(
+    store: &mut Store<CallState>,
+    admitted: &Admitted,
+    name: &str,
+    spent: &mut Duration,
+) -> wasmtime::Result<Answer> {
     let pre = &admitted.resolved().loaded().pre;
     let startup = store.data().clock.ends_at();
-    let guest = watch(startup, pre.instantiate_async(&mut *store)).await.map_err(|_| Exceeded::Startup)??;
+    let guest = watch(startup, pre.instantiate_async(&mut *store))
+        .await
+        .map_err(|_| Exceeded::Startup)??;
     let clock = CallClock::start(admitted.timeout());
     CallState::start_clock(store, clock)?;
     let started = Instant::now();
@@ -69,7 +78,10 @@ async fn execute(store: &mut Store<CallState>, admitted: &Admitted, name: &str, 
 }
 
 fn conclude(
-    answer: wasmtime::Result<Answer>, store: &Store<CallState>, admitted: &Admitted, usage: &Usage,
+    answer: wasmtime::Result<Answer>,
+    store: &Store<CallState>,
+    admitted: &Admitted,
+    usage: &Usage,
 ) -> Result<ToolReply, CallError> {
     let failed = match answer {
         Ok(Ok(output)) => return reply(output, admitted),
@@ -94,7 +106,9 @@ fn reply(output: tool::Output, admitted: &Admitted) -> Result<ToolReply, CallErr
     let max = admitted.resolved().tool().grants.limits.output_bytes;
     if bytes as u64 > max {
         let reason = format!("the result is {bytes} bytes; the profile allows {max}");
-        return Err(sandbox(admitted, &reason).with("limit", Exceeded::Output.name()).with("actual_bytes", bytes));
+        return Err(sandbox(admitted, &reason)
+            .with("limit", Exceeded::Output.name())
+            .with("actual_bytes", bytes));
     }
     let structured = match output.structured.as_deref().map(parse_structured).transpose() {
         Ok(structured) => structured,
@@ -117,7 +131,9 @@ fn size_of(output: &tool::Output) -> usize {
 fn size_of_block(block: &tool::Content) -> usize {
     match block {
         tool::Content::Text(text) => text.len(),
-        tool::Content::Image(blob) | tool::Content::Audio(blob) => blob.data.len() + blob.mime_type.len(),
+        tool::Content::Image(blob) | tool::Content::Audio(blob) => {
+            blob.data.len() + blob.mime_type.len()
+        }
         tool::Content::Resource(resource) => {
             let body = match &resource.body {
                 tool::ResourceBody::Text(text) => text.len(),
@@ -159,16 +175,23 @@ fn tool_error(error: ToolError) -> ToolReply {
 }
 
 /// Tells a limit (an error of the call) from a trap, panic or exit (the tool's own failure).
-fn fault(error: &wasmtime::Error, store: &Store<CallState>, admitted: &Admitted) -> Result<ToolReply, CallError> {
+fn fault(
+    error: &wasmtime::Error,
+    store: &Store<CallState>,
+    admitted: &Admitted,
+) -> Result<ToolReply, CallError> {
     if let Some(exceeded) = exceeded(error) {
         return Err(over_limit(exceeded, error, admitted));
     }
     if error.downcast_ref::<wasmtime::PoolConcurrencyLimitError>().is_some() {
-        let error = CallError::new(ErrorKind::Overloaded, "no room for another instance; try again");
+        let error =
+            CallError::new(ErrorKind::Overloaded, "no room for another instance; try again");
         return Err(error.with("stage", "pool").with("limit", "calls_running_max"));
     }
     let (kind, text) = match error.downcast_ref::<wasmtime_wasi::I32Exit>() {
-        Some(exit) => ("exit", format!("the tool exited with code {} instead of answering", exit.0)),
+        Some(exit) => {
+            ("exit", format!("the tool exited with code {} instead of answering", exit.0))
+        }
         None => ("trap", "the tool crashed".to_owned()),
     };
     let why = store.data().log.explanation();
@@ -187,7 +210,11 @@ fn exceeded(error: &wasmtime::Error) -> Option<Exceeded> {
         return Some(Exceeded::Handles);
     }
     // The engine's type for this is private; its text is all there is.
-    error.root_cause().to_string().contains("fuel allocated for hostcalls").then_some(Exceeded::Output)
+    error
+        .root_cause()
+        .to_string()
+        .contains("fuel allocated for hostcalls")
+        .then_some(Exceeded::Output)
 }
 
 fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) -> CallError {
@@ -195,7 +222,10 @@ fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) 
     let error = match exceeded {
         Exceeded::Time | Exceeded::Fuel => CallError::new(
             ErrorKind::Timeout,
-            format!("`{tool}` did not end within {} ms and was stopped", admitted.timeout().as_millis()),
+            format!(
+                "`{tool}` did not end within {} ms and was stopped",
+                admitted.timeout().as_millis()
+            ),
         ),
         Exceeded::Startup => CallError::new(
             ErrorKind::Timeout,
@@ -213,7 +243,8 @@ fn sandbox(admitted: &Admitted, reason: &str) -> CallError {
 }
 
 fn internal(error: &wasmtime::Error) -> CallError {
-    CallError::new(ErrorKind::Internal, "the host could not make an instance").with_internal(format!("{error:#}"))
+    CallError::new(ErrorKind::Internal, "the host could not make an instance")
+        .with_internal(format!("{error:#}"))
 }
 
 fn text_of(reply: &ToolReply) -> String {

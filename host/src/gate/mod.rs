@@ -16,6 +16,7 @@ use clawhost_core::policy::{CallFacts, PolicySet, RuleRef, Verdict};
 use serde_json::Value;
 
 use crate::registry::Resolved;
+use crate::sandbox::offload;
 
 /// A call that passed every check, carrying all an executor may use.
 ///
@@ -85,7 +86,12 @@ impl Gate {
     /// # Errors
     /// -32602 where the arguments do not match, -32011 where autonomy or policy refuse,
     /// -32010 where the sandbox does.
-    pub fn admit(&self, resolved: Resolved, arguments: &Value, asked: Option<Duration>) -> Result<Admitted, CallError> {
+    pub fn admit(
+        &self,
+        resolved: Resolved,
+        arguments: &Value,
+        asked: Option<Duration>,
+    ) -> Result<Admitted, CallError> {
         let tool = resolved.tool();
         let text = arguments.to_string();
         check_size(text.len(), self.arguments_bytes_max)?;
@@ -110,7 +116,10 @@ impl Gate {
             Verdict::Allow { rule } | Verdict::AuditOnly { rule } => self.supervise(tool, rule),
             Verdict::Deny { rule, reason } => Err(ruled(refused("policy", &reason), rule.as_ref())),
             Verdict::Ask { rule, .. } => Err(ruled(
-                refused("policy", &format!("the rule {rule} asks for a person's approval, {NOBODY_TO_ASK}")),
+                refused(
+                    "policy",
+                    &format!("the rule {rule} asks for a person's approval, {NOBODY_TO_ASK}"),
+                ),
                 Some(&rule),
             )),
         }
@@ -121,7 +130,9 @@ impl Gate {
         // Only the operator's own document counts: a component's hint relaxes nothing.
         let reads_only = tool.declared.get("readOnlyHint") == Some(&Value::Bool(true));
         if self.autonomy == Autonomy::Supervised && !reads_only {
-            let reason = format!("the identity is supervised and the tool may have side effects: a person has to approve, {NOBODY_TO_ASK}");
+            let reason = format!(
+                "the identity is supervised and the tool may have side effects: a person has to approve, {NOBODY_TO_ASK}"
+            );
             return Err(refused("autonomy", &reason));
         }
         Ok(rule)
@@ -152,15 +163,22 @@ fn check_size(bytes: usize, bytes_max: usize) -> Result<(), CallError> {
         return Ok(());
     }
     let reason = format!("the arguments are {bytes} bytes; at most {bytes_max} are taken");
-    Err(CallError::new(ErrorKind::InvalidArguments, reason).with("stage", "schema").with("limit", "arguments_bytes_max"))
+    Err(CallError::new(ErrorKind::InvalidArguments, reason)
+        .with("stage", "schema")
+        .with("limit", "arguments_bytes_max"))
 }
 
 fn check_arguments(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
     for schema in &tool.input {
-        schema.check(arguments).map_err(|reason| {
-            CallError::new(ErrorKind::InvalidArguments, format!("invalid arguments for `{}`: {reason}", tool.definition.name))
+        offload::blocking(schema.is_long(arguments), || schema.check(arguments)).map_err(
+            |reason| {
+                CallError::new(
+                    ErrorKind::InvalidArguments,
+                    format!("invalid arguments for `{}`: {reason}", tool.definition.name),
+                )
                 .with("stage", "schema")
-        })?;
+            },
+        )?;
     }
     Ok(())
 }
@@ -168,12 +186,17 @@ fn check_arguments(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
 fn check_sandbox(tool: &Tool) -> Result<(), CallError> {
     let profile = &tool.grants.profile;
     if tool.grants.shell == Shell::Restricted {
-        let reason = format!("profile `{profile}`: `shell.mode: restricted` is not served by this version");
-        return Err(CallError::new(ErrorKind::Sandbox, reason).with("stage", "sandbox").with("profile", profile.as_str()));
+        let reason =
+            format!("profile `{profile}`: `shell.mode: restricted` is not served by this version");
+        return Err(CallError::new(ErrorKind::Sandbox, reason)
+            .with("stage", "sandbox")
+            .with("profile", profile.as_str()));
     }
     if tool.grants.limits.timeout.is_zero() {
         let reason = format!("profile `{profile}` gives its tools no time");
-        return Err(CallError::new(ErrorKind::Sandbox, reason).with("stage", "sandbox").with("profile", profile.as_str()));
+        return Err(CallError::new(ErrorKind::Sandbox, reason)
+            .with("stage", "sandbox")
+            .with("profile", profile.as_str()));
     }
     Ok(())
 }

@@ -40,7 +40,10 @@ impl Binder {
     }
 
     /// Returns the catalog of the built-in components and `files`.
-    pub(super) fn snapshot<'a>(&mut self, files: impl Iterator<Item = &'a DropIn> + Clone) -> Snapshot {
+    pub(super) fn snapshot<'a>(
+        &mut self,
+        files: impl Iterator<Item = &'a DropIn> + Clone,
+    ) -> Snapshot {
         self.version += 1;
         let mut draft = Draft {
             catalog: Catalog::new(self.version),
@@ -70,7 +73,9 @@ impl Binder {
             _ => None,
         });
         offered
-            .flat_map(|offer| offer.loaded.definitions.iter().map(|definition| definition.name.clone()))
+            .flat_map(|offer| {
+                offer.loaded.definitions.iter().map(|definition| definition.name.clone())
+            })
             .filter(|name| self.sources.replaceable.contains(name))
             .collect()
     }
@@ -96,13 +101,24 @@ impl Binder {
                 for (index, definition) in offer.loaded.definitions.iter().enumerate() {
                     let ckp = catalog::ckp_name(&definition.name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
-                    self.bind(draft, offer, index, sidecar.or_else(|| find(&manifest, &definition.name)));
+                    self.bind(
+                        draft,
+                        offer,
+                        index,
+                        sidecar.or_else(|| find(&manifest, &definition.name)),
+                    );
                 }
             }
         }
     }
 
-    fn bind(&mut self, draft: &mut Draft, offer: &Offer, index: usize, binding: Option<&ToolBinding>) {
+    fn bind(
+        &mut self,
+        draft: &mut Draft,
+        offer: &Offer,
+        index: usize,
+        binding: Option<&ToolBinding>,
+    ) {
         let Some(definition) = offer.loaded.definitions.get(index) else { return };
         if let Some(binding) = binding {
             draft.bound.insert(binding.name.clone());
@@ -111,19 +127,30 @@ impl Binder {
             Ok((tool, sandbox)) => {
                 let name = definition.name.clone();
                 match draft.catalog.add(Arc::new(tool)) {
-                    Ok(()) => drop(draft.runnables.insert(name, Runnable { loaded: Arc::clone(&offer.loaded), sandbox })),
+                    Ok(()) => drop(
+                        draft
+                            .runnables
+                            .insert(name, Runnable { loaded: Arc::clone(&offer.loaded), sandbox }),
+                    ),
                     Err(collision) => draft.refuse(&offer.origin, &collision.to_string()),
                 }
             }
-            Err(reason) => draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", definition.name)),
+            Err(reason) => {
+                draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", definition.name))
+            }
         }
     }
 
     fn tool(
-        &mut self, offer: &Offer, index: usize, definition: &ToolDefinition, binding: Option<&ToolBinding>,
+        &mut self,
+        offer: &Offer,
+        index: usize,
+        definition: &ToolDefinition,
+        binding: Option<&ToolBinding>,
     ) -> Result<(Tool, Arc<Sandbox>), String> {
         let grants = self.grants(binding)?;
-        imports::check(offer.loaded.imports.iter().map(String::as_str), &grants).map_err(|reasons| reasons.join("; "))?;
+        imports::check(offer.loaded.imports.iter().map(String::as_str), &grants)
+            .map_err(|reasons| reasons.join("; "))?;
         let (input, output) = offer.schemas.get(index).ok_or("it has no schemas")?;
         let mut input = vec![Arc::clone(input)];
         let mut output: Vec<_> = output.iter().map(Arc::clone).collect();
@@ -150,7 +177,12 @@ impl Binder {
 
     fn grants(&self, binding: Option<&ToolBinding>) -> Result<Grants, String> {
         let name = binding.map_or("none", |binding| binding.sandbox.as_str());
-        let profile = self.sources.manifest.profiles.get(name).ok_or_else(|| format!("there is no sandbox profile `{name}`"))?;
+        let profile = self
+            .sources
+            .manifest
+            .profiles
+            .get(name)
+            .ok_or_else(|| format!("there is no sandbox profile `{name}`"))?;
         Ok(profile.grants(binding.and_then(|binding| binding.timeout)))
     }
 
@@ -158,7 +190,8 @@ impl Binder {
         if let Some(open) = self.sandboxes.get(tool).filter(|open| open.grants() == grants) {
             return Ok(Arc::clone(open));
         }
-        let open = Sandbox::open(grants.clone(), self.sources.client.clone()).map_err(|e| e.to_string())?;
+        let open = Sandbox::open(grants.clone(), self.sources.client.clone())
+            .map_err(|e| e.to_string())?;
         let open = Arc::new(open);
         self.sandboxes.insert(tool.to_owned(), Arc::clone(&open));
         Ok(open)

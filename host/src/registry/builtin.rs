@@ -28,9 +28,13 @@ impl Offer {
         for definition in &loaded.definitions {
             let compile = |schema| Schema::compile(schema).map(Arc::new);
             let name = &definition.name;
-            let input = compile(&definition.input_schema).map_err(|e| format!("the input schema of tool `{name}` is {e}"))?;
+            let input = compile(&definition.input_schema)
+                .map_err(|e| format!("the input schema of tool `{name}` is {e}"))?;
             let output = definition.output_schema.as_ref().map(compile).transpose();
-            schemas.push((input, output.map_err(|e| format!("the output schema of tool `{name}` is {e}"))?));
+            schemas.push((
+                input,
+                output.map_err(|e| format!("the output schema of tool `{name}` is {e}"))?,
+            ));
         }
         Ok(Self { origin, loaded, schemas })
     }
@@ -44,7 +48,9 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
 }
 
 async fn load_one(sources: &Sources, artifact: &'static Artifact) -> Result<Offer, Refused> {
-    let refused = |reason: String| Refused::new(&format!("built-in component `{}`", artifact.name), &reason);
-    let loaded = sources.engine.load(artifact.bytes.to_vec()).await.map_err(|e| refused(e.to_string()))?;
+    let refused =
+        |reason: String| Refused::new(&format!("built-in component `{}`", artifact.name), &reason);
+    let loaded =
+        sources.engine.load(artifact.bytes.to_vec()).await.map_err(|e| refused(e.to_string()))?;
     Offer::new(Origin::BuiltIn { component: artifact.name }, loaded).map_err(refused)
 }

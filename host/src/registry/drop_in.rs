@@ -26,10 +26,7 @@ pub(super) enum Status {
     /// It is being read and compiled.
     Loading,
     /// It is in service.
-    Ready {
-        offer: Offer,
-        sidecars: Vec<ToolBinding>,
-    },
+    Ready { offer: Offer, sidecars: Vec<ToolBinding> },
     /// It cannot be used, and why.
     Failed(String),
 }
@@ -64,11 +61,19 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
             continue;
         }
         if files.len() >= DROP_IN_FILES_MAX {
-            return Err(std::io::Error::other(format!("the directory holds more than {DROP_IN_FILES_MAX} files")));
+            return Err(std::io::Error::other(format!(
+                "the directory holds more than {DROP_IN_FILES_MAX} files"
+            )));
         }
         let Ok(meta) = entry.metadata() else { continue };
         let modified = meta.modified().ok().map(cap_std::time::SystemTime::into_std);
-        let facts = Facts { name: name.clone(), regular: meta.is_file(), len: meta.len(), inode: meta.ino(), modified };
+        let facts = Facts {
+            name: name.clone(),
+            regular: meta.is_file(),
+            len: meta.len(),
+            inode: meta.ino(),
+            modified,
+        };
         files.insert(name, facts);
     }
     let components = files.keys().filter(|name| stem(name).is_some());
@@ -77,7 +82,10 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
 
 fn fingerprint(component: &str, files: &BTreeMap<String, Facts>) -> Fingerprint {
     let own = files.get(component).cloned();
-    let documents = files.iter().filter(|(name, _)| is_sidecar(component, name)).map(|(_, facts)| facts.clone());
+    let documents = files
+        .iter()
+        .filter(|(name, _)| is_sidecar(component, name))
+        .map(|(_, facts)| facts.clone());
     Fingerprint(own.into_iter().chain(documents).collect())
 }
 
@@ -101,7 +109,9 @@ fn stem(name: &str) -> Option<&str> {
 
 /// `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several.
 fn is_sidecar(component: &str, name: &str) -> bool {
-    let (Some(stem), Some(document)) = (stem(component), name.strip_suffix(".yaml")) else { return false };
+    let (Some(stem), Some(document)) = (stem(component), name.strip_suffix(".yaml")) else {
+        return false;
+    };
     document == stem || document.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.'))
 }
 

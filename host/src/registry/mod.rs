@@ -125,7 +125,10 @@ pub struct Sources {
 /// # Errors
 /// The directory cannot be read.
 pub async fn open(
-    sources: Sources, tools_dir: Option<PathBuf>, patience: Option<Duration>, shelf: Arc<Shelf>,
+    sources: Sources,
+    tools_dir: Option<PathBuf>,
+    patience: Option<Duration>,
+    shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
     let built_in = builtin::load(&sources).await;
     let binder = Binder::new(sources, built_in);

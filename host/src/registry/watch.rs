@@ -5,8 +5,8 @@
 //! compile delays no other.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +56,10 @@ struct Folder {
 /// Publishes the first catalog, then keeps watching where there is a directory. Files that
 /// take longer than `patience` to compile are in the first catalog as loading.
 pub(super) async fn start(
-    mut binder: Binder, path: Option<PathBuf>, patience: Option<Duration>, shelf: Arc<Shelf>,
+    mut binder: Binder,
+    path: Option<PathBuf>,
+    patience: Option<Duration>,
+    shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
     let Some(path) = path else {
         shelf.publish(binder.snapshot(std::iter::empty()));
@@ -64,7 +67,17 @@ pub(super) async fn start(
     };
     let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
     let (loads, mut loaded) = mpsc::unbounded_channel();
-    let mut folder = Folder { dir, path, binder, shelf, files: BTreeMap::new(), last_look: Listing::new(), seen: 0, trouble: String::new(), loads };
+    let mut folder = Folder {
+        dir,
+        path,
+        binder,
+        shelf,
+        files: BTreeMap::new(),
+        last_look: Listing::new(),
+        seen: 0,
+        trouble: String::new(),
+        loads,
+    };
     folder.last_look = drop_in::list(&folder.dir)?;
     folder.look();
     let first = folder.settle(&mut loaded);
@@ -95,7 +108,9 @@ fn notifications(path: &Path) -> Notifications {
         watcher.watch(path, notify::RecursiveMode::NonRecursive)?;
         Ok(watcher)
     });
-    let watcher = watcher.inspect_err(|error| tracing::warn!("no notifications for the tools directory: {error}")).ok();
+    let watcher = watcher
+        .inspect_err(|error| tracing::warn!("no notifications for the tools directory: {error}"))
+        .ok();
     Notifications { events, _watcher: watcher }
 }
 
@@ -178,7 +193,12 @@ impl Folder {
             Some(file) => file.print = print.clone(),
             None => {
                 self.seen += 1;
-                let file = DropIn { name: name.to_owned(), seen: self.seen, print: print.clone(), status: Status::Loading };
+                let file = DropIn {
+                    name: name.to_owned(),
+                    seen: self.seen,
+                    print: print.clone(),
+                    status: Status::Loading,
+                };
                 self.files.insert(name.to_owned(), file);
             }
         }
@@ -200,7 +220,9 @@ impl Folder {
 
     /// Takes a finished load, unless the file has changed or gone since.
     fn arrived(&mut self, (name, print, status): Loaded) {
-        let Some(file) = self.files.get_mut(&name).filter(|file| file.print == print) else { return };
+        let Some(file) = self.files.get_mut(&name).filter(|file| file.print == print) else {
+            return;
+        };
         file.status = status;
     }
 
@@ -229,18 +251,31 @@ struct Job {
 impl Job {
     async fn load(&self) -> Result<Status, String> {
         if let Some(name) = self.print.irregular() {
-            return Err(format!("`{name}` is no regular file: links are not followed here, copy the file itself"));
+            return Err(format!(
+                "`{name}` is no regular file: links are not followed here, copy the file itself"
+            ));
         }
         let sidecars = self.sidecars()?;
         let bytes = drop_in::read_component(&self.dir, &self.name)?;
         let loaded = self.engine.load(bytes).await.map_err(|e| e.to_string())?;
-        let offered: Vec<String> = loaded.definitions.iter().map(|definition| ckp_name(&definition.name)).collect();
+        let offered: Vec<String> =
+            loaded.definitions.iter().map(|definition| ckp_name(&definition.name)).collect();
         if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
-            return Err(format!("{} binds a tool `{}`; the component offers {}", stray.at, stray.name, offered.join(", ")));
+            return Err(format!(
+                "{} binds a tool `{}`; the component offers {}",
+                stray.at,
+                stray.name,
+                offered.join(", ")
+            ));
         }
-        let twice = |binding: &&ToolBinding| self.manifest.tools.iter().any(|bound| bound.name == binding.name);
+        let twice = |binding: &&ToolBinding| {
+            self.manifest.tools.iter().any(|bound| bound.name == binding.name)
+        };
         if let Some(binding) = sidecars.iter().find(twice) {
-            return Err(format!("{} binds `{}`, which the manifest binds too: keep one of them", binding.at, binding.name));
+            return Err(format!(
+                "{} binds `{}`, which the manifest binds too: keep one of them",
+                binding.at, binding.name
+            ));
         }
         let offer = Offer::new(Origin::DropIn { file: self.name.clone() }, loaded)?;
         Ok(Status::Ready { offer, sidecars })
@@ -249,9 +284,9 @@ impl Job {
     fn sidecars(&self) -> Result<Vec<ToolBinding>, String> {
         let parse = |name: &str| {
             let bytes = drop_in::read_document(&self.dir, name)?;
-            self.manifest
-                .read_sidecar(&self.path.join(name), &bytes)
-                .map_err(|errors| errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("; "))
+            self.manifest.read_sidecar(&self.path.join(name), &bytes).map_err(|errors| {
+                errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("; ")
+            })
         };
         self.print.sidecars().map(parse).collect()
     }

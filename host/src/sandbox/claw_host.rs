@@ -36,11 +36,17 @@ impl Progress {
 
     fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) {
         let now = Instant::now();
-        let is_due = self.last.is_none_or(|(at, value)| now.duration_since(at) >= PROGRESS_PAUSE && progress > value);
+        let is_due = self
+            .last
+            .is_none_or(|(at, value)| now.duration_since(at) >= PROGRESS_PAUSE && progress > value);
         let is_number = progress.is_finite() && total.is_none_or(f64::is_finite);
         if is_due && is_number {
             self.last = Some((now, progress));
-            (self.sink)(progress, total, message.map(|text| truncate::text(&text, GUEST_LOG_LINE_BYTES_MAX).to_owned()));
+            (self.sink)(
+                progress,
+                total,
+                message.map(|text| truncate::text(&text, GUEST_LOG_LINE_BYTES_MAX).to_owned()),
+            );
         }
     }
 }

@@ -89,7 +89,8 @@ impl CallClock {
     /// # Errors
     /// [`Exceeded::Time`] or [`Exceeded::Fuel`]; the guest is then trapped.
     pub fn enter_host_call(&mut self, work: u64, fuel_left: u64) -> Result<(), Exceeded> {
-        self.fuel_charged = self.fuel_charged.saturating_add(FUEL_PER_HOST_CALL).saturating_add(work);
+        self.fuel_charged =
+            self.fuel_charged.saturating_add(FUEL_PER_HOST_CALL).saturating_add(work);
         if Instant::now() >= self.ends_at {
             return Err(Exceeded::Time);
         }

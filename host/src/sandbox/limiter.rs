@@ -1,6 +1,8 @@
 //! The memory, tables and instances of one call, counted over all of them.
 
-use clawhost_core::limits::{GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_TABLE_ELEMENTS_MAX};
+use clawhost_core::limits::{
+    GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_TABLE_ELEMENTS_MAX,
+};
 use wasmtime::ResourceLimiter;
 
 use super::clock::Exceeded;
@@ -25,7 +27,12 @@ impl Limiter {
 }
 
 impl ResourceLimiter for Limiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if maximum.is_some_and(|maximum| desired > maximum) && desired <= self.memory_bytes_max {
             return Ok(false);
         }
@@ -37,7 +44,12 @@ impl ResourceLimiter for Limiter {
         Ok(true)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let wanted = self.table_elements.saturating_add(desired.saturating_sub(current));
         if wanted > GUEST_TABLE_ELEMENTS_MAX {
             return Err(Exceeded::Table.into());

@@ -12,6 +12,7 @@ pub mod http;
 mod limiter;
 mod linker;
 pub mod log;
+pub(crate) mod offload;
 mod process;
 mod state;
 
@@ -60,7 +61,8 @@ impl Sandbox {
         let profile = grants.profile.clone();
         resolve_parents(&mut grants).map_err(|reason| SandboxError { profile, reason })?;
         let fail = |reason: String| SandboxError { profile: grants.profile.clone(), reason };
-        let roots = Roots::open(&grants.mounts, &grants.denied_paths).map_err(|e| fail(e.to_string()))?;
+        let roots =
+            Roots::open(&grants.mounts, &grants.denied_paths).map_err(|e| fail(e.to_string()))?;
         let jail = match grants.shell {
             Shell::Full => Some(ProfileJail::open(&grants).map_err(fail)?),
             Shell::Deny | Shell::Restricted => None,
@@ -87,7 +89,12 @@ impl Sandbox {
 
     /// Returns the capabilities of one call of `tool`. Its clock bounds start-up; the call's
     /// own is started with [`CallState::start_clock`].
-    pub fn enter(&self, tool: &str, startup: Duration, progress: Option<ProgressSink>) -> CallState {
+    pub fn enter(
+        &self,
+        tool: &str,
+        startup: Duration,
+        progress: Option<ProgressSink>,
+    ) -> CallState {
         let clock = CallClock::start(startup);
         let parts = Parts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits),
@@ -103,7 +110,8 @@ fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
     let mounts = grants.mounts.iter_mut().map(|mount| &mut mount.host);
     for path in mounts.chain(&mut grants.denied_paths) {
         if path.components().any(|part| part == std::path::Component::ParentDir) {
-            let resolved = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+            let resolved =
+                path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
             *path = resolved?;
         }
     }

@@ -78,7 +78,8 @@ impl ProfileJail {
             return Ok(spec);
         }
         for mount in self.grants.mounts.iter().filter(|mount| mount.create) {
-            std::fs::create_dir_all(&mount.host).map_err(|error| JailError::Failed(error.to_string()))?;
+            std::fs::create_dir_all(&mount.host)
+                .map_err(|error| JailError::Failed(error.to_string()))?;
         }
         let spec = spec_of(&self.grants)?;
         Ok(self.spec.get_or_init(|| spec))
@@ -87,7 +88,11 @@ impl ProfileJail {
 
 fn spec_of(grants: &Grants) -> Result<JailSpec, JailError> {
     let writable = |mount: &Mount| mount.access == Access::ReadWrite;
-    let mounts = grants.mounts.iter().map(|mount| JailMount { path: mount.host.clone(), writable: writable(mount) }).collect();
+    let mounts = grants
+        .mounts
+        .iter()
+        .map(|mount| JailMount { path: mount.host.clone(), writable: writable(mount) })
+        .collect();
     let limits = JailLimits {
         memory_bytes: PROCESS_MEMORY_MB << 20,
         processes_max: grants.limits.processes,
@@ -105,7 +110,9 @@ impl process::Host for CallState {
             return Err(self.process.refuse("the profile grants no shell"));
         };
         if command.script.len() > SCRIPT_BYTES_MAX || command.script.contains('\0') {
-            return Err(ProcessError::Failed(format!("a command line is at most {SCRIPT_BYTES_MAX} bytes, without NUL")));
+            return Err(ProcessError::Failed(format!(
+                "a command line is at most {SCRIPT_BYTES_MAX} bytes, without NUL"
+            )));
         }
         let left = self.process.ends_at.saturating_duration_since(Instant::now());
         let timeout = Duration::from_millis(u64::from(command.timeout_ms)).min(left);

@@ -42,7 +42,13 @@ pub(super) struct Parts {
 }
 
 impl CallState {
-    pub(super) fn new(grants: &Grants, parts: Parts, clock: CallClock, log: CallLog, progress: Option<ProgressSink>) -> Self {
+    pub(super) fn new(
+        grants: &Grants,
+        parts: Parts,
+        clock: CallClock,
+        log: CallLog,
+        progress: Option<ProgressSink>,
+    ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
         let env: Vec<_> = grants.env.iter().collect();
@@ -89,7 +95,10 @@ impl CallState {
     }
 
     /// Starts the call's own clock, after instantiation.
-    pub fn start_clock(store: &mut wasmtime::Store<Self>, clock: CallClock) -> wasmtime::Result<()> {
+    pub fn start_clock(
+        store: &mut wasmtime::Store<Self>,
+        clock: CallClock,
+    ) -> wasmtime::Result<()> {
         store.data_mut().clock = clock;
         store.data_mut().http.set_deadline(clock.ends_at());
         store.data_mut().process.set_deadline(clock.ends_at());
@@ -123,7 +132,11 @@ struct HostCallWatch;
 
 #[async_trait::async_trait]
 impl CallHookHandler<CallState> for HostCallWatch {
-    async fn handle_call_event(&self, mut store: StoreContextMut<'_, CallState>, event: CallHook) -> wasmtime::Result<()> {
+    async fn handle_call_event(
+        &self,
+        mut store: StoreContextMut<'_, CallState>,
+        event: CallHook,
+    ) -> wasmtime::Result<()> {
         if matches!(event, CallHook::CallingHost) {
             let fuel_left = store.get_fuel()?;
             store.data_mut().enter_host_call(fuel_left)?;
@@ -138,7 +151,10 @@ impl CallHookHandler<CallState> for HostCallWatch {
 
 impl std::fmt::Debug for CallState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallState").field("log", &self.log).field("clock", &self.clock).finish_non_exhaustive()
+        f.debug_struct("CallState")
+            .field("log", &self.log)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
     }
 }
 

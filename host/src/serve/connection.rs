@@ -94,11 +94,7 @@ impl Connection {
     /// unread; none comes when the connection has ended.
     pub(crate) async fn answer_slot(&self) -> Option<OwnedSemaphorePermit> {
         let slot = async {
-            self.unread
-                .subscribe()
-                .wait_for(|bytes| *bytes < CONNECTION_BYTES_MAX)
-                .await
-                .ok()?;
+            self.unread.subscribe().wait_for(|bytes| *bytes < CONNECTION_BYTES_MAX).await.ok()?;
             Arc::clone(&self.slots).acquire_owned().await.ok()
         };
         tokio::select! {
@@ -110,8 +106,7 @@ impl Connection {
 
     /// Counts a line of `bytes` as read.
     pub(crate) fn written(&self, bytes: usize) {
-        self.unread
-            .send_modify(|unread| *unread = unread.saturating_sub(bytes));
+        self.unread.send_modify(|unread| *unread = unread.saturating_sub(bytes));
     }
 
     /// Accepts a request, or answers it with a refusal and returns nothing.
@@ -131,14 +126,7 @@ impl Connection {
         let endless = method == "subscriptions/listen";
         open.bytes += bytes;
         open.busy += usize::from(!endless);
-        open.requests.insert(
-            id.clone(),
-            Request {
-                bytes,
-                slot,
-                endless,
-            },
-        );
+        open.requests.insert(id.clone(), Request { bytes, slot, endless });
         self.count(&open);
         Some(())
     }
@@ -205,11 +193,7 @@ impl Connection {
         let (written, receiver) = oneshot::channel();
         self.unread.send_modify(|unread| *unread += text.len());
         // Without a writer the line is dropped, and with it `written`: the receiver hears that.
-        let _ = self.outgoing.send(Outgoing::Line {
-            text,
-            written: Some(written),
-            slot,
-        });
+        let _ = self.outgoing.send(Outgoing::Line { text, written: Some(written), slot });
         receiver
     }
 
@@ -233,11 +217,7 @@ impl Open {
             return Some(Refusal::new(Some(id.clone()), INVALID_REQUEST, text));
         }
         if self.requests.len() >= CONNECTION_REQUESTS_MAX {
-            return Some(overloaded(
-                id,
-                "CONNECTION_REQUESTS_MAX",
-                CONNECTION_REQUESTS_MAX,
-            ));
+            return Some(overloaded(id, "CONNECTION_REQUESTS_MAX", CONNECTION_REQUESTS_MAX));
         }
         if self.bytes + bytes > CONNECTION_BYTES_MAX {
             return Some(overloaded(id, "CONNECTION_BYTES_MAX", CONNECTION_BYTES_MAX));
@@ -255,10 +235,6 @@ impl Open {
 
 fn overloaded(id: &RequestId, limit: &str, value: usize) -> Refusal {
     let kind = ErrorKind::Overloaded;
-    Refusal::new(
-        Some(id.clone()),
-        kind.code(),
-        "too many requests run on this connection",
-    )
-    .with_data(json!({"kind": kind.name(), "limit": limit, "value": value}))
+    Refusal::new(Some(id.clone()), kind.code(), "too many requests run on this connection")
+        .with_data(json!({"kind": kind.name(), "limit": limit, "value": value}))
 }

@@ -44,10 +44,7 @@ pub(crate) fn tool(definition: &ToolDefinition, era: Era) -> Tool {
     )
     .with_annotations(annotations(definition.annotations));
     tool.title.clone_from(&definition.title);
-    tool.output_schema = definition
-        .output_schema
-        .as_ref()
-        .and_then(|s| output_schema(s, era));
+    tool.output_schema = definition.output_schema.as_ref().and_then(|s| output_schema(s, era));
     tool
 }
 
@@ -89,9 +86,8 @@ pub(crate) fn reply(reply: ToolReply, era: Era) -> CallToolResult {
     }
     let mut result = CallToolResult::success(content);
     result.is_error = Some(reply.is_error);
-    result.structured_content = reply
-        .structured
-        .filter(|value| era == Era::Modern || value.is_object());
+    result.structured_content =
+        reply.structured.filter(|value| era == Era::Modern || value.is_object());
     result.meta = (!meta.is_empty()).then_some(MetaObject(meta));
     result
 }
@@ -100,11 +96,9 @@ fn block(content: Content) -> ContentBlock {
     match content {
         Content::Audio { data, mime_type } => ContentBlock::audio(STANDARD.encode(data), mime_type),
         Content::Image { data, mime_type } => ContentBlock::image(STANDARD.encode(data), mime_type),
-        Content::Resource {
-            uri,
-            mime_type,
-            body,
-        } => ContentBlock::resource(resource(uri, mime_type, body)),
+        Content::Resource { uri, mime_type, body } => {
+            ContentBlock::resource(resource(uri, mime_type, body))
+        }
         Content::Text(text) => ContentBlock::text(text),
     }
 }
@@ -117,12 +111,9 @@ fn resource(uri: String, mime_type: Option<String>, body: ResourceBody) -> Resou
             blob: STANDARD.encode(bytes),
             meta: None,
         },
-        ResourceBody::Text(text) => ResourceContents::TextResourceContents {
-            uri,
-            mime_type,
-            text,
-            meta: None,
-        },
+        ResourceBody::Text(text) => {
+            ResourceContents::TextResourceContents { uri, mime_type, text, meta: None }
+        }
     }
 }
 
@@ -150,11 +141,7 @@ pub(crate) fn failure(error: CallError) -> Result<CallToolResult, ErrorData> {
 fn protocol_error(error: CallError) -> ErrorData {
     let mut data = error.data;
     data.insert("kind".to_owned(), json!(error.kind.name()));
-    ErrorData::new(
-        ErrorCode(error.kind.code()),
-        error.message,
-        Some(Value::Object(data)),
-    )
+    ErrorData::new(ErrorCode(error.kind.code()), error.message, Some(Value::Object(data)))
 }
 
 fn refused(error: CallError) -> CallToolResult {
@@ -180,10 +167,7 @@ mod tests {
             description: "Reads.".to_owned(),
             input_schema: json!({"properties": {"path": {"type": "string"}}}),
             output_schema: Some(json!({"type": "array"})),
-            annotations: Annotations {
-                read_only: Some(true),
-                ..Annotations::default()
-            },
+            annotations: Annotations { read_only: Some(true), ..Annotations::default() },
         }
     }
 
@@ -201,17 +185,11 @@ mod tests {
     #[test]
     fn an_older_client_is_not_shown_what_it_would_choke_on() {
         assert_eq!(tool(&definition(), Era::Legacy).output_schema, None);
-        let structured = ToolReply {
-            structured: Some(json!([1])),
-            ..ToolReply::default()
-        };
+        let structured = ToolReply { structured: Some(json!([1])), ..ToolReply::default() };
         let result = reply(structured.clone(), Era::Legacy);
         assert_eq!(result.structured_content, None);
         assert_eq!(result.content, vec![ContentBlock::text("[1]")]);
-        assert_eq!(
-            reply(structured, Era::Modern).structured_content,
-            Some(json!([1]))
-        );
+        assert_eq!(reply(structured, Era::Modern).structured_content, Some(json!([1])));
     }
 
     #[test]
@@ -219,14 +197,8 @@ mod tests {
         let answer = ToolReply {
             content: vec![
                 Content::Text("t".to_owned()),
-                Content::Image {
-                    data: vec![1, 2],
-                    mime_type: "image/png".to_owned(),
-                },
-                Content::Audio {
-                    data: vec![3],
-                    mime_type: "audio/wav".to_owned(),
-                },
+                Content::Image { data: vec![1, 2], mime_type: "image/png".to_owned() },
+                Content::Audio { data: vec![3], mime_type: "audio/wav".to_owned() },
                 Content::Resource {
                     uri: "x:1".to_owned(),
                     mime_type: None,

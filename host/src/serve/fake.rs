@@ -36,9 +36,7 @@ impl Fake {
     pub(crate) fn new() -> Self {
         let mut catalog = Catalog::default();
         catalog.version = 1;
-        for name in [
-            "echo", "whoami", "slow", "steps", "denied", "broken", "panics",
-        ] {
+        for name in ["echo", "whoami", "slow", "steps", "denied", "broken", "panics"] {
             catalog.add(Arc::new(tool(name))).unwrap();
         }
         Self(Arc::new(State {
@@ -62,22 +60,12 @@ impl Fake {
 
     /// Waits until `count` calls have started.
     pub(crate) async fn started(&self, count: usize) {
-        self.0
-            .started
-            .subscribe()
-            .wait_for(|started| *started >= count)
-            .await
-            .unwrap();
+        self.0.started.subscribe().wait_for(|started| *started >= count).await.unwrap();
     }
 
     /// Waits until `count` calls have been dropped before they ended.
     pub(crate) async fn dropped(&self, count: usize) {
-        self.0
-            .dropped
-            .subscribe()
-            .wait_for(|dropped| *dropped >= count)
-            .await
-            .unwrap();
+        self.0.dropped.subscribe().wait_for(|dropped| *dropped >= count).await.unwrap();
     }
 }
 
@@ -94,9 +82,7 @@ fn tool(name: &str) -> Tool {
         ckp_name: name.to_owned(),
         declared: serde_json::Map::new(),
         digest: "sha256:00".to_owned(),
-        origin: Origin::DropIn {
-            file: "fake.wasm".to_owned(),
-        },
+        origin: Origin::DropIn { file: "fake.wasm".to_owned() },
         grants: Grants::default(),
         policy_ref: None,
         category: None,
@@ -131,17 +117,10 @@ impl State {
             ..ToolReply::default()
         };
         match call.tool.as_str() {
-            "echo" => Ok(ToolReply {
-                structured: Some(call.arguments),
-                ..ToolReply::default()
-            }),
+            "echo" => Ok(ToolReply { structured: Some(call.arguments), ..ToolReply::default() }),
             "whoami" => Ok(text(&call.principal.0)),
             "slow" => {
-                self.released
-                    .subscribe()
-                    .wait_for(|released| *released)
-                    .await
-                    .unwrap();
+                self.released.subscribe().wait_for(|released| *released).await.unwrap();
                 Ok(text("at last"))
             }
             "steps" => {
@@ -202,20 +181,10 @@ impl Client {
         let (host, shutdown) = (Fake::new(), CancellationToken::new());
         let principal = Principal("tester".to_owned());
         let pipes = (their_input, their_output);
-        let served = tokio::spawn(serve_lines(
-            host.clone(),
-            principal,
-            pipes,
-            shutdown.clone().into(),
-        ));
+        let served =
+            tokio::spawn(serve_lines(host.clone(), principal, pipes, shutdown.clone().into()));
         let output = Some(BufReader::new(output).lines());
-        Self {
-            input: Some(input),
-            output,
-            host,
-            shutdown,
-            served,
-        }
+        Self { input: Some(input), output, host, shutdown, served }
     }
 
     /// Connects and shakes hands in the older way.
@@ -229,9 +198,7 @@ impl Client {
             }))
             .await;
         assert_eq!(answer["result"]["serverInfo"]["name"], json!("clawhost"));
-        client
-            .say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            .await;
+        client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         client
     }
 

@@ -50,12 +50,8 @@ pub(crate) async fn serve_lines<C, R, W>(
     // Whatever ends this function ends the tasks around it.
     let _end = connection.broken().clone().drop_guard();
     let writer = tokio::spawn(write_all(output, outgoing, Arc::clone(&connection)));
-    let reader = tokio::spawn(read_all(
-        input,
-        Arc::clone(&connection),
-        to_mcp,
-        shutdown.told.clone(),
-    ));
+    let reader =
+        tokio::spawn(read_all(input, Arc::clone(&connection), to_mcp, shutdown.told.clone()));
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
     serve_mcp(&calls, &principal, &connection, &Inbound::new(inbound)).await;
@@ -77,11 +73,7 @@ async fn serve_mcp<C: Calls>(
     inbound: &Inbound,
 ) {
     while !inbound.ended() && !connection.broken().is_cancelled() {
-        let server = McpServer::new(
-            calls.clone(),
-            principal.clone(),
-            connection.closing().clone(),
-        );
+        let server = McpServer::new(calls.clone(), principal.clone(), connection.closing().clone());
         let lane = Lane::new(Arc::clone(connection), inbound.clone());
         let token = connection.broken().child_token();
         match serve_server_with_ct(server, lane, token).await {
@@ -113,12 +105,7 @@ async fn write_all<W: AsyncWrite + Unpin>(
             next = outgoing.recv() => next,
             () = broken.cancelled() => return,
         };
-        let Some(Outgoing::Line {
-            mut text,
-            written,
-            slot,
-        }) = next
-        else {
+        let Some(Outgoing::Line { mut text, written, slot }) = next else {
             return;
         };
         let bytes = text.len();
@@ -219,23 +206,15 @@ fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Refu
                 "notifications/initialized" => true,
                 _ => false,
             };
-            Ok(wanted.then_some(Accepted {
-                incoming,
-                bytes: text.len(),
-            }))
+            Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
         }
         Incoming::Reply => Ok(None),
-        Incoming::Request { .. } => Ok(Some(Accepted {
-            incoming,
-            bytes: text.len(),
-        })),
+        Incoming::Request { .. } => Ok(Some(Accepted { incoming, bytes: text.len() })),
     }
 }
 
 fn cancels(value: &Value, connection: &Connection) -> bool {
-    let id = value
-        .pointer("/params/requestId")
-        .and_then(message::request_id);
+    let id = value.pointer("/params/requestId").and_then(message::request_id);
     id.is_some_and(|id| connection.cancel(&id))
 }
 

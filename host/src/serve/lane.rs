@@ -25,10 +25,7 @@ pub(crate) struct Inbound {
 impl Inbound {
     /// Returns the inbound side over what the reader sends.
     pub(crate) fn new(messages: mpsc::Receiver<ClientJsonRpcMessage>) -> Self {
-        Self {
-            messages: Arc::new(Mutex::new(messages)),
-            ended: Arc::default(),
-        }
+        Self { messages: Arc::new(Mutex::new(messages)), ended: Arc::default() }
     }
 
     /// Says whether a lane has seen the end of the input.
@@ -61,10 +58,7 @@ pub(crate) struct Lane {
 impl Lane {
     /// Returns a lane that takes up where the one before ended.
     pub(crate) const fn new(connection: Arc<Connection>, inbound: Inbound) -> Self {
-        Self {
-            connection,
-            inbound,
-        }
+        Self { connection, inbound }
     }
 
     /// Queues a message now, so that the order of calls is the order on the wire.

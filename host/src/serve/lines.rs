@@ -65,11 +65,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 }
 
 fn finish(text: Vec<u8>, too_long: bool) -> Line {
-    if too_long {
-        Line::TooLong
-    } else {
-        Line::Text(text)
-    }
+    if too_long { Line::TooLong } else { Line::Text(text) }
 }
 
 #[cfg(test)]
@@ -102,10 +98,7 @@ mod tests {
     async fn a_long_line_is_skipped_once_and_the_next_one_is_whole() {
         for buffer in 1..9 {
             let found = all(b"12345\n123456\n1\n1234567", buffer, 5).await;
-            assert_eq!(
-                found,
-                [text("12345"), Line::TooLong, text("1"), Line::TooLong]
-            );
+            assert_eq!(found, [text("12345"), Line::TooLong, text("1"), Line::TooLong]);
         }
     }
 }

@@ -33,14 +33,8 @@ const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call s
     the reason; repeating it unchanged will not help.";
 
 /// MCP methods this server knows; one of them that cannot be read has wrong parameters.
-const KNOWN_METHODS: [&str; 6] = [
-    "initialize",
-    "ping",
-    "server/discover",
-    "subscriptions/listen",
-    "tools/call",
-    "tools/list",
-];
+const KNOWN_METHODS: [&str; 6] =
+    ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
 
 /// The tools of one host, for one principal, as an MCP server.
 #[derive(Debug)]
@@ -60,22 +54,13 @@ impl<C: Calls> McpServer<C> {
     /// subscriptions and nothing else.
     pub(crate) fn new(calls: C, principal: Principal, closing: CancellationToken) -> Self {
         let born = *calls.catalog_version().borrow();
-        Self {
-            calls,
-            principal,
-            born,
-            closing,
-            watcher: Mutex::new(None),
-        }
+        Self { calls, principal, born, closing, watcher: Mutex::new(None) }
     }
 
     /// Returns the changes of the catalog since this server was made: who asks late still hears
     /// of what came before, once, since the list it has may be older.
     fn changes(&self) -> Changes {
-        Changes {
-            versions: self.calls.catalog_version(),
-            seen: self.born,
-        }
+        Changes { versions: self.calls.catalog_version(), seen: self.born }
     }
 
     /// Runs one call, with its reports where the client asked for them.
@@ -116,10 +101,7 @@ impl<C: Calls> McpServer<C> {
 
 impl<C> Drop for McpServer<C> {
     fn drop(&mut self) {
-        let watcher = self
-            .watcher
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(watcher) = watcher.take() {
             watcher.abort();
         }
@@ -128,14 +110,9 @@ impl<C> Drop for McpServer<C> {
 
 impl<C: Calls> ServerHandler for McpServer<C> {
     fn get_info(&self) -> ServerConfig {
-        let tools = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .build();
+        let tools = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         let server = Implementation::new("clawhost", env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(tools)
-            .with_server_info(server)
-            .with_instructions(INSTRUCTIONS)
+        ServerConfig::new(tools).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -145,18 +122,13 @@ impl<C: Calls> ServerHandler for McpServer<C> {
     ) -> Result<ListToolsResult, ErrorData> {
         let era = era(&context);
         let tools = self.calls.list(&self.principal);
-        let tools = tools
-            .iter()
-            .map(|tool| convert::tool(&tool.definition, era))
-            .collect();
+        let tools = tools.iter().map(|tool| convert::tool(&tool.definition, era)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalog = self.calls.catalog();
-        catalog
-            .find(name)
-            .map(|tool| convert::tool(&tool.definition, Era::Modern))
+        catalog.find(name).map(|tool| convert::tool(&tool.definition, Era::Modern))
     }
 
     async fn call_tool(
@@ -186,11 +158,7 @@ impl<C: Calls> ServerHandler for McpServer<C> {
             let text = format!("the parameters of {} do not fit", request.method);
             return Err(ErrorData::invalid_params(text, None));
         }
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            "unknown method",
-            None,
-        ))
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "unknown method", None))
     }
 
     fn accepted_subscription_filter(
@@ -241,11 +209,7 @@ impl Changes {
     /// Waits for a version other than the last one; there is none when the host has ended.
     async fn next(&mut self) -> Option<()> {
         let seen = self.seen;
-        let version = *self
-            .versions
-            .wait_for(|version| *version != seen)
-            .await
-            .ok()?;
+        let version = *self.versions.wait_for(|version| *version != seen).await.ok()?;
         self.seen = version;
         Some(())
     }
@@ -267,15 +231,9 @@ fn cancelled() -> ErrorData {
 async fn guarded(
     call: impl Future<Output = Result<ToolReply, CallError>>,
 ) -> Result<ToolReply, CallError> {
-    AssertUnwindSafe(call)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| {
-            Err(CallError::new(
-                ErrorKind::Internal,
-                "the host failed; please report this",
-            ))
-        })
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| {
+        Err(CallError::new(ErrorKind::Internal, "the host failed; please report this"))
+    })
 }
 
 /// One report of a running call: how far, of how much, and a word about it.
@@ -312,11 +270,7 @@ async fn with_progress(
                 continue;
             }
             last = update.0;
-            if peer
-                .notify_progress(notification(token, update))
-                .await
-                .is_err()
-            {
+            if peer.notify_progress(notification(token, update)).await.is_err() {
                 return;
             }
         }

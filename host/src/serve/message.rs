@@ -47,12 +47,7 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// Returns a refusal with `code` of the request `id`.
     pub(crate) fn new(id: Option<RequestId>, code: i32, message: impl Into<String>) -> Self {
-        Self {
-            id,
-            code,
-            message: message.into(),
-            data: None,
-        }
+        Self { id, code, message: message.into(), data: None }
     }
 
     /// Adds facts for programs.
@@ -129,23 +124,16 @@ fn classify(value: Value) -> Result<Incoming, Refusal> {
         return if answers {
             Ok(Incoming::Reply)
         } else {
-            Err(invalid(
-                "there is neither a `method` nor a `result` nor an `error`",
-            ))
+            Err(invalid("there is neither a `method` nor a `result` nor an `error`"))
         };
     };
     let Some(method) = method.as_str().map(str::to_owned) else {
         return Err(invalid("`method` has to be text"));
     };
     if answers {
-        return Err(invalid(
-            "a message with a `method` cannot carry a `result` or an `error`",
-        ));
+        return Err(invalid("a message with a `method` cannot carry a `result` or an `error`"));
     }
-    if object
-        .get("params")
-        .is_some_and(|params| !params.is_object())
-    {
+    if object.get("params").is_some_and(|params| !params.is_object()) {
         return Err(invalid("`params` has to be an object"));
     }
     Ok(match id {
@@ -166,11 +154,7 @@ fn read_id(object: &Map<String, Value>) -> Result<Option<RequestId>, Refusal> {
         return Ok(None);
     };
     request_id(id).map(Some).ok_or_else(|| {
-        Refusal::new(
-            None,
-            INVALID_REQUEST,
-            "`id` has to be text or a whole number of 64 bits",
-        )
+        Refusal::new(None, INVALID_REQUEST, "`id` has to be text or a whole number of 64 bits")
     })
 }
 
@@ -208,19 +192,10 @@ mod tests {
     #[test]
     fn the_three_shapes_are_told_apart() {
         let request = read(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).unwrap();
-        assert!(matches!(
-            request,
-            Incoming::Request {
-                id: RequestId::Number(7),
-                ..
-            }
-        ));
+        assert!(matches!(request, Incoming::Request { id: RequestId::Number(7), .. }));
         let note = read(br#"{"jsonrpc":"2.0","method":"x","params":{}}"#).unwrap();
         assert!(matches!(note, Incoming::Notification { .. }));
-        assert_eq!(
-            read(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap(),
-            Incoming::Reply
-        );
+        assert_eq!(read(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap(), Incoming::Reply);
     }
 
     #[test]
@@ -237,22 +212,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
         ] {
-            assert_eq!(
-                (refusal(text).id, refusal(text).code),
-                (None, INVALID_REQUEST),
-                "{text}"
-            );
+            assert_eq!((refusal(text).id, refusal(text).code), (None, INVALID_REQUEST), "{text}");
             assert!(refusal(text).to_line().starts_with(b"{"), "{text}");
         }
-        assert_eq!(
-            (refusal("{bad").id, refusal("{bad").code),
-            (None, PARSE_ERROR)
-        );
-        assert!(
-            String::from_utf8(refusal("{bad").to_line())
-                .unwrap()
-                .contains("\"id\":null")
-        );
+        assert_eq!((refusal("{bad").id, refusal("{bad").code), (None, PARSE_ERROR));
+        assert!(String::from_utf8(refusal("{bad").to_line()).unwrap().contains("\"id\":null"));
     }
 
     #[test]

@@ -12,21 +12,10 @@ fn ping(id: &str) -> Value {
 #[tokio::test]
 async fn the_older_era_lists_and_calls() {
     let mut client = Client::initialized().await;
-    let tools = client
-        .ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
-        .await;
-    let names: Vec<_> = tools["result"]["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| &tool["name"])
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "broken", "denied", "echo", "panics", "slow", "steps", "whoami"
-        ]
-    );
+    let tools = client.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    let names: Vec<_> =
+        tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["broken", "denied", "echo", "panics", "slow", "steps", "whoami"]);
     assert!(tools["result"].get("resultType").is_none());
 
     client.call(json!(2), "echo").await;
@@ -40,21 +29,11 @@ async fn the_older_era_lists_and_calls() {
 #[tokio::test]
 async fn the_stateless_era_needs_no_handshake() {
     let mut client = Client::connect();
-    let found = client
-        .ask(modern(json!(1), "server/discover", json!({})))
-        .await;
+    let found = client.ask(modern(json!(1), "server/discover", json!({}))).await;
     let result = &found["result"];
-    assert!(
-        result["supportedVersions"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("2026-07-28"))
-    );
+    assert!(result["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")));
     assert_eq!(result["capabilities"]["tools"]["listChanged"], json!(true));
-    assert_eq!(
-        result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
-        json!("clawhost")
-    );
+    assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], json!("clawhost"));
 
     let tools = client.ask(modern(json!(2), "tools/list", json!({}))).await;
     assert_eq!(tools["result"]["resultType"], json!("complete"));
@@ -77,39 +56,17 @@ async fn after_every_hostile_line_the_connection_still_answers() {
         (b"[]".to_vec(), -32600),
         (b"1".to_vec(), -32600),
         (b"{bad".to_vec(), -32700),
-        (
-            br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.to_vec(),
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_vec(),
-            -32600,
-        ),
-        (
-            br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.to_vec(),
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.to_vec(),
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":"\ud800","method":"ping"}"#.to_vec(),
-            -32700,
-        ),
-        (
-            b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}".to_vec(),
-            -32700,
-        ),
+        (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.to_vec(), -32600),
+        (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_vec(), -32600),
+        (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.to_vec(), -32600),
+        (br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.to_vec(), -32600),
+        (br#"{"jsonrpc":"2.0","id":"\ud800","method":"ping"}"#.to_vec(), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}".to_vec(), -32700),
         (deep.into_bytes(), -32700),
         (long.into_bytes(), -32600),
     ];
     for initialized in [false, true] {
-        let mut client = if initialized {
-            Client::initialized().await
-        } else {
-            Client::connect()
-        };
+        let mut client = if initialized { Client::initialized().await } else { Client::connect() };
         for (line, code) in &lines {
             let shown = String::from_utf8_lossy(line.get(..line.len().min(60)).unwrap());
             client.send(&[line, &b"\n"[..]].concat()).await;
@@ -126,9 +83,7 @@ async fn after_every_hostile_line_the_connection_still_answers() {
 async fn marks_of_other_platforms_and_empty_lines_are_no_error() {
     let mut client = Client::initialized().await;
     client.send("\u{feff}".as_bytes()).await;
-    client
-        .send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\r\n\n")
-        .await;
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\r\n\n").await;
     assert_eq!(client.hear().await["id"], json!(1));
     assert_eq!(client.ask(ping("next")).await["id"], json!("next"));
 }
@@ -139,11 +94,7 @@ async fn wrong_parameters_and_unknown_methods_keep_their_id() {
     for (method, params, code) in [
         ("tools/call", json!([]), -32600),
         ("tools/call", json!({"name": 5}), -32602),
-        (
-            "tools/call",
-            json!({"name": "echo", "arguments": []}),
-            -32602,
-        ),
+        ("tools/call", json!({"name": "echo", "arguments": []}), -32602),
         ("tools/call", json!({"name": "nobody"}), -32602),
         ("tools/call", json!({"name": "broken"}), -32603),
         ("tools/call", json!({"name": "panics"}), -32603),
@@ -173,20 +124,12 @@ async fn a_refused_call_is_a_result_that_says_why() {
 #[tokio::test]
 async fn what_comes_out_of_order_ends_nothing() {
     let mut client = Client::connect();
+    client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.say(json!({"jsonrpc": "2.0", "id": 4, "result": {}})).await;
+    client.say(json!({"jsonrpc": "2.0", "method": "claw.initialized"})).await;
     client
-        .say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        .await;
-    client
-        .say(json!({"jsonrpc": "2.0", "id": 4, "result": {}}))
-        .await;
-    client
-        .say(json!({"jsonrpc": "2.0", "method": "claw.initialized"}))
-        .await;
-    client
-        .say(
-            json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                      "params": {"requestId": 1}}),
-        )
+        .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                      "params": {"requestId": 1}}))
         .await;
     let claw = json!({"jsonrpc": "2.0", "id": 1, "method": "claw.status"});
     assert_eq!(client.ask(claw).await["error"]["code"], json!(-32601));
@@ -207,10 +150,7 @@ async fn everything_accepted_is_answered_after_the_input_ends() {
     client.close_input();
     client.host.started(2).await;
     client.host.release();
-    let mut ids = vec![
-        client.hear().await["id"].clone(),
-        client.hear().await["id"].clone(),
-    ];
+    let mut ids = vec![client.hear().await["id"].clone(), client.hear().await["id"].clone()];
     ids.sort_by_key(Value::as_i64);
     assert_eq!(ids, [json!(1), json!(2)]);
     assert_eq!(client.hear_or_end().await, None);
@@ -260,10 +200,7 @@ async fn an_id_that_is_in_use_is_refused() {
         (&json!(1), &json!("at last"))
     );
     client.call(json!(1), "whoami").await;
-    assert_eq!(
-        client.hear().await["result"]["content"][0]["text"],
-        json!("tester")
-    );
+    assert_eq!(client.hear().await["result"]["content"][0]["text"], json!("tester"));
 }
 
 #[tokio::test]
@@ -277,10 +214,7 @@ async fn too_many_requests_are_refused_and_the_others_go_on() {
     let refused = client.hear().await;
     assert_eq!(refused["id"], json!("more"));
     assert_eq!(refused["error"]["code"], json!(-32011));
-    assert_eq!(
-        refused["error"]["data"]["limit"],
-        json!("CONNECTION_REQUESTS_MAX")
-    );
+    assert_eq!(refused["error"]["data"]["limit"], json!("CONNECTION_REQUESTS_MAX"));
     client.host.release();
     for _ in 0..CONNECTION_REQUESTS_MAX {
         assert_eq!(client.hear().await["result"]["isError"], json!(false));
@@ -302,10 +236,7 @@ async fn requests_that_are_big_together_are_refused_and_their_bytes_come_back() 
     }
     client.host.started(4).await;
     let refused = client.ask(big(4)).await;
-    assert_eq!(
-        refused["error"]["data"]["limit"],
-        json!("CONNECTION_BYTES_MAX")
-    );
+    assert_eq!(refused["error"]["data"]["limit"], json!("CONNECTION_BYTES_MAX"));
     client.host.release();
     for _ in 0..4 {
         client.hear().await;
@@ -327,23 +258,15 @@ async fn an_older_client_hears_when_the_tools_change() {
 async fn a_modern_client_subscribes_and_the_end_is_clean() {
     let mut client = Client::connect();
     let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
-    let acknowledged = client
-        .ask(modern(json!("sub"), "subscriptions/listen", filter))
-        .await;
-    assert_eq!(
-        acknowledged["method"],
-        json!("notifications/subscriptions/acknowledged")
-    );
+    let acknowledged = client.ask(modern(json!("sub"), "subscriptions/listen", filter)).await;
+    assert_eq!(acknowledged["method"], json!("notifications/subscriptions/acknowledged"));
     let accepted = &acknowledged["params"]["notifications"];
     assert_eq!(*accepted, json!({"toolsListChanged": true}));
 
     client.host.change();
     let mut heard = client.hear().await;
     assert_eq!(heard["method"], json!("notifications/tools/list_changed"));
-    assert_eq!(
-        heard["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
-        json!("sub")
-    );
+    assert_eq!(heard["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], json!("sub"));
 
     client.close_input();
     heard = client.hear().await;
@@ -365,10 +288,7 @@ async fn progress_grows_and_comes_before_the_result() {
         let expected = json!({"progressToken": "p", "progress": step, "total": 3.0});
         assert_eq!(report["params"], expected);
     }
-    assert_eq!(
-        client.hear().await["result"]["content"][0]["text"],
-        json!("done")
-    );
+    assert_eq!(client.hear().await["result"]["content"][0]["text"], json!("done"));
 }
 
 #[tokio::test]
@@ -417,8 +337,5 @@ async fn a_client_that_does_not_read_is_not_read() {
     };
     // The clock is paused: it moves on once nobody can do anything any more.
     let quiet = std::time::Duration::from_secs(1);
-    assert!(
-        tokio::time::timeout(quiet, sent).await.is_err(),
-        "everything was accepted"
-    );
+    assert!(tokio::time::timeout(quiet, sent).await.is_err(), "everything was accepted");
 }

@@ -45,9 +45,7 @@ impl Token {
     pub fn generate(kind: &str) -> Result<Self, CredentialsError> {
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random).map_err(|_| CredentialsError::NoRandomness)?;
-        let digits = random
-            .iter()
-            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        let digits = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         Ok(Self(format!("clawhost-{kind}-{digits}")))
     }
 
@@ -143,26 +141,17 @@ impl Credentials {
         let found = read(&path)?;
         let fresh = found.is_none();
         let mut stored = found.map_or_else(empty, Ok)?;
-        let missing: Vec<_> = named
-            .iter()
-            .filter(|name| !stored.agents.contains_key(**name))
-            .collect();
+        let missing: Vec<_> =
+            named.iter().filter(|name| !stored.agents.contains_key(**name)).collect();
         let changed = fresh || !missing.is_empty();
         for name in missing {
-            stored
-                .agents
-                .insert((*name).to_owned(), Token::generate("agent")?);
+            stored.agents.insert((*name).to_owned(), Token::generate("agent")?);
         }
         if changed {
             write(&path, &stored)?;
         }
-        stored
-            .agents
-            .retain(|name, _| named.contains(&name.as_str()));
-        Ok(Self {
-            agents: stored.agents,
-            operator: stored.operator,
-        })
+        stored.agents.retain(|name, _| named.contains(&name.as_str()));
+        Ok(Self { agents: stored.agents, operator: stored.operator })
     }
 
     /// Returns whose credential `presented` is. Compares with every one of them, in a time that
@@ -219,27 +208,15 @@ fn is_name(name: &str) -> bool {
 
 fn empty() -> Result<Stored, CredentialsError> {
     let operator = Token::generate("operator")?;
-    Ok(Stored {
-        version: VERSION,
-        operator,
-        agents: BTreeMap::new(),
-    })
+    Ok(Stored { version: VERSION, operator, agents: BTreeMap::new() })
 }
 
 /// Two hosts that start at once on one folder agree on one set of credentials.
 fn lock(path: &Path) -> Result<File, CredentialsError> {
-    let io = |source| CredentialsError::Io {
-        path: path.to_path_buf(),
-        source,
-    };
+    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
     let mut options = private_options();
-    let file = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(io)?;
+    let file =
+        options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
     file.lock().map_err(io)?;
     Ok(file)
 }
@@ -257,41 +234,26 @@ fn private_options() -> OpenOptions {
 }
 
 fn read(path: &Path) -> Result<Option<Stored>, CredentialsError> {
-    let io = |source| CredentialsError::Io {
-        path: path.to_path_buf(),
-        source,
-    };
+    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
     let file = match private_options().read(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(io)?,
     };
     check_private(&file, path)?;
     let mut text = Vec::new();
-    file.take(DOCUMENT_BYTES_MAX as u64)
-        .read_to_end(&mut text)
-        .map_err(io)?;
+    file.take(DOCUMENT_BYTES_MAX as u64).read_to_end(&mut text).map_err(io)?;
     parse(&text)
         .map(Some)
-        .map_err(|reason| CredentialsError::File {
-            path: path.to_path_buf(),
-            reason,
-        })
+        .map_err(|reason| CredentialsError::File { path: path.to_path_buf(), reason })
 }
 
 /// Reads the file's text. The reason of a failure names a place, never a value.
 fn parse(text: &[u8]) -> Result<Stored, String> {
     let stored: Stored = serde_json::from_slice(text).map_err(|error| {
-        format!(
-            "line {}, column {} is not as this host writes it",
-            error.line(),
-            error.column()
-        )
+        format!("line {}, column {} is not as this host writes it", error.line(), error.column())
     })?;
     if stored.version != VERSION {
-        return Err(format!(
-            "it has version {}, and this host knows {VERSION}",
-            stored.version
-        ));
+        return Err(format!("it has version {}, and this host knows {VERSION}", stored.version));
     }
     let tokens = || stored.agents.values().chain([&stored.operator]);
     if tokens().any(|token| token.0.len() < TOKEN_TEXT_BYTES_MIN) {
@@ -310,23 +272,15 @@ fn parse(text: &[u8]) -> Result<Stored, String> {
 fn check_private(file: &File, path: &Path) -> Result<(), CredentialsError> {
     use std::os::unix::fs::MetadataExt as _;
     let path = || path.to_path_buf();
-    let metadata = file.metadata().map_err(|source| CredentialsError::Io {
-        path: path(),
-        source,
-    })?;
+    let metadata =
+        file.metadata().map_err(|source| CredentialsError::Io { path: path(), source })?;
     if !metadata.is_file() {
         let reason = "it is no regular file".to_owned();
-        return Err(CredentialsError::File {
-            path: path(),
-            reason,
-        });
+        return Err(CredentialsError::File { path: path(), reason });
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         let reason = "it belongs to another user".to_owned();
-        return Err(CredentialsError::File {
-            path: path(),
-            reason,
-        });
+        return Err(CredentialsError::File { path: path(), reason });
     }
     if metadata.mode() & 0o077 != 0 {
         return Err(CredentialsError::Exposed { path: path() });
@@ -342,10 +296,7 @@ fn check_private(_file: &File, _path: &Path) -> Result<(), CredentialsError> {
 
 /// Writes the file in one step: a reader, or a crash, sees the old one or the new one.
 fn write(path: &Path, stored: &Stored) -> Result<(), CredentialsError> {
-    let io = |source| CredentialsError::Io {
-        path: path.to_path_buf(),
-        source,
-    };
+    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
     let mut text = serde_json::to_vec_pretty(stored).map_err(|error| io(error.into()))?;
     text.push(b'\n');
     // The lock is ours, so a file of this name is what a crash has left.
@@ -354,22 +305,15 @@ fn write(path: &Path, stored: &Stored) -> Result<(), CredentialsError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
         _ => {}
     }
-    let mut file = private_options()
-        .write(true)
-        .create_new(true)
-        .open(&new)
-        .map_err(io)?;
-    file.write_all(&text)
-        .and_then(|()| file.sync_all())
-        .map_err(io)?;
+    let mut file = private_options().write(true).create_new(true).open(&new).map_err(io)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).map_err(io)?;
     std::fs::rename(&new, path).map_err(io)?;
     sync_folder(path).map_err(io)
 }
 
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent()
-        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(not(unix))]
@@ -401,14 +345,8 @@ mod tests {
         let token = first.agent(DEFAULT_AGENT).unwrap().reveal();
         assert_eq!(token, again.agent(DEFAULT_AGENT).unwrap().reveal());
         assert_eq!(token.len(), "clawhost-agent-".len() + 64);
-        assert_eq!(
-            again.identify(token),
-            Some(Role::Agent("default".to_owned()))
-        );
-        assert_eq!(
-            again.identify(first.operator().reveal()),
-            Some(Role::Operator)
-        );
+        assert_eq!(again.identify(token), Some(Role::Agent("default".to_owned())));
+        assert_eq!(again.identify(first.operator().reveal()), Some(Role::Operator));
     }
 
     #[test]
@@ -451,10 +389,7 @@ mod tests {
         let (root, state) = state();
         drop(Credentials::open(&state, &[]).unwrap());
         let path = root.path().join(FILE);
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let error = Credentials::open(&state, &[]).unwrap_err();
         assert!(matches!(error, CredentialsError::Exposed { .. }), "{error}");

@@ -135,9 +135,7 @@ impl CacheDir {
             option: "XDG_CACHE_HOME",
             variable: "XDG_CACHE_HOME",
         })?;
-        Ok(Self {
-            path: own_folder(&path)?,
-        })
+        Ok(Self { path: own_folder(&path)? })
     }
 
     /// Returns the folder.
@@ -148,10 +146,7 @@ impl CacheDir {
 
 /// Makes `path` where it is missing, and refuses it where others may write to it.
 fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
-    let io = |source| FolderError::Io {
-        path: path.to_path_buf(),
-        source,
-    };
+    let io = |source| FolderError::Io { path: path.to_path_buf(), source };
     private_builder().create(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;
@@ -193,20 +188,13 @@ mod tests {
     use super::*;
 
     fn env(state: &str, home: &str) -> FolderEnv {
-        FolderEnv {
-            home: Some(home.into()),
-            cache_home: None,
-            state_home: Some(state.into()),
-        }
+        FolderEnv { home: Some(home.into()), cache_home: None, state_home: Some(state.into()) }
     }
 
     #[test]
     fn the_environment_is_followed_in_order() {
         assert_eq!(env("/s", "/h").state(), Some("/s/clawhost".into()));
-        assert_eq!(
-            env("relative", "/h").state(),
-            Some("/h/.local/state/clawhost".into())
-        );
+        assert_eq!(env("relative", "/h").state(), Some("/h/.local/state/clawhost".into()));
         assert_eq!(env("", "/h").cache(), Some("/h/.cache/clawhost".into()));
         assert_eq!(env("", "").state(), None);
         let error = StateDir::open(None, &FolderEnv::default()).unwrap_err();
@@ -220,10 +208,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a/b");
         let state = StateDir::open(Some(&path), &FolderEnv::default()).unwrap();
-        assert_eq!(
-            fs::metadata(state.path()).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let error = StateDir::open(Some(&path), &FolderEnv::default()).unwrap_err();

@@ -4,21 +4,14 @@ use super::node::Node;
 use super::problem::{Problems, Source};
 use super::shape::{FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
 
-const PAIRING: Shape = Shape::Record(&[
-    req("code_expiry_minutes", &POSITIVE),
-    req("max_pending", &POSITIVE),
-]);
+const PAIRING: Shape =
+    Shape::Record(&[req("code_expiry_minutes", &POSITIVE), req("max_pending", &POSITIVE)]);
 
-const ROLE: Shape = Shape::Record(&[
-    req("id", &STRING),
-    req("role", &Shape::OneOf(&["admin", "user", "viewer"])),
-]);
+const ROLE: Shape =
+    Shape::Record(&[req("id", &STRING), req("role", &Shape::OneOf(&["admin", "user", "viewer"]))]);
 
 const ACCESS: Shape = Shape::Record(&[
-    req(
-        "mode",
-        &Shape::OneOf(&["open", "allowlist", "pairing", "role-based"]),
-    ),
+    req("mode", &Shape::OneOf(&["open", "allowlist", "pairing", "role-based"])),
     opt("allowed_ids", &STRINGS),
     opt("pairing", &PAIRING),
     opt("roles", &Shape::List { of: &ROLE, min: 0 }),
@@ -28,10 +21,7 @@ const PROCESSING: Shape = Shape::Record(&[
     opt("max_message_length", &POSITIVE),
     opt(
         "rate_limit",
-        &Shape::Record(&[
-            opt("messages_per_minute", &POSITIVE),
-            opt("burst", &POSITIVE),
-        ]),
+        &Shape::Record(&[opt("messages_per_minute", &POSITIVE), opt("burst", &POSITIVE)]),
     ),
     opt("typing_indicator", &FLAG),
     opt("read_receipts", &FLAG),
@@ -50,13 +40,7 @@ const TRIGGER: Shape = Shape::Record(&[
     opt("queue_name", &TEXT),
     opt("mailbox", &TEXT),
     opt("table", &TEXT),
-    opt(
-        "events",
-        &Shape::List {
-            of: &Shape::OneOf(&["INSERT", "UPDATE", "DELETE"]),
-            min: 1,
-        },
-    ),
+    opt("events", &Shape::List { of: &Shape::OneOf(&["INSERT", "UPDATE", "DELETE"]), min: 1 }),
     opt("max_parallel", &POSITIVE),
     opt("overlap_policy", &Shape::OneOf(&["skip", "queue", "allow"])),
 ]);
@@ -86,10 +70,7 @@ const TYPES: Shape = Shape::OneOf(&[
 
 pub(crate) const SPEC: Shape = Shape::Record(&[
     req("type", &TYPES),
-    req(
-        "transport",
-        &Shape::OneOf(&["polling", "webhook", "websocket", "stdio"]),
-    ),
+    req("transport", &Shape::OneOf(&["polling", "webhook", "websocket", "stdio"])),
     req("auth", &Shape::Record(&[req("secret_ref", &TEXT)])),
     opt("access_control", &ACCESS),
     opt("processing", &PROCESSING),
@@ -98,19 +79,12 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
 ]);
 
 /// What each access mode needs; the other modes' keys are then out of place.
-const MODE_KEYS: [(&str, &str); 3] = [
-    ("allowlist", "allowed_ids"),
-    ("pairing", "pairing"),
-    ("role-based", "roles"),
-];
+const MODE_KEYS: [(&str, &str); 3] =
+    [("allowlist", "allowed_ids"), ("pairing", "pairing"), ("role-based", "roles")];
 
 /// What each event-driven type needs in `trigger`.
-const TRIGGER_KEYS: [(&str, &str); 4] = [
-    ("cron", "schedule"),
-    ("queue", "queue_name"),
-    ("imap", "mailbox"),
-    ("db-trigger", "table"),
-];
+const TRIGGER_KEYS: [(&str, &str); 4] =
+    [("cron", "schedule"), ("queue", "queue_name"), ("imap", "mailbox"), ("db-trigger", "table")];
 
 /// Checks what the shape cannot say: keys that depend on `type` and on `access_control.mode`.
 pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
@@ -120,10 +94,7 @@ pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
 
 fn check_trigger(source: &Source, spec: &Node, problems: &mut Problems) {
     let kind = spec.text(&["type"]).unwrap_or_default();
-    let needed = TRIGGER_KEYS
-        .iter()
-        .find(|(name, _)| *name == kind)
-        .map(|(_, key)| *key);
+    let needed = TRIGGER_KEYS.iter().find(|(name, _)| *name == kind).map(|(_, key)| *key);
     if let Some(key) = needed.filter(|key| spec.get(&["trigger", key]).is_none()) {
         let reason = format!("`spec.trigger.{key}` is missing");
         problems.invalid(source, spec.at, reason, format!("`type: {kind}` needs it"));
@@ -156,8 +127,5 @@ fn check_access(source: &Source, spec: &Node, problems: &mut Problems) {
 }
 
 fn excludes(mode: &str, key: &str) -> bool {
-    matches!(
-        (mode, key),
-        ("allowlist", "roles") | ("role-based", "allowed_ids")
-    )
+    matches!((mode, key), ("allowlist", "roles") | ("role-based", "allowed_ids"))
 }

@@ -56,9 +56,7 @@ impl ToolRef {
 
     pub(crate) fn bind(&self, default_profile: &str) -> ToolBinding {
         let name = |reference: &Option<(String, Place)>, kind| {
-            reference
-                .as_ref()
-                .and_then(|(text, _)| refs::local_name(text, kind))
+            reference.as_ref().and_then(|(text, _)| refs::local_name(text, kind))
         };
         ToolBinding {
             name: self.name.clone(),
@@ -77,11 +75,8 @@ impl ToolRef {
 }
 
 const INLINE: Shape = Shape::Record(&[req("inline", &OBJECT), opt("metadata", &ANY)]);
-const SHORT: Shape = Shape::Record(&[
-    req("name", &TEXT),
-    opt("sandbox", &TEXT),
-    opt("policy", &TEXT),
-]);
+const SHORT: Shape =
+    Shape::Record(&[req("name", &TEXT), opt("sandbox", &TEXT), opt("policy", &TEXT)]);
 
 const FORMS: &str = "write a path, a claw:// address, or `inline:` with the spec";
 const TOOL_FORMS: &str = "write a path, a claw:// address, `inline:` with the spec, or `name:` with `sandbox:` and `policy:`";
@@ -111,11 +106,7 @@ impl Loader<'_> {
             }
             _ => {
                 let reason = format!("an entry for a {kind} is {}", item.describe());
-                let help = if kind == Kind::Tool {
-                    TOOL_FORMS
-                } else {
-                    FORMS
-                };
+                let help = if kind == Kind::Tool { TOOL_FORMS } else { FORMS };
                 self.problems.invalid(&claw.source, item.at, reason, help);
                 Vec::new()
             }
@@ -145,8 +136,7 @@ impl Loader<'_> {
                 } else {
                     FORMS
                 };
-                self.problems
-                    .invalid(&claw.source, item.at, error.to_string(), help);
+                self.problems.invalid(&claw.source, item.at, error.to_string(), help);
                 Vec::new()
             }
         }
@@ -173,8 +163,7 @@ impl Loader<'_> {
                 vec![Resolved::Profile(uri.name)]
             }
             kind => {
-                self.known
-                    .check(&claw.source, (&uri.name, item.at), kind, &mut self.problems);
+                self.known.check(&claw.source, (&uri.name, item.at), kind, &mut self.problems);
                 Vec::new()
             }
         }
@@ -190,9 +179,7 @@ impl Loader<'_> {
     }
 
     fn file(&mut self, claw: &Claw, kind: Kind, item: &Node, text: &str) -> Vec<Resolved> {
-        self.document(claw, kind, item, &tidy(&claw.base.join(text)))
-            .into_iter()
-            .collect()
+        self.document(claw, kind, item, &tidy(&claw.base.join(text))).into_iter().collect()
     }
 
     fn document(&mut self, claw: &Claw, kind: Kind, item: &Node, file: &Path) -> Option<Resolved> {
@@ -203,17 +190,14 @@ impl Loader<'_> {
         }
         if self.files.contains(&key) {
             let reason = format!("`{}` is named twice", shown(&file.display().to_string()));
-            self.problems
-                .invalid(&claw.source, item.at, reason, "name each document once");
+            self.problems.invalid(&claw.source, item.at, reason, "name each document once");
             return None;
         }
         let bytes = match self.docs.read(file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let reason = format!(
-                    "`{}` cannot be read: {error}",
-                    shown(&file.display().to_string())
-                );
+                let reason =
+                    format!("`{}` cannot be read: {error}", shown(&file.display().to_string()));
                 let help = "paths are relative to the manifest's own directory";
                 self.problems.missing(&claw.source, item.at, reason, help);
                 return None;
@@ -239,12 +223,7 @@ impl Loader<'_> {
             return Some(Resolved::Primitive(Box::new(of)));
         }
         let reason = format!("`{}` is a {}", of.source.file, of.kind);
-        self.problems.invalid(
-            &claw.source,
-            item.at,
-            reason,
-            format!("a {kind} belongs here"),
-        );
+        self.problems.invalid(&claw.source, item.at, reason, format!("a {kind} belongs here"));
         None
     }
 
@@ -268,10 +247,7 @@ impl Loader<'_> {
             let help = "paths are relative to the manifest's own directory";
             self.problems.missing(&claw.source, item.at, reason, help);
         }
-        files
-            .iter()
-            .filter_map(|file| self.document(claw, kind, item, file))
-            .collect()
+        files.iter().filter_map(|file| self.document(claw, kind, item, file)).collect()
     }
 
     fn inline(
@@ -283,13 +259,7 @@ impl Loader<'_> {
         item: &Node,
     ) -> Vec<Resolved> {
         let before = self.problems.count();
-        let fits = shape::check(
-            &claw.source,
-            item,
-            &INLINE,
-            kind.segment(),
-            &mut self.problems,
-        );
+        let fits = shape::check(&claw.source, item, &INLINE, kind.segment(), &mut self.problems);
         let Some(inline) = item.get(&["inline"]).filter(|_| fits) else {
             return Vec::new();
         };
@@ -339,8 +309,7 @@ impl Loader<'_> {
             }
             Some(Document::Claw(_)) => {
                 let help = format!("a {kind} belongs here");
-                self.problems
-                    .invalid(&claw.source, item.at, "a Claw inside a Claw", help);
+                self.problems.invalid(&claw.source, item.at, "a Claw inside a Claw", help);
                 Vec::new()
             }
             None => Vec::new(),
@@ -352,21 +321,14 @@ impl Loader<'_> {
             return Vec::new();
         }
         let reference = |key: &str| {
-            item.get(&[key])
-                .and_then(|node| Some((node.as_text()?.to_owned(), node.at)))
+            item.get(&[key]).and_then(|node| Some((node.as_text()?.to_owned(), node.at)))
         };
         let Some((name, at)) = reference("name") else {
             return Vec::new();
         };
         check_name(&claw.source, &name, at, &mut self.problems);
         let (sandbox, policy) = (reference("sandbox"), reference("policy"));
-        vec![Resolved::Tool(ToolRef {
-            name,
-            source: claw.source.clone(),
-            at,
-            sandbox,
-            policy,
-        })]
+        vec![Resolved::Tool(ToolRef { name, source: claw.source.clone(), at, sandbox, policy })]
     }
 }
 
@@ -378,17 +340,7 @@ fn without_name(inline: &Node, many: bool) -> (Node, Option<&Node>) {
     if !many {
         return (inline.clone(), None);
     }
-    let rest = entries
-        .iter()
-        .filter(|entry| entry.key != "name")
-        .cloned()
-        .collect();
+    let rest = entries.iter().filter(|entry| entry.key != "name").cloned().collect();
     let name = inline.get(&["name"]);
-    (
-        Node {
-            at: inline.at,
-            value: Value::Map(rest),
-        },
-        name,
-    )
+    (Node { at: inline.at, value: Value::Map(rest) }, name)
 }

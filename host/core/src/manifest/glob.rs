@@ -26,11 +26,7 @@ pub(crate) fn leaves(pattern: &str) -> bool {
 pub(crate) fn expand(docs: &dyn Documents, directory: &Path, pattern: &str) -> Vec<PathBuf> {
     let segments = pattern.split('/').filter(|part| !matches!(*part, "" | "."));
     let segments: Vec<&str> = segments.collect();
-    let mut walk = Walk {
-        docs,
-        files: Vec::new(),
-        visits_left: GLOB_VISITS_MAX,
-    };
+    let mut walk = Walk { docs, files: Vec::new(), visits_left: GLOB_VISITS_MAX };
     walk.directory(directory, &segments);
     if walk.visits_left == 0 {
         return Vec::new();
@@ -92,9 +88,7 @@ fn wildcard(pattern: &str, name: &str) -> bool {
         let mut before = false;
         for (index, slot) in next.iter_mut().enumerate() {
             let here = reached.get(index).copied().unwrap_or(false);
-            let step = index
-                .checked_sub(1)
-                .and_then(|at| Some((reached.get(at)?, name.get(at)?)));
+            let step = index.checked_sub(1).and_then(|at| Some((reached.get(at)?, name.get(at)?)));
             *slot = match part {
                 '*' => here || before,
                 '?' => step.is_some_and(|(reached, _)| *reached),

@@ -20,10 +20,7 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
     opt("context_files", &Shape::Dict(&STRING)),
     opt("locale", &STRING),
     opt("capabilities", &STRINGS),
-    opt(
-        "autonomy",
-        &Shape::OneOf(&["observer", "supervised", "autonomous"]),
-    ),
+    opt("autonomy", &Shape::OneOf(&["observer", "supervised", "autonomous"])),
 ]);
 
 /// Returns the autonomy a checked identity states, else the protocol's default.

@@ -80,11 +80,7 @@ pub(crate) fn sidecar(
             known.add_all(Kind::Sandbox, manifest.profiles.keys());
             known.add_all(
                 Kind::Policy,
-                manifest
-                    .policies
-                    .policies()
-                    .iter()
-                    .map(|policy| &policy.name),
+                manifest.policies.policies().iter().map(|policy| &policy.name),
             );
             refs::check(&of, &known, &mut problems);
             of.sound.then(|| bind(&of, manifest.default_profile_name()))
@@ -161,9 +157,7 @@ impl<'a> Loader<'a> {
     fn read_directory(&mut self, path: &Path, mut entries: Vec<DirEntry>) {
         entries.retain(|entry| !entry.is_directory && is_document(&entry.name));
         entries.sort();
-        entries
-            .iter()
-            .for_each(|file| self.read_loose(&path.join(&file.name)));
+        entries.iter().for_each(|file| self.read_loose(&path.join(&file.name)));
         if entries.is_empty() {
             let help = Some("name a directory that holds .yaml, .yml or .json documents");
             self.problems.push(DocumentError::whole_file(
@@ -201,8 +195,7 @@ impl<'a> Loader<'a> {
         self.files.insert(self.key(file));
         if self.files.len() > DOCUMENTS_MAX {
             let reason = format!("more than {DOCUMENTS_MAX} documents");
-            self.problems
-                .push(DocumentError::whole_file(file, reason, Some("load fewer")));
+            self.problems.push(DocumentError::whole_file(file, reason, Some("load fewer")));
             return None;
         }
         read_document(file, bytes, &mut self.problems)
@@ -224,12 +217,8 @@ impl<'a> Loader<'a> {
 
     fn set_claw(&mut self, claw: Claw) {
         if let Some(first) = &self.claw {
-            let reason = format!(
-                "a second Claw: the first is {}",
-                first.source.location(first.at)
-            );
-            self.problems
-                .invalid(&claw.source, claw.at, reason, "run one Claw at a time");
+            let reason = format!("a second Claw: the first is {}", first.source.location(first.at));
+            self.problems.invalid(&claw.source, claw.at, reason, "run one Claw at a time");
             return;
         }
         self.claw = Some(claw);
@@ -254,11 +243,7 @@ impl<'a> Loader<'a> {
             let Some(entry) = claw.spec.entry(key) else {
                 continue;
             };
-            let items = if many {
-                entry.node.items()
-            } else {
-                std::slice::from_ref(&entry.node)
-            };
+            let items = if many { entry.node.items() } else { std::slice::from_ref(&entry.node) };
             for (index, item) in items.iter().enumerate() {
                 for resolved in self.entry(claw, kind, many, index, item) {
                     if kind == Kind::Sandbox {
@@ -283,8 +268,7 @@ impl<'a> Loader<'a> {
         match resolved {
             Resolved::Profile(_) => {}
             Resolved::Primitive(of) => {
-                self.known
-                    .declare(of.kind, &of.name, &of.source, of.at, &mut self.problems);
+                self.known.declare(of.kind, &of.name, &of.source, of.at, &mut self.problems);
                 self.known.add_stores(&of);
                 if of.kind == Kind::Tool {
                     self.tools.push(ToolEntry::Document(self.primitives.len()));
@@ -292,8 +276,7 @@ impl<'a> Loader<'a> {
                 self.primitives.push(*of);
             }
             Resolved::Tool(of) => {
-                self.known
-                    .declare(Kind::Tool, &of.name, &of.source, of.at, &mut self.problems);
+                self.known.declare(Kind::Tool, &of.name, &of.source, of.at, &mut self.problems);
                 self.tools.push(ToolEntry::Reference(of));
             }
         }
@@ -313,22 +296,12 @@ impl<'a> Loader<'a> {
     }
 
     fn check_one_identity(&mut self) {
-        let mut identities = self
-            .primitives
-            .iter()
-            .filter(|of| of.kind == Kind::Identity);
+        let mut identities = self.primitives.iter().filter(|of| of.kind == Kind::Identity);
         let first = identities.next();
         for second in identities {
-            let first = first
-                .map(|of| of.source.location(of.at))
-                .unwrap_or_default();
+            let first = first.map(|of| of.source.location(of.at)).unwrap_or_default();
             let reason = format!("a second identity: the first is {first}");
-            self.problems.invalid(
-                &second.source,
-                second.at,
-                reason,
-                "an agent has one identity",
-            );
+            self.problems.invalid(&second.source, second.at, reason, "an agent has one identity");
         }
     }
 
@@ -347,9 +320,7 @@ impl<'a> Loader<'a> {
     }
 
     fn manifest(&self) -> Manifest {
-        let own = self
-            .of_kind(Kind::Sandbox)
-            .map(|of| sandbox::read(of, self.around.directory));
+        let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
         let own: Vec<Profile> = own.collect();
 
         let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
@@ -358,10 +329,7 @@ impl<'a> Loader<'a> {
         notes.extend(refs::category_note(&tools, &policies));
         notes.extend(own.iter().flat_map(Profile::notes));
         let mut profiles = self.around.profiles.clone();
-        profiles.extend(
-            own.into_iter()
-                .map(|profile| (profile.name.clone(), profile)),
-        );
+        profiles.extend(own.into_iter().map(|profile| (profile.name.clone(), profile)));
         Manifest {
             name: self
                 .claw
@@ -394,30 +362,17 @@ impl<'a> Loader<'a> {
 }
 
 fn bind(of: &Primitive, default_profile: &str) -> ToolBinding {
-    let sandbox = of
-        .spec
-        .text(&["sandbox_ref"])
-        .and_then(|text| refs::local_name(text, Kind::Sandbox));
-    let policy = of
-        .spec
-        .text(&["policy_ref"])
-        .and_then(|text| refs::local_name(text, Kind::Policy));
-    tool::read(
-        of,
-        sandbox.unwrap_or_else(|| default_profile.to_owned()),
-        policy,
-    )
+    let sandbox =
+        of.spec.text(&["sandbox_ref"]).and_then(|text| refs::local_name(text, Kind::Sandbox));
+    let policy =
+        of.spec.text(&["policy_ref"]).and_then(|text| refs::local_name(text, Kind::Policy));
+    tool::read(of, sandbox.unwrap_or_else(|| default_profile.to_owned()), policy)
 }
 
 fn is_document(name: &str) -> bool {
     let path = Path::new(name);
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     matches!(extension, "json" | "yaml" | "yml")
         && !name.starts_with('.')
-        && path
-            .file_stem()
-            .is_none_or(|stem| stem != RUNTIME_FILE_STEM)
+        && path.file_stem().is_none_or(|stem| stem != RUNTIME_FILE_STEM)
 }

@@ -6,50 +6,26 @@ const RETENTION: Shape = Shape::Record(&[opt("max_age", &DURATION), opt("max_ent
 
 const COMPACTION: Shape = Shape::Record(&[
     opt("enabled", &FLAG),
-    opt(
-        "strategy",
-        &Shape::OneOf(&["summarize", "truncate", "sliding-window"]),
-    ),
+    opt("strategy", &Shape::OneOf(&["summarize", "truncate", "sliding-window"])),
 ]);
 
-const EMBEDDING: Shape = Shape::Record(&[
-    req("provider_ref", &TEXT),
-    req("model", &TEXT),
-    req("dimensions", &POSITIVE),
-]);
+const EMBEDDING: Shape =
+    Shape::Record(&[req("provider_ref", &TEXT), req("model", &TEXT), req("dimensions", &POSITIVE)]);
 
 const SEARCH: Shape = Shape::Record(&[
-    opt(
-        "strategy",
-        &Shape::OneOf(&["vector-only", "fts-only", "hybrid"]),
-    ),
-    opt(
-        "fusion",
-        &Shape::OneOf(&["reciprocal-rank", "linear-combination"]),
-    ),
+    opt("strategy", &Shape::OneOf(&["vector-only", "fts-only", "hybrid"])),
+    opt("fusion", &Shape::OneOf(&["reciprocal-rank", "linear-combination"])),
     opt("top_k", &POSITIVE),
 ]);
 
 const LIFECYCLE: Shape = Shape::Record(&[
-    opt(
-        "acquisition",
-        &Shape::OneOf(&["event-driven", "continuous", "manual"]),
-    ),
-    opt(
-        "consolidation",
-        &Shape::OneOf(&["none", "summarize", "merge", "adaptive"]),
-    ),
-    opt(
-        "retrieval",
-        &Shape::OneOf(&["exact", "semantic", "contextual", "hybrid"]),
-    ),
+    opt("acquisition", &Shape::OneOf(&["event-driven", "continuous", "manual"])),
+    opt("consolidation", &Shape::OneOf(&["none", "summarize", "merge", "adaptive"])),
+    opt("retrieval", &Shape::OneOf(&["exact", "semantic", "contextual", "hybrid"])),
 ]);
 
 const FORGETTING: Shape = Shape::Record(&[
-    opt(
-        "strategy",
-        &Shape::OneOf(&["none", "decay", "summarize", "adaptive"]),
-    ),
+    opt("strategy", &Shape::OneOf(&["none", "decay", "summarize", "adaptive"])),
     opt("signals", &STRINGS),
 ]);
 
@@ -66,18 +42,9 @@ const STORE: Shape = Shape::Record(&[
     req("name", &TEXT),
     req(
         "type",
-        &Shape::OneOf(&[
-            "conversation",
-            "semantic",
-            "key-value",
-            "workspace",
-            "checkpoint",
-        ]),
+        &Shape::OneOf(&["conversation", "semantic", "key-value", "workspace", "checkpoint"]),
     ),
-    opt(
-        "role",
-        &Shape::OneOf(&["sensory", "working", "episodic", "semantic", "procedural"]),
-    ),
+    opt("role", &Shape::OneOf(&["sensory", "working", "episodic", "semantic", "procedural"])),
     opt(
         "backend",
         &Shape::OneOf(&[
@@ -101,15 +68,9 @@ const STORE: Shape = Shape::Record(&[
     opt("scope", &REACH),
     opt("encryption", &FLAG),
     opt("path", &STRING),
-    opt(
-        "isolation",
-        &Shape::OneOf(&["shared", "per-identity", "per-channel"]),
-    ),
+    opt("isolation", &Shape::OneOf(&["shared", "per-identity", "per-channel"])),
     opt("max_size_mb", &POSITIVE),
-    opt(
-        "checkpoint",
-        &Shape::Record(&[opt("max_snapshots", &POSITIVE), opt("ttl", &DURATION)]),
-    ),
+    opt("checkpoint", &Shape::Record(&[opt("max_snapshots", &POSITIVE), opt("ttl", &DURATION)])),
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[req("stores", &Shape::List { of: &STORE, min: 1 })]);

@@ -36,12 +36,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const START: Self = Self {
-        line: 1,
-        column: 1,
-        offset_bytes: 0,
-        len_bytes: 0,
-    };
+    pub(crate) const START: Self = Self { line: 1, column: 1, offset_bytes: 0, len_bytes: 0 };
 }
 
 /// A value and its place.
@@ -78,10 +73,7 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<Doc
         return Err(whole(reason, "split it"));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        whole(
-            format!("the document is not UTF-8: {error}"),
-            "save it as UTF-8",
-        )
+        whole(format!("the document is not UTF-8: {error}"), "save it as UTF-8")
     })?;
     let source = Source::new(file, text);
     match serde_saphyr::from_str_with_options::<Node>(text, options()) {
@@ -126,44 +118,27 @@ fn explain(error: &Error) -> (String, &'static str) {
         Error::AliasError { error, .. } => explain(error),
         Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => (
-            format!("aliases make more than {ALIAS_NODES_MAX} values"),
-            "write the values out",
-        ),
-        Error::Budget {
-            breach: BudgetBreach::Depth { .. },
-            ..
-        } => too_deep(),
-        Error::Budget {
-            breach: BudgetBreach::Documents { .. },
-            ..
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            (format!("aliases make more than {ALIAS_NODES_MAX} values"), "write the values out")
         }
-        | Error::MultipleDocuments { .. } => (
-            "a second document in one file".to_owned(),
-            "put each document into a file of its own",
-        ),
-        Error::Budget { .. } => (
-            format!("more than {DOCUMENT_NODES_MAX} values"),
-            "split the document",
-        ),
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
+        Error::Budget { breach: BudgetBreach::Documents { .. }, .. }
+        | Error::MultipleDocuments { .. } => {
+            ("a second document in one file".to_owned(), "put each document into a file of its own")
+        }
+        Error::Budget { .. } => {
+            (format!("more than {DOCUMENT_NODES_MAX} values"), "split the document")
+        }
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key
-                .as_ref()
-                .map(|key| format!(" `{}`", shown(key)))
-                .unwrap_or_default();
-            (
-                format!("the key{key} is there twice"),
-                "write each key once",
-            )
+            let key = key.as_ref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
+            (format!("the key{key} is there twice"), "write each key once")
         }
-        Error::MergeKeyNotAllowed { .. } => (
-            "a merge key `<<`".to_owned(),
-            "write the values out: YAML 1.2 has no merge keys",
-        ),
-        Error::UnsupportedTag { tag, .. } => (
-            format!("the tag `{}`", shown(tag)),
-            "leave the tag out: documents hold plain values",
-        ),
+        Error::MergeKeyNotAllowed { .. } => {
+            ("a merge key `<<`".to_owned(), "write the values out: YAML 1.2 has no merge keys")
+        }
+        Error::UnsupportedTag { tag, .. } => {
+            (format!("the tag `{}`", shown(tag)), "leave the tag out: documents hold plain values")
+        }
         other => match syntax_message(other) {
             // The scanner's own bound on brackets, which has no variant of its own.
             bound if bound == "recursion limit exceeded" => too_deep(),
@@ -173,10 +148,7 @@ fn explain(error: &Error) -> (String, &'static str) {
 }
 
 fn too_deep() -> (String, &'static str) {
-    (
-        format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"),
-        "nest less",
-    )
+    (format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"), "nest less")
 }
 
 /// Returns the reader's own sentence without the place, which is shown beside it.
@@ -199,10 +171,7 @@ fn place_of(location: serde_saphyr::Location) -> Place {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
-        Ok(Self {
-            at: place_of(spanned.referenced),
-            value: spanned.value,
-        })
+        Ok(Self { at: place_of(spanned.referenced), value: spanned.value })
     }
 }
 
@@ -262,11 +231,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
         let mut entries = Vec::new();
         while let Some(key) = access.next_key::<Spanned<String>>()? {
             let node = access.next_value()?;
-            entries.push(Entry {
-                key: key.value,
-                at: place_of(key.defined),
-                node,
-            });
+            entries.push(Entry { key: key.value, at: place_of(key.defined), node });
         }
         Ok(Value::Map(entries))
     }
@@ -280,32 +245,19 @@ impl Node {
 
     /// Returns the value at a path of keys, if all of them are there.
     pub(crate) fn get(&self, path: &[&str]) -> Option<&Self> {
-        path.iter()
-            .try_fold(self, |node, key| node.entry(key).map(|entry| &entry.node))
+        path.iter().try_fold(self, |node, key| node.entry(key).map(|entry| &entry.node))
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
-        if let Value::Map(entries) = &self.value {
-            entries
-        } else {
-            &[]
-        }
+        if let Value::Map(entries) = &self.value { entries } else { &[] }
     }
 
     pub(crate) fn items(&self) -> &[Self] {
-        if let Value::List(list) = &self.value {
-            list
-        } else {
-            &[]
-        }
+        if let Value::List(list) = &self.value { list } else { &[] }
     }
 
     pub(crate) fn as_text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value {
-            Some(text)
-        } else {
-            None
-        }
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
     pub(crate) fn text(&self, path: &[&str]) -> Option<&str> {
@@ -332,9 +284,7 @@ impl Node {
         path: &[&str],
     ) -> impl Iterator<Item = (&'a Self, &'a str)> + use<'a> {
         let items = self.get(path).map(Self::items).unwrap_or_default();
-        items
-            .iter()
-            .filter_map(|item| Some((item, item.as_text()?)))
+        items.iter().filter_map(|item| Some((item, item.as_text()?)))
     }
 
     /// Says what it is, for messages.
@@ -356,10 +306,7 @@ impl Node {
             Value::Flag(flag) => Json::Bool(*flag),
             Value::List(list) => Json::Array(list.iter().map(Self::to_json).collect()),
             Value::Map(entries) => Json::Object(
-                entries
-                    .iter()
-                    .map(|entry| (entry.key.clone(), entry.node.to_json()))
-                    .collect(),
+                entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect(),
             ),
             Value::Null => Json::Null,
             Value::Number(number) => Json::Number(number.clone()),
@@ -386,19 +333,10 @@ mod tests {
         const STACK_BYTES: usize = 1_536 * 1_024;
         let deep = |levels: usize| format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));
         let read_deep = move || read(&deep(DOCUMENT_DEPTH_MAX - 1)).map(|node| node.to_json());
-        let thread = std::thread::Builder::new()
-            .stack_size(STACK_BYTES)
-            .spawn(read_deep)
-            .unwrap();
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(read_deep).unwrap();
         thread.join().unwrap().unwrap();
-        assert_eq!(
-            refused(&deep(DOCUMENT_DEPTH_MAX)).reason,
-            "nested deeper than 32 levels"
-        );
-        assert_eq!(
-            refused(&deep(100_000)).reason,
-            "nested deeper than 32 levels"
-        );
+        assert_eq!(refused(&deep(DOCUMENT_DEPTH_MAX)).reason, "nested deeper than 32 levels");
+        assert_eq!(refused(&deep(100_000)).reason, "nested deeper than 32 levels");
     }
 
     #[test]
@@ -411,10 +349,7 @@ mod tests {
         let y = item.entry("y").unwrap();
         assert_eq!((y.at.line, y.at.column, y.at.offset_bytes), (4, 5, 24));
         assert_eq!((y.node.at.line, y.node.at.column), (4, 8));
-        assert_eq!(
-            node.to_json(),
-            serde_json::json!({"a": 1, "b": [{"x": true, "y": "t"}]})
-        );
+        assert_eq!(node.to_json(), serde_json::json!({"a": 1, "b": [{"x": true, "y": "t"}]}));
     }
 
     #[test]
@@ -430,10 +365,7 @@ mod tests {
     #[test]
     fn only_true_and_false_are_booleans() {
         let node = read("a: no\nb: on\nc: true\n").unwrap();
-        assert_eq!(
-            node.to_json(),
-            serde_json::json!({"a": "no", "b": "on", "c": true})
-        );
+        assert_eq!(node.to_json(), serde_json::json!({"a": "no", "b": "on", "c": true}));
     }
 
     #[test]
@@ -454,24 +386,12 @@ mod tests {
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..12 {
             let item = format!("*a{}", level - 1);
-            bomb.push_str(&format!(
-                "a{level}: &a{level} [{}]\n",
-                vec![item; 10].join(", ")
-            ));
+            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", vec![item; 10].join(", ")));
         }
         refused(&bomb);
         refused(&"[".repeat(10_000));
-        refused(
-            &"a:\n"
-                .repeat(3)
-                .replace("a:", "- - - - - - - - - -")
-                .repeat(10_000),
-        );
-        let large = format!(
-            "a: &a {}\nb: [{}]\n",
-            "x".repeat(100_000),
-            vec!["*a"; 500].join(", ")
-        );
+        refused(&"a:\n".repeat(3).replace("a:", "- - - - - - - - - -").repeat(10_000));
+        let large = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 500].join(", "));
         refused(&large);
         refused(&"x".repeat(DOCUMENT_BYTES_MAX + 1));
     }

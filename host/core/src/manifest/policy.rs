@@ -28,38 +28,23 @@ const APPROVAL: Shape = Shape::Record(&[
 
 const RULE: Shape = Shape::Record(&[
     req("id", &TEXT),
-    req(
-        "action",
-        &Shape::OneOf(&["allow", "deny", "require-approval", "audit-only"]),
-    ),
+    req("action", &Shape::OneOf(&["allow", "deny", "require-approval", "audit-only"])),
     req("scope", &Shape::OneOf(&["tool", "category", "all"])),
     opt("match", &MATCH),
     opt("reason", &STRING),
     opt("approval", &APPROVAL),
-    opt(
-        "conditions",
-        &Shape::OpenRecord(&[opt("path_within", &STRING)]),
-    ),
+    opt("conditions", &Shape::OpenRecord(&[opt("path_within", &STRING)])),
     opt(
         "rate_limit",
-        &Shape::Record(&[
-            opt("cost_per_day_usd", &NUMBER),
-            opt("tokens_per_day", &COUNT),
-        ]),
+        &Shape::Record(&[opt("cost_per_day_usd", &NUMBER), opt("tokens_per_day", &COUNT)]),
     ),
 ]);
 
 const INJECTION: Shape = Shape::Record(&[
-    opt(
-        "detection",
-        &Shape::OneOf(&["pattern", "llm-based", "hybrid", "none"]),
-    ),
+    opt("detection", &Shape::OneOf(&["pattern", "llm-based", "hybrid", "none"])),
     opt("pattern_engine", &STRING),
     opt("pattern_count", &COUNT),
-    opt(
-        "action",
-        &Shape::OneOf(&["block-and-log", "warn", "log-only", "ignore"]),
-    ),
+    opt("action", &Shape::OneOf(&["block-and-log", "warn", "log-only", "ignore"])),
 ]);
 
 const SCANNING: Shape = Shape::Record(&[
@@ -87,10 +72,7 @@ const AUDIT: Shape = Shape::Record(&[
     opt("log_outputs", &FLAG),
     opt("log_approvals", &FLAG),
     opt("retention", &DURATION),
-    opt(
-        "destination",
-        &Shape::OneOf(&["file", "sqlite", "webhook", "syslog"]),
-    ),
+    opt("destination", &Shape::OneOf(&["file", "sqlite", "webhook", "syslog"])),
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[
@@ -109,12 +91,7 @@ pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
         let id = rule.text(&["id"]).unwrap_or_default();
         if !ids.insert(id) {
             let reason = format!("rule `{}` is there twice", shown(id));
-            problems.invalid(
-                &of.source,
-                rule.at,
-                reason,
-                "give each rule an id of its own",
-            );
+            problems.invalid(&of.source, rule.at, reason, "give each rule an id of its own");
         }
         check_scope(of, rule, problems);
         check_name(of, rule, problems);
@@ -130,10 +107,7 @@ pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
 pub(crate) fn read(of: &Primitive) -> Policy {
     Policy {
         name: of.name.clone(),
-        rules: rules(&of.spec)
-            .iter()
-            .map(|rule| read_rule(of, rule))
-            .collect(),
+        rules: rules(&of.spec).iter().map(|rule| read_rule(of, rule)).collect(),
     }
 }
 
@@ -153,9 +127,7 @@ fn read_rule(of: &Primitive, rule: &Node) -> Rule {
         },
         reason: rule.text(&["reason"]).map(str::to_owned),
         approval: ApprovalTerms {
-            timeout: rule
-                .number(&["approval", "timeout_seconds"])
-                .map(Duration::from_secs),
+            timeout: rule.number(&["approval", "timeout_seconds"]).map(Duration::from_secs),
             allow_on_timeout: rule.text(&["approval", "default_if_timeout"]) == Some("allow"),
         },
         at: of.source.location(rule.at),
@@ -178,10 +150,7 @@ fn rules(spec: &Node) -> &[Node] {
 
 /// A scope that promises a condition has to have it: `scope: tool` without one would be `all`.
 fn check_scope(of: &Primitive, rule: &Node, problems: &mut Problems) {
-    let has = |key: &str| {
-        rule.get(&["match", key])
-            .is_some_and(|node| !is_empty(node))
-    };
+    let has = |key: &str| rule.get(&["match", key]).is_some_and(|node| !is_empty(node));
     let help = match rule.text(&["scope"]) {
         Some("tool") if !has("name") && !has("annotations") && !has("category") => {
             "add `match.name` (or `match.annotations`), or write `scope: all`"
@@ -190,12 +159,7 @@ fn check_scope(of: &Primitive, rule: &Node, problems: &mut Problems) {
         _ => return,
     };
     let at = rule.entry("scope").map_or(rule.at, |scope| scope.at);
-    problems.invalid(
-        &of.source,
-        at,
-        "the rule's scope has nothing to match",
-        help,
-    );
+    problems.invalid(&of.source, at, "the rule's scope has nothing to match", help);
 }
 
 fn is_empty(node: &Node) -> bool {
@@ -228,14 +192,8 @@ fn check_served(of: &Primitive, rule: &Node, problems: &mut Problems) {
 fn check_blocks_served(of: &Primitive, problems: &mut Problems) {
     let spec = &of.spec;
     let off = [
-        (
-            "prompt_injection",
-            spec.text(&["prompt_injection", "detection"]) == Some("none"),
-        ),
-        (
-            "secret_scanning",
-            spec.flag(&["secret_scanning", "enabled"]) == Some(false),
-        ),
+        ("prompt_injection", spec.text(&["prompt_injection", "detection"]) == Some("none")),
+        ("secret_scanning", spec.flag(&["secret_scanning", "enabled"]) == Some(false)),
         ("input_validation", false),
         ("rate_limits", false),
         ("audit", audit_is_served(spec)),
@@ -259,10 +217,6 @@ fn check_blocks_served(of: &Primitive, problems: &mut Problems) {
 fn audit_is_served(spec: &Node) -> bool {
     let logs = ["log_inputs", "log_outputs", "log_approvals"];
     spec.get(&["audit", "retention"]).is_none()
-        && spec
-            .text(&["audit", "destination"])
-            .is_none_or(|to| to == "file")
-        && logs
-            .iter()
-            .all(|key| spec.flag(&["audit", key]) != Some(false))
+        && spec.text(&["audit", "destination"]).is_none_or(|to| to == "file")
+        && logs.iter().all(|key| spec.flag(&["audit", key]) != Some(false))
 }

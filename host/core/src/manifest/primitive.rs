@@ -175,13 +175,7 @@ impl Primitive {
     /// Checks `spec`: its shape, and if that is right what the shape cannot say.
     pub(crate) fn check(&mut self, problems: &mut Problems) {
         let before = problems.count();
-        if shape::check(
-            &self.source,
-            &self.spec,
-            spec_shape(self.kind),
-            "spec",
-            problems,
-        ) {
+        if shape::check(&self.source, &self.spec, spec_shape(self.kind), "spec", problems) {
             self.check_meaning(problems);
         }
         self.sound = self.sound && problems.count() == before;
@@ -202,9 +196,7 @@ impl Primitive {
 
 /// Reads an envelope's `metadata`; its shape is checked with the envelope's.
 fn read_metadata(source: &Source, root: &Node, problems: &mut Problems) -> Metadata {
-    root.get(&["metadata"])
-        .map(|node| metadata_of(source, node, problems))
-        .unwrap_or_default()
+    root.get(&["metadata"]).map(|node| metadata_of(source, node, problems)).unwrap_or_default()
 }
 
 /// Reads the `metadata` that may stand beside `inline`.
@@ -221,9 +213,7 @@ pub(crate) fn read_inline_metadata(
 }
 
 fn metadata_of(source: &Source, node: &Node, problems: &mut Problems) -> Metadata {
-    let name = node
-        .get(&["name"])
-        .and_then(|name| Some((name.as_text()?.to_owned(), name.at)));
+    let name = node.get(&["name"]).and_then(|name| Some((name.as_text()?.to_owned(), name.at)));
     if let Some((text, at)) = &name {
         check_name(source, text, *at, problems);
     }
@@ -263,10 +253,6 @@ mod tests {
     fn the_envelope_knows_every_kind() {
         let Shape::OneOf(kinds) = KINDS else { panic!() };
         assert_eq!(kinds.len(), Kind::ALL.len() + 1);
-        assert!(
-            Kind::ALL
-                .iter()
-                .all(|kind| kinds.contains(&kind.document()))
-        );
+        assert!(Kind::ALL.iter().all(|kind| kinds.contains(&kind.document())));
     }
 }

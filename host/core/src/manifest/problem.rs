@@ -39,26 +39,14 @@ pub const PRIMITIVE_NOT_FOUND: i32 = -32061;
 impl DocumentError {
     /// Returns the problem as one line: `file:line:column: reason (help)`.
     pub fn one_line(&self) -> String {
-        let help = self
-            .help
-            .as_ref()
-            .map(|help| format!(" ({help})"))
-            .unwrap_or_default();
-        format!(
-            "{}:{}:{}: {}{help}",
-            self.file, self.line, self.column, self.reason
-        )
+        let help = self.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        format!("{}:{}:{}: {}{help}", self.file, self.line, self.column, self.reason)
     }
 
     /// Returns a problem of `file` as a whole: it could not be read, say.
     pub fn whole_file(file: &Path, reason: impl Into<String>, help: Option<&str>) -> Self {
         let source = Source::new(file, "");
-        source.problem(
-            Place::START,
-            MANIFEST_INVALID,
-            reason.into(),
-            help.map(str::to_owned),
-        )
+        source.problem(Place::START, MANIFEST_INVALID, reason.into(), help.map(str::to_owned))
     }
 }
 
@@ -76,9 +64,7 @@ impl Diagnostic for DocumentError {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help
-            .as_ref()
-            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -101,10 +87,7 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new(file: &Path, text: &str) -> Self {
-        Self {
-            file: harmless(&file.display().to_string()).into(),
-            text: harmless(text).into(),
-        }
+        Self { file: harmless(&file.display().to_string()).into(), text: harmless(text).into() }
     }
 
     /// Returns `file:line` of a place, for messages that point at a second place.
@@ -136,14 +119,9 @@ impl Source {
     /// Keeps a span inside the text and on its first line: a mapping's span is its whole body.
     fn clamped(&self, place: Place) -> (usize, usize) {
         let offset = self.text.floor_char_boundary(place.offset_bytes);
-        let end = self
-            .text
-            .floor_char_boundary(offset.saturating_add(place.len_bytes));
+        let end = self.text.floor_char_boundary(offset.saturating_add(place.len_bytes));
         let span = self.text.get(offset..end).unwrap_or_default();
-        (
-            offset,
-            span.lines().next().unwrap_or_default().trim_end().len(),
-        )
+        (offset, span.lines().next().unwrap_or_default().trim_end().len())
     }
 }
 
@@ -224,8 +202,7 @@ impl Problems {
             }
         }
         let rank = |problem: &DocumentError| files.iter().position(|file| *file == problem.file);
-        self.list
-            .sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+        self.list.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
     }
 }
 
@@ -259,12 +236,7 @@ fn distance(a: &str, b: &str) -> usize {
     const COMPARED_CHARS_MAX: usize = 64;
     let b: Vec<char> = b.to_lowercase().chars().take(COMPARED_CHARS_MAX).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (index, left) in a
-        .to_lowercase()
-        .chars()
-        .take(COMPARED_CHARS_MAX)
-        .enumerate()
-    {
+    for (index, left) in a.to_lowercase().chars().take(COMPARED_CHARS_MAX).enumerate() {
         let mut previous = index + 1;
         let mut next = vec![previous];
         for (right, pair) in b.iter().zip(row.windows(2)) {
@@ -284,12 +256,9 @@ mod tests {
 
     #[test]
     fn distances_are_edit_distances() {
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("a", "", 1),
-            ("kitten", "sitting", 3),
-            ("Spec", "spec", 0),
-        ] {
+        for (a, b, expected) in
+            [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("Spec", "spec", 0)]
+        {
             assert_eq!(distance(a, b), expected, "{a} {b}");
         }
     }

@@ -94,18 +94,11 @@ impl Profile {
 
     /// Says which denied paths deny nothing.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let inside = |path: &PathBuf| {
-            self.mounts
-                .iter()
-                .any(|mount| path.starts_with(&mount.host))
-        };
+        let inside = |path: &PathBuf| self.mounts.iter().any(|mount| path.starts_with(&mount.host));
         let outside = self.denied_paths.iter().filter(|path| !inside(path));
         let note = |path: &PathBuf| {
             let path = path.display();
-            format!(
-                "{}: the denied path `{path}` lies in no mount, so it denies nothing",
-                self.at
-            )
+            format!("{}: the denied path `{path}` lies in no mount, so it denies nothing", self.at)
         };
         outside.map(note).collect()
     }
@@ -132,26 +125,11 @@ impl Profile {
 
 /// The profiles that come with the host, and their documents.
 const BUILTIN: [(&str, &str); 5] = [
-    (
-        "sandboxes/fs-readonly.yaml",
-        include_str!("../../../../sandboxes/fs-readonly.yaml"),
-    ),
-    (
-        "sandboxes/network.yaml",
-        include_str!("../../../../sandboxes/network.yaml"),
-    ),
-    (
-        "sandboxes/none.yaml",
-        include_str!("../../../../sandboxes/none.yaml"),
-    ),
-    (
-        "sandboxes/process.yaml",
-        include_str!("../../../../sandboxes/process.yaml"),
-    ),
-    (
-        "sandboxes/workspace.yaml",
-        include_str!("../../../../sandboxes/workspace.yaml"),
-    ),
+    ("sandboxes/fs-readonly.yaml", include_str!("../../../../sandboxes/fs-readonly.yaml")),
+    ("sandboxes/network.yaml", include_str!("../../../../sandboxes/network.yaml")),
+    ("sandboxes/none.yaml", include_str!("../../../../sandboxes/none.yaml")),
+    ("sandboxes/process.yaml", include_str!("../../../../sandboxes/process.yaml")),
+    ("sandboxes/workspace.yaml", include_str!("../../../../sandboxes/workspace.yaml")),
 ];
 
 /// Returns the profiles that come with the host, by name. Their `./workspace` lies in
@@ -168,10 +146,7 @@ pub fn builtin_profiles(directory: &Path) -> Result<BTreeMap<String, Profile>, V
         {
             document.base = PathBuf::new();
             let mut profile = sandbox::read(&document, directory);
-            profile
-                .mounts
-                .iter_mut()
-                .for_each(|mount| mount.create = true);
+            profile.mounts.iter_mut().for_each(|mount| mount.create = true);
             profiles.insert(profile.name.clone(), profile);
         }
     }
@@ -185,31 +160,19 @@ mod tests {
     use crate::grants::Access;
 
     fn profile(name: &str) -> Profile {
-        builtin_profiles(Path::new("/here"))
-            .unwrap()
-            .remove(name)
-            .unwrap()
+        builtin_profiles(Path::new("/here")).unwrap().remove(name).unwrap()
     }
 
     #[test]
     fn every_built_in_profile_is_a_valid_document() {
-        let names: Vec<_> = builtin_profiles(Path::new("/here"))
-            .unwrap()
-            .into_keys()
-            .collect();
-        assert_eq!(
-            names,
-            ["fs-readonly", "network", "none", "process", "workspace"]
-        );
+        let names: Vec<_> = builtin_profiles(Path::new("/here")).unwrap().into_keys().collect();
+        assert_eq!(names, ["fs-readonly", "network", "none", "process", "workspace"]);
     }
 
     #[test]
     fn the_profile_none_grants_nothing() {
         let grants = profile("none").grants(None);
-        let nothing = Grants {
-            profile: "none".to_owned(),
-            ..Grants::default()
-        };
+        let nothing = Grants { profile: "none".to_owned(), ..Grants::default() };
         assert_eq!(grants, nothing);
     }
 
@@ -254,10 +217,7 @@ mod tests {
     fn the_lesser_timeout_holds_and_zero_is_zero() {
         let ms = Duration::from_millis;
         let with = |timeout| Profile {
-            limits: ProfileLimits {
-                timeout,
-                ..ProfileLimits::default()
-            },
+            limits: ProfileLimits { timeout, ..ProfileLimits::default() },
             ..profile("none")
         };
         for (profile, tool, expected) in [

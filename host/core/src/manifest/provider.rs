@@ -7,10 +7,7 @@ use super::shape::{COUNT, FLAG, NUMBER, POSITIVE, Shape, TEXT, opt, req};
 pub(crate) const BACKOFF: Shape = Shape::OneOf(&["exponential", "linear", "constant"]);
 
 const AUTH: Shape = Shape::Record(&[
-    req(
-        "type",
-        &Shape::OneOf(&["bearer", "api-key-header", "oauth2", "none"]),
-    ),
+    req("type", &Shape::OneOf(&["bearer", "api-key-header", "oauth2", "none"])),
     opt("secret_ref", &TEXT),
 ]);
 
@@ -34,22 +31,13 @@ const RETRY: Shape = Shape::Record(&[
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[
-    req(
-        "protocol",
-        &Shape::OneOf(&["openai-compatible", "anthropic-native", "custom"]),
-    ),
+    req("protocol", &Shape::OneOf(&["openai-compatible", "anthropic-native", "custom"])),
     req("endpoint", &TEXT),
     req("model", &TEXT),
     req("auth", &AUTH),
     opt("streaming", &FLAG),
     opt("hints", &HINTS),
-    opt(
-        "fallback",
-        &Shape::List {
-            of: &Shape::Record(&[req("provider_ref", &TEXT)]),
-            min: 0,
-        },
-    ),
+    opt("fallback", &Shape::List { of: &Shape::Record(&[req("provider_ref", &TEXT)]), min: 0 }),
     opt("limits", &LIMITS),
     opt("retry", &RETRY),
     opt(
@@ -59,10 +47,7 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
             min: 0,
         },
     ),
-    opt(
-        "transport",
-        &Shape::OneOf(&["http", "websocket", "webrtc", "grpc"]),
-    ),
+    opt("transport", &Shape::OneOf(&["http", "websocket", "webrtc", "grpc"])),
 ]);
 
 /// Checks what the shape cannot say: a key is needed unless nothing is to be authenticated.

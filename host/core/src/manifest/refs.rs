@@ -28,16 +28,9 @@ impl Known {
 
     pub(crate) fn add_stores(&mut self, of: &Primitive) {
         if of.kind == Kind::Memory {
-            let stores = of
-                .spec
-                .get(&["stores"])
-                .map(Node::items)
-                .unwrap_or_default();
-            self.stores.extend(
-                stores
-                    .iter()
-                    .filter_map(|store| Some(store.text(&["name"])?.to_owned())),
-            );
+            let stores = of.spec.get(&["stores"]).map(Node::items).unwrap_or_default();
+            self.stores
+                .extend(stores.iter().filter_map(|store| Some(store.text(&["name"])?.to_owned())));
         }
     }
 
@@ -54,19 +47,11 @@ impl Known {
             return;
         }
         let key = (kind, name.to_owned());
-        let taken = self
-            .names
-            .get(&kind)
-            .is_some_and(|names| names.contains(name));
+        let taken = self.names.get(&kind).is_some_and(|names| names.contains(name));
         if taken {
             let first = self.declared.get(&key).map_or("the host", String::as_str);
             let reason = format!("the {kind} name `{name}` is taken: the first is of {first}");
-            problems.invalid(
-                source,
-                at,
-                reason,
-                format!("give each {kind} a name of its own"),
-            );
+            problems.invalid(source, at, reason, format!("give each {kind} a name of its own"));
             return;
         }
         self.declared.insert(key, source.location(at));
@@ -76,10 +61,7 @@ impl Known {
     fn has(&self, kind: Kind, name: &str) -> bool {
         (kind == Kind::Tool && self.every_tool)
             || (kind == Kind::Memory && self.stores.contains(name))
-            || self
-                .names
-                .get(&kind)
-                .is_some_and(|names| names.contains(name))
+            || self.names.get(&kind).is_some_and(|names| names.contains(name))
     }
 
     /// Reports a reference that leads nowhere.
@@ -120,11 +102,7 @@ fn reference(text: &str, kind: Kind) -> Result<Target, (String, String)> {
     let help = || format!("write the name of a {kind}, or claw://{segment}/<name>");
     if !text.contains(':') {
         let wrong = || (format!("`{}` is no name", shown(text)), help());
-        return if is_name(text) {
-            Ok(Target::Local(text.to_owned()))
-        } else {
-            Err(wrong())
-        };
+        return if is_name(text) { Ok(Target::Local(text.to_owned())) } else { Err(wrong()) };
     }
     match ManifestUri::parse(text).map(ManifestUri::canonical) {
         Ok(ClawUri::Local(uri)) if uri.kind == kind => Ok(Target::Local(uri.name)),
@@ -143,10 +121,7 @@ pub(crate) fn local_name(text: &str, kind: Kind) -> Option<String> {
 }
 
 pub(crate) fn no_registry(source: &Source, text: &str, at: Place, problems: &mut Problems) {
-    let reason = format!(
-        "`{}` cannot be found: no registry is configured",
-        shown(text)
-    );
+    let reason = format!("`{}` cannot be found: no registry is configured", shown(text));
     let help = "this version asks no registry: write a local document";
     problems.missing(source, at, reason, help);
 }
@@ -154,30 +129,15 @@ pub(crate) fn no_registry(source: &Source, text: &str, at: Place, problems: &mut
 /// Where documents refer to others: the kind that refers, the way to the reference (through a
 /// list where there is a second part), the kind that is meant.
 const REFERENCES: [(Kind, &[&str], &[&str], Kind); 10] = [
-    (
-        Kind::Memory,
-        &["stores"],
-        &["embedding", "provider_ref"],
-        Kind::Provider,
-    ),
-    (
-        Kind::Provider,
-        &["fallback"],
-        &["provider_ref"],
-        Kind::Provider,
-    ),
+    (Kind::Memory, &["stores"], &["embedding", "provider_ref"], Kind::Provider),
+    (Kind::Provider, &["fallback"], &["provider_ref"], Kind::Provider),
     (Kind::Skill, &["tools_required"], &[], Kind::Tool),
     (Kind::Skill, &["world_model_ref"], &[], Kind::WorldModel),
     (Kind::Swarm, &["agents"], &["provider_ref"], Kind::Provider),
     (Kind::Tool, &["policy_ref"], &[], Kind::Policy),
     (Kind::Tool, &["sandbox_ref"], &[], Kind::Sandbox),
     (Kind::Tool, &["skill_ref"], &[], Kind::Skill),
-    (
-        Kind::WorldModel,
-        &["constraints", "policy_ref"],
-        &[],
-        Kind::Policy,
-    ),
+    (Kind::WorldModel, &["constraints", "policy_ref"], &[], Kind::Policy),
     (Kind::WorldModel, &["memory_ref"], &[], Kind::Memory),
 ];
 
@@ -188,11 +148,7 @@ pub(crate) fn check(of: &Primitive, known: &Known, problems: &mut Problems) {
             continue;
         };
         let items = node.items();
-        let nodes = if items.is_empty() {
-            std::slice::from_ref(node)
-        } else {
-            items
-        };
+        let nodes = if items.is_empty() { std::slice::from_ref(node) } else { items };
         for node in nodes.iter().filter_map(|node| node.get(inner)) {
             if let Some(text) = node.as_text().filter(|text| !text.is_empty()) {
                 known.check(&of.source, (text, node.at), *target, problems);
@@ -216,9 +172,7 @@ pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Opti
         return None;
     }
     let (at, names) = (&rule.at, names.join(", "));
-    Some(format!(
-        "{at}: no category rule matches {names}: no `metadata.labels.category` is given"
-    ))
+    Some(format!("{at}: no category rule matches {names}: no `metadata.labels.category` is given"))
 }
 
 fn note(of: &Primitive) -> Vec<String> {
@@ -230,20 +184,12 @@ fn note(of: &Primitive) -> Vec<String> {
         Kind::Sandbox => {
             let paths: [(&[&str], &str); 2] = [
                 (&["resource_limits", "cpu_shares"], "`cpu_shares`"),
-                (
-                    &["capabilities", "secrets", "leak_detection"],
-                    "`leak_detection`",
-                ),
+                (&["capabilities", "secrets", "leak_detection"], "`leak_detection`"),
             ];
             let set = paths.iter().filter(|(path, _)| of.spec.get(path).is_some());
             set.map(|(_, what)| unused(what)).collect()
         }
-        Kind::Tool => of
-            .spec
-            .entry("retry")
-            .map(|_| unused("`retry`"))
-            .into_iter()
-            .collect(),
+        Kind::Tool => of.spec.entry("retry").map(|_| unused("`retry`")).into_iter().collect(),
         Kind::Channel
         | Kind::Memory
         | Kind::Skill

@@ -31,30 +31,19 @@ const NETWORK: Shape = Shape::Record(&[
     opt("ssrf_protection", &SSRF),
 ]);
 
-const MOUNT: Shape = Shape::Record(&[
-    req("path", &TEXT),
-    req("permissions", &Shape::OneOf(&["ro", "rw"])),
-]);
+const MOUNT: Shape =
+    Shape::Record(&[req("path", &TEXT), req("permissions", &Shape::OneOf(&["ro", "rw"]))]);
 
 const FILESYSTEM: Shape = Shape::Record(&[
-    opt(
-        "mode",
-        &Shape::OneOf(&["deny", "read-only", "scoped", "full"]),
-    ),
+    opt("mode", &Shape::OneOf(&["deny", "read-only", "scoped", "full"])),
     opt("mount_paths", &Shape::List { of: &MOUNT, min: 0 }),
     opt("denied_paths", &STRINGS),
 ]);
 
 const SECRETS: Shape = Shape::Record(&[
-    opt(
-        "injection",
-        &Shape::OneOf(&["host-boundary", "environment", "file-mount"]),
-    ),
+    opt("injection", &Shape::OneOf(&["host-boundary", "environment", "file-mount"])),
     opt("encryption", &STRING),
-    opt(
-        "leak_detection",
-        &Shape::Record(&[opt("enabled", &FLAG), opt("patterns", &COUNT)]),
-    ),
+    opt("leak_detection", &Shape::Record(&[opt("enabled", &FLAG), opt("patterns", &COUNT)])),
 ]);
 
 const SHELL: Shape = Shape::Record(&[
@@ -80,10 +69,7 @@ const LIMITS: Shape = Shape::Record(&[
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[
-    req(
-        "level",
-        &Shape::OneOf(&["none", "process", "wasm", "container", "vm"]),
-    ),
+    req("level", &Shape::OneOf(&["none", "process", "wasm", "container", "vm"])),
     opt(
         "runtime",
         &Shape::OneOf(&[
@@ -126,10 +112,7 @@ impl Check<'_> {
     }
 
     fn place(&self, path: &[&str]) -> Place {
-        self.of
-            .spec
-            .get(path)
-            .map_or(self.of.spec.at, |node| node.at)
+        self.of.spec.get(path).map_or(self.of.spec.at, |node| node.at)
     }
 
     fn level(&mut self) {
@@ -143,11 +126,7 @@ impl Check<'_> {
             );
             return;
         }
-        let right = if level == "wasm" {
-            "wasmtime"
-        } else {
-            "native"
-        };
+        let right = if level == "wasm" { "wasmtime" } else { "native" };
         let runtime = self.of.spec.text(&["runtime"]);
         if let Some(runtime) = runtime.filter(|runtime| *runtime != right) {
             let reason = format!("`runtime: {runtime}` does not go with `level: {level}`");
@@ -166,20 +145,12 @@ impl Check<'_> {
         if let Some(hosts) = hosts.filter(|hosts| mode != "allowlist" && !hosts.items().is_empty())
         {
             let reason = format!("`allowed_hosts` does not go with `mode: {mode}`");
-            self.refuse(
-                hosts.at,
-                reason,
-                "write `mode: allowlist`, or leave the hosts out",
-            );
+            self.refuse(hosts.at, reason, "write `mode: allowlist`, or leave the hosts out");
         }
         for (node, host) in network.texts(&["allowed_hosts"]) {
             if let Err(error) = HostPattern::parse(host) {
                 let reason = format!("`{}` is no host: {}", shown(host), shown_sentence(&error));
-                self.refuse(
-                    node.at,
-                    reason,
-                    "write `api.example.com` or `*.example.com`",
-                );
+                self.refuse(node.at, reason, "write `api.example.com` or `*.example.com`");
             }
         }
     }
@@ -189,10 +160,7 @@ impl Check<'_> {
             return;
         };
         let mode = files.text(&["mode"]).unwrap_or("deny");
-        let mounts = files
-            .get(&["mount_paths"])
-            .map(Node::items)
-            .unwrap_or_default();
+        let mounts = files.get(&["mount_paths"]).map(Node::items).unwrap_or_default();
         let at = files.entry("mode").map_or(files.at, |mode| mode.at);
         match mode {
             "full" => {
@@ -224,11 +192,7 @@ impl Check<'_> {
         let at = |key: &str| mount.get(&[key]).map_or(mount.at, |node| node.at);
         if mode == "read-only" && mount.text(&["permissions"]) == Some("rw") {
             let help = "write `permissions: ro`, or `mode: scoped`";
-            self.refuse(
-                at("permissions"),
-                "a writable mount under `mode: read-only`",
-                help,
-            );
+            self.refuse(at("permissions"), "a writable mount under `mode: read-only`", help);
         }
         let path = mount.text(&["path"]).unwrap_or_default();
         self.host_path(at("path"), path);
@@ -247,9 +211,7 @@ impl Check<'_> {
     /// The root directory by another name is still the whole file system.
     fn not_the_root(&mut self, at: Place, path: &str) {
         let path = Path::new(path);
-        let named = path
-            .components()
-            .any(|part| matches!(part, Component::Normal(_)));
+        let named = path.components().any(|part| matches!(part, Component::Normal(_)));
         if path.is_absolute() && !named {
             let help =
                 "no profile gets the whole file system: mount the directories that are needed";
@@ -269,11 +231,7 @@ impl Check<'_> {
                 ),
                 Some(name) if seen.contains(&name) => {
                     let reason = format!("two mounts would both be `{name}` to the tool");
-                    self.refuse(
-                        mount.at,
-                        reason,
-                        "mount directories with different last names",
-                    );
+                    self.refuse(mount.at, reason, "mount directories with different last names");
                 }
                 Some(name) => seen.push(name),
             }
@@ -282,12 +240,7 @@ impl Check<'_> {
 
     fn secrets(&mut self) {
         let path = ["capabilities", "secrets", "injection"];
-        if let Some(mode) = self
-            .of
-            .spec
-            .text(&path)
-            .filter(|mode| *mode != "host-boundary")
-        {
+        if let Some(mode) = self.of.spec.text(&path).filter(|mode| *mode != "host-boundary") {
             let reason = format!("`secrets.injection: {mode}` is not served by this version");
             self.refuse(
                 self.place(&path),
@@ -306,36 +259,19 @@ impl Check<'_> {
         let level = self.of.spec.text(&["level"]).unwrap_or_default();
         if mode != "deny" && level == "wasm" {
             let help = "native processes need `level: process`";
-            self.refuse(
-                at,
-                format!("`shell.mode: {mode}` does not go with `level: wasm`"),
-                help,
-            );
+            self.refuse(at, format!("`shell.mode: {mode}` does not go with `level: wasm`"), help);
         }
         for key in ["blocked_commands", "blocked_patterns"] {
-            let list = shell
-                .entry(key)
-                .filter(|list| mode == "full" && !list.node.items().is_empty());
+            let list =
+                shell.entry(key).filter(|list| mode == "full" && !list.node.items().is_empty());
             if let Some(list) = list {
                 let help = "this version cannot tell what a command line runs: leave the list out, or write `mode: restricted`, under which nothing runs yet";
-                self.refuse(
-                    list.at,
-                    format!("`{key}` is not served under `mode: full`"),
-                    help,
-                );
+                self.refuse(list.at, format!("`{key}` is not served under `mode: full`"), help);
             }
         }
         for (node, pattern) in shell.texts(&["blocked_patterns"]) {
-            if let Err(error) = RegexBuilder::new(pattern)
-                .size_limit(PATTERN_BYTES_MAX)
-                .build()
-            {
-                let error = error
-                    .to_string()
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .to_owned();
+            if let Err(error) = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build() {
+                let error = error.to_string().lines().last().unwrap_or_default().to_owned();
                 let reason = format!("`{}` is no regular expression: {error}", shown(pattern));
                 self.refuse(
                     node.at,
@@ -355,12 +291,7 @@ impl Check<'_> {
             ("max_output_bytes", TOOL_OUTPUT_BYTES_MAX as u64),
         ] {
             let path = ["resource_limits", key];
-            if let Some(number) = self
-                .of
-                .spec
-                .number(&path)
-                .filter(|number| *number > ceiling)
-            {
+            if let Some(number) = self.of.spec.number(&path).filter(|number| *number > ceiling) {
                 let reason = format!("`resource_limits.{key}` is {number}");
                 self.refuse(
                     self.place(&path),
@@ -403,32 +334,19 @@ fn network(spec: &Node) -> Option<EgressRules> {
         Some("allow-all") => HostRules::Any,
         Some("allowlist") => {
             let hosts = network.texts(&["allowed_hosts"]);
-            HostRules::Only(
-                hosts
-                    .filter_map(|(_, host)| HostPattern::parse(host).ok())
-                    .collect(),
-            )
+            HostRules::Only(hosts.filter_map(|(_, host)| HostPattern::parse(host).ok()).collect())
         }
         _ => return None,
     };
     let on = |key: &str| network.flag(&["ssrf_protection", key]) != Some(false);
     let block_private = on("enabled") && on("block_private_ips");
-    Some(EgressRules {
-        hosts,
-        blocked: Vec::new(),
-        block_private,
-        ports: Vec::new(),
-    })
+    Some(EgressRules { hosts, blocked: Vec::new(), block_private, ports: Vec::new() })
 }
 
 fn mounts(spec: &Node, base: &Path) -> Vec<Mount> {
-    let items = spec
-        .get(&["capabilities", "filesystem", "mount_paths"])
-        .map(Node::items);
+    let items = spec.get(&["capabilities", "filesystem", "mount_paths"]).map(Node::items);
     let mounts = items.unwrap_or_default().iter().enumerate();
-    mounts
-        .filter_map(|(index, item)| mount(index, item, base))
-        .collect()
+    mounts.filter_map(|(index, item)| mount(index, item, base)).collect()
 }
 
 fn mount(index: usize, item: &Node, base: &Path) -> Option<Mount> {
@@ -437,17 +355,8 @@ fn mount(index: usize, item: &Node, base: &Path) -> Option<Mount> {
         Some("rw") => Access::ReadWrite,
         _ => Access::ReadOnly,
     };
-    let guest = if index == 0 {
-        "/".to_owned()
-    } else {
-        guest_name(path)?
-    };
-    Some(Mount {
-        host: tidy(&base.join(path)),
-        guest,
-        access,
-        create: false,
-    })
+    let guest = if index == 0 { "/".to_owned() } else { guest_name(path)? };
+    Some(Mount { host: tidy(&base.join(path)), guest, access, create: false })
 }
 
 fn denied_paths(spec: &Node, base: &Path) -> Vec<PathBuf> {
@@ -488,7 +397,5 @@ fn guest_name(path: &Path) -> Option<String> {
 
 /// Drops `.` components. `..` stays: resolving it without looking at links would be wrong.
 pub(crate) fn tidy(path: &Path) -> PathBuf {
-    path.components()
-        .filter(|part| !matches!(part, Component::CurDir))
-        .collect()
+    path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
 }

@@ -59,20 +59,12 @@ pub(crate) struct Field {
 
 /// A key that may be left out.
 pub(crate) const fn opt(name: &'static str, shape: &'static Shape) -> Field {
-    Field {
-        name,
-        required: false,
-        shape,
-    }
+    Field { name, required: false, shape }
 }
 
 /// A key that must be there.
 pub(crate) const fn req(name: &'static str, shape: &'static Shape) -> Field {
-    Field {
-        name,
-        required: true,
-        shape,
-    }
+    Field { name, required: true, shape }
 }
 
 pub(crate) const ANY: Shape = Shape::Any;
@@ -84,10 +76,7 @@ pub(crate) const OBJECT: Shape = Shape::OpenRecord(&[]);
 pub(crate) const POSITIVE: Shape = Shape::Int { min: 1 };
 pub(crate) const SHARE: Shape = Shape::Real { max: 1.0 };
 pub(crate) const STRING: Shape = Shape::Text { min: 0 };
-pub(crate) const STRINGS: Shape = Shape::List {
-    of: &STRING,
-    min: 0,
-};
+pub(crate) const STRINGS: Shape = Shape::List { of: &STRING, min: 0 };
 pub(crate) const TEXT: Shape = Shape::Text { min: 1 };
 
 /// Checks `node` against `shape` and reports every mismatch. `path` is how the value is
@@ -115,8 +104,7 @@ impl Walk<'_> {
             (Shape::Any, _) | (Shape::Flag, Value::Flag(_)) => {}
             (Shape::Later, _) => {
                 let reason = format!("`{path}` is not served by this version");
-                self.problems
-                    .invalid(self.source, node.at, reason, "take it out");
+                self.problems.invalid(self.source, node.at, reason, "take it out");
             }
             (Shape::Dict(of), Value::Map(entries)) => self.dict(entries, of, path),
             (Shape::List { of, min }, Value::List(items)) => {
@@ -148,8 +136,7 @@ impl Walk<'_> {
     fn list(&mut self, node: &Node, items: &[Node], (of, min): (&Shape, usize), path: &str) {
         if items.len() < min {
             let reason = format!("`{path}` is empty");
-            self.problems
-                .invalid(self.source, node.at, reason, "at least one entry is needed");
+            self.problems.invalid(self.source, node.at, reason, "at least one entry is needed");
         }
         for (index, item) in items.iter().enumerate() {
             self.value(item, of, &format!("{path}[{index}]"));
@@ -177,19 +164,9 @@ impl Walk<'_> {
     fn fields(&mut self, node: &Node, entries: &[Entry], fields: &'static [Field], path: &str) {
         for field in fields {
             match entries.iter().find(|entry| entry.key == field.name) {
-                Some(Entry {
-                    at,
-                    node:
-                        Node {
-                            value: Value::Null, ..
-                        },
-                    ..
-                }) => {
+                Some(Entry { at, node: Node { value: Value::Null, .. }, .. }) => {
                     // An empty value has no place of its own: point at its key.
-                    let node = Node {
-                        at: *at,
-                        value: Value::Null,
-                    };
+                    let node = Node { at: *at, value: Value::Null };
                     self.value(&node, field.shape, &join(path, field.name));
                 }
                 Some(entry) => self.value(&entry.node, field.shape, &join(path, field.name)),
@@ -204,27 +181,15 @@ impl Walk<'_> {
     }
 
     fn wrong(&mut self, node: &Node, shape: &Shape, path: &str) {
-        let what = if path.is_empty() {
-            "the document".to_owned()
-        } else {
-            format!("`{path}`")
-        };
+        let what = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
         let reason = format!("{what} is {}", found(node));
-        self.problems.invalid(
-            self.source,
-            node.at,
-            reason,
-            format!("write {}", expected(shape)),
-        );
+        self.problems.invalid(self.source, node.at, reason, format!("write {}", expected(shape)));
     }
 }
 
 /// Returns the keys that may be written.
 fn possible(fields: &'static [Field]) -> impl Iterator<Item = &'static str> + Clone {
-    fields
-        .iter()
-        .filter(|field| !matches!(field.shape, Shape::Later))
-        .map(|field| field.name)
+    fields.iter().filter(|field| !matches!(field.shape, Shape::Later)).map(|field| field.name)
 }
 
 fn scalar_fits(node: &Node, shape: &Shape) -> bool {
@@ -279,43 +244,24 @@ fn expected(shape: &Shape) -> String {
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        shown(key)
-    } else {
-        format!("{path}.{}", shown(key))
-    }
+    if path.is_empty() { shown(key) } else { format!("{path}.{}", shown(key)) }
 }
 
 fn inside(path: &str) -> String {
-    if path.is_empty() {
-        String::new()
-    } else {
-        format!(" in `{path}`")
-    }
+    if path.is_empty() { String::new() } else { format!(" in `{path}`") }
 }
 
 /// Keeps a quoted text readable and on one line.
 pub(crate) fn shown(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 80;
-    let cut: String = text
-        .chars()
-        .take(SHOWN_CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        format!("{cut}…")
-    } else {
-        cut
-    }
+    let cut: String = text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() { format!("{cut}…") } else { cut }
 }
 
 /// Keeps another library's sentence on one line, and harmless.
 pub(crate) fn shown_sentence(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 300;
-    text.chars()
-        .take(SHOWN_CHARS_MAX)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().take(SHOWN_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -324,10 +270,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    const INNER: Shape = Shape::Record(&[
-        req("n", &POSITIVE),
-        opt("mode", &Shape::OneOf(&["on", "off"])),
-    ]);
+    const INNER: Shape =
+        Shape::Record(&[req("n", &POSITIVE), opt("mode", &Shape::OneOf(&["on", "off"]))]);
     const OUTER: Shape = Shape::Record(&[
         opt("inner", &INNER),
         opt("share", &SHARE),

@@ -4,10 +4,7 @@ use super::shape::{COUNT, FLAG, NUMBER, OBJECT, Shape, TEXT, opt, req};
 
 const PERMISSIONS: Shape = Shape::Record(&[
     opt("network", &FLAG),
-    opt(
-        "filesystem",
-        &Shape::OneOf(&["none", "read-only", "write-workspace", "full"]),
-    ),
+    opt("filesystem", &Shape::OneOf(&["none", "read-only", "write-workspace", "full"])),
     opt("approval_required", &FLAG),
 ]);
 

@@ -9,33 +9,19 @@ const AGENT: Shape = Shape::Record(&[
     opt("count", &POSITIVE),
 ]);
 
-const CONCURRENCY: Shape = Shape::Record(&[
-    opt("max_parallel", &POSITIVE),
-    opt("sequential_within_agent", &FLAG),
-]);
+const CONCURRENCY: Shape =
+    Shape::Record(&[opt("max_parallel", &POSITIVE), opt("sequential_within_agent", &FLAG)]);
 
 const COORDINATION: Shape = Shape::Record(&[
-    req(
-        "message_passing",
-        &Shape::OneOf(&["queue", "shared-memory", "event-bus", "direct"]),
-    ),
-    req(
-        "backend",
-        &Shape::OneOf(&["sqlite-wal", "redis", "nats", "in-process"]),
-    ),
+    req("message_passing", &Shape::OneOf(&["queue", "shared-memory", "event-bus", "direct"])),
+    req("backend", &Shape::OneOf(&["sqlite-wal", "redis", "nats", "in-process"])),
     req("concurrency", &CONCURRENCY),
 ]);
 
 const AGGREGATION: Shape = Shape::Record(&[
     req(
         "strategy",
-        &Shape::OneOf(&[
-            "leader-decides",
-            "majority-vote",
-            "merge",
-            "chain",
-            "best-of-n",
-        ]),
+        &Shape::OneOf(&["leader-decides", "majority-vote", "merge", "chain", "best-of-n"]),
     ),
     opt("cost_aware", &FLAG),
     opt("timeout_ms", &COUNT),
@@ -43,16 +29,10 @@ const AGGREGATION: Shape = Shape::Record(&[
 
 const FAILURE: Shape = Shape::Record(&[
     opt("retry_per_agent", &COUNT),
-    opt(
-        "dead_letter",
-        &Shape::Record(&[opt("enabled", &FLAG), opt("max_retries", &COUNT)]),
-    ),
+    opt("dead_letter", &Shape::Record(&[opt("enabled", &FLAG), opt("max_retries", &COUNT)])),
     opt(
         "circuit_breaker",
-        &Shape::Record(&[
-            opt("failure_threshold", &POSITIVE),
-            opt("reset_timeout_ms", &COUNT),
-        ]),
+        &Shape::Record(&[opt("failure_threshold", &POSITIVE), opt("reset_timeout_ms", &COUNT)]),
     ),
 ]);
 
@@ -65,13 +45,7 @@ const RESOURCES: Shape = Shape::Record(&[
 pub(crate) const SPEC: Shape = Shape::Record(&[
     req(
         "topology",
-        &Shape::OneOf(&[
-            "leader-worker",
-            "peer-to-peer",
-            "pipeline",
-            "broadcast",
-            "hierarchical",
-        ]),
+        &Shape::OneOf(&["leader-worker", "peer-to-peer", "pipeline", "broadcast", "hierarchical"]),
     ),
     req("agents", &Shape::List { of: &AGENT, min: 1 }),
     req("coordination", &COORDINATION),

@@ -5,10 +5,7 @@ use super::problem::{Problems, Source};
 use super::shape::{FLAG, POSITIVE, SHARE, STRING, Shape, TEXT, opt, req};
 
 const EXPORTER: Shape = Shape::Record(&[
-    req(
-        "type",
-        &Shape::OneOf(&["otlp", "file", "sqlite", "webhook", "console"]),
-    ),
+    req("type", &Shape::OneOf(&["otlp", "file", "sqlite", "webhook", "console"])),
     opt("endpoint", &STRING),
     opt("path", &STRING),
     opt("auth", &Shape::Record(&[opt("secret_ref", &TEXT)])),
@@ -41,29 +38,16 @@ const METRICS: Shape = Shape::Record(&[
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[
-    req(
-        "exporters",
-        &Shape::List {
-            of: &EXPORTER,
-            min: 1,
-        },
-    ),
+    req("exporters", &Shape::List { of: &EXPORTER, min: 1 }),
     opt("events", &EVENTS),
     opt("metrics", &METRICS),
     opt("sampling", &Shape::Record(&[opt("rate", &SHARE)])),
-    opt(
-        "redaction",
-        &Shape::Record(&[opt("strip_arguments", &FLAG), opt("strip_results", &FLAG)]),
-    ),
+    opt("redaction", &Shape::Record(&[opt("strip_arguments", &FLAG), opt("strip_results", &FLAG)])),
 ]);
 
 /// Checks what the shape cannot say: each exporter has somewhere to go.
 pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
-    for exporter in spec
-        .get(&["exporters"])
-        .map(Node::items)
-        .unwrap_or_default()
-    {
+    for exporter in spec.get(&["exporters"]).map(Node::items).unwrap_or_default() {
         let kind = exporter.text(&["type"]).unwrap_or_default();
         let key = match kind {
             "otlp" | "webhook" => "endpoint",
@@ -72,12 +56,7 @@ pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
         };
         if exporter.text(&[key]).is_none_or(str::is_empty) {
             let reason = format!("the exporter has no `{key}`");
-            problems.invalid(
-                source,
-                exporter.at,
-                reason,
-                format!("`type: {kind}` needs it"),
-            );
+            problems.invalid(source, exporter.at, reason, format!("`type: {kind}` needs it"));
         }
     }
 }

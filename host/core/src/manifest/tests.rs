@@ -21,22 +21,12 @@ impl Files {
 
 impl Documents for Files {
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
-        let key: PathBuf = file
-            .components()
-            .filter(|part| part.as_os_str() != ".")
-            .collect();
-        self.0
-            .get(&key)
-            .cloned()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        let key: PathBuf = file.components().filter(|part| part.as_os_str() != ".").collect();
+        self.0.get(&key).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
-        let directory = if directory == Path::new(".") {
-            Path::new("")
-        } else {
-            directory
-        };
+        let directory = if directory == Path::new(".") { Path::new("") } else { directory };
         let mut entries = std::collections::BTreeSet::new();
         for file in self.0.keys() {
             let Ok(rest) = file.strip_prefix(directory) else {
@@ -45,19 +35,14 @@ impl Documents for Files {
             let mut parts = rest.components();
             if let Some(first) = parts.next() {
                 let name = first.as_os_str().to_str().unwrap().to_owned();
-                entries.insert(DirEntry {
-                    name,
-                    is_directory: parts.next().is_some(),
-                });
+                entries.insert(DirEntry { name, is_directory: parts.next().is_some() });
             }
         }
         Ok(entries.into_iter().collect())
     }
 
     fn is_directory(&self, path: &Path) -> bool {
-        self.0
-            .keys()
-            .any(|file| file != path && file.starts_with(path))
+        self.0.keys().any(|file| file != path && file.starts_with(path))
     }
 }
 
@@ -65,29 +50,16 @@ fn load_all(files: &Files, paths: &[&str]) -> Result<Manifest, Vec<DocumentError
     let directory = Path::new("/here");
     let profiles = builtin_profiles(directory).unwrap();
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-    load(
-        files,
-        &paths,
-        Surroundings {
-            directory,
-            profiles: &profiles,
-        },
-    )
+    load(files, &paths, Surroundings { directory, profiles: &profiles })
 }
 
 fn load_text(text: &str) -> Result<Manifest, Vec<DocumentError>> {
-    load_all(
-        &Files::default().with("m/claw.yaml", text),
-        &["m/claw.yaml"],
-    )
+    load_all(&Files::default().with("m/claw.yaml", text), &["m/claw.yaml"])
 }
 
 /// Returns each problem as one line.
 fn problems(result: Result<Manifest, Vec<DocumentError>>) -> Vec<String> {
-    result.map_or_else(
-        |list| list.iter().map(DocumentError::one_line).collect(),
-        |_| Vec::new(),
-    )
+    result.map_or_else(|list| list.iter().map(DocumentError::one_line).collect(), |_| Vec::new())
 }
 
 const HEAD: &str = r#"claw: "0.3.0"
@@ -128,23 +100,12 @@ fn a_minimal_claw_is_supervised_and_allows_nothing() {
     assert!(!manifest.supplied_by_host);
     assert_eq!(manifest.default_profile_name(), "none");
     assert_eq!(manifest.profiles.len(), 5);
-    assert!(matches!(
-        decide(&manifest, "read-file"),
-        Verdict::Deny { rule: None, .. }
-    ));
+    assert!(matches!(decide(&manifest, "read-file"), Verdict::Deny { rule: None, .. }));
 }
 
 fn decide(manifest: &Manifest, tool: &str) -> Verdict {
-    let (declared, hints) = (
-        serde_json::Map::new(),
-        crate::catalog::Annotations::default(),
-    );
-    let facts = CallFacts {
-        tool,
-        category: None,
-        declared: &declared,
-        hints: &hints,
-    };
+    let (declared, hints) = (serde_json::Map::new(), crate::catalog::Annotations::default());
+    let facts = CallFacts { tool, category: None, declared: &declared, hints: &hints };
     manifest.policies.decide(&facts, None)
 }
 
@@ -153,24 +114,15 @@ fn without_a_claw_the_host_supplies_one_that_allows() {
     let manifest = load_all(&Files::default(), &[]).unwrap();
     assert!(manifest.supplied_by_host);
     assert_eq!(manifest.autonomy, Autonomy::Autonomous);
-    assert!(matches!(
-        decide(&manifest, "anything"),
-        Verdict::Allow { .. }
-    ));
+    assert!(matches!(decide(&manifest, "anything"), Verdict::Allow { .. }));
 }
 
 #[test]
 fn a_policy_of_the_users_own_replaces_the_supplied_one() {
     let policy = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: p}\nspec: {rules: [{id: r, action: allow, scope: tool, match: {name: read-*}}]}\n";
     let manifest = load_all(&Files::default().with("p.yaml", policy), &["p.yaml"]).unwrap();
-    assert!(matches!(
-        decide(&manifest, "read-file"),
-        Verdict::Allow { .. }
-    ));
-    assert!(matches!(
-        decide(&manifest, "write-file"),
-        Verdict::Deny { .. }
-    ));
+    assert!(matches!(decide(&manifest, "read-file"), Verdict::Allow { .. }));
+    assert!(matches!(decide(&manifest, "write-file"), Verdict::Deny { .. }));
 }
 
 #[test]
@@ -252,10 +204,7 @@ fn the_manifests_sandbox_is_the_default_and_its_paths_start_at_the_manifest() {
         .collect();
     assert_eq!(
         mounts,
-        [
-            ("/here/m/data", "/", Access::ReadWrite),
-            ("/srv/shared", "/shared", Access::ReadOnly)
-        ]
+        [("/here/m/data", "/", Access::ReadWrite), ("/srv/shared", "/shared", Access::ReadOnly)]
     );
     assert_eq!(grants.denied_paths, [Path::new("/here/m/data/secret")]);
     assert_eq!(grants.shell, Shell::Full);
@@ -273,11 +222,7 @@ fn a_directory_is_read_without_the_runtime_file_and_a_file_named_twice_is_one() 
         .with("m/notes.txt", "not a document")
         .with("m/tools/a.yaml", &tool("a"));
     let manifest = load_all(&files, &["m", "./m/b.yaml"]).unwrap();
-    let names: Vec<_> = manifest
-        .tools
-        .iter()
-        .map(|tool| tool.name.as_str())
-        .collect();
+    let names: Vec<_> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
 }
 
@@ -289,20 +234,13 @@ fn policies_keep_the_manifests_order_and_loose_ones_come_after() {
         )
     };
     let files = Files::default()
-        .with(
-            "claw.yaml",
-            &claw("  policies: [ z.yaml, claw://policy/b ]\n"),
-        )
+        .with("claw.yaml", &claw("  policies: [ z.yaml, claw://policy/b ]\n"))
         .with("z.yaml", &policy("z"))
         .with("a.yaml", &policy("a"))
         .with("b.yaml", &policy("b"));
     let manifest = load_all(&files, &["a.yaml", "b.yaml", "claw.yaml"]).unwrap();
-    let names: Vec<_> = manifest
-        .policies
-        .policies()
-        .iter()
-        .map(|policy| policy.name.as_str())
-        .collect();
+    let names: Vec<_> =
+        manifest.policies.policies().iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["z", "b", "a"]);
 }
 
@@ -334,11 +272,7 @@ fn a_pattern_beside_a_manifest_of_the_current_directory_is_expanded() {
         .with("t2.yaml", &tool("two"))
         .with(".hidden/t3.yaml", &tool("three"));
     let manifest = load_all(&files, &["claw.yaml"]).unwrap();
-    let names: Vec<_> = manifest
-        .tools
-        .iter()
-        .map(|tool| tool.name.as_str())
-        .collect();
+    let names: Vec<_> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
 }
 
@@ -346,10 +280,7 @@ fn a_pattern_beside_a_manifest_of_the_current_directory_is_expanded() {
 fn a_directory_without_a_document_is_a_mistake() {
     let list = problems(load_all(&Files::default().with("m/notes.txt", "x"), &["m"]));
     assert_eq!(list.len(), 1, "{list:?}");
-    assert!(
-        list[0].starts_with("m:1:1: the directory holds no document"),
-        "{list:?}"
-    );
+    assert!(list[0].starts_with("m:1:1: the directory holds no document"), "{list:?}");
 }
 
 #[test]
@@ -368,42 +299,24 @@ fn what_has_no_effect_is_noted() {
         "the Telemetry `telemetry-0` is checked",
         "no category rule matches plain",
     ];
-    assert_eq!(
-        manifest.notes.len(),
-        expected.len(),
-        "{:#?}",
-        manifest.notes
-    );
+    assert_eq!(manifest.notes.len(), expected.len(), "{:#?}", manifest.notes);
     for (note, part) in manifest.notes.iter().zip(expected) {
-        assert!(
-            note.starts_with("m/claw.yaml:") && note.contains(part),
-            "{note}"
-        );
+        assert!(note.starts_with("m/claw.yaml:") && note.contains(part), "{note}");
     }
 }
 
 #[test]
 fn a_second_claw_and_a_second_identity_are_refused() {
     let other = claw("").replace("test-agent", "other");
-    let files = Files::default()
-        .with("a.yaml", &claw(""))
-        .with("b.yaml", &other);
+    let files = Files::default().with("a.yaml", &claw("")).with("b.yaml", &other);
     let list = problems(load_all(&files, &["a.yaml", "b.yaml"]));
     assert_eq!(list.len(), 1);
-    assert!(
-        list[0].starts_with("b.yaml:4:9: a second Claw: the first is a.yaml:4"),
-        "{list:?}"
-    );
+    assert!(list[0].starts_with("b.yaml:4:9: a second Claw: the first is a.yaml:4"), "{list:?}");
 
     let identity = "claw: \"0.3.0\"\nkind: Identity\nmetadata: {name: x}\nspec: {personality: p}\n";
-    let files = Files::default()
-        .with("a.yaml", &claw(""))
-        .with("x.yaml", identity);
+    let files = Files::default().with("a.yaml", &claw("")).with("x.yaml", identity);
     let list = problems(load_all(&files, &["a.yaml", "x.yaml"]));
-    assert!(
-        list[0].starts_with("x.yaml:3:18: a second identity"),
-        "{list:?}"
-    );
+    assert!(list[0].starts_with("x.yaml:3:18: a second identity"), "{list:?}");
 }
 
 #[test]
@@ -419,9 +332,7 @@ fn a_rendered_problem_shows_the_line_and_what_would_be_right() {
     let text = tool("a").replace("description", "descripton");
     let list = load_all(&Files::default().with("a.yaml", &text), &["a.yaml"]).unwrap_err();
     let mut shown = String::new();
-    miette::NarratableReportHandler::new()
-        .render_report(&mut shown, &list[0])
-        .unwrap();
+    miette::NarratableReportHandler::new().render_report(&mut shown, &list[0]).unwrap();
     for part in [
         "unknown key `descripton`",
         "a.yaml",
@@ -453,10 +364,7 @@ fn a_sidecar_is_read_with_the_manifests_names() {
     let file = Path::new("tools/a.yaml");
     let good = format!("{}  sandbox_ref: workspace\n  timeout_ms: 5\n", tool("a"));
     let binding = manifest.read_sidecar(file, good.as_bytes()).unwrap();
-    assert_eq!(
-        (binding.name.as_str(), binding.sandbox.as_str()),
-        ("a", "workspace")
-    );
+    assert_eq!((binding.name.as_str(), binding.sandbox.as_str()), ("a", "workspace"));
     let bad = format!("{}  sandbox_ref: workspce\n", tool("a"));
     let error = &manifest.read_sidecar(file, bad.as_bytes()).unwrap_err()[0];
     assert_eq!(error.code, PRIMITIVE_NOT_FOUND);
@@ -473,10 +381,7 @@ fn a_sidecar_is_read_with_the_manifests_names() {
 /// The files that are tested one by one: `tests/manifests` of the repository.
 struct Disk;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the repository's own samples are files"
-)]
+#[expect(clippy::disallowed_methods, reason = "the repository's own samples are files")]
 impl Documents for Disk {
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(file)
@@ -485,14 +390,8 @@ impl Documents for Disk {
     fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
         let entry = |entry: io::Result<std::fs::DirEntry>| {
             let entry = entry?;
-            let name = entry
-                .file_name()
-                .into_string()
-                .map_err(|_| io::ErrorKind::InvalidData)?;
-            Ok(DirEntry {
-                name,
-                is_directory: entry.file_type()?.is_dir(),
-            })
+            let name = entry.file_name().into_string().map_err(|_| io::ErrorKind::InvalidData)?;
+            Ok(DirEntry { name, is_directory: entry.file_type()?.is_dir() })
         };
         std::fs::read_dir(directory)?.map(entry).collect()
     }
@@ -507,24 +406,12 @@ type Sample = (String, Result<Manifest, Vec<DocumentError>>);
 fn samples(folder: &str) -> Vec<Sample> {
     let directory = Path::new("/here");
     let profiles = builtin_profiles(directory).unwrap();
-    let around = Surroundings {
-        directory,
-        profiles: &profiles,
-    };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/manifests")
-        .join(folder);
+    let around = Surroundings { directory, profiles: &profiles };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/manifests").join(folder);
     let mut entries = Disk.list(&folder).unwrap();
     entries.sort();
     let files = entries.into_iter().filter(|entry| !entry.is_directory);
-    files
-        .map(|file| {
-            (
-                file.name.clone(),
-                load(&Disk, &[folder.join(&file.name)], around),
-            )
-        })
-        .collect()
+    files.map(|file| (file.name.clone(), load(&Disk, &[folder.join(&file.name)], around))).collect()
 }
 
 #[test]
@@ -544,14 +431,9 @@ fn every_invalid_sample_is_refused_with_its_file_and_line() {
         let list = problems(result);
         assert!(!list.is_empty(), "{file} was accepted");
         for line in &list {
-            let place = line
-                .split_once(&format!("{file}:"))
-                .map(|(_, place)| place)
-                .unwrap_or_default();
-            assert!(
-                place.starts_with(|c: char| c.is_ascii_digit()),
-                "{file}: {line}"
-            );
+            let place =
+                line.split_once(&format!("{file}:")).map(|(_, place)| place).unwrap_or_default();
+            assert!(place.starts_with(|c: char| c.is_ascii_digit()), "{file}: {line}");
         }
     }
 }

@@ -42,12 +42,7 @@ pub struct ToolBinding {
 const SOURCE: Shape = Shape::Record(&[req("uri", &TEXT), opt("tool_name", &TEXT)]);
 
 /// MCP's hints; other annotations are free.
-const HINTS: [&str; 4] = [
-    "readOnlyHint",
-    "destructiveHint",
-    "idempotentHint",
-    "openWorldHint",
-];
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
 pub(crate) const ANNOTATIONS: Shape = Shape::OpenRecord(&[
     opt("readOnlyHint", &FLAG),
@@ -65,10 +60,7 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
     opt("mcp_source", &SOURCE),
     opt("annotations", &ANNOTATIONS),
     opt("timeout_ms", &COUNT),
-    opt(
-        "retry",
-        &Shape::Record(&[opt("max_attempts", &POSITIVE), opt("backoff", &BACKOFF)]),
-    ),
+    opt("retry", &Shape::Record(&[opt("max_attempts", &POSITIVE), opt("backoff", &BACKOFF)])),
     opt("composite", &FLAG),
     opt("skill_ref", &TEXT),
 ]);
@@ -102,10 +94,7 @@ pub(crate) fn check_hints(source: &Source, annotations: &Node, problems: &mut Pr
 /// Returns the binding a checked document holds; `sandbox` and `policy` are resolved names.
 pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> ToolBinding {
     let object = |key: &str| of.spec.get(&[key]).map(Node::to_json);
-    let annotations = object("annotations")
-        .as_ref()
-        .and_then(Value::as_object)
-        .cloned();
+    let annotations = object("annotations").as_ref().and_then(Value::as_object).cloned();
     ToolBinding {
         name: of.name.clone(),
         category: of.category.clone(),
@@ -141,12 +130,7 @@ fn check_source(of: &Primitive, problems: &mut Problems) {
     let at = source.node.get(&["uri"]).map_or(source.at, |uri| uri.at);
     if uri.starts_with("stdio:///") || uri.starts_with("https://") {
         let help = "this version does not bridge MCP servers: bind a component of the tools directory instead";
-        problems.invalid(
-            &of.source,
-            source.at,
-            "`spec.mcp_source` is not served",
-            help,
-        );
+        problems.invalid(&of.source, source.at, "`spec.mcp_source` is not served", help);
     } else {
         let reason = format!("`spec.mcp_source.uri` is `{}`", shown(uri));
         let help =
@@ -159,10 +143,7 @@ fn check_composite(of: &Primitive, problems: &mut Problems) {
     if of.spec.flag(&["composite"]) != Some(true) {
         return;
     }
-    let at = of
-        .spec
-        .entry("composite")
-        .map_or(of.spec.at, |entry| entry.at);
+    let at = of.spec.entry("composite").map_or(of.spec.at, |entry| entry.at);
     if of.spec.entry("skill_ref").is_none() {
         let help = "`composite: true` needs the name of the skill it wraps";
         problems.invalid(&of.source, at, "`spec.skill_ref` is missing", help);
@@ -173,31 +154,16 @@ fn check_composite(of: &Primitive, problems: &mut Problems) {
 
 fn check_bounds(of: &Primitive, problems: &mut Problems) {
     if let Some(timeout) = of.spec.get(&["timeout_ms"])
-        && of
-            .spec
-            .number(&["timeout_ms"])
-            .is_some_and(|ms| ms > TOOL_TIMEOUT_CEILING_MS)
+        && of.spec.number(&["timeout_ms"]).is_some_and(|ms| ms > TOOL_TIMEOUT_CEILING_MS)
     {
         let help = format!("the most this host gives one call is {TOOL_TIMEOUT_CEILING_MS}");
-        problems.invalid(
-            &of.source,
-            timeout.at,
-            "`spec.timeout_ms` is too large",
-            help,
-        );
+        problems.invalid(&of.source, timeout.at, "`spec.timeout_ms` is too large", help);
     }
     if let Some(description) = of.spec.get(&["description"])
-        && description
-            .as_text()
-            .is_some_and(|text| text.len() > TOOL_DESCRIPTION_BYTES_MAX)
+        && description.as_text().is_some_and(|text| text.len() > TOOL_DESCRIPTION_BYTES_MAX)
     {
         let help = format!("a description may have {TOOL_DESCRIPTION_BYTES_MAX} bytes");
-        problems.invalid(
-            &of.source,
-            description.at,
-            "`spec.description` is too long",
-            help,
-        );
+        problems.invalid(&of.source, description.at, "`spec.description` is too long", help);
     }
 }
 

@@ -16,29 +16,17 @@ const PREDICTS: Shape = Shape::Record(&[
 
 const PLANNING: Shape = Shape::Record(&[
     opt("horizon", &Shape::OneOf(&["adaptive", "bounded", "fixed"])),
-    opt(
-        "uncertainty_mode",
-        &Shape::OneOf(&["none", "bounded", "calibrated"]),
-    ),
-    opt(
-        "fallback",
-        &Shape::OneOf(&["conservative", "retry", "escalate"]),
-    ),
+    opt("uncertainty_mode", &Shape::OneOf(&["none", "bounded", "calibrated"])),
+    opt("fallback", &Shape::OneOf(&["conservative", "retry", "escalate"])),
 ]);
 
 const UPDATE: Shape = Shape::Record(&[
     opt("mode", &Shape::OneOf(&["online", "batch", "hybrid"])),
-    opt(
-        "evidence",
-        &Shape::OneOf(&["observations", "observations+outcomes"]),
-    ),
+    opt("evidence", &Shape::OneOf(&["observations", "observations+outcomes"])),
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[
-    req(
-        "paradigm",
-        &Shape::OneOf(&["implicit", "explicit", "simulator", "hybrid"]),
-    ),
+    req("paradigm", &Shape::OneOf(&["implicit", "explicit", "simulator", "hybrid"])),
     opt("scope", &Shape::OneOf(&["agent-wide", "task-scoped"])),
     opt("memory_ref", &TEXT),
     req("backend", &BACKEND),

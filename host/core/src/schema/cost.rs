@@ -14,6 +14,9 @@ const NESTING_MAX: usize = 128;
 /// Characters of a string that cost as much as visiting one value.
 const CHARS_PER_VISIT: u64 = 64;
 
+/// What telling one element from all others costs, as a share of an evaluation of its array.
+const UNIQUE_VISITS: u64 = 16;
+
 /// The two numbers of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -53,8 +56,12 @@ impl Cost {
     fn visits(self, value: &Value, times: u64) -> u64 {
         let below = times.saturating_mul(self.fanout);
         let children = match value {
-            Value::Array(items) => items.iter().fold(0u64, |sum, item| sum.saturating_add(self.visits(item, below))),
-            Value::Object(map) => map.values().fold(0u64, |sum, item| sum.saturating_add(self.visits(item, below))),
+            Value::Array(items) => {
+                items.iter().fold(0u64, |sum, item| sum.saturating_add(self.visits(item, below)))
+            }
+            Value::Object(map) => {
+                map.values().fold(0u64, |sum, item| sum.saturating_add(self.visits(item, below)))
+            }
             Value::String(text) => times.saturating_mul(text.len() as u64 / CHARS_PER_VISIT),
             _ => 0,
         };
@@ -89,10 +96,17 @@ impl Closure<'_> {
     fn fanout(&self) -> u64 {
         let count = |slot: &Slot<'_>| self.slots.get(slot).copied().unwrap_or_default();
         let most = |wanted: fn(&Slot<'_>) -> bool| {
-            self.slots.iter().filter(|(slot, _)| wanted(slot)).map(|(_, count)| *count).max().unwrap_or_default()
+            self.slots
+                .iter()
+                .filter(|(slot, _)| wanted(slot))
+                .map(|(_, count)| *count)
+                .max()
+                .unwrap_or_default()
         };
-        let property = most(|slot| matches!(slot, Slot::Property(_))).saturating_add(count(&Slot::Properties));
-        let element = most(|slot| matches!(slot, Slot::Element(_))).saturating_add(count(&Slot::Elements));
+        let property =
+            most(|slot| matches!(slot, Slot::Property(_))).saturating_add(count(&Slot::Properties));
+        let element =
+            most(|slot| matches!(slot, Slot::Element(_))).saturating_add(count(&Slot::Elements));
         property.saturating_add(count(&Slot::Names)).max(element)
     }
 }
@@ -107,26 +121,47 @@ impl<'a> Analysis<'a> {
     fn closure(&mut self, node: &'a Value, nesting: usize) -> Result<Closure<'a>, String> {
         match self.closures.get(&address(node)) {
             Some(Some(known)) => return Ok(known.clone()),
-            Some(None) => return Err("a subschema refers to itself without going into the value".to_owned()),
-            None if nesting == 0 => return Err(format!("subschemas are nested over {NESTING_MAX} levels")),
+            Some(None) => {
+                return Err("a subschema refers to itself without going into the value".to_owned());
+            }
+            None if nesting == 0 => {
+                return Err(format!("subschemas are nested over {NESTING_MAX} levels"));
+            }
             None => {}
         }
         self.closures.insert(address(node), None);
         let closure = match node {
-            Value::Object(keywords) => self.object(keywords, std::ptr::eq(node, self.root), nesting)?,
+            Value::Object(keywords) => {
+                self.object(keywords, std::ptr::eq(node, self.root), nesting)?
+            }
             _ => Closure { evaluations: 1, ..Closure::default() },
         };
         self.closures.insert(address(node), Some(closure.clone()));
         Ok(closure)
     }
 
-    fn object(&mut self, keywords: &'a Map<String, Value>, is_root: bool, nesting: usize) -> Result<Closure<'a>, String> {
+    fn object(
+        &mut self,
+        keywords: &'a Map<String, Value>,
+        is_root: bool,
+        nesting: usize,
+    ) -> Result<Closure<'a>, String> {
         let mut closure = Closure { evaluations: keywords.len() as u64 + 1, ..Closure::default() };
         for (keyword, value) in keywords {
             match keyword.as_str() {
-                "$dynamicRef" | "$recursiveRef" => return Err(format!("`{keyword}` is not followed; use `$ref`")),
+                "$dynamicRef" | "$recursiveRef" => {
+                    return Err(format!("`{keyword}` is not followed; use `$ref`"));
+                }
                 "$id" if !is_root && value.is_string() => {
-                    return Err("`$id` inside a schema is not followed; refer with `#/$defs/…`".to_owned());
+                    return Err(
+                        "`$id` inside a schema is not followed; refer with `#/$defs/…`".to_owned()
+                    );
+                }
+                "const" | "enum" | "required" => {
+                    closure.evaluations = closure.evaluations.saturating_add(size(value))
+                }
+                "uniqueItems" => {
+                    closure.evaluations = closure.evaluations.saturating_add(UNIQUE_VISITS)
                 }
                 _ => self.keyword(keyword, value, &mut closure, nesting)?,
             }
@@ -134,7 +169,13 @@ impl<'a> Analysis<'a> {
         Ok(closure)
     }
 
-    fn keyword(&mut self, keyword: &str, value: &'a Value, into: &mut Closure<'a>, nesting: usize) -> Result<(), String> {
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+        into: &mut Closure<'a>,
+        nesting: usize,
+    ) -> Result<(), String> {
         for node in self.in_place(keyword, value)? {
             into.add(self.closure(node, nesting - 1)?);
         }
@@ -189,13 +230,19 @@ impl<'a> Closure<'a> {
 /// Returns the subschemas that a keyword applies to children of the value, and to which.
 fn descending<'a>(keyword: &str, value: &'a Value) -> Vec<(Slot<'a>, &'a Value)> {
     match (keyword, value) {
-        ("properties", Value::Object(nodes)) => nodes.iter().map(|(name, node)| (Slot::Property(name), node)).collect(),
-        ("patternProperties", Value::Object(nodes)) => nodes.values().map(|node| (Slot::Properties, node)).collect(),
+        ("properties", Value::Object(nodes)) => {
+            nodes.iter().map(|(name, node)| (Slot::Property(name), node)).collect()
+        }
+        ("patternProperties", Value::Object(nodes)) => {
+            nodes.values().map(|node| (Slot::Properties, node)).collect()
+        }
         ("items" | "prefixItems", Value::Array(nodes)) => {
             nodes.iter().enumerate().map(|(at, node)| (Slot::Element(at), node)).collect()
         }
         ("additionalProperties" | "unevaluatedProperties", node) => vec![(Slot::Properties, node)],
-        ("items" | "additionalItems" | "unevaluatedItems" | "contains", node) => vec![(Slot::Elements, node)],
+        ("items" | "additionalItems" | "unevaluatedItems" | "contains", node) => {
+            vec![(Slot::Elements, node)]
+        }
         ("propertyNames", node) => vec![(Slot::Names, node)],
         _ => Vec::new(),
     }
@@ -203,10 +250,22 @@ fn descending<'a>(keyword: &str, value: &'a Value) -> Vec<(Slot<'a>, &'a Value)>
 
 fn anchored<'a>(node: &'a Value, name: &str) -> Option<&'a Value> {
     match node {
-        Value::Object(map) if map.get("$anchor").and_then(Value::as_str) == Some(name) => Some(node),
+        Value::Object(map) if map.get("$anchor").and_then(Value::as_str) == Some(name) => {
+            Some(node)
+        }
         Value::Object(map) => map.values().find_map(|node| anchored(node, name)),
         Value::Array(nodes) => nodes.iter().find_map(|node| anchored(node, name)),
         _ => None,
+    }
+}
+
+/// Returns how many values `value` holds: what comparing with it can cost.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
+        Value::Object(map) => 1 + map.values().map(size).sum::<u64>(),
+        Value::String(text) => 1 + text.len() as u64 / CHARS_PER_VISIT,
+        _ => 1,
     }
 }
 
@@ -253,7 +312,8 @@ mod tests {
 
     #[test]
     fn a_tree_costs_one_visit_a_node() {
-        let schema = json!({"type": "object", "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}});
+        let schema =
+            json!({"type": "object", "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}});
         let value = json!({"l": {"l": {}, "r": {}}, "r": {"l": {}, "r": {}}});
         assert_eq!(Cost::of(&schema).unwrap().fanout, 1);
         assert!(Cost::of(&schema).unwrap().bound(&value) < 100);

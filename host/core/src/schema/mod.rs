@@ -15,6 +15,8 @@ use cost::Cost;
 const MISMATCHES_SHOWN_MAX: usize = 5;
 /// Bytes of compiled automaton one `pattern` may take: no pattern can be a bomb.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Evaluations that take about a millisecond.
+const LONG_EVALUATIONS: u64 = 20_000;
 /// Subschemas of one schema, so that compiling is bounded before it starts.
 const SUBSCHEMAS_MAX: usize = 10_000;
 
@@ -34,9 +36,8 @@ impl Schema {
     pub fn compile(schema: &Value) -> Result<Self, String> {
         let mut budget = SUBSCHEMAS_MAX;
         bound(schema, JSON_DEPTH_MAX, &mut budget)?;
-        let patterns = PatternOptions::regex()
-            .size_limit(PATTERN_BYTES_MAX)
-            .dfa_size_limit(PATTERN_BYTES_MAX);
+        let patterns =
+            PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
         let cost = Cost::of(schema)?;
         jsonschema::options()
             .with_draft(draft_of(schema)?)
@@ -44,7 +45,14 @@ impl Schema {
             .offline()
             .build(schema)
             .map(|validator| Self { validator, cost })
-            .map_err(|error| format!("not a valid JSON Schema: {error} (at `{}`)", error.instance_path()))
+            .map_err(|error| {
+                format!("not a valid JSON Schema: {error} (at `{}`)", error.instance_path())
+            })
+    }
+
+    /// Says whether checking `value` takes long enough to keep it from the threads that serve.
+    pub fn is_long(&self, value: &Value) -> bool {
+        self.cost.bound(value) > LONG_EVALUATIONS
     }
 
     /// Checks `value`.
@@ -55,7 +63,9 @@ impl Schema {
     /// [`SCHEMA_EVALUATIONS_MAX`] to check is refused unchecked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if self.cost.bound(value) > SCHEMA_EVALUATIONS_MAX {
-            return Err("too large or too deeply nested to be checked against this schema".to_owned());
+            return Err(
+                "too large or too deeply nested to be checked against this schema".to_owned()
+            );
         }
         if self.validator.is_valid(value) {
             return Ok(());
@@ -66,7 +76,11 @@ impl Schema {
             .take(MISMATCHES_SHOWN_MAX)
             .map(|error| {
                 let place = error.instance_path().to_string();
-                let place = if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") };
+                let place = if place.is_empty() {
+                    "the arguments".to_owned()
+                } else {
+                    format!("`{place}`")
+                };
                 format!("{place}: {}", error.masked())
             })
             .collect();
@@ -85,7 +99,9 @@ fn draft_of(schema: &Value) -> Result<Draft, String> {
         Some("http://json-schema.org/draft-07/schema") => Ok(Draft::Draft7),
         Some("http://json-schema.org/draft-06/schema") => Ok(Draft::Draft6),
         Some("http://json-schema.org/draft-04/schema") => Ok(Draft::Draft4),
-        _ => Err(format!("`$schema` {uri} is no dialect this host knows (2020-12, 2019-09, draft-07, -06, -04)")),
+        _ => Err(format!(
+            "`$schema` {uri} is no dialect this host knows (2020-12, 2019-09, draft-07, -06, -04)"
+        )),
     }
 }
 
@@ -127,10 +143,18 @@ mod tests {
 
     #[test]
     fn references_to_other_documents_are_refused() {
-        for uri in ["http://127.0.0.1:1/s.json", "https://example.com/s", "file:///etc/passwd", "other.json"] {
+        for uri in [
+            "http://127.0.0.1:1/s.json",
+            "https://example.com/s",
+            "file:///etc/passwd",
+            "other.json",
+        ] {
             assert!(Schema::compile(&json!({"$ref": uri})).is_err(), "{uri}");
         }
-        assert!(Schema::compile(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}})).is_ok());
+        assert!(
+            Schema::compile(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -144,6 +168,15 @@ mod tests {
         let bomb = json!({"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
         let error = Schema::compile(&bomb).unwrap().check(&json!({"a": 1})).unwrap_err();
         assert!(error.contains("to be checked"), "{error}");
+    }
+
+    #[test]
+    fn long_enumerations_count_for_each_value_they_are_compared_with() {
+        let many: Vec<Value> = (0..2_000).map(|k| json!({"k": k})).collect();
+        let schema =
+            Schema::compile(&json!({"type": "array", "contains": {"enum": many}})).unwrap();
+        assert!(schema.check(&json!([{"k": 1}])).is_ok());
+        assert!(schema.check(&Value::from(vec![json!({"k": -1}); 100_000])).is_err());
     }
 
     #[test]

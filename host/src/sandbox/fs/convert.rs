@@ -61,11 +61,7 @@ const fn code_of_errno(errno: Errno) -> types::ErrorCode {
 }
 
 pub(super) fn follow_of(flags: types::PathFlags) -> Follow {
-    if flags.contains(types::PathFlags::SYMLINK_FOLLOW) {
-        Follow::Yes
-    } else {
-        Follow::No
-    }
+    if flags.contains(types::PathFlags::SYMLINK_FOLLOW) { Follow::Yes } else { Follow::No }
 }
 
 /// Returns how to open. Synchronous writes are refused, since they cannot be promised.
@@ -132,15 +128,9 @@ pub(super) fn set_time(time: types::NewTimestamp) -> Result<SetTime, Fault> {
 
 fn stamp_of(time: Datetime) -> Result<Stamp, Fault> {
     let carry = u64::from(time.nanoseconds / NANOSECONDS);
-    let seconds = time
-        .seconds
-        .checked_add(carry)
-        .and_then(|seconds| i64::try_from(seconds).ok());
+    let seconds = time.seconds.checked_add(carry).and_then(|seconds| i64::try_from(seconds).ok());
     let seconds = seconds.ok_or(Fault::Os(Errno::OVERFLOW))?;
-    Ok(Stamp {
-        seconds,
-        nanoseconds: i64::from(time.nanoseconds % NANOSECONDS),
-    })
+    Ok(Stamp { seconds, nanoseconds: i64::from(time.nanoseconds % NANOSECONDS) })
 }
 
 /// Returns a time as WASI knows it: none before 1970.

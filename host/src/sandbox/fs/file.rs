@@ -43,11 +43,7 @@ pub(super) fn open_flags(how: OpenHow) -> OFlags {
 
 /// Fails for a regular file with several names: a change would show under all of them.
 pub(super) fn require_one_name(facts: &Facts) -> Result<(), Fault> {
-    if facts.kind == Kind::File && facts.links > 1 {
-        Err(Fault::HardLinked)
-    } else {
-        Ok(())
-    }
+    if facts.kind == Kind::File && facts.links > 1 { Err(Fault::HardLinked) } else { Ok(()) }
 }
 
 impl OpenFile {
@@ -60,14 +56,7 @@ impl OpenFile {
     ) -> Self {
         // An open for nothing in particular may read, as in POSIX.
         let read = how.read || !how.write;
-        Self {
-            file: Arc::new(file),
-            access,
-            read,
-            write: how.write,
-            meter,
-            _hold: hold,
-        }
+        Self { file: Arc::new(file), access, read, write: how.write, meter, _hold: hold }
     }
 
     /// Checks the handle itself, now that no rename can exchange what it stands for.
@@ -77,11 +66,7 @@ impl OpenFile {
             return Err(Fault::Special);
         }
         rules.enter(facts.id, self.access)?;
-        if how.changes_bytes() {
-            require_one_name(&facts)
-        } else {
-            Ok(())
-        }
+        if how.changes_bytes() { require_one_name(&facts) } else { Ok(()) }
     }
 
     /// Returns the facts about the file.
@@ -114,13 +99,10 @@ impl OpenFile {
         }
         // Not more than is there: a guest that asks for much of a small file costs little.
         let there = usize::try_from(self.facts()?.size.saturating_sub(offset));
-        let size = size
-            .min(there.unwrap_or(usize::MAX).max(1))
-            .min(CHUNK_BYTES_MAX);
+        let size = size.min(there.unwrap_or(usize::MAX).max(1)).min(CHUNK_BYTES_MAX);
         let mut bytes = vec![0; size];
-        let count = self.meter.io(as_u64(size), || {
-            retry(|| self.file.read_at(&mut bytes, offset))
-        })?;
+        let count =
+            self.meter.io(as_u64(size), || retry(|| self.file.read_at(&mut bytes, offset)))?;
         bytes.truncate(count);
         self.meter.add_work(as_u64(count));
         Ok(bytes)
@@ -133,13 +115,9 @@ impl OpenFile {
     /// answer.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize, Fault> {
         let bytes = first_chunk(bytes);
-        let end = offset
-            .checked_add(as_u64(bytes.len()))
-            .ok_or(Fault::Os(Errno::FBIG))?;
+        let end = offset.checked_add(as_u64(bytes.len())).ok_or(Fault::Os(Errno::FBIG))?;
         let growth = end.saturating_sub(self.writable_facts()?.size);
-        self.charged(bytes.len(), growth, || {
-            retry(|| self.file.write_at(bytes, offset))
-        })
+        self.charged(bytes.len(), growth, || retry(|| self.file.write_at(bytes, offset)))
     }
 
     /// Writes `bytes`, at most [`CHUNK_BYTES_MAX`], at the end of the file, whoever else
@@ -182,9 +160,7 @@ impl OpenFile {
 
     /// Fails unless the quota reaches for `len` bytes at `offset`; takes nothing of it.
     fn require_quota(&self, len: usize, offset: u64) -> Result<(), Fault> {
-        let end = offset
-            .checked_add(as_u64(len))
-            .ok_or(Fault::Os(Errno::FBIG))?;
+        let end = offset.checked_add(as_u64(len)).ok_or(Fault::Os(Errno::FBIG))?;
         let cost = as_u64(len).max(end.saturating_sub(self.writable_facts()?.size));
         self.meter.take(Limit::WriteBytes, cost)?;
         self.meter.give_back(Limit::WriteBytes, cost);
@@ -227,9 +203,7 @@ impl OpenFile {
         let cost = len.max(growth);
         self.meter.take(Limit::WriteBytes, cost)?;
         self.meter.add_work(len);
-        self.meter
-            .io(len, write)
-            .inspect_err(|_| self.meter.give_back(Limit::WriteBytes, cost))
+        self.meter.io(len, write).inspect_err(|_| self.meter.give_back(Limit::WriteBytes, cost))
     }
 }
 

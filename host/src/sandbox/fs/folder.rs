@@ -41,12 +41,7 @@ impl Folder {
     pub(super) fn enter(dir: Dir, access: Access, rules: &Rules) -> Result<Self, Fault> {
         let id = Facts::of_dir(&dir)?.id;
         let access = rules.enter(id, access)?;
-        Ok(Self {
-            dir: Arc::new(dir),
-            id,
-            access,
-            _hold: None,
-        })
+        Ok(Self { dir: Arc::new(dir), id, access, _hold: None })
     }
 
     /// Opens the directory `name` in this one. A link is an error, not followed.

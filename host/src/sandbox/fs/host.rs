@@ -36,10 +36,7 @@ impl FsCtx {
     #[must_use]
     pub fn new(roots: Arc<Roots>, limits: &CallLimits) -> Self {
         let meter = Arc::new(Meter::new(FsLimits::of(limits)));
-        Self {
-            tree: Tree::new(roots, meter),
-            violations: Vec::new(),
-        }
+        Self { tree: Tree::new(roots, meter), violations: Vec::new() }
     }
 
     /// Returns capabilities that grant nothing.
@@ -183,11 +180,7 @@ impl FsView<'_> {
         };
         let file = file.handle();
         let wait = move || {
-            if all {
-                file.sync_all()
-            } else {
-                file.sync_data()
-            }
+            if all { file.sync_all() } else { file.sync_data() }
         };
         let done = tokio::task::spawn_blocking(wait).await;
         let done = done.map_err(|error| HostFault::Trap(error.into()))?;
@@ -215,12 +208,7 @@ impl types::Host for FsView<'_> {
         &mut self,
         error: Resource<wasmtime::Error>,
     ) -> wasmtime::Result<Option<types::ErrorCode>> {
-        Ok(self
-            .table
-            .get(&error)?
-            .downcast_ref::<Fault>()
-            .copied()
-            .map(code_of))
+        Ok(self.table.get(&error)?.downcast_ref::<Fault>().copied().map(code_of))
     }
 }
 
@@ -302,9 +290,7 @@ impl types::HostDescriptor for FsView<'_> {
         offset: u64,
     ) -> Answer<(Vec<u8>, bool)> {
         let file = self.file(&node, Errno::ISDIR)?;
-        let len = usize::try_from(len)
-            .unwrap_or(usize::MAX)
-            .min(READ_BYTES_MAX);
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
         if len == 0 {
             return Ok((Vec::new(), false));
         }
@@ -330,9 +316,7 @@ impl types::HostDescriptor for FsView<'_> {
     }
 
     fn create_directory_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
-        self.at("create-directory", &node, &path, |tree, folder| {
-            tree.create_dir(folder, &path)
-        })
+        self.at("create-directory", &node, &path, |tree, folder| tree.create_dir(folder, &path))
     }
 
     fn stat(&mut self, node: Resource<Node>) -> Answer<types::DescriptorStat> {
@@ -346,8 +330,7 @@ impl types::HostDescriptor for FsView<'_> {
         path: String,
     ) -> Answer<types::DescriptorStat> {
         let stat = |tree: &Tree, folder: &Folder| tree.stat(folder, &path, follow_of(flags));
-        self.at("stat", &node, &path, stat)
-            .map(|facts| stat_of(&facts))
+        self.at("stat", &node, &path, stat).map(|facts| stat_of(&facts))
     }
 
     fn set_times_at(
@@ -373,9 +356,7 @@ impl types::HostDescriptor for FsView<'_> {
         new: String,
     ) -> Answer<()> {
         let to = self.folder(&to)?;
-        self.at("link", &node, &path, |tree, folder| {
-            tree.link(folder, &path, &to, &new)
-        })
+        self.at("link", &node, &path, |tree, folder| tree.link(folder, &path, &to, &new))
     }
 
     fn open_at(
@@ -394,15 +375,11 @@ impl types::HostDescriptor for FsView<'_> {
     }
 
     fn readlink_at(&mut self, node: Resource<Node>, path: String) -> Answer<String> {
-        self.at("readlink", &node, &path, |tree, folder| {
-            tree.read_link(folder, &path)
-        })
+        self.at("readlink", &node, &path, |tree, folder| tree.read_link(folder, &path))
     }
 
     fn remove_directory_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
-        self.at("remove-directory", &node, &path, |tree, folder| {
-            tree.remove_dir(folder, &path)
-        })
+        self.at("remove-directory", &node, &path, |tree, folder| tree.remove_dir(folder, &path))
     }
 
     fn rename_at(
@@ -413,21 +390,15 @@ impl types::HostDescriptor for FsView<'_> {
         new: String,
     ) -> Answer<()> {
         let to = self.folder(&to)?;
-        self.at("rename", &node, &path, |tree, folder| {
-            tree.rename(folder, &path, &to, &new)
-        })
+        self.at("rename", &node, &path, |tree, folder| tree.rename(folder, &path, &to, &new))
     }
 
     fn symlink_at(&mut self, node: Resource<Node>, target: String, path: String) -> Answer<()> {
-        self.at("symlink", &node, &path, |tree, folder| {
-            tree.symlink(&target, folder, &path)
-        })
+        self.at("symlink", &node, &path, |tree, folder| tree.symlink(&target, folder, &path))
     }
 
     fn unlink_file_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
-        self.at("unlink-file", &node, &path, |tree, folder| {
-            tree.remove_file(folder, &path)
-        })
+        self.at("unlink-file", &node, &path, |tree, folder| tree.remove_file(folder, &path))
     }
 
     fn is_same_object(
@@ -451,8 +422,7 @@ impl types::HostDescriptor for FsView<'_> {
         path: String,
     ) -> Answer<types::MetadataHashValue> {
         let stat = |tree: &Tree, folder: &Folder| {
-            tree.stat(folder, &path, follow_of(flags))
-                .map(|facts| tree.hash(facts.id))
+            tree.stat(folder, &path, follow_of(flags)).map(|facts| tree.hash(facts.id))
         };
         self.at("metadata-hash", &node, &path, stat).map(hash_of)
     }
@@ -469,10 +439,8 @@ impl types::HostDirectoryEntryStream for FsView<'_> {
         listing: Resource<Listing>,
     ) -> Answer<Option<types::DirectoryEntry>> {
         let entry = self.table.get_mut(&listing)?.next_entry()?;
-        Ok(entry.map(|entry| types::DirectoryEntry {
-            type_: type_of(entry.kind),
-            name: entry.name,
-        }))
+        Ok(entry
+            .map(|entry| types::DirectoryEntry { type_: type_of(entry.kind), name: entry.name }))
     }
 
     fn drop(&mut self, listing: Resource<Listing>) -> wasmtime::Result<()> {

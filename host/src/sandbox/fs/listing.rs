@@ -66,8 +66,5 @@ impl Listing {
 }
 
 fn name_of(entry: &DirEntry) -> Result<String, Fault> {
-    entry
-        .file_name()
-        .into_string()
-        .map_err(|_| Errno::ILSEQ.into())
+    entry.file_name().into_string().map_err(|_| Errno::ILSEQ.into())
 }

@@ -7,7 +7,11 @@ use std::time::{Duration, Instant};
 use clawhost_core::grants::CallLimits;
 use clawhost_core::limits;
 
-use super::offload::{self, INLINE_BYTES_MAX};
+use crate::sandbox::offload;
+
+/// Bytes one call moves on the thread that runs it, before its I/O is taken to be the long kind:
+/// enough for most calls, and too little for the system to make a writer wait for the disk.
+const INLINE_BYTES_MAX: u64 = 1_048_576;
 
 /// A piece of I/O that takes longer has waited for the disk: a copy takes a hundredth of it.
 const SLOW_IO: Duration = Duration::from_millis(1);
@@ -61,10 +65,7 @@ impl FsLimits {
     /// Returns the quotas of a call under `limits`.
     #[must_use]
     pub fn of(limits: &CallLimits) -> Self {
-        Self {
-            open_files: u64::from(limits.open_files),
-            ..Self::default()
-        }
+        Self { open_files: u64::from(limits.open_files), ..Self::default() }
     }
 }
 
@@ -96,10 +97,7 @@ impl Meter {
     /// Returns a meter with nothing used.
     #[must_use]
     pub fn new(limits: FsLimits) -> Self {
-        Self {
-            limits,
-            ..Self::default()
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Takes `amount` of `limit`, or nothing where less is left.
@@ -109,10 +107,7 @@ impl Meter {
     pub fn take(&self, limit: Limit, amount: u64) -> Result<(), Limit> {
         let (used, max) = self.counter(limit);
         let sum = |used: u64| used.checked_add(amount).filter(|sum| *sum <= max);
-        if used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum)
-            .is_ok()
-        {
+        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok() {
             return Ok(());
         }
         self.exceeded.get_or_init(|| limit);
@@ -139,7 +134,7 @@ impl Meter {
     pub fn io<R>(&self, bytes: u64, io: impl FnOnce() -> R) -> R {
         let moved = self.add_moved(bytes);
         let started = Instant::now();
-        let result = offload::blocking(moved, io);
+        let result = offload::blocking(moved > INLINE_BYTES_MAX, io);
         if started.elapsed() > SLOW_IO {
             self.add_moved(u64::MAX);
         }
@@ -200,17 +195,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_taken_whole_or_not_at_all() {
-        let meter = Meter::new(FsLimits {
-            write_bytes: 10,
-            ..FsLimits::default()
-        });
+        let meter = Meter::new(FsLimits { write_bytes: 10, ..FsLimits::default() });
         assert_eq!(meter.take(Limit::WriteBytes, 10), Ok(()));
         assert_eq!(meter.take(Limit::WriteBytes, 1), Err(Limit::WriteBytes));
         meter.give_back(Limit::WriteBytes, 4);
-        assert_eq!(
-            meter.take(Limit::WriteBytes, u64::MAX),
-            Err(Limit::WriteBytes)
-        );
+        assert_eq!(meter.take(Limit::WriteBytes, u64::MAX), Err(Limit::WriteBytes));
         assert_eq!(meter.take(Limit::WriteBytes, 4), Ok(()));
         assert_eq!(meter.exceeded(), Some(Limit::WriteBytes));
     }
@@ -229,10 +218,7 @@ mod tests {
 
     #[test]
     fn a_dropped_handle_can_be_taken_again() {
-        let meter = Arc::new(Meter::new(FsLimits {
-            open_files: 1,
-            ..FsLimits::default()
-        }));
+        let meter = Arc::new(Meter::new(FsLimits { open_files: 1, ..FsLimits::default() }));
         let first = meter.hold().unwrap();
         assert!(meter.hold().is_err());
         drop(first);

@@ -34,7 +34,6 @@ mod folder;
 mod host;
 mod listing;
 mod meter;
-mod offload;
 mod path;
 mod roots;
 mod rules;

@@ -30,10 +30,7 @@ pub(super) fn parse(path: &str) -> Result<Parts, Fault> {
     check(path)?;
     let reversed: Vec<Part> = path.rsplit('/').filter_map(part).collect();
     let last = path.rsplit('/').next();
-    Ok(Parts {
-        reversed,
-        dir_only: matches!(last, None | Some("" | "." | "..")),
-    })
+    Ok(Parts { reversed, dir_only: matches!(last, None | Some("" | "." | "..")) })
 }
 
 /// Says whether a guest may make a symbolic link to `target`: relative, and never upwards, so
@@ -82,15 +79,8 @@ mod tests {
     #[test]
     fn only_slash_separates_and_only_dots_are_special() {
         assert_eq!(names("a//./b/../c"), ["a", "b", "..", "c"]);
-        for literal in [
-            "%2e%2e%2fx",
-            "．．／x",
-            "..\u{2215}x",
-            "..\\x",
-            "...",
-            "a\u{301}",
-            ".. ",
-        ] {
+        for literal in ["%2e%2e%2fx", "．．／x", "..\u{2215}x", "..\\x", "...", "a\u{301}", ".. "]
+        {
             assert_eq!(names(literal), [literal]);
         }
     }

@@ -2,10 +2,7 @@
 //!
 //! Here and in `rules`, which looks up closed paths, a path of the host's is resolved: at load,
 //! or when a mount that may be created is first needed.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is where a profile's paths become handles"
-)]
+#![expect(clippy::disallowed_methods, reason = "this is where a profile's paths become handles")]
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -84,26 +81,16 @@ impl Roots {
         for mount in mounts {
             require_plain(&mount.host)?;
             let lazy = mount.create && mount.access == Access::ReadWrite && denied_paths.is_empty();
-            let dir = if lazy {
-                None
-            } else {
-                Some(open_ambient(mount)?)
-            };
+            let dir = if lazy { None } else { Some(open_ambient(mount)?) };
             if let Some(dir) = &dir {
-                rules
-                    .add_mount(dir, mount.access)
-                    .map_err(open_error(&mount.host))?;
+                rules.add_mount(dir, mount.access).map_err(open_error(&mount.host))?;
             }
             opened.push((mount, dir));
         }
         // Only now are all marks known that a mount may lie under.
         let root = |(mount, dir): (&Mount, Option<Dir>)| Root::new(mount, dir, &rules);
         let roots = opened.into_iter().map(root).collect::<Result<_, _>>()?;
-        Ok(Self {
-            roots,
-            rules,
-            hasher: RandomState::new(),
-        })
+        Ok(Self { roots, rules, hasher: RandomState::new() })
     }
 
     /// Returns each granted directory with the name guests know it by.
@@ -122,20 +109,14 @@ impl Roots {
     /// Hashes an identity under a key of this host's: two words, as the interface wants 128
     /// bits.
     pub(super) fn hash(&self, id: Id) -> (u64, u64) {
-        (
-            self.hasher.hash_one((0_u8, id)),
-            self.hasher.hash_one((1_u8, id)),
-        )
+        (self.hasher.hash_one((0_u8, id)), self.hasher.hash_one((1_u8, id)))
     }
 }
 
 impl Root {
     fn new(mount: &Mount, dir: Option<Dir>, rules: &Rules) -> Result<Self, RootError> {
         let folder = dir.map(|dir| folder_of(mount, dir, rules)).transpose()?;
-        Ok(Self {
-            mount: mount.clone(),
-            folder: folder.map_or_else(OnceLock::new, OnceLock::from),
-        })
+        Ok(Self { mount: mount.clone(), folder: folder.map_or_else(OnceLock::new, OnceLock::from) })
     }
 
     fn folder(&self, rules: &Rules) -> Result<Folder, RootError> {
@@ -154,10 +135,7 @@ fn folder_of(mount: &Mount, dir: Dir, rules: &Rules) -> Result<Folder, RootError
     };
     enter().map_err(|fault| match fault {
         Fault::Closed => RootError::Closed(mount.host.clone()),
-        fault => RootError::Open {
-            path: mount.host.clone(),
-            fault,
-        },
+        fault => RootError::Open { path: mount.host.clone(), fault },
     })
 }
 
@@ -196,8 +174,5 @@ fn require_plain(path: &Path) -> Result<(), RootError> {
 }
 
 fn open_error(path: &Path) -> impl Fn(Fault) -> RootError + use<'_> {
-    move |fault| RootError::Open {
-        path: path.to_path_buf(),
-        fault,
-    }
+    move |fault| RootError::Open { path: path.to_path_buf(), fault }
 }

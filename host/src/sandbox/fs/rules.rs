@@ -40,11 +40,7 @@ impl Rules {
         if self.closed.contains(&id) {
             return Err(Fault::Closed);
         }
-        Ok(if self.read_only.contains(&id) {
-            Access::ReadOnly
-        } else {
-            access
-        })
+        Ok(if self.read_only.contains(&id) { Access::ReadOnly } else { access })
     }
 
     /// Fails if `name` is closed in the directory `id`, whether it exists or not.
@@ -116,9 +112,7 @@ impl Rules {
     /// Returns the access that remains of `access` for a mount at `dir`: the strictest of it,
     /// its own marks and those of every directory above it.
     pub(super) fn access_of_mount(&self, dir: &Dir, access: Access) -> Result<Access, Fault> {
-        self_and_above(dir)?
-            .into_iter()
-            .try_fold(access, |access, id| self.enter(id, access))
+        self_and_above(dir)?.into_iter().try_fold(access, |access, id| self.enter(id, access))
     }
 }
 

@@ -92,15 +92,9 @@ impl Facts {
 
 impl From<&Metadata> for Facts {
     fn from(meta: &Metadata) -> Self {
-        let stamp = |seconds, nanoseconds| Stamp {
-            seconds,
-            nanoseconds,
-        };
+        let stamp = |seconds, nanoseconds| Stamp { seconds, nanoseconds };
         Self {
-            id: Id {
-                device: meta.dev(),
-                inode: meta.ino(),
-            },
+            id: Id { device: meta.dev(), inode: meta.ino() },
             kind: meta.file_type().into(),
             links: meta.nlink(),
             mode: meta.mode() & PERMISSION_BITS,

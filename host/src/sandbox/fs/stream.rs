@@ -20,11 +20,7 @@ pub(super) struct FileInput {
 
 impl FileInput {
     pub(super) const fn new(file: Arc<OpenFile>, offset: u64) -> Self {
-        Self {
-            file,
-            offset,
-            ended: false,
-        }
+        Self { file, offset, ended: false }
     }
 }
 
@@ -71,19 +67,11 @@ pub(super) struct FileOutput {
 
 impl FileOutput {
     pub(super) const fn new(file: Arc<OpenFile>, to: WriteTo) -> Self {
-        Self {
-            file,
-            to,
-            failed: false,
-        }
+        Self { file, to, failed: false }
     }
 
     fn check(&self) -> StreamResult<()> {
-        if self.failed {
-            Err(StreamError::Closed)
-        } else {
-            Ok(())
-        }
+        if self.failed { Err(StreamError::Closed) } else { Ok(()) }
     }
 
     fn write_some(&mut self, bytes: &[u8]) -> StreamResult<usize> {
@@ -135,9 +123,7 @@ fn failed(fault: Fault) -> StreamError {
 }
 
 fn advance(offset: u64, count: usize) -> StreamResult<u64> {
-    let next = u64::try_from(count)
-        .ok()
-        .and_then(|count| offset.checked_add(count));
+    let next = u64::try_from(count).ok().and_then(|count| offset.checked_add(count));
     next.ok_or_else(|| failed(Fault::Os(rustix::io::Errno::OVERFLOW)))
 }
 
@@ -151,15 +137,9 @@ mod tests {
         let place = Place::new();
         let file = place.file("in", &vec![7; CHUNK_BYTES_MAX + 1]);
         let mut input = FileInput::new(file, 0);
-        assert_eq!(
-            input.blocking_read(usize::MAX).await.unwrap().len(),
-            CHUNK_BYTES_MAX
-        );
+        assert_eq!(input.blocking_read(usize::MAX).await.unwrap().len(), CHUNK_BYTES_MAX);
         assert_eq!(input.blocking_read(usize::MAX).await.unwrap().len(), 1);
-        assert!(matches!(
-            input.blocking_read(1).await,
-            Err(StreamError::Closed)
-        ));
+        assert!(matches!(input.blocking_read(1).await, Err(StreamError::Closed)));
     }
 
     #[tokio::test]
@@ -169,14 +149,8 @@ mod tests {
         let mut first = FileOutput::new(first, WriteTo::End);
         let mut second = FileOutput::new(second, WriteTo::End);
         first.blocking_write_and_flush("one ".into()).await.unwrap();
-        second
-            .blocking_write_and_flush("two ".into())
-            .await
-            .unwrap();
-        first
-            .blocking_write_and_flush("three".into())
-            .await
-            .unwrap();
+        second.blocking_write_and_flush("two ".into()).await.unwrap();
+        first.blocking_write_and_flush("three".into()).await.unwrap();
         assert_eq!(place.bytes("out"), b"one two three");
     }
 
@@ -184,13 +158,8 @@ mod tests {
     async fn a_stream_over_quota_fails_with_a_fault_and_stays_closed() {
         let place = Place::with_write_quota(3);
         let mut output = FileOutput::new(place.file("out", b""), WriteTo::At(0));
-        let error = output
-            .blocking_write_and_flush("1234".into())
-            .await
-            .unwrap_err();
-        let StreamError::LastOperationFailed(error) = error else {
-            panic!("{error:?}")
-        };
+        let error = output.blocking_write_and_flush("1234".into()).await.unwrap_err();
+        let StreamError::LastOperationFailed(error) = error else { panic!("{error:?}") };
         assert!(matches!(error.downcast_ref(), Some(Fault::Limit(_))));
         assert!(matches!(output.check_write(), Err(StreamError::Closed)));
         assert_eq!(place.bytes("out"), b"");

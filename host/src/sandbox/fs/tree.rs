@@ -157,13 +157,7 @@ impl Tree {
         if !path::is_link_target(target) {
             return Err(Fault::LinkTarget);
         }
-        self.counting(|| {
-            Ok(rustix::fs::symlinkat(
-                target,
-                &place.folder.dir,
-                &place.name,
-            )?)
-        })
+        self.counting(|| Ok(rustix::fs::symlinkat(target, &place.folder.dir, &place.name)?))
     }
 
     /// Refuses a hard link: its second name could lie under another grant.
@@ -199,9 +193,7 @@ impl Tree {
             Kind::Directory => Err(Errno::ISDIR.into()),
             _ if place.dir_only => Err(Errno::NOTDIR.into()),
             // A large file goes with all its bytes, which takes a while.
-            _ => Ok(self
-                .meter
-                .io(facts.size, || place.folder.dir.remove_file(&place.name))?),
+            _ => Ok(self.meter.io(facts.size, || place.folder.dir.remove_file(&place.name))?),
         }
     }
 
@@ -228,9 +220,7 @@ impl Tree {
         }
         let bytes = replaced.map_or(0, |replaced| replaced.size);
         let (names, dirs) = ((&from.name, &to.name), (&from.folder.dir, &to.folder.dir));
-        Ok(self
-            .meter
-            .io(bytes, || dirs.0.rename(names.0, dirs.1, names.1))?)
+        Ok(self.meter.io(bytes, || dirs.0.rename(names.0, dirs.1, names.1))?)
     }
 
     /// Reads where a symbolic link points to; not where it leaves the grant at once.
@@ -289,12 +279,7 @@ impl Tree {
         file::require_one_name(&facts)?;
         let times = timestamps(times);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        Ok(rustix::fs::utimensat(
-            &place.folder.dir,
-            &place.name,
-            &times,
-            flags,
-        )?)
+        Ok(rustix::fs::utimensat(&place.folder.dir, &place.name, &times, flags)?)
     }
 
     /// Sets the times of an open directory.
@@ -303,12 +288,7 @@ impl Tree {
     /// A refusal, or the system's answer.
     pub fn set_folder_times(&self, folder: &Folder, times: [SetTime; 2]) -> Result<(), Fault> {
         folder.require_write()?;
-        Ok(rustix::fs::utimensat(
-            &folder.dir,
-            ".",
-            &timestamps(times),
-            AtFlags::empty(),
-        )?)
+        Ok(rustix::fs::utimensat(&folder.dir, ".", &timestamps(times), AtFlags::empty())?)
     }
 
     /// Starts a listing of an open directory.
@@ -371,10 +351,7 @@ impl Tree {
             return Err(Errno::ISDIR.into());
         }
         let hold = Arc::new(self.meter.hold()?);
-        Ok(Node::Folder(Folder {
-            _hold: Some(hold),
-            ..folder
-        }))
+        Ok(Node::Folder(Folder { _hold: Some(hold), ..folder }))
     }
 
     fn open_file(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
@@ -399,8 +376,7 @@ impl Tree {
             file = Some(self.open_handle(place, how, new)?);
             Ok(())
         })?;
-        file.map(|file| Node::File(Arc::new(file)))
-            .ok_or(Fault::Os(Errno::IO))
+        file.map(|file| Node::File(Arc::new(file))).ok_or(Fault::Os(Errno::IO))
     }
 
     fn open_handle(&self, place: &Place, how: OpenHow, more: OFlags) -> Result<OpenFile, Fault> {
@@ -408,13 +384,7 @@ impl Tree {
         let flags = file::open_flags(how).union(more);
         let mode = Mode::from_raw_mode(0o666);
         let fd = rustix::fs::openat(&place.folder.dir, &place.name, flags, mode)?;
-        Ok(OpenFile::new(
-            fd.into(),
-            place.folder.access,
-            how,
-            Arc::clone(&self.meter),
-            hold,
-        ))
+        Ok(OpenFile::new(fd.into(), place.folder.access, how, Arc::clone(&self.meter), hold))
     }
 
     /// Finds an entry that is to be changed, in a directory that may be.
@@ -429,11 +399,7 @@ impl Tree {
     fn removable(&self, place: &Place) -> Result<Facts, Fault> {
         let facts = place.facts()?;
         self.rules().check_removable(facts.id)?;
-        if facts.kind == Kind::Special {
-            Err(Fault::Special)
-        } else {
-            Ok(facts)
-        }
+        if facts.kind == Kind::Special { Err(Fault::Special) } else { Ok(facts) }
     }
 
     /// Creates an entry, counted only if that succeeds.
@@ -464,33 +430,16 @@ fn take_over_mode(from: &Place, facts: &Facts, replaced: &Facts) -> Result<(), F
 }
 
 fn require_kind(place: &Place, kind: Kind) -> Result<(), Fault> {
-    if place.dir_only && kind != Kind::Directory {
-        Err(Errno::NOTDIR.into())
-    } else {
-        Ok(())
-    }
+    if place.dir_only && kind != Kind::Directory { Err(Errno::NOTDIR.into()) } else { Ok(()) }
 }
 
 pub(super) fn timestamps([accessed, modified]: [SetTime; 2]) -> Timestamps {
     let spec = |time| match time {
-        SetTime::At(Stamp {
-            seconds,
-            nanoseconds,
-        }) => Timespec {
-            tv_sec: seconds,
-            tv_nsec: nanoseconds,
-        },
-        SetTime::Keep => Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_OMIT,
-        },
-        SetTime::Now => Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_NOW,
-        },
+        SetTime::At(Stamp { seconds, nanoseconds }) => {
+            Timespec { tv_sec: seconds, tv_nsec: nanoseconds }
+        }
+        SetTime::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        SetTime::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
     };
-    Timestamps {
-        last_access: spec(accessed),
-        last_modification: spec(modified),
-    }
+    Timestamps { last_access: spec(accessed), last_modification: spec(modified) }
 }

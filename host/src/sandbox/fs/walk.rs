@@ -109,11 +109,7 @@ impl Walk<'_> {
             self.follow_link(&name)?;
             return Ok(None);
         }
-        Ok(Some(Place {
-            folder: self.top.clone(),
-            name,
-            dir_only: self.dir_only,
-        }))
+        Ok(Some(Place { folder: self.top.clone(), name, dir_only: self.dir_only }))
     }
 
     fn enter(&mut self, name: &str) -> Result<(), Fault> {

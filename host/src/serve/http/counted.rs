@@ -23,10 +23,7 @@ pub(super) struct Counted<C> {
 impl<C> Counted<C> {
     /// Returns `calls`, counted.
     pub(super) fn new(calls: C) -> Self {
-        Self {
-            calls,
-            running: Arc::new(watch::Sender::new(0)),
-        }
+        Self { calls, running: Arc::new(watch::Sender::new(0)) }
     }
 
     /// Returns how many calls run now.
@@ -54,8 +51,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0
-            .send_modify(|running| *running = running.saturating_sub(1));
+        self.0.send_modify(|running| *running = running.saturating_sub(1));
     }
 }
 

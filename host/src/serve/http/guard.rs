@@ -26,11 +26,7 @@ pub(super) struct Denied {
 impl Denied {
     /// Returns a denial.
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self {
-            status,
-            text: text.into(),
-            challenge: None,
-        }
+        Self { status, text: text.into(), challenge: None }
     }
 }
 
@@ -66,29 +62,15 @@ impl Guard {
             authorities.insert(format!("{name}:{port}"));
             authorities.extend((port == 80).then_some(name));
         }
-        for name in options
-            .allowed_hosts
-            .iter()
-            .map(|name| name.to_ascii_lowercase())
-        {
+        for name in options.allowed_hosts.iter().map(|name| name.to_ascii_lowercase()) {
             // A name without a port is this host behind any proxy, and on its own port.
             authorities.extend(is_bare(&name).then(|| format!("{name}:{port}")));
             authorities.insert(name);
         }
-        let mut origins: BTreeSet<_> = options
-            .allowed_origins
-            .iter()
-            .map(|origin| origin.to_ascii_lowercase())
-            .collect();
-        origins.extend(
-            authorities
-                .iter()
-                .map(|authority| format!("http://{authority}")),
-        );
-        Self {
-            authorities,
-            origins,
-        }
+        let mut origins: BTreeSet<_> =
+            options.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
+        origins.extend(authorities.iter().map(|authority| format!("http://{authority}")));
+        Self { authorities, origins }
     }
 
     /// Returns the `host:port` forms that are answered.
@@ -123,15 +105,12 @@ impl Guard {
             .ok_or_else(|| Denied::new(StatusCode::BAD_REQUEST, "there is no Host header"))?;
         let foreign_target = uri.authority().is_some_and(|a| !self.knows(a.as_str()));
         if foreign_target || !self.knows(host) {
-            return Err(Denied::new(
-                StatusCode::FORBIDDEN,
-                "this Host is not served here",
-            ));
+            return Err(Denied::new(StatusCode::FORBIDDEN, "this Host is not served here"));
         }
         match text_of(headers, &header::ORIGIN)? {
-            Some(origin) if !self.origins.contains(&origin.to_ascii_lowercase()) => Err(
-                Denied::new(StatusCode::FORBIDDEN, "pages of this Origin may not call"),
-            ),
+            Some(origin) if !self.origins.contains(&origin.to_ascii_lowercase()) => {
+                Err(Denied::new(StatusCode::FORBIDDEN, "pages of this Origin may not call"))
+            }
             _ => Ok(()),
         }
     }
@@ -156,8 +135,7 @@ fn own_names(ip: IpAddr) -> Vec<String> {
 
 /// Says whether a name has no port. The colons of an IPv6 address are inside brackets.
 fn is_bare(name: &str) -> bool {
-    name.rsplit_once(':')
-        .is_none_or(|(_, rest)| rest.ends_with(']'))
+    name.rsplit_once(':').is_none_or(|(_, rest)| rest.ends_with(']'))
 }
 
 fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denied> {
@@ -165,19 +143,13 @@ fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a s
         return Ok(None);
     };
     value.to_str().map(Some).map_err(|_| {
-        Denied::new(
-            StatusCode::BAD_REQUEST,
-            format!("the header {name} is not plain text"),
-        )
+        Denied::new(StatusCode::BAD_REQUEST, format!("the header {name} is not plain text"))
     })
 }
 
 /// Returns the bearer token of a request. Another scheme is a wrong token, not a missing one.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers
-        .get(header::AUTHORIZATION)?
-        .to_str()
-        .unwrap_or_default();
+    let value = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Some(token.trim()),
         _ => Some(""),
@@ -216,10 +188,7 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
         }
-        guard
-            .check(&Uri::from_static("/mcp"), &map)
-            .err()
-            .map(|denied| denied.status.as_u16())
+        guard.check(&Uri::from_static("/mcp"), &map).err().map(|denied| denied.status.as_u16())
     }
 
     #[test]
@@ -248,10 +217,7 @@ mod tests {
             assert_eq!(status(&guard, &[("host", host)]), Some(403), "{host}");
         }
         assert_eq!(status(&guard, &[]), Some(400));
-        assert_eq!(
-            status(&guard, &[("host", "localhost:7433"), ("host", "x")]),
-            Some(400)
-        );
+        assert_eq!(status(&guard, &[("host", "localhost:7433"), ("host", "x")]), Some(400));
     }
 
     #[test]
@@ -260,10 +226,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "localhost:7433".parse().unwrap());
         let foreign = Uri::from_static("http://evil.example/mcp");
-        assert_eq!(
-            guard.check(&foreign, &headers).unwrap_err().status,
-            StatusCode::FORBIDDEN
-        );
+        assert_eq!(guard.check(&foreign, &headers).unwrap_err().status, StatusCode::FORBIDDEN);
         let own = Uri::from_static("http://localhost:7433/mcp");
         assert_eq!(guard.check(&own, &headers), Ok(()));
     }
@@ -273,13 +236,9 @@ mod tests {
         let guard = guard("127.0.0.1:7433", &[]);
         let origin = |origin| status(&guard, &[("host", "localhost:7433"), ("origin", origin)]);
         assert_eq!(origin("http://localhost:7433"), None);
-        for foreign in [
-            "null",
-            "https://localhost:7433",
-            "http://localhost",
-            "http://evil.example",
-            "",
-        ] {
+        for foreign in
+            ["null", "https://localhost:7433", "http://localhost", "http://evil.example", ""]
+        {
             assert_eq!(origin(foreign), Some(403), "{foreign}");
         }
     }

@@ -16,9 +16,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use clawhost_core::limits::{
-    HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS,
-};
+use clawhost_core::limits::{HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -114,13 +112,7 @@ async fn serve_within<C: Calls>(
     }
     let listener = TcpListener::bind(options.address).await?;
     let local_addr = listener.local_addr()?;
-    let app = Arc::new(App::new(
-        calls,
-        credentials,
-        &options,
-        local_addr,
-        shutdown.told.clone(),
-    ));
+    let app = Arc::new(App::new(calls, credentials, &options, local_addr, shutdown.told.clone()));
     let task = tokio::spawn(async move { run(listener, app, &places, shutdown).await });
     Ok(BoundServer { local_addr, task })
 }
@@ -217,8 +209,5 @@ async fn serve_connection<C: Calls>(
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "its clients connect to the server under test"
-)]
+#[expect(clippy::disallowed_methods, reason = "its clients connect to the server under test")]
 mod tests;

@@ -50,11 +50,7 @@ pub(super) struct Busy(Arc<Seat>);
 impl Places {
     /// Returns places for `max` connections.
     pub(super) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self {
-            changed: Notify::new(),
-            max,
-            taken: Mutex::default(),
-        })
+        Arc::new(Self { changed: Notify::new(), max, taken: Mutex::default() })
     }
 
     /// Takes a place, from the connection that has been idle longest where none is free. Waits
@@ -76,18 +72,11 @@ impl Places {
         }
         let (id, evicted) = (taken.next, CancellationToken::new());
         taken.next = id.wrapping_add(1);
-        let state = State {
-            evicted: evicted.clone(),
-            idle_since: Some(Instant::now()),
-        };
+        let state = State { evicted: evicted.clone(), idle_since: Some(Instant::now()) };
         taken.seats.insert(id, state);
         drop(taken);
         let places = Arc::clone(self);
-        Some(Seat {
-            evicted,
-            id,
-            places,
-        })
+        Some(Seat { evicted, id, places })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {

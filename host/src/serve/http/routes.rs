@@ -76,25 +76,11 @@ impl<C: Calls> App<C> {
         let agents = credentials
             .agents()
             .chain(anybody)
-            .map(|name| {
-                (
-                    name.to_owned(),
-                    Agent::new(name, &calls, &guard, &streams, &shutdown),
-                )
-            })
+            .map(|name| (name.to_owned(), Agent::new(name, &calls, &guard, &streams, &shutdown)))
             .collect();
         let require_token = options.require_token;
         let started = Instant::now();
-        Self {
-            agents,
-            calls,
-            credentials,
-            guard,
-            require_token,
-            shutdown,
-            started,
-            streams,
-        }
+        Self { agents, calls, credentials, guard, require_token, shutdown, started, streams }
     }
 
     /// Waits until no call runs.
@@ -114,9 +100,7 @@ impl<C: Calls> App<C> {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.route(request, seat)
-            .await
-            .unwrap_or_else(|denial| denied(&denial))
+        self.route(request, seat).await.unwrap_or_else(|denial| denied(&denial))
     }
 
     async fn route<B>(
@@ -130,10 +114,7 @@ impl<C: Calls> App<C> {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.shutdown.is_cancelled() {
-            return Err(Denied::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the host is stopping",
-            ));
+            return Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, "the host is stopping"));
         }
         self.guard.check(request.uri(), request.headers())?;
         match request.uri().path() {
@@ -147,10 +128,7 @@ impl<C: Calls> App<C> {
                 let busy = busy(seat)?;
                 Ok(until_sent(self.status(request.method())?, busy))
             }
-            _ => Err(Denied::new(
-                StatusCode::NOT_FOUND,
-                "there is /mcp, and /status",
-            )),
+            _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, and /status")),
         }
     }
 
@@ -184,18 +162,12 @@ impl<C: Calls> App<C> {
         let Some(token) = guard::bearer(request.headers()) else {
             return Ok(None);
         };
-        self.credentials
-            .identify(token)
-            .map(Some)
-            .ok_or_else(guard::wrong_token)
+        self.credentials.identify(token).map(Some).ok_or_else(guard::wrong_token)
     }
 
     fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
         if method != Method::GET {
-            return Err(Denied::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "only GET is served here",
-            ));
+            return Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here"));
         }
         let catalog = self.calls.catalog();
         let tools: Vec<_> = catalog
@@ -242,13 +214,7 @@ impl<C: Calls> Agent<C> {
         let sessions = Arc::new(LocalSessionManager::default());
         let (calls, closing) = (calls.clone(), shutdown.clone());
         let principal = Principal(name.to_owned());
-        let server = move || {
-            Ok(McpServer::new(
-                calls.clone(),
-                principal.clone(),
-                closing.clone(),
-            ))
-        };
+        let server = move || Ok(McpServer::new(calls.clone(), principal.clone(), closing.clone()));
         let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
         Self {
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
@@ -313,8 +279,7 @@ impl<C: Calls> Agent<C> {
 /// Keeps the connection of a request whose sender is known.
 fn busy(seat: &Arc<Seat>) -> Result<Busy, Denied> {
     let text = "this connection is being closed to make room for another";
-    seat.busy()
-        .ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
+    seat.busy().ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
 }
 
 /// Takes one of an agent's `max`, and never waits for it.
@@ -335,13 +300,8 @@ fn screen(body: &[u8]) -> Screened {
     let refuse = |status, refusal: &Refusal| {
         Screened::Answered(answer_bytes(status, refusal.to_line(), "application/json"))
     };
-    let accepted = || {
-        Screened::Answered(answer_bytes(
-            StatusCode::ACCEPTED,
-            Vec::new(),
-            "application/json",
-        ))
-    };
+    let accepted =
+        || Screened::Answered(answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json"));
     match message::read(body) {
         Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
         Ok(Incoming::Request { id, method, .. }) if message::is_ckp(&method) => {
@@ -367,29 +327,19 @@ where
             let text = format!("a body may have {MESSAGE_BYTES_MAX} bytes");
             Err(Denied::new(StatusCode::PAYLOAD_TOO_LARGE, text))
         }
-        Ok(Err(_)) => Err(Denied::new(
-            StatusCode::BAD_REQUEST,
-            "the body cannot be read",
-        )),
-        Err(_) => Err(Denied::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "the body took too long",
-        )),
+        Ok(Err(_)) => Err(Denied::new(StatusCode::BAD_REQUEST, "the body cannot be read")),
+        Err(_) => Err(Denied::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
     }
 }
 
 fn denied(denial: &Denied) -> Response<Body> {
     let mut response = answer_json(denial.status, &json!({"error": denial.text}));
     if denial.status == StatusCode::METHOD_NOT_ALLOWED {
-        response
-            .headers_mut()
-            .insert(header::ALLOW, http::HeaderValue::from_static("GET"));
+        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("GET"));
     }
     if let Some(challenge) = denial.challenge {
         let challenge = http::HeaderValue::from_static(challenge);
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, challenge);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     response
 }
@@ -402,13 +352,7 @@ fn answer_bytes(status: StatusCode, bytes: Vec<u8>, mime_type: &'static str) -> 
     let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        http::HeaderValue::from_static(mime_type),
-    );
-    headers.insert(
-        header::CACHE_CONTROL,
-        http::HeaderValue::from_static("no-store"),
-    );
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(mime_type));
+    headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
     response
 }

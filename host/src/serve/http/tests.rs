@@ -42,18 +42,14 @@ impl Answer {
     /// Returns the last message, whether it came alone or as an event.
     fn json(&self) -> Value {
         let line = self.text.lines().rev().find_map(|line| {
-            line.strip_prefix("data:")
-                .map(str::trim)
-                .filter(|data| !data.is_empty())
+            line.strip_prefix("data:").map(str::trim).filter(|data| !data.is_empty())
         });
         serde_json::from_str(line.unwrap_or(&self.text)).unwrap()
     }
 }
 
-const MCP: [(&str, &str); 2] = [
-    ("content-type", "application/json"),
-    ("accept", "application/json, text/event-stream"),
-];
+const MCP: [(&str, &str); 2] =
+    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
 
 impl Server {
     async fn start(require_token: bool) -> Self {
@@ -77,14 +73,7 @@ impl Server {
         );
         let server = server.await.unwrap();
         let authority = server.local_addr.to_string();
-        Self {
-            _state: state,
-            authority,
-            credentials,
-            host,
-            shutdown,
-            task: server.task,
-        }
+        Self { _state: state, authority, credentials, host, shutdown, task: server.task }
     }
 
     fn agent(&self, name: &str) -> String {
@@ -116,9 +105,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        request
-            .body(Full::new(Bytes::copy_from_slice(body)))
-            .unwrap()
+        request.body(Full::new(Bytes::copy_from_slice(body))).unwrap()
     }
 
     async fn send(
@@ -129,27 +116,16 @@ impl Server {
         body: &[u8],
     ) -> Answer {
         let request = self.request(method, path, headers, body);
-        let (parts, body) = self
-            .open()
-            .await
-            .send_request(request)
-            .await
-            .unwrap()
-            .into_parts();
+        let (parts, body) = self.open().await.send_request(request).await.unwrap().into_parts();
         let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            text,
-        }
+        Answer { status: parts.status, headers: parts.headers, text }
     }
 
     /// Posts a message as an agent, with more headers.
     async fn post(&self, agent: &str, message: &Value, more: &[(&str, &str)]) -> Answer {
         let token = self.agent(agent);
         let headers = [&MCP, &[("authorization", token.as_str())][..], more].concat();
-        self.send("POST", "/mcp", &headers, message.to_string().as_bytes())
-            .await
+        self.send("POST", "/mcp", &headers, message.to_string().as_bytes()).await
     }
 
     /// Shakes hands in the older way and returns the session.
@@ -165,19 +141,11 @@ fn initialize() -> Value {
 }
 
 fn call(id: i64, tool: &str) -> Value {
-    modern(
-        json!(id),
-        "tools/call",
-        json!({"name": tool, "arguments": {}}),
-    )
+    modern(json!(id), "tools/call", json!({"name": tool, "arguments": {}}))
 }
 
 fn modern_headers<'a>(method: &'a str, name: &'a str) -> [(&'a str, &'a str); 3] {
-    [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", method),
-        ("mcp-name", name),
-    ]
+    [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), ("mcp-name", name)]
 }
 
 #[tokio::test]
@@ -198,10 +166,7 @@ async fn each_credential_opens_its_own_door_only() {
     ];
     for (path, token, status) in cases {
         let method = if path == "/mcp" { "POST" } else { "GET" };
-        let headers: Vec<_> = token
-            .map(|token| ("authorization", token))
-            .into_iter()
-            .collect();
+        let headers: Vec<_> = token.map(|token| ("authorization", token)).into_iter().collect();
         let answer = server.send(method, path, &headers, b"{}").await;
         assert_eq!(answer.status, status, "{path} {token:?}");
         let challenged = answer.headers.contains_key("www-authenticate");
@@ -214,16 +179,12 @@ async fn each_credential_opens_its_own_door_only() {
 async fn the_operator_sees_what_is_served() {
     let server = Server::start(true).await;
     let token = server.operator();
-    let answer = server
-        .send("GET", "/status", &[("authorization", &token)], b"")
-        .await;
+    let answer = server.send("GET", "/status", &[("authorization", &token)], b"").await;
     let status = answer.json();
     assert_eq!(status["version"], json!(env!("CARGO_PKG_VERSION")));
     assert_eq!(status["catalog_version"], json!(1));
     assert_eq!(status["tools"].as_array().unwrap().len(), 7);
-    let posted = server
-        .send("POST", "/status", &[("authorization", &token)], b"")
-        .await;
+    let posted = server.send("POST", "/status", &[("authorization", &token)], b"").await;
     assert_eq!(posted.status, 405);
 }
 
@@ -237,17 +198,10 @@ async fn the_stateless_era_calls_as_the_token_s_agent() {
         assert_eq!(answer.json()["result"]["content"][0]["text"], json!(agent));
     }
     let discover = modern(json!(2), "server/discover", json!({}));
-    let headers = [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "server/discover"),
-    ];
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
     let answer = server.post("default", &discover, &headers).await;
     let versions = &answer.json()["result"]["supportedVersions"];
-    assert!(
-        versions.as_array().unwrap().contains(&json!("2026-07-28")),
-        "{}",
-        answer.text
-    );
+    assert!(versions.as_array().unwrap().contains(&json!("2026-07-28")), "{}", answer.text);
 }
 
 #[tokio::test]
@@ -268,36 +222,17 @@ async fn headers_that_contradict_the_body_are_refused() {
         assert_eq!(answer.status, 400, "{headers:?} {}", answer.text);
         assert_eq!(answer.json()["error"]["code"], json!(-32020), "{headers:?}");
     }
-    let twice = [
-        &modern_headers("tools/call", "whoami")[..],
-        &[("mcp-name", "echo")],
-    ]
-    .concat();
-    assert_eq!(
-        server
-            .post("default", &call(1, "whoami"), &twice)
-            .await
-            .status,
-        400
-    );
+    let twice = [&modern_headers("tools/call", "whoami")[..], &[("mcp-name", "echo")]].concat();
+    assert_eq!(server.post("default", &call(1, "whoami"), &twice).await.status, 400);
 }
 
 #[tokio::test]
 async fn an_older_session_belongs_to_its_agent() {
     let server = Server::start(true).await;
     let opened = server.session("default").await;
-    assert_eq!(
-        opened.json()["result"]["serverInfo"]["name"],
-        json!("clawhost")
-    );
-    let session = opened.headers["mcp-session-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let headers = [
-        ("mcp-session-id", session.as_str()),
-        ("mcp-protocol-version", "2025-11-25"),
-    ];
+    assert_eq!(opened.json()["result"]["serverInfo"]["name"], json!("clawhost"));
+    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(server.post("default", &ready, &headers).await.status, 202);
 
@@ -305,23 +240,11 @@ async fn an_older_session_belongs_to_its_agent() {
     let tools = server.post("default", &list, &headers).await.json();
     assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 7);
     assert_eq!(server.post("other", &list, &headers).await.status, 404);
-    assert!(
-        server
-            .post("default", &list, &[])
-            .await
-            .status
-            .is_client_error()
-    );
+    assert!(server.post("default", &list, &[]).await.status.is_client_error());
 
     let token = server.agent("default");
     let ended = [&headers[..], &[("authorization", token.as_str())]].concat();
-    assert!(
-        server
-            .send("DELETE", "/mcp", &ended, b"")
-            .await
-            .status
-            .is_success()
-    );
+    assert!(server.send("DELETE", "/mcp", &ended, b"").await.status.is_success());
     assert_eq!(server.post("default", &list, &headers).await.status, 404);
 }
 
@@ -355,13 +278,7 @@ async fn strangers_are_turned_away_before_anything_else() {
     let own = format!("http://localhost:{port}");
     let headers = [&MCP[..], &[("origin", own.as_str())]].concat();
     let body = initialize().to_string();
-    assert_eq!(
-        server
-            .send("POST", "/mcp", &headers, body.as_bytes())
-            .await
-            .status,
-        200
-    );
+    assert_eq!(server.send("POST", "/mcp", &headers, body.as_bytes()).await.status, 200);
 }
 
 #[tokio::test]
@@ -376,22 +293,10 @@ async fn hostile_bodies_are_refused_and_the_next_one_is_served() {
         (b"", 400, -32700),
         (b"{bad", 400, -32700),
         (b"\"\xff\"", 400, -32700),
-        (
-            br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
-            400,
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
-            400,
-            -32600,
-        ),
+        (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 400, -32600),
+        (br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, 400, -32600),
         (deep.as_bytes(), 400, -32700),
-        (
-            br#"{"jsonrpc":"2.0","id":1,"method":"claw.status"}"#,
-            404,
-            -32601,
-        ),
+        (br#"{"jsonrpc":"2.0","id":1,"method":"claw.status"}"#, 404, -32601),
     ] {
         let answer = server.send("POST", "/mcp", &headers, body).await;
         let shown = String::from_utf8_lossy(body.get(..body.len().min(50)).unwrap());
@@ -399,34 +304,16 @@ async fn hostile_bodies_are_refused_and_the_next_one_is_served() {
         assert_eq!(answer.json()["error"]["code"], json!(code), "{shown}");
     }
     let long = vec![b' '; MESSAGE_BYTES_MAX + 1];
-    assert_eq!(
-        server.send("POST", "/mcp", &headers, &long).await.status,
-        413
-    );
+    assert_eq!(server.send("POST", "/mcp", &headers, &long).await.status, 413);
     let plain = [
         ("content-type", "text/plain"),
         ("authorization", token.as_str()),
         ("accept", "application/json, text/event-stream"),
     ];
     let body = initialize().to_string();
-    assert_eq!(
-        server
-            .send("POST", "/mcp", &plain, body.as_bytes())
-            .await
-            .status,
-        415
-    );
-    let no_accept = [
-        ("content-type", "application/json"),
-        ("authorization", token.as_str()),
-    ];
-    assert_eq!(
-        server
-            .send("POST", "/mcp", &no_accept, body.as_bytes())
-            .await
-            .status,
-        406
-    );
+    assert_eq!(server.send("POST", "/mcp", &plain, body.as_bytes()).await.status, 415);
+    let no_accept = [("content-type", "application/json"), ("authorization", token.as_str())];
+    assert_eq!(server.send("POST", "/mcp", &no_accept, body.as_bytes()).await.status, 406);
     assert_eq!(server.send("PUT", "/mcp", &headers, b"").await.status, 405);
     assert_eq!(server.session("default").await.status, 200);
 }
@@ -437,19 +324,12 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
     let body = call(1, "whoami").to_string();
     let modern = [&MCP[..], &modern_headers("tools/call", "whoami")].concat();
     let answer = server.send("POST", "/mcp", &modern, body.as_bytes()).await;
-    assert_eq!(
-        answer.json()["result"]["content"][0]["text"],
-        json!("default")
-    );
+    assert_eq!(answer.json()["result"]["content"][0]["text"], json!("default"));
     let as_who = |token: String| {
         let (server, modern, body) = (&server, modern.clone(), body.clone());
         async move {
             let headers = [&modern[..], &[("authorization", token.as_str())]].concat();
-            server
-                .send("POST", "/mcp", &headers, body.as_bytes())
-                .await
-                .status
-                .as_u16()
+            server.send("POST", "/mcp", &headers, body.as_bytes()).await.status.as_u16()
         }
     };
     assert_eq!(as_who(server.operator()).await, 403);
@@ -459,22 +339,17 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
     let mut options = HttpOptions::new("0.0.0.0:0".parse().unwrap());
     options.require_token = false;
     let credentials = Arc::clone(&server.credentials);
-    let refused = serve_calls(Fake::new(), credentials, options, CancellationToken::new().into()).await;
-    assert_eq!(
-        refused.unwrap_err().kind(),
-        std::io::ErrorKind::InvalidInput
-    );
+    let refused =
+        serve_calls(Fake::new(), credentials, options, CancellationToken::new().into()).await;
+    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }
 
 #[tokio::test]
 async fn a_client_that_disconnects_stops_its_call() {
     let server = Server::start(true).await;
     let token = server.agent("default");
-    let headers = [
-        &MCP[..],
-        &[("authorization", token.as_str())],
-        &modern_headers("tools/call", "slow"),
-    ];
+    let headers =
+        [&MCP[..], &[("authorization", token.as_str())], &modern_headers("tools/call", "slow")];
     let body = call(1, "slow").to_string();
     let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
     let mut sender = server.open().await;
@@ -511,10 +386,7 @@ async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
         let frame = body.frame().await.unwrap().unwrap();
         text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
     }
-    assert!(
-        text.contains("notifications/subscriptions/acknowledged"),
-        "{text}"
-    );
+    assert!(text.contains("notifications/subscriptions/acknowledged"), "{text}");
     server.shutdown.cancel();
     server.task.await.unwrap();
 }
@@ -523,14 +395,8 @@ async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
 async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
     let server = Server::start(true).await;
     let opened = server.session("default").await;
-    let session = opened.headers["mcp-session-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let headers = [
-        ("mcp-session-id", session.as_str()),
-        ("mcp-protocol-version", "2025-11-25"),
-    ];
+    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(server.post("default", &ready, &headers).await.status, 202);
     let token = server.agent("default");
@@ -553,11 +419,8 @@ async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
 async fn a_stop_answers_what_runs_and_takes_nothing_new() {
     let server = Server::start(true).await;
     let token = server.agent("default");
-    let headers = [
-        &MCP[..],
-        &[("authorization", token.as_str())],
-        &modern_headers("tools/call", "slow"),
-    ];
+    let headers =
+        [&MCP[..], &[("authorization", token.as_str())], &modern_headers("tools/call", "slow")];
     let body = call(1, "slow").to_string();
     let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
     let mut sender = server.open().await;
@@ -578,9 +441,7 @@ async fn headers_are_bounded() {
     let server = Server::start(true).await;
     for bytes in [HTTP_HEADER_BYTES_MAX, 4 * HTTP_HEADER_BYTES_MAX] {
         let long = "x".repeat(bytes);
-        let answer = server
-            .send("GET", "/status", &[("x-long", &long)], b"")
-            .await;
+        let answer = server.send("GET", "/status", &[("x-long", &long)], b"").await;
         assert_eq!(answer.status, 431, "{bytes}");
     }
 }
@@ -589,10 +450,7 @@ async fn headers_are_bounded() {
 async fn a_client_that_never_finishes_its_headers_is_hung_up_on() {
     let server = Server::start(true).await;
     let mut stream = TcpStream::connect(&server.authority).await.unwrap();
-    stream
-        .write_all(b"POST /mcp HTTP/1.1\r\nhost: ")
-        .await
-        .unwrap();
+    stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: ").await.unwrap();
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).await.unwrap();
     assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"));
@@ -607,10 +465,8 @@ async fn smuggled_lengths_are_refused() {
         "content-length: -1\r\n",
     ] {
         let mut stream = TcpStream::connect(&server.authority).await.unwrap();
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\n{lengths}\r\n{{}}",
-            server.authority
-        );
+        let request =
+            format!("POST /mcp HTTP/1.1\r\nhost: {}\r\n{lengths}\r\n{{}}", server.authority);
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
@@ -642,10 +498,7 @@ impl Server {
         let mut sender = self.open().await;
         let request = self.request("POST", "/mcp", &headers, body.as_bytes());
         let answer = sender.send_request(request).await.unwrap();
-        Open {
-            _sender: sender,
-            answer,
-        }
+        Open { _sender: sender, answer }
     }
 
     async fn status(&self) -> StatusCode {

@@ -143,10 +143,8 @@ impl ProfileSettings {
         match (&self.ports, &mut profile.network) {
             (Some(ports), Some(rules)) => rules.ports.clone_from(ports),
             (Some(_), None) => {
-                let reason = format!(
-                    "`ports` for the profile `{}`, which has no network",
-                    profile.name
-                );
+                let reason =
+                    format!("`ports` for the profile `{}`, which has no network", profile.name);
                 let help = "give its document `network.mode: allowlist`, or leave `ports` out";
                 problems.invalid(&self.source, self.at, reason, help);
             }

@@ -39,12 +39,7 @@ impl Reader {
         };
         if root.number(&["version"]) != Some(FILE_VERSION) {
             let help = format!("this host reads `version: {FILE_VERSION}`");
-            self.problems.invalid(
-                source,
-                version.at,
-                "the runtime file has another version",
-                help,
-            );
+            self.problems.invalid(source, version.at, "the runtime file has another version", help);
         }
     }
 
@@ -62,10 +57,7 @@ impl Reader {
         self.take_agents(source, root);
         if let Some(profiles) = root.get(&["profiles"]) {
             self.settings.profiles.clear();
-            profiles
-                .entries()
-                .iter()
-                .for_each(|entry| self.take_profile(source, entry));
+            profiles.entries().iter().for_each(|entry| self.take_profile(source, entry));
         }
     }
 
@@ -166,8 +158,7 @@ impl Reader {
             let reason = format!("the agent name `{}`", shown(&name));
             if !is_declared_name(&name) {
                 let help = "1 to 63 letters, digits and hyphens, the first a letter or digit";
-                self.problems
-                    .invalid(source, at, format!("{reason} is not allowed"), help);
+                self.problems.invalid(source, at, format!("{reason} is not allowed"), help);
             }
             if self.settings.agents.iter().any(|other| other.name == name) {
                 self.problems.invalid(
@@ -182,17 +173,9 @@ impl Reader {
     }
 
     fn take_profile(&mut self, source: &Source, entry: &Entry) {
-        let ports = entry
-            .node
-            .get(&["ports"])
-            .map(|ports| self.take_ports(source, ports));
+        let ports = entry.node.get(&["ports"]).map(|ports| self.take_ports(source, ports));
         let mut env = BTreeMap::new();
-        for variable in entry
-            .node
-            .get(&["env"])
-            .map(Node::entries)
-            .unwrap_or_default()
-        {
+        for variable in entry.node.get(&["env"]).map(Node::entries).unwrap_or_default() {
             let value = variable.node.as_text().unwrap_or_default();
             if !is_variable(&variable.key) || value.contains('\0') {
                 let reason = format!("`{}` is no environment variable", shown(&variable.key));
@@ -203,12 +186,7 @@ impl Reader {
             env.insert(variable.key.clone(), value.to_owned());
         }
 
-        let settings = ProfileSettings {
-            env,
-            ports,
-            source: source.clone(),
-            at: entry.at,
-        };
+        let settings = ProfileSettings { env, ports, source: source.clone(), at: entry.at };
         self.settings.profiles.insert(entry.key.clone(), settings);
     }
 

@@ -32,13 +32,7 @@ const HTTP: Shape = Shape::Record(&[
 
 const PROFILE: Shape = Shape::Record(&[
     opt("env", &Shape::Dict(&STRING)),
-    opt(
-        "ports",
-        &Shape::List {
-            of: &POSITIVE,
-            min: 1,
-        },
-    ),
+    opt("ports", &Shape::List { of: &POSITIVE, min: 1 }),
     opt("fuel_per_ms", &LATER),
     opt("oversize", &LATER),
     opt("record", &LATER),
@@ -48,10 +42,7 @@ const PROFILE: Shape = Shape::Record(&[
 
 const PROFILES: Shape = Shape::Dict(&PROFILE);
 
-const AGENTS: Shape = Shape::List {
-    of: &Shape::Record(&[req("name", &TEXT)]),
-    min: 0,
-};
+const AGENTS: Shape = Shape::List { of: &Shape::Record(&[req("name", &TEXT)]), min: 0 };
 
 pub(super) const FILE: Shape = Shape::Record(&[
     req("version", &POSITIVE),
@@ -75,17 +66,9 @@ pub(super) const FILE_VERSION: u64 = 1;
 
 /// The most each bound may be set to, and its default.
 pub(super) const BOUNDS: [(&str, u64, u64); 5] = [
-    (
-        "arguments_bytes_max",
-        ARGUMENTS_BYTES_MAX as u64,
-        ARGUMENTS_BYTES_MAX as u64,
-    ),
+    ("arguments_bytes_max", ARGUMENTS_BYTES_MAX as u64, ARGUMENTS_BYTES_MAX as u64),
     ("calls_running_max", 1_000, CALLS_RUNNING_MAX as u64),
     ("calls_waiting_max", 100_000, CALLS_WAITING_MAX as u64),
-    (
-        "reply_bytes_max",
-        REPLY_BYTES_MAX as u64,
-        REPLY_BYTES_MAX as u64,
-    ),
+    ("reply_bytes_max", REPLY_BYTES_MAX as u64, REPLY_BYTES_MAX as u64),
     ("shutdown_grace_ms", 600_000, SHUTDOWN_GRACE_MS),
 ];

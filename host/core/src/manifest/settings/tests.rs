@@ -6,9 +6,7 @@ use super::shapes::BOUNDS;
 use super::*;
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
-    let variables = variables
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let file = (!text.is_empty()).then_some((Path::new("conf/clawhost.yaml"), text.as_bytes()));
     Settings::read(file, variables)
         .map_err(|list| list.iter().map(DocumentError::one_line).collect())
@@ -36,24 +34,13 @@ profiles:
 fn every_key_is_read() {
     let settings = read(FULL, &[]).unwrap();
     assert_eq!(settings.state.as_deref(), Some(Path::new("conf/state")));
-    assert_eq!(
-        settings.tools.directory.as_deref(),
-        Some(Path::new("conf/../tools"))
-    );
+    assert_eq!(settings.tools.directory.as_deref(), Some(Path::new("conf/../tools")));
     assert!(settings.tools.replace_builtins.contains("read_file"));
     assert_eq!(settings.limits.calls_running_max, 8);
     assert_eq!(settings.limits.calls_waiting_max, CALLS_WAITING_MAX);
-    assert_eq!(
-        settings.http.address,
-        Some("127.0.0.1:7000".parse().unwrap())
-    );
+    assert_eq!(settings.http.address, Some("127.0.0.1:7000".parse().unwrap()));
     assert_eq!(settings.http.allowed_hosts.len(), 2);
-    assert_eq!(
-        settings.agents,
-        [AgentSettings {
-            name: "claude".to_owned()
-        }]
-    );
+    assert_eq!(settings.agents, [AgentSettings { name: "claude".to_owned() }]);
     let network = &settings.profiles["network"];
     assert_eq!(network.ports.as_deref(), Some(&[443, 8443][..]));
     assert_eq!(network.env["LANG"], "C");
@@ -89,11 +76,7 @@ fn every_key_has_a_variable_and_variables_win() {
         ],
     )
     .unwrap();
-    let names: Vec<_> = settings
-        .agents
-        .iter()
-        .map(|agent| agent.name.as_str())
-        .collect();
+    let names: Vec<_> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
     assert_eq!(settings.http.address, Some("[::1]:1".parse().unwrap()));
     assert_eq!(settings.http.allowed_hosts, ["a.example"]);
@@ -115,10 +98,7 @@ fn every_key_has_a_variable_and_variables_win() {
     assert_eq!(limits, (1, 2, 3, 4, 5));
     assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);
     assert_eq!(settings.state.as_deref(), Some(Path::new("there")));
-    assert_eq!(
-        settings.tools.directory.as_deref(),
-        Some(Path::new("/tools"))
-    );
+    assert_eq!(settings.tools.directory.as_deref(), Some(Path::new("/tools")));
     assert_eq!(settings.tools.replace_builtins.len(), 2);
 }
 
@@ -127,82 +107,37 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
     for (text, expected) in [
         ("state: x", "conf/clawhost.yaml:1:1: `version` is missing"),
         ("version: 2", ":1:10: the runtime file has another version"),
-        (
-            "version: 1\nsate: x",
-            ":2:1: unknown key `sate` (did you mean `state`?",
-        ),
-        (
-            "version: 1\nregistries: []",
-            ":2:13: `registries` is not served by this version",
-        ),
-        (
-            "version: 1\ntools: {mcp_servers: []}",
-            "`tools.mcp_servers` is not served",
-        ),
-        (
-            "version: 1\nprofiles: {none: {secrets: []}}",
-            "`profiles.none.secrets` is not served",
-        ),
-        (
-            "version: 1\nhttp: {address: localhost}",
-            "`http.address` is no socket address",
-        ),
+        ("version: 1\nsate: x", ":2:1: unknown key `sate` (did you mean `state`?"),
+        ("version: 1\nregistries: []", ":2:13: `registries` is not served by this version"),
+        ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is not served"),
+        ("version: 1\nprofiles: {none: {secrets: []}}", "`profiles.none.secrets` is not served"),
+        ("version: 1\nhttp: {address: localhost}", "`http.address` is no socket address"),
         (
             "version: 1\nhttp: {allowed_hosts: ['*']}",
             "`*` does not belong into `http.allowed_hosts`",
         ),
-        (
-            "version: 1\nhttp: {allowed_origins: ['https://a/']}",
-            "`https://a/` does not belong",
-        ),
-        (
-            "version: 1\nhttp: {allowed_origins: ['null']}",
-            "`null` does not belong",
-        ),
+        ("version: 1\nhttp: {allowed_origins: ['https://a/']}", "`https://a/` does not belong"),
+        ("version: 1\nhttp: {allowed_origins: ['null']}", "`null` does not belong"),
         (
             "version: 1\nlimits: {calls_running_max: 0}",
             "`limits.calls_running_max` is the number 0",
         ),
-        (
-            "version: 1\nlimits: {calls_running_max: 1001}",
-            "the most it may be is 1000",
-        ),
-        (
-            "version: 1\nagents: [{name: a}, {name: a}]",
-            "the agent name `a` is there twice",
-        ),
-        (
-            "version: 1\nagents: [{name: a_b}]",
-            "the agent name `a_b` is not allowed",
-        ),
-        (
-            "version: 1\nprofiles: {none: {ports: [70000]}}",
-            "not a port",
-        ),
-        (
-            "version: 1\nprofiles: {none: {env: {1A: x}}}",
-            "`1A` is no environment variable",
-        ),
-        (
-            "version: 1\nprofiles: {none: {env: {A: 1}}}",
-            "`profiles.none.env.A` is the number 1",
-        ),
+        ("version: 1\nlimits: {calls_running_max: 1001}", "the most it may be is 1000"),
+        ("version: 1\nagents: [{name: a}, {name: a}]", "the agent name `a` is there twice"),
+        ("version: 1\nagents: [{name: a_b}]", "the agent name `a_b` is not allowed"),
+        ("version: 1\nprofiles: {none: {ports: [70000]}}", "not a port"),
+        ("version: 1\nprofiles: {none: {env: {1A: x}}}", "`1A` is no environment variable"),
+        ("version: 1\nprofiles: {none: {env: {A: 1}}}", "`profiles.none.env.A` is the number 1"),
     ] {
         let problems = read(text, &[]).unwrap_err();
-        assert!(
-            problems.iter().any(|line| line.contains(expected)),
-            "{text}: {problems:#?}"
-        );
+        assert!(problems.iter().any(|line| line.contains(expected)), "{text}: {problems:#?}");
     }
 }
 
 #[test]
 fn unknown_variables_are_refused_but_not_a_clusters() {
     let problems = read("", &[("CLAWHOST_HTTP_ADRESS", "x")]).unwrap_err();
-    assert!(
-        problems[0].contains("did you mean `CLAWHOST_HTTP_ADDRESS`?"),
-        "{problems:?}"
-    );
+    assert!(problems[0].contains("did you mean `CLAWHOST_HTTP_ADDRESS`?"), "{problems:?}");
     assert!(read("", &[("CLAWHOST_LIMITS_CALLS_RUNNING_MAX", "many")]).is_err());
     assert!(read("", &[("CLAWHOST_PROFILES", "{")]).is_err());
     let cluster = [
@@ -229,9 +164,7 @@ fn the_value_of_a_variable_is_not_shown() {
         let variables = [(name.to_owned(), "hunter2: [".to_owned())];
         let list = Settings::read(None, variables).unwrap_err();
         let mut shown = String::new();
-        miette::NarratableReportHandler::new()
-            .render_report(&mut shown, &list[0])
-            .unwrap();
+        miette::NarratableReportHandler::new().render_report(&mut shown, &list[0]).unwrap();
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(!list[0].one_line().contains("hunter2"), "{list:?}");
     }

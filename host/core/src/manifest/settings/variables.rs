@@ -35,21 +35,9 @@ pub enum Form {
 
 /// Every variable, by name. An empty value says nothing.
 pub const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "CLAWHOST_AGENTS",
-        key: "agents",
-        form: Form::List,
-    },
-    Variable {
-        name: "CLAWHOST_HTTP_ADDRESS",
-        key: "http.address",
-        form: Form::Text,
-    },
-    Variable {
-        name: "CLAWHOST_HTTP_ALLOWED_HOSTS",
-        key: "http.allowed_hosts",
-        form: Form::List,
-    },
+    Variable { name: "CLAWHOST_AGENTS", key: "agents", form: Form::List },
+    Variable { name: "CLAWHOST_HTTP_ADDRESS", key: "http.address", form: Form::Text },
+    Variable { name: "CLAWHOST_HTTP_ALLOWED_HOSTS", key: "http.allowed_hosts", form: Form::List },
     Variable {
         name: "CLAWHOST_HTTP_ALLOWED_ORIGINS",
         key: "http.allowed_origins",
@@ -80,21 +68,9 @@ pub const VARIABLES: &[Variable] = &[
         key: "limits.shutdown_grace_ms",
         form: Form::Number,
     },
-    Variable {
-        name: "CLAWHOST_PROFILES",
-        key: "profiles",
-        form: Form::Mapping,
-    },
-    Variable {
-        name: "CLAWHOST_STATE",
-        key: "state",
-        form: Form::Text,
-    },
-    Variable {
-        name: "CLAWHOST_TOOLS_DIRECTORY",
-        key: "tools.directory",
-        form: Form::Text,
-    },
+    Variable { name: "CLAWHOST_PROFILES", key: "profiles", form: Form::Mapping },
+    Variable { name: "CLAWHOST_STATE", key: "state", form: Form::Text },
+    Variable { name: "CLAWHOST_TOOLS_DIRECTORY", key: "tools.directory", form: Form::Text },
     Variable {
         name: "CLAWHOST_TOOLS_REPLACE_BUILTINS",
         key: "tools.replace_builtins",
@@ -105,12 +81,8 @@ pub const VARIABLES: &[Variable] = &[
 /// Prefix of every variable of this host.
 const PREFIX: &str = "CLAWHOST_";
 /// Variables that something else than a key uses: the command line, the log, the build.
-const OTHER_VARIABLES: [&str; 4] = [
-    "CLAWHOST_CONFIG",
-    "CLAWHOST_LOG",
-    "CLAWHOST_SYSROOT_DIR",
-    "CLAWHOST_WASM_TARGETS",
-];
+const OTHER_VARIABLES: [&str; 4] =
+    ["CLAWHOST_CONFIG", "CLAWHOST_LOG", "CLAWHOST_SYSROOT_DIR", "CLAWHOST_WASM_TARGETS"];
 /// What a cluster sets by itself for a service that is called `clawhost`.
 const CLUSTER_PREFIXES: [&str; 2] = ["CLAWHOST_PORT", "CLAWHOST_SERVICE_"];
 
@@ -149,10 +121,7 @@ impl Reader {
             tree = map(vec![entry(key, tree)]);
         }
         if let Value::Map(entries) = &mut tree.value {
-            entries.push(entry(
-                "version",
-                node_of(Value::Number(FILE_VERSION.into())),
-            ));
+            entries.push(entry("version", node_of(Value::Number(FILE_VERSION.into()))));
         }
         if shape::check(source, &tree, &FILE, "", &mut self.problems) {
             self.take(source, &tree, Path::new(""));
@@ -160,10 +129,7 @@ impl Reader {
     }
 
     fn variable_value(&mut self, variable: Variable, source: &Source, value: &str) -> Option<Node> {
-        let items = value
-            .split(',')
-            .map(str::trim)
-            .filter(|item| !item.is_empty());
+        let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
         match variable.form {
             Form::List if variable.key == "agents" => {
                 Some(list(items.map(|name| map(vec![entry("name", text(name))]))))
@@ -175,8 +141,7 @@ impl Reader {
                     Ok((_, node)) => Some(node),
                     Err(problem) => {
                         let help = format!("write {}", variable.form);
-                        self.problems
-                            .invalid(source, Place::START, problem.reason, help);
+                        self.problems.invalid(source, Place::START, problem.reason, help);
                         None
                     }
                 }
@@ -186,18 +151,11 @@ impl Reader {
 }
 
 fn node_of(value: Value) -> Node {
-    Node {
-        at: Place::START,
-        value,
-    }
+    Node { at: Place::START, value }
 }
 
 fn entry(key: &str, node: Node) -> Entry {
-    Entry {
-        key: key.to_owned(),
-        at: Place::START,
-        node,
-    }
+    Entry { key: key.to_owned(), at: Place::START, node }
 }
 
 fn map(entries: Vec<Entry>) -> Node {
@@ -225,7 +183,5 @@ impl fmt::Display for Form {
 
 fn is_somebody_elses(name: &str) -> bool {
     OTHER_VARIABLES.contains(&name)
-        || CLUSTER_PREFIXES
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
+        || CLUSTER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -16,15 +16,9 @@ fn f10_guests_make_no_hard_links() {
     let mounts = [("root", Access::ReadWrite), ("root2", Access::ReadOnly)];
     let place = Place::granting(&mounts, &[], FsLimits::default());
     place.file("f", b"x");
-    assert_eq!(
-        place.tree.link(&place.root, "f", &place.root, "g"),
-        Err(Fault::LinkRefused)
-    );
+    assert_eq!(place.tree.link(&place.root, "f", &place.root, "g"), Err(Fault::LinkRefused));
     let ro = place.folder(1);
-    assert_eq!(
-        place.tree.link(&ro, "canary", &place.root, "g"),
-        Err(Fault::ReadOnly)
-    );
+    assert_eq!(place.tree.link(&ro, "canary", &place.root, "g"), Err(Fault::ReadOnly));
     assert_eq!(names(&place, &place.root), ["f"]);
 }
 
@@ -39,22 +33,12 @@ fn f11_a_file_with_a_second_name_is_read_but_never_written() {
     for how in [WRITE, TRUNCATE, CREATE] {
         assert_eq!(place.open("hard", how).unwrap_err(), Fault::HardLinked);
     }
-    let times = place
-        .tree
-        .set_times(&place.root, "hard", Follow::Yes, TIMES);
+    let times = place.tree.set_times(&place.root, "hard", Follow::Yes, TIMES);
     assert_eq!(times, Err(Fault::HardLinked));
     assert_eq!(before_link.write_at(b"x", 0), Err(Fault::HardLinked));
     assert_eq!(before_link.append(b"x"), Err(Fault::HardLinked));
     assert_eq!(before_link.set_size(0), Err(Fault::HardLinked));
-    assert_eq!(
-        place
-            .open("hard", READ)
-            .map(file)
-            .unwrap()
-            .read_at(64, 0)
-            .unwrap(),
-        CANARY
-    );
+    assert_eq!(place.open("hard", READ).map(file).unwrap().read_at(64, 0).unwrap(), CANARY);
     assert_eq!(place.outside(), before);
 }
 
@@ -64,18 +48,9 @@ fn f12_nothing_moves_into_or_out_of_a_read_only_grant() {
     let place = Place::granting(&mounts, &[], FsLimits::default());
     place.file("f", b"x");
     let ro = place.folder(1);
-    assert_eq!(
-        place.tree.rename(&place.root, "f", &ro, "f"),
-        Err(Fault::ReadOnly)
-    );
-    assert_eq!(
-        place.tree.rename(&ro, "canary", &place.root, "g"),
-        Err(Fault::ReadOnly)
-    );
-    assert_eq!(
-        place.tree.rename(&ro, "canary", &ro, "moved"),
-        Err(Fault::ReadOnly)
-    );
+    assert_eq!(place.tree.rename(&place.root, "f", &ro, "f"), Err(Fault::ReadOnly));
+    assert_eq!(place.tree.rename(&ro, "canary", &place.root, "g"), Err(Fault::ReadOnly));
+    assert_eq!(place.tree.rename(&ro, "canary", &ro, "moved"), Err(Fault::ReadOnly));
     assert_eq!(names(&place, &ro), ["canary"]);
 }
 
@@ -83,47 +58,23 @@ fn f12_nothing_moves_into_or_out_of_a_read_only_grant() {
 fn f13_f14_a_read_only_grant_changes_in_no_way() {
     let place = Place::granting(&[("root2", Access::ReadOnly)], &[], FsLimits::default());
     let before = place.outside();
-    let truncate_only = OpenHow {
-        truncate: true,
-        ..READ
-    };
-    for how in [
-        WRITE,
-        CREATE,
-        TRUNCATE,
-        truncate_only,
-        OpenHow {
-            create: true,
-            ..READ
-        },
-    ] {
+    let truncate_only = OpenHow { truncate: true, ..READ };
+    for how in [WRITE, CREATE, TRUNCATE, truncate_only, OpenHow { create: true, ..READ }] {
         assert_eq!(place.open("canary", how).unwrap_err(), Fault::ReadOnly);
         assert_eq!(place.open("new", how).unwrap_err(), Fault::ReadOnly);
     }
     for follow in [Follow::No, Follow::Yes] {
         let times = |path| place.tree.set_times(&place.root, path, follow, TIMES);
-        assert_eq!(
-            (times("canary"), times(".")),
-            (Err(Fault::ReadOnly), Err(Fault::ReadOnly))
-        );
+        assert_eq!((times("canary"), times(".")), (Err(Fault::ReadOnly), Err(Fault::ReadOnly)));
     }
     let open = place.open("canary", READ).map(file).unwrap();
     assert_eq!(open.set_times(TIMES), Err(Fault::ReadOnly));
     assert_eq!(open.set_size(0), Err(Fault::ReadOnly));
     assert_eq!(open.write_at(b"x", 0), Err(Fault::ReadOnly));
     assert_eq!(open.append(b"x"), Err(Fault::ReadOnly));
-    assert_eq!(
-        place.tree.remove_file(&place.root, "canary"),
-        Err(Fault::ReadOnly)
-    );
-    assert_eq!(
-        place.tree.create_dir(&place.root, "d"),
-        Err(Fault::ReadOnly)
-    );
-    assert_eq!(
-        place.tree.symlink("x", &place.root, "l"),
-        Err(Fault::ReadOnly)
-    );
+    assert_eq!(place.tree.remove_file(&place.root, "canary"), Err(Fault::ReadOnly));
+    assert_eq!(place.tree.create_dir(&place.root, "d"), Err(Fault::ReadOnly));
+    assert_eq!(place.tree.symlink("x", &place.root, "l"), Err(Fault::ReadOnly));
     assert_eq!(open.read_at(64, 0).unwrap(), CANARY);
     assert_eq!(place.outside(), before);
 }
@@ -132,16 +83,7 @@ fn f13_f14_a_read_only_grant_changes_in_no_way() {
 fn f20_a_closed_name_is_closed_in_any_case_and_before_it_exists() {
     let closed = ["root/.env", "root/conf/keys"];
     let place = Place::granting(&[("root", Access::ReadWrite)], &closed, FsLimits::default());
-    for path in [
-        ".env",
-        ".ENV",
-        ".Env",
-        "./.env",
-        "conf",
-        "CONF",
-        "conf/keys",
-        "conf/other",
-    ] {
+    for path in [".env", ".ENV", ".Env", "./.env", "conf", "CONF", "conf/keys", "conf/other"] {
         for answer in every_answer(&place, &place.root, path) {
             assert_eq!(answer, Fault::Closed, "{path}");
         }
@@ -166,41 +108,20 @@ fn f20_a_closed_object_is_closed_under_any_name_and_cannot_be_replaced() {
     let rw = [("root", Access::ReadWrite)];
     let place = Place::laid_out(lay_out, &rw, &closed, FsLimits::default());
     let tree = &place.tree;
-    for path in [
-        "a/.env",
-        "alias",
-        "link",
-        "a/secret",
-        "a/secret/key",
-        "dirlink/key",
-        "dirlink",
-    ] {
+    for path in ["a/.env", "alias", "link", "a/secret", "a/secret/key", "dirlink/key", "dirlink"] {
         for how in [READ, WRITE, CREATE] {
             assert_eq!(place.open(path, how).unwrap_err(), Fault::Closed, "{path}");
         }
-        assert_eq!(
-            tree.stat(&place.root, path, Follow::Yes),
-            Err(Fault::Closed),
-            "{path}"
-        );
+        assert_eq!(tree.stat(&place.root, path, Follow::Yes), Err(Fault::Closed), "{path}");
     }
     place.file("mine", b"x");
     for path in ["alias", "a/.env", "a/secret"] {
-        assert_eq!(
-            tree.rename(&place.root, path, &place.root, "moved"),
-            Err(Fault::Closed)
-        );
-        assert_eq!(
-            tree.rename(&place.root, "mine", &place.root, path),
-            Err(Fault::Closed)
-        );
+        assert_eq!(tree.rename(&place.root, path, &place.root, "moved"), Err(Fault::Closed));
+        assert_eq!(tree.rename(&place.root, "mine", &place.root, path), Err(Fault::Closed));
         assert_eq!(tree.remove_file(&place.root, path), Err(Fault::Closed));
         assert_eq!(tree.remove_dir(&place.root, path), Err(Fault::Closed));
     }
-    assert_eq!(
-        tree.rename(&place.root, "a", &place.root, "b"),
-        Err(Fault::Pinned)
-    );
+    assert_eq!(tree.rename(&place.root, "a", &place.root, "b"), Err(Fault::Pinned));
     assert!(names(&place, &place.dir("a").unwrap()).is_empty());
 }
 
@@ -214,13 +135,7 @@ fn f30_a_root_that_is_nowhere_or_everywhere_is_refused() {
     }
     for (host, errno) in [("/nope/nope", Errno::NOENT), ("/etc/passwd", Errno::NOTDIR)] {
         let fault = os(errno);
-        assert_eq!(
-            open_roots(host).unwrap_err(),
-            RootError::Open {
-                path: host.into(),
-                fault
-            }
-        );
+        assert_eq!(open_roots(host).unwrap_err(), RootError::Open { path: host.into(), fault });
     }
     assert!(Roots::open(&[], &[]).unwrap().folders().unwrap().is_empty());
     assert!(Roots::none().folders().unwrap().is_empty());
@@ -230,26 +145,11 @@ fn f30_a_root_that_is_nowhere_or_everywhere_is_refused() {
 fn f30_a_root_replaced_during_the_run_stays_the_one_that_was_granted() {
     let place = Place::new();
     place.file("f", b"granted");
-    std::fs::rename(
-        place.temp.path().join("root"),
-        place.temp.path().join("moved"),
-    )
-    .unwrap();
+    std::fs::rename(place.temp.path().join("root"), place.temp.path().join("moved")).unwrap();
     symlink("outside", place.temp.path().join("root")).unwrap();
     assert_eq!(place.open("canary", READ).unwrap_err(), os(Errno::NOENT));
-    assert_eq!(
-        place
-            .open("f", READ)
-            .map(file)
-            .unwrap()
-            .read_at(9, 0)
-            .unwrap(),
-        b"granted"
-    );
-    assert_eq!(
-        place.open("../outside/canary", READ).unwrap_err(),
-        Fault::Outside
-    );
+    assert_eq!(place.open("f", READ).map(file).unwrap().read_at(9, 0).unwrap(), b"granted");
+    assert_eq!(place.open("../outside/canary", READ).unwrap_err(), Fault::Outside);
 }
 
 #[test]
@@ -257,14 +157,8 @@ fn f30_a_root_deleted_during_the_run_is_an_error() {
     let place = Place::new();
     std::fs::remove_dir(place.temp.path().join("root")).unwrap();
     assert_eq!(place.open("f", CREATE).unwrap_err(), os(Errno::NOENT));
-    assert_eq!(
-        place.tree.create_dir(&place.root, "d"),
-        Err(os(Errno::NOENT))
-    );
-    assert_eq!(
-        place.open("../outside/canary", READ).unwrap_err(),
-        Fault::Outside
-    );
+    assert_eq!(place.tree.create_dir(&place.root, "d"), Err(os(Errno::NOENT)));
+    assert_eq!(place.open("../outside/canary", READ).unwrap_err(), Fault::Outside);
 }
 
 #[test]
@@ -296,46 +190,18 @@ fn f31_a_nested_read_only_grant_is_read_only_on_every_route() {
             let open = tree.open(&base, &at("f"), Follow::Yes, how);
             assert_eq!(open.unwrap_err(), Fault::ReadOnly, "{route}");
         }
-        assert_eq!(
-            tree.create_dir(&base, &at("deep/new")),
-            Err(Fault::ReadOnly),
-            "{route}"
-        );
-        assert_eq!(
-            tree.remove_file(&base, &at("f")),
-            Err(Fault::ReadOnly),
-            "{route}"
-        );
-        assert_eq!(
-            tree.rename(&base, &at("f"), &place.root, "f"),
-            Err(Fault::ReadOnly)
-        );
+        assert_eq!(tree.create_dir(&base, &at("deep/new")), Err(Fault::ReadOnly), "{route}");
+        assert_eq!(tree.remove_file(&base, &at("f")), Err(Fault::ReadOnly), "{route}");
+        assert_eq!(tree.rename(&base, &at("f"), &place.root, "f"), Err(Fault::ReadOnly));
     }
-    assert_eq!(
-        tree.create_dir(&place.folder(2), "new"),
-        Err(Fault::ReadOnly)
-    );
-    assert_eq!(
-        tree.set_times(&place.root, "a/ro", Follow::Yes, TIMES),
-        Err(Fault::ReadOnly)
-    );
+    assert_eq!(tree.create_dir(&place.folder(2), "new"), Err(Fault::ReadOnly));
+    assert_eq!(tree.set_times(&place.root, "a/ro", Follow::Yes, TIMES), Err(Fault::ReadOnly));
     for (path, to) in [("a/ro", "x"), ("a", "x")] {
-        assert_eq!(
-            tree.rename(&place.root, path, &place.root, to),
-            Err(Fault::Pinned),
-            "{path}"
-        );
-        assert_eq!(
-            tree.remove_dir(&place.root, path),
-            Err(Fault::Pinned),
-            "{path}"
-        );
+        assert_eq!(tree.rename(&place.root, path, &place.root, to), Err(Fault::Pinned), "{path}");
+        assert_eq!(tree.remove_dir(&place.root, path), Err(Fault::Pinned), "{path}");
     }
     tree.create_dir(&place.root, "empty").unwrap();
-    assert_eq!(
-        tree.rename(&place.root, "empty", &place.root, "a/ro"),
-        Err(Fault::Pinned)
-    );
+    assert_eq!(tree.rename(&place.root, "empty", &place.root, "a/ro"), Err(Fault::Pinned));
     assert_eq!(place.bytes("a/ro/f"), b"kept");
 }
 
@@ -362,12 +228,7 @@ fn f31_a_mount_inside_a_closed_path_is_refused_at_load() {
 fn a_mount_that_may_be_created_is_made_when_it_is_first_asked_for() {
     let place = Place::new();
     let host = place.path("work/space");
-    let of = |access| Mount {
-        host: host.clone(),
-        guest: "/".to_owned(),
-        access,
-        create: true,
-    };
+    let of = |access| Mount { host: host.clone(), guest: "/".to_owned(), access, create: true };
     let roots = Roots::open(&[of(Access::ReadWrite)], &[]).unwrap();
     assert!(!host.exists());
     assert_eq!(roots.folders().unwrap().len(), 1);

@@ -26,22 +26,9 @@ fn f22_f24_fifos_and_sockets_are_refused_without_waiting() {
         for how in [READ, WRITE, CREATE, TRUNCATE] {
             assert_eq!(place.open(path, how).unwrap_err(), Fault::Special, "{path}");
         }
-        assert_eq!(
-            place.tree.remove_file(&place.root, path),
-            Err(Fault::Special)
-        );
-        assert_eq!(
-            place.tree.rename(&place.root, path, &place.root, "x"),
-            Err(Fault::Special)
-        );
-        assert_eq!(
-            place
-                .tree
-                .stat(&place.root, path, Follow::Yes)
-                .unwrap()
-                .kind,
-            Kind::Special
-        );
+        assert_eq!(place.tree.remove_file(&place.root, path), Err(Fault::Special));
+        assert_eq!(place.tree.rename(&place.root, path, &place.root, "x"), Err(Fault::Special));
+        assert_eq!(place.tree.stat(&place.root, path, Follow::Yes).unwrap().kind, Kind::Special);
     }
 }
 
@@ -63,18 +50,10 @@ fn f22_a_fifo_swapped_in_meanwhile_does_not_block() {
 #[test]
 fn f23_f25_f26_devices_and_magic_links_are_refused() {
     let place = Place::new();
-    let links = [
-        "/dev/zero",
-        "/proc/self/root/etc/passwd",
-        "/proc/self/environ",
-        "/dev/fd/0",
-    ];
+    let links = ["/dev/zero", "/proc/self/root/etc/passwd", "/proc/self/environ", "/dev/fd/0"];
     for (index, target) in links.iter().enumerate() {
         place.link(target, &format!("l{index}"));
-        assert_eq!(
-            place.open(&format!("l{index}"), READ).unwrap_err(),
-            Fault::Outside
-        );
+        assert_eq!(place.open(&format!("l{index}"), READ).unwrap_err(), Fault::Outside);
     }
     let granted = |host: &str| {
         let roots = Arc::new(open_roots(host).unwrap());
@@ -82,10 +61,7 @@ fn f23_f25_f26_devices_and_magic_links_are_refused() {
         (Tree::new(roots, Arc::default()), root)
     };
     let (tree, dev) = granted("/dev");
-    assert_eq!(
-        tree.open(&dev, "zero", Follow::Yes, READ).unwrap_err(),
-        Fault::Special
-    );
+    assert_eq!(tree.open(&dev, "zero", Follow::Yes, READ).unwrap_err(), Fault::Special);
     let (tree, proc) = granted("/proc/self");
     for path in ["root/etc/passwd", "cwd/Cargo.toml", "exe"] {
         assert_eq!(
@@ -105,38 +81,20 @@ fn f24_a_directory_is_not_opened_for_writing() {
             assert_eq!(place.open(path, how).unwrap_err(), os(Errno::ISDIR));
         }
     }
-    assert_eq!(
-        place.tree.remove_file(&place.root, "d"),
-        Err(os(Errno::ISDIR))
-    );
-    assert_eq!(
-        place.tree.remove_dir(&place.root, "."),
-        Err(os(Errno::INVAL))
-    );
-    assert_eq!(
-        place.tree.create_dir(&place.root, "d"),
-        Err(os(Errno::EXIST))
-    );
+    assert_eq!(place.tree.remove_file(&place.root, "d"), Err(os(Errno::ISDIR)));
+    assert_eq!(place.tree.remove_dir(&place.root, "."), Err(os(Errno::INVAL)));
+    assert_eq!(place.tree.create_dir(&place.root, "d"), Err(os(Errno::EXIST)));
     place.tree.remove_dir(&place.root, "d").unwrap();
 }
 
 #[test]
 fn f27_reading_is_bounded_whatever_the_size() {
     let place = Place::new();
-    std::fs::File::create(place.path("sparse"))
-        .unwrap()
-        .set_len(10 << 30)
-        .unwrap();
+    std::fs::File::create(place.path("sparse")).unwrap().set_len(10 << 30).unwrap();
     let sparse = place.open("sparse", READ).map(file).unwrap();
-    assert_eq!(
-        sparse.read_at(usize::MAX, 0).unwrap().len(),
-        CHUNK_BYTES_MAX
-    );
+    assert_eq!(sparse.read_at(usize::MAX, 0).unwrap().len(), CHUNK_BYTES_MAX);
     assert_eq!(sparse.read_at(usize::MAX, 10 << 30).unwrap().len(), 0);
-    assert_eq!(
-        sparse.read_at(usize::MAX, u64::MAX).unwrap_err(),
-        os(Errno::INVAL)
-    );
+    assert_eq!(sparse.read_at(usize::MAX, u64::MAX).unwrap_err(), os(Errno::INVAL));
 }
 
 #[test]
@@ -157,17 +115,10 @@ fn f28_the_write_quota_holds_to_the_byte_and_counts_holes() {
 
 #[test]
 fn f28_entries_and_handles_are_counted_and_failures_are_not() {
-    let limits = FsLimits {
-        create_entries: 3,
-        open_files: 2,
-        ..FsLimits::default()
-    };
+    let limits = FsLimits { create_entries: 3, open_files: 2, ..FsLimits::default() };
     let place = Place::granting(&[("root", Access::ReadWrite)], &[], limits);
     let first = place.open("a", CREATE).unwrap();
-    assert_eq!(
-        place.tree.create_dir(&place.root, "a"),
-        Err(os(Errno::EXIST))
-    );
+    assert_eq!(place.tree.create_dir(&place.root, "a"), Err(os(Errno::EXIST)));
     place.tree.create_dir(&place.root, "b").unwrap();
     place.tree.symlink("a", &place.root, "c").unwrap();
     let full = Fault::Limit(Limit::CreateEntries);
@@ -185,18 +136,12 @@ fn f28_entries_and_handles_are_counted_and_failures_are_not() {
 
 #[test]
 fn f28_a_tree_deeper_than_a_walk_may_go_is_an_error_and_reached_by_handles() {
-    let limits = FsLimits {
-        open_files: 1_000,
-        ..FsLimits::default()
-    };
+    let limits = FsLimits { open_files: 1_000, ..FsLimits::default() };
     let place = Place::granting(&[("root", Access::ReadWrite)], &[], limits);
     let mut folder = place.root.clone();
     for _ in 0..300 {
         place.tree.create_dir(&folder, "d").unwrap();
-        let how = OpenHow {
-            directory: true,
-            ..READ
-        };
+        let how = OpenHow { directory: true, ..READ };
         folder = match place.tree.open(&folder, "d", Follow::No, how).unwrap() {
             Node::Folder(folder) => folder,
             Node::File(_) => unreachable!(),
@@ -209,10 +154,7 @@ fn f28_a_tree_deeper_than_a_walk_may_go_is_an_error_and_reached_by_handles() {
 
 #[test]
 fn f29_a_long_listing_stops_at_its_quota() {
-    let limits = FsLimits {
-        list_entries: 100,
-        ..FsLimits::default()
-    };
+    let limits = FsLimits { list_entries: 100, ..FsLimits::default() };
     let place = Place::granting(&[("root", Access::ReadOnly)], &[], limits);
     for index in 0..150 {
         std::fs::write(place.path(&index.to_string()), b"").unwrap();

@@ -20,13 +20,8 @@ use crate::sandbox::fs::tree::{Follow, Node, OpenHow, SetTime, Tree};
 /// What the canary files hold; it must never come out of a granted directory.
 pub(in crate::sandbox::fs) const CANARY: &[u8] = b"CANARY-must-not-be-seen";
 
-pub(in crate::sandbox::fs) const TIMES: [SetTime; 2] = [
-    SetTime::Now,
-    SetTime::At(Stamp {
-        seconds: 1,
-        nanoseconds: 0,
-    }),
-];
+pub(in crate::sandbox::fs) const TIMES: [SetTime; 2] =
+    [SetTime::Now, SetTime::At(Stamp { seconds: 1, nanoseconds: 0 })];
 
 pub(in crate::sandbox::fs) const READ: OpenHow = OpenHow {
     create: false,
@@ -36,18 +31,9 @@ pub(in crate::sandbox::fs) const READ: OpenHow = OpenHow {
     truncate: false,
     write: false,
 };
-pub(in crate::sandbox::fs) const WRITE: OpenHow = OpenHow {
-    write: true,
-    ..READ
-};
-pub(in crate::sandbox::fs) const CREATE: OpenHow = OpenHow {
-    create: true,
-    ..WRITE
-};
-pub(in crate::sandbox::fs) const TRUNCATE: OpenHow = OpenHow {
-    truncate: true,
-    ..WRITE
-};
+pub(in crate::sandbox::fs) const WRITE: OpenHow = OpenHow { write: true, ..READ };
+pub(in crate::sandbox::fs) const CREATE: OpenHow = OpenHow { create: true, ..WRITE };
+pub(in crate::sandbox::fs) const TRUNCATE: OpenHow = OpenHow { truncate: true, ..WRITE };
 
 /// `T/root` granted for reading and writing, `T/outside` and `T/root2` with canaries.
 pub(in crate::sandbox::fs) struct Place {
@@ -62,10 +48,7 @@ impl Place {
     }
 
     pub(in crate::sandbox::fs) fn with_write_quota(write_bytes: u64) -> Self {
-        let limits = FsLimits {
-            write_bytes,
-            ..FsLimits::default()
-        };
+        let limits = FsLimits { write_bytes, ..FsLimits::default() };
         Self::granting(&[("root", Access::ReadWrite)], &[], limits)
     }
 
@@ -91,10 +74,8 @@ impl Place {
         }
         std::fs::create_dir(temp.path().join("root")).unwrap();
         lay_out(&temp.path().join("root"));
-        let mounts: Vec<_> = mounts
-            .iter()
-            .map(|(path, access)| mount(&temp, path, *access))
-            .collect();
+        let mounts: Vec<_> =
+            mounts.iter().map(|(path, access)| mount(&temp, path, *access)).collect();
         let closed: Vec<PathBuf> = closed.iter().map(|path| temp.path().join(path)).collect();
         let roots = Arc::new(Roots::open(&mounts, &closed).unwrap());
         let root = roots.folders().unwrap().remove(0).0;
@@ -125,13 +106,7 @@ impl Place {
 
     /// Opens a directory beneath the root.
     pub(in crate::sandbox::fs) fn dir(&self, path: &str) -> Result<Folder, Fault> {
-        match self.open(
-            path,
-            OpenHow {
-                directory: true,
-                ..READ
-            },
-        )? {
+        match self.open(path, OpenHow { directory: true, ..READ })? {
             Node::Folder(folder) => Ok(folder),
             Node::File(_) => panic!("{path} is a file"),
         }
@@ -145,10 +120,7 @@ impl Place {
 
     /// Returns all that must never change: everything in `T` beside the granted directory.
     pub(in crate::sandbox::fs) fn outside(&self) -> BTreeMap<PathBuf, (Vec<u8>, i64, i64, u32)> {
-        ["outside", "root2"]
-            .iter()
-            .flat_map(|dir| snapshot(&self.temp.path().join(dir)))
-            .collect()
+        ["outside", "root2"].iter().flat_map(|dir| snapshot(&self.temp.path().join(dir))).collect()
     }
 }
 
@@ -160,25 +132,12 @@ pub(in crate::sandbox::fs) fn file(node: Node) -> Arc<OpenFile> {
 }
 
 pub(in crate::sandbox::fs) fn mount(temp: &tempfile::TempDir, path: &str, access: Access) -> Mount {
-    Mount {
-        host: temp.path().join(path),
-        guest: format!("/{path}"),
-        access,
-        create: false,
-    }
+    Mount { host: temp.path().join(path), guest: format!("/{path}"), access, create: false }
 }
 
 pub(in crate::sandbox::fs) fn open_roots(host: &str) -> Result<Roots, RootError> {
     let access = Access::ReadOnly;
-    Roots::open(
-        &[Mount {
-            host: host.into(),
-            guest: "/".into(),
-            access,
-            create: false,
-        }],
-        &[],
-    )
+    Roots::open(&[Mount { host: host.into(), guest: "/".into(), access, create: false }], &[])
 }
 
 /// Returns each object in `dir` with its bytes, modification time and mode.
@@ -187,17 +146,9 @@ pub(in crate::sandbox::fs) fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>
     let mut pending = vec![dir.to_path_buf()];
     while let Some(path) = pending.pop() {
         let meta = std::fs::symlink_metadata(&path).unwrap();
-        let bytes = if meta.is_file() {
-            std::fs::read(&path).unwrap()
-        } else {
-            Vec::new()
-        };
+        let bytes = if meta.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
         if meta.is_dir() {
-            pending.extend(
-                std::fs::read_dir(&path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
+            pending.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         }
         objects.insert(path, (bytes, meta.mtime(), meta.mtime_nsec(), meta.mode()));
     }
@@ -211,20 +162,9 @@ pub(in crate::sandbox::fs) fn os(errno: Errno) -> Fault {
 /// Tries every path operation on `path`, and returns the answers of those that name it.
 pub(in crate::sandbox::fs) fn every_answer(place: &Place, base: &Folder, path: &str) -> Vec<Fault> {
     let tree = &place.tree;
-    let opens = [
-        READ,
-        WRITE,
-        CREATE,
-        TRUNCATE,
-        OpenHow {
-            directory: true,
-            ..READ
-        },
-    ];
-    let mut answers: Vec<_> = opens
-        .iter()
-        .map(|how| tree.open(base, path, Follow::Yes, *how).map(|_| ()))
-        .collect();
+    let opens = [READ, WRITE, CREATE, TRUNCATE, OpenHow { directory: true, ..READ }];
+    let mut answers: Vec<_> =
+        opens.iter().map(|how| tree.open(base, path, Follow::Yes, *how).map(|_| ())).collect();
     answers.push(tree.stat(base, path, Follow::Yes).map(|_| ()));
     answers.push(tree.set_times(base, path, Follow::Yes, TIMES));
     answers.push(tree.create_dir(base, path));
@@ -234,10 +174,7 @@ pub(in crate::sandbox::fs) fn every_answer(place: &Place, base: &Folder, path: &
     answers.push(tree.symlink("x", base, path));
     answers.push(tree.link(base, path, base, "linked"));
     answers.push(tree.read_link(base, path).map(|_| ()));
-    answers
-        .into_iter()
-        .map(|answer| answer.expect_err(path))
-        .collect()
+    answers.into_iter().map(|answer| answer.expect_err(path)).collect()
 }
 
 pub(in crate::sandbox::fs) fn assert_outside(place: &Place, path: &str) {
@@ -250,9 +187,8 @@ pub(in crate::sandbox::fs) fn assert_outside(place: &Place, path: &str) {
 
 pub(in crate::sandbox::fs) fn names(place: &Place, folder: &Folder) -> Vec<String> {
     let mut listing = place.tree.list(folder).unwrap();
-    let mut names: Vec<_> = std::iter::from_fn(|| listing.next_entry().unwrap())
-        .map(|entry| entry.name)
-        .collect();
+    let mut names: Vec<_> =
+        std::iter::from_fn(|| listing.next_entry().unwrap()).map(|entry| entry.name).collect();
     names.sort();
     names
 }

@@ -114,9 +114,7 @@ impl Program {
     }
 
     fn kept(&self) -> Kept {
-        let inside = ["keep", "shut"]
-            .iter()
-            .flat_map(|dir| snapshot(&self.place.path(dir)));
+        let inside = ["keep", "shut"].iter().flat_map(|dir| snapshot(&self.place.path(dir)));
         self.place.outside().into_iter().chain(inside).collect()
     }
 
@@ -124,11 +122,7 @@ impl Program {
         let base = pick(&self.folders, step.base).clone();
         let to = pick(&self.folders, step.other).clone();
         let (path, other) = (*pick(&PATHS, step.path), *pick(&PATHS, step.other));
-        let follow = if step.how & 64 == 0 {
-            Follow::Yes
-        } else {
-            Follow::No
-        };
+        let follow = if step.how & 64 == 0 { Follow::Yes } else { Follow::No };
         let tree = &self.place.tree;
         let target = pick(&TARGETS, step.other);
         match step.action % 12 {
@@ -144,10 +138,7 @@ impl Program {
             8 => drop(tree.remove_dir(&base, path)),
             9 => drop(tree.link(&base, path, &to, other)),
             10 => drop(tree.set_times(&base, path, follow, [SetTime::Now, SetTime::Now])),
-            _ => drop(symlink(
-                target,
-                self.place.path(HOST_LINKS[usize::from(step.path) % 4]),
-            )),
+            _ => drop(symlink(target, self.place.path(HOST_LINKS[usize::from(step.path) % 4]))),
         }
     }
 
@@ -160,9 +151,7 @@ impl Program {
             Node::File(file) => {
                 self.assert_beneath(file.handle().as_raw_fd());
                 assert!(
-                    !file
-                        .read_at(64, 0)
-                        .is_ok_and(|bytes| bytes == CANARY && !self.is_hard(&file))
+                    !file.read_at(64, 0).is_ok_and(|bytes| bytes == CANARY && !self.is_hard(&file))
                 );
                 let _ = file.write_at(b"guest", 0);
                 let _ = file.append(b"guest");

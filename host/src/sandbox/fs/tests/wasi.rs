@@ -26,25 +26,13 @@ impl Guest {
         let temp = tempfile::tempdir().unwrap();
         std::fs::write(temp.path().join("f"), b"hello").unwrap();
         let host = temp.path().to_path_buf();
-        let mount = Mount {
-            host,
-            guest: "/".to_owned(),
-            access,
-            create: false,
-        };
+        let mount = Mount { host, guest: "/".to_owned(), access, create: false };
         let roots = Arc::new(Roots::open(&[mount], &[]).unwrap());
-        Self {
-            ctx: FsCtx::new(roots, limits),
-            table: ResourceTable::new(),
-            temp,
-        }
+        Self { ctx: FsCtx::new(roots, limits), table: ResourceTable::new(), temp }
     }
 
     fn view(&mut self) -> FsView<'_> {
-        FsView {
-            ctx: &mut self.ctx,
-            table: &mut self.table,
-        }
+        FsView { ctx: &mut self.ctx, table: &mut self.table }
     }
 
     fn root(&mut self) -> Resource<Node> {
@@ -58,9 +46,7 @@ impl Guest {
         flags: DescriptorFlags,
     ) -> Result<Resource<Node>, ErrorCode> {
         let root = self.root();
-        let opened = self
-            .view()
-            .open_at(root, PathFlags::SYMLINK_FOLLOW, path.into(), open, flags);
+        let opened = self.view().open_at(root, PathFlags::SYMLINK_FOLLOW, path.into(), open, flags);
         opened.map_err(code)
     }
 
@@ -69,12 +55,7 @@ impl Guest {
     }
 
     fn open_rw(&mut self, path: &str) -> Resource<Node> {
-        self.open(
-            path,
-            OpenFlags::CREATE,
-            DescriptorFlags::READ | DescriptorFlags::WRITE,
-        )
-        .unwrap()
+        self.open(path, OpenFlags::CREATE, DescriptorFlags::READ | DescriptorFlags::WRITE).unwrap()
     }
 }
 
@@ -95,26 +76,15 @@ fn preopens_are_fresh_handles_each_time_and_none_without_a_grant() {
     let mut guest = Guest::new(Access::ReadOnly, &CallLimits::default());
     let (first, second) = (guest.root(), guest.root());
     assert_ne!(first.rep(), second.rep());
-    assert!(
-        guest
-            .view()
-            .is_same_object(again(&first), again(&second))
-            .unwrap()
-    );
+    assert!(guest.view().is_same_object(again(&first), again(&second)).unwrap());
     crate::sandbox::fs::bindings::wasi::filesystem::types::HostDescriptor::drop(
         &mut guest.view(),
         first,
     )
     .unwrap();
-    assert_eq!(
-        guest.view().get_type(second).map_err(code),
-        Ok(DescriptorType::Directory)
-    );
+    assert_eq!(guest.view().get_type(second).map_err(code), Ok(DescriptorType::Directory));
     let mut nothing = FsCtx::none();
-    let mut view = FsView {
-        ctx: &mut nothing,
-        table: &mut guest.table,
-    };
+    let mut view = FsView { ctx: &mut nothing, table: &mut guest.table };
     assert!(view.get_directories().unwrap().is_empty());
 }
 
@@ -122,28 +92,15 @@ fn preopens_are_fresh_handles_each_time_and_none_without_a_grant() {
 async fn a_write_of_many_chunks_is_whole_and_a_read_is_bounded() {
     let mut guest = Guest::new(Access::ReadWrite, &CallLimits::default());
     let file = guest.open_rw("big");
-    let bytes: Vec<u8> = (0..READ_BYTES_MAX + 10)
-        .map(|at| u8::try_from(at % 251).unwrap())
-        .collect();
-    let written = guest
-        .view()
-        .write(again(&file), bytes.clone(), 0)
-        .await
-        .map_err(code);
+    let bytes: Vec<u8> =
+        (0..READ_BYTES_MAX + 10).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    let written = guest.view().write(again(&file), bytes.clone(), 0).await.map_err(code);
     assert_eq!(written, Ok(bytes.len() as u64));
     let (first, ended) = guest.view().read(again(&file), u64::MAX, 0).await.unwrap();
     assert_eq!((first.len(), ended), (READ_BYTES_MAX, false));
-    let rest = guest
-        .view()
-        .read(again(&file), u64::MAX, READ_BYTES_MAX as u64)
-        .await
-        .unwrap();
+    let rest = guest.view().read(again(&file), u64::MAX, READ_BYTES_MAX as u64).await.unwrap();
     assert_eq!([first, rest.0].concat(), bytes);
-    let end = guest
-        .view()
-        .read(again(&file), 1, bytes.len() as u64)
-        .await
-        .unwrap();
+    let end = guest.view().read(again(&file), 1, bytes.len() as u64).await.unwrap();
     assert_eq!(end, (Vec::new(), true));
     assert_eq!(guest.view().sync(file).await.map_err(code), Ok(()));
     assert!(guest.ctx.take_work() >= 2 * bytes.len() as u64);
@@ -153,41 +110,22 @@ async fn a_write_of_many_chunks_is_whole_and_a_read_is_bounded() {
 #[test]
 fn refusals_have_their_codes_and_leave_one_printable_line_each() {
     let mut guest = Guest::new(Access::ReadOnly, &CallLimits::default());
-    let (none, read, write) = (
-        OpenFlags::empty(),
-        DescriptorFlags::READ,
-        DescriptorFlags::WRITE,
-    );
-    assert_eq!(
-        guest.refused("../x\n\u{1b}[2J", none, read),
-        ErrorCode::NotPermitted
-    );
+    let (none, read, write) = (OpenFlags::empty(), DescriptorFlags::READ, DescriptorFlags::WRITE);
+    assert_eq!(guest.refused("../x\n\u{1b}[2J", none, read), ErrorCode::NotPermitted);
     assert_eq!(guest.refused("f", none, write), ErrorCode::ReadOnly);
-    assert_eq!(
-        guest.refused("f", OpenFlags::TRUNCATE, read),
-        ErrorCode::ReadOnly
-    );
+    assert_eq!(guest.refused("f", OpenFlags::TRUNCATE, read), ErrorCode::ReadOnly);
     assert_eq!(guest.refused("nope", none, read), ErrorCode::NoEntry);
-    assert_eq!(
-        guest.refused("f", OpenFlags::DIRECTORY, read),
-        ErrorCode::NotDirectory
-    );
+    assert_eq!(guest.refused("f", OpenFlags::DIRECTORY, read), ErrorCode::NotDirectory);
     let sync = DescriptorFlags::FILE_INTEGRITY_SYNC;
     assert_eq!(guest.refused("f", none, sync), ErrorCode::Unsupported);
     let lines = guest.ctx.violations();
     assert_eq!(lines.len(), 3);
-    assert_eq!(
-        lines[0],
-        r#"open "../x\n\u{1b}[2J": the path leaves the granted directory"#
-    );
+    assert_eq!(lines[0], r#"open "../x\n\u{1b}[2J": the path leaves the granted directory"#);
     for _ in 0..100 {
         let _ = guest.open("..", none, read);
     }
     assert_eq!(guest.ctx.violations().len(), 32);
-    assert_eq!(
-        std::fs::read(guest.temp.path().join("f")).unwrap(),
-        b"hello"
-    );
+    assert_eq!(std::fs::read(guest.temp.path().join("f")).unwrap(), b"hello");
 }
 
 #[tokio::test]
@@ -197,26 +135,10 @@ async fn handles_know_what_they_were_opened_for() {
     let read = guest.open("f", none, DescriptorFlags::READ).unwrap();
     let write = guest.open("f", none, DescriptorFlags::WRITE).unwrap();
     let bad = ErrorCode::BadDescriptor;
-    assert_eq!(
-        guest.view().get_flags(again(&read)).map_err(code),
-        Ok(DescriptorFlags::READ)
-    );
-    assert_eq!(
-        guest
-            .view()
-            .write(again(&read), vec![1], 0)
-            .await
-            .map_err(code),
-        Err(bad)
-    );
-    assert_eq!(
-        guest.view().set_size(again(&read), 0).map_err(code),
-        Err(bad)
-    );
-    assert_eq!(
-        guest.view().read(again(&write), 1, 0).await.map_err(code),
-        Err(bad)
-    );
+    assert_eq!(guest.view().get_flags(again(&read)).map_err(code), Ok(DescriptorFlags::READ));
+    assert_eq!(guest.view().write(again(&read), vec![1], 0).await.map_err(code), Err(bad));
+    assert_eq!(guest.view().set_size(again(&read), 0).map_err(code), Err(bad));
+    assert_eq!(guest.view().read(again(&write), 1, 0).await.map_err(code), Err(bad));
     assert!(
         matches!(guest.view().append_via_stream(again(&read)), Err(HostFault::Code(c)) if c == bad)
     );
@@ -225,38 +147,19 @@ async fn handles_know_what_they_were_opened_for() {
     );
     let root = guest.root();
     let is_dir = ErrorCode::IsDirectory;
-    assert_eq!(
-        guest.view().read(again(&root), 1, 0).await.map_err(code),
-        Err(is_dir)
-    );
+    assert_eq!(guest.view().read(again(&root), 1, 0).await.map_err(code), Err(is_dir));
     let time = NewTimestamp::Now;
-    assert_eq!(
-        guest.view().set_times(read, time, time).map_err(code),
-        Ok(())
-    );
+    assert_eq!(guest.view().set_times(read, time, time).map_err(code), Ok(()));
 }
 
 #[test]
 fn a_stream_error_gives_its_code_back() {
-    let limits = CallLimits {
-        open_files: 1,
-        ..CallLimits::default()
-    };
+    let limits = CallLimits { open_files: 1, ..CallLimits::default() };
     let mut guest = Guest::new(Access::ReadWrite, &limits);
     let file = guest.open_rw("f");
-    let stream = guest
-        .view()
-        .write_via_stream(again(&file), u64::MAX - 1)
-        .unwrap();
-    let error = guest
-        .table
-        .get_mut(&stream)
-        .unwrap()
-        .write("xyz".into())
-        .unwrap_err();
-    let StreamError::LastOperationFailed(error) = error else {
-        panic!("{error:?}")
-    };
+    let stream = guest.view().write_via_stream(again(&file), u64::MAX - 1).unwrap();
+    let error = guest.table.get_mut(&stream).unwrap().write("xyz".into()).unwrap_err();
+    let StreamError::LastOperationFailed(error) = error else { panic!("{error:?}") };
     let error = guest.table.push(error).unwrap();
     let found = guest.view().filesystem_error_code(error).unwrap();
     assert_eq!(found, Some(ErrorCode::FileTooLarge));
@@ -266,30 +169,17 @@ fn a_stream_error_gives_its_code_back() {
         file,
     )
     .unwrap();
-    assert_eq!(
-        guest.refused("f", OpenFlags::empty(), DescriptorFlags::READ),
-        ErrorCode::Quota
-    );
-    assert_eq!(
-        guest.ctx.exceeded().map(crate::sandbox::fs::Limit::name),
-        Some("open_files")
-    );
+    assert_eq!(guest.refused("f", OpenFlags::empty(), DescriptorFlags::READ), ErrorCode::Quota);
+    assert_eq!(guest.ctx.exceeded().map(crate::sandbox::fs::Limit::name), Some("open_files"));
     guest.table.delete(stream).unwrap();
-    assert!(
-        guest
-            .open("f", OpenFlags::empty(), DescriptorFlags::READ)
-            .is_ok()
-    );
+    assert!(guest.open("f", OpenFlags::empty(), DescriptorFlags::READ).is_ok());
 }
 
 #[test]
 fn a_directory_is_listed_entry_by_entry_and_hashes_are_stable() {
     let mut guest = Guest::new(Access::ReadWrite, &CallLimits::default());
     let root = guest.root();
-    guest
-        .view()
-        .create_directory_at(again(&root), "d".into())
-        .unwrap();
+    guest.view().create_directory_at(again(&root), "d".into()).unwrap();
     let listing = guest.view().read_directory(again(&root)).unwrap();
     let mut names = Vec::new();
     let borrow = |of: &Resource<crate::sandbox::fs::Listing>| Resource::new_borrow(of.rep());
@@ -297,10 +187,7 @@ fn a_directory_is_listed_entry_by_entry_and_hashes_are_stable() {
         names.push((entry.name, entry.type_));
     }
     names.sort_by(|one, other| one.0.cmp(&other.0));
-    let expected = [
-        ("d", DescriptorType::Directory),
-        ("f", DescriptorType::RegularFile),
-    ];
+    let expected = [("d", DescriptorType::Directory), ("f", DescriptorType::RegularFile)];
     assert_eq!(names, expected.map(|(name, kind)| (name.to_owned(), kind)));
     let hash = |guest: &mut Guest, path: &str| {
         let root = guest.root();

@@ -1,0 +1,62 @@
+//! Work that takes long, kept from the threads that run everything else: file I/O that may wait
+//! for the disk, a large value that is checked against a schema.
+//!
+//! Deliberately absent: asynchronous file I/O. The system has none that holds for every file.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Runs `work`: at once where it is short, otherwise so that other tasks of this thread go on
+/// elsewhere meanwhile.
+///
+/// A runtime of one thread has no elsewhere; there, and outside of any, it runs at once too.
+pub(crate) fn blocking<R>(long: bool, work: impl FnOnce() -> R) -> R {
+    if long && has_other_threads() { tokio::task::block_in_place(work) } else { work() }
+}
+
+fn has_other_threads() -> bool {
+    Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// How long a test waits for what must come at once.
+    const SOON: Duration = Duration::from_secs(10);
+
+    /// Says whether a task of the one worker runs while another is at work.
+    fn others_go_on(long: bool, wait: Duration) -> bool {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let waiting = runtime.spawn(async move {
+            tokio::spawn(async move { sender.send(()) });
+            blocking(long, || receiver.recv_timeout(wait).is_ok())
+        });
+        runtime.block_on(waiting).unwrap()
+    }
+
+    #[test]
+    fn other_tasks_go_on_while_long_work_waits() {
+        assert!(others_go_on(true, SOON));
+    }
+
+    #[test]
+    fn short_work_is_done_at_once() {
+        assert!(!others_go_on(false, Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn one_thread_does_long_work_itself() {
+        assert_eq!(blocking(true, || 1), 1);
+    }
+
+    #[test]
+    fn outside_a_runtime_it_just_runs() {
+        assert_eq!(blocking(true, || 1), 1);
+    }
+}
