@@ -52,7 +52,24 @@ async fn a_call_after_a_crash_or_a_timeout_is_a_fresh_one() {
 }
 
 #[tokio::test]
-async fn a_guest_sees_no_environment_of_the_host_and_no_files_it_was_not_granted() {
+async fn a_guest_sees_no_environment_and_no_arguments_of_the_host() {
+    assert!(std::env::vars().count() > 0 && std::env::args().count() > 0);
+    let host = TestHost::builder().guest(&Guest::read("reads-environment")).build().await;
+    assert_eq!(text(&host.call("reads-environment", json!({})).await.unwrap()), "00");
+}
+
+#[tokio::test]
+async fn a_guest_is_given_the_directories_of_its_profile_and_none_without_one() {
+    let guest = Guest::read("reads-directories");
+    let granted = TestHost::builder().guest(&guest).build().await;
+    assert_eq!(text(&granted.call(guest.tool(), json!({})).await.unwrap()), "1");
+    // Dropped in without a document: the profile `none`.
+    let none = TestHost::builder().tool_file("guest.wat", guest.wat().as_bytes()).build().await;
+    assert_eq!(text(&none.call(guest.tool(), json!({})).await.unwrap()), "0");
+}
+
+#[tokio::test]
+async fn a_listing_holds_what_is_in_the_granted_folder() {
     let host = TestHost::builder().file("granted.txt", "granted").build().await;
     let listing = host.ask("list_directory", json!({"path": "."})).await;
     let names: Vec<&str> = listing["entries"]

@@ -173,8 +173,12 @@ impl Parts {
     fn of(import: &str) -> Self {
         match import {
             "clock" => Self::clock(),
+            "directories" => Self::directories(),
+            "environment" => Self::environment(),
             "exit" => Self::exit(),
             "log" => Self::log(),
+            "progress" => Self::progress(),
+            "random" => Self::random(),
             "stdout" => Self::stdout(),
             bare => {
                 let (_, interface) =
@@ -221,6 +225,87 @@ impl Parts {
                   (export "now" (func $now))
                   (export "subscribe" (func $subscribe))))"#
                 .to_owned(),
+        }
+    }
+
+    fn directories() -> Self {
+        Self {
+            imports: r#"
+                (import "wasi:filesystem/types@0.2.12" (instance $fs
+                  (export "descriptor" (type (sub resource)))))
+                (alias export $fs "descriptor" (type $descriptor))
+                (import "wasi:filesystem/preopens@0.2.12" (instance $preopens
+                  (alias outer 1 $descriptor (type $d))
+                  (export "descriptor" (type $descriptor (eq $d)))
+                  (export "get-directories" (func (result (list (tuple (own $descriptor) string)))))))"#
+                .to_owned(),
+            with: r#"
+                (with "wasi:filesystem/types@0.2.12" (instance $fs))
+                (with "wasi:filesystem/preopens@0.2.12" (instance $preopens))"#
+                .to_owned(),
+            lowered: r#"
+                (core func $directories (canon lower
+                  (func $preopens "get-directories") (memory $memory) (realloc $realloc)))"#
+                .to_owned(),
+            core_imports: r#"(import "host" "directories" (func $directories (param i32)))"#.to_owned(),
+            core_with: r#"(with "host" (instance (export "directories" (func $directories))))"#.to_owned(),
+        }
+    }
+
+    fn environment() -> Self {
+        Self {
+            imports: r#"
+                (import "wasi:cli/environment@0.2.12" (instance $cli
+                  (export "get-environment" (func (result (list (tuple string string)))))
+                  (export "get-arguments" (func (result (list string))))))"#
+                .to_owned(),
+            with: r#"(with "wasi:cli/environment@0.2.12" (instance $cli))"#.to_owned(),
+            lowered: r#"
+                (core func $environment (canon lower
+                  (func $cli "get-environment") (memory $memory) (realloc $realloc)))
+                (core func $arguments (canon lower
+                  (func $cli "get-arguments") (memory $memory) (realloc $realloc)))"#
+                .to_owned(),
+            core_imports: r#"
+                (import "host" "environment" (func $environment (param i32)))
+                (import "host" "arguments" (func $arguments (param i32)))"#
+                .to_owned(),
+            core_with: r#"
+                (with "host" (instance
+                  (export "environment" (func $environment))
+                  (export "arguments" (func $arguments))))"#
+                .to_owned(),
+        }
+    }
+
+    fn progress() -> Self {
+        Self {
+            imports: r#"
+                (import "claw:host/progress@0.1.0" (instance $host
+                  (export "report" (func
+                    (param "progress" f64) (param "total" (option f64)) (param "message" (option string))))))"#
+                .to_owned(),
+            with: r#"(with "claw:host/progress@0.1.0" (instance $host))"#.to_owned(),
+            lowered: r#"(core func $report (canon lower (func $host "report") (memory $memory)))"#.to_owned(),
+            core_imports: r#"(import "host" "report" (func $report (param f64 i32 f64 i32 i32 i32)))"#
+                .to_owned(),
+            core_with: r#"(with "host" (instance (export "report" (func $report))))"#.to_owned(),
+        }
+    }
+
+    fn random() -> Self {
+        Self {
+            imports: r#"
+                (import "wasi:random/random@0.2.12" (instance $random
+                  (export "get-random-bytes" (func (param "len" u64) (result (list u8))))))"#
+                .to_owned(),
+            with: r#"(with "wasi:random/random@0.2.12" (instance $random))"#.to_owned(),
+            lowered: r#"
+                (core func $random (canon lower
+                  (func $random "get-random-bytes") (memory $memory) (realloc $realloc)))"#
+                .to_owned(),
+            core_imports: r#"(import "host" "random" (func $random (param i64 i32)))"#.to_owned(),
+            core_with: r#"(with "host" (instance (export "random" (func $random))))"#.to_owned(),
         }
     }
 
