@@ -11,9 +11,7 @@ struct Greet {
 
 fn greet(args: &Greet) -> Result<Text, ToolError> {
     if args.name.trim().is_empty() {
-        return Err(ToolError::invalid_args(
-            "name is blank; give the name of someone to greet",
-        ));
+        return Err(ToolError::invalid_args("name is blank; give the name of someone to greet"));
     }
     Ok(Text(format!("Hello, {}!", args.name)))
 }

@@ -97,10 +97,7 @@ mod tests {
         assert_eq!(timeout(0.25).unwrap(), Duration::from_millis(250));
         assert_eq!(timeout(1e9).unwrap(), Duration::from_secs(300));
         assert!(timeout(0.0).is_err());
-        assert!(
-            timeout(f64::NAN).is_ok_and(|t| t.as_secs() == 300),
-            "JSON has no NaN"
-        );
+        assert!(timeout(f64::NAN).is_ok_and(|t| t.as_secs() == 300), "JSON has no NaN");
     }
 
     #[test]

@@ -8,9 +8,7 @@ const COUNTED_MAX: usize = 1_000;
 /// Refuses a search text that could never occur exactly once.
 pub(crate) fn check(old_text: &str) -> Result<(), ToolError> {
     if old_text.is_empty() {
-        return Err(ToolError::invalid_args(
-            "old_text is empty; give the text to replace",
-        ));
+        return Err(ToolError::invalid_args("old_text is empty; give the text to replace"));
     }
     Ok(())
 }
@@ -80,10 +78,7 @@ mod tests {
     fn none_and_several_are_refused_with_the_count() {
         assert!(refused("abc", "d").contains("does not occur"));
         assert!(refused("a b a", "a").contains("2 times"));
-        assert!(
-            refused("aaa", "aa").contains("2 times"),
-            "overlapping occurrences count"
-        );
+        assert!(refused("aaa", "aa").contains("2 times"), "overlapping occurrences count");
         assert!(refused(&"a".repeat(5_000), "a").contains("at least 1000"));
         assert!(refused("ööö", "öö").contains("2 times"));
     }

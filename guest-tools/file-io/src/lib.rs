@@ -78,17 +78,12 @@ struct Entry {
 }
 
 fn read_file(args: &ReadFile) -> Result<FileContent, ToolError> {
-    Ok(FileContent {
-        content: fs::read_to_string(&args.path)?,
-    })
+    Ok(FileContent { content: fs::read_to_string(&args.path)? })
 }
 
 fn write_file(args: &WriteFile) -> Result<Written, ToolError> {
     fs::write(&args.path, args.content.as_bytes())?;
-    Ok(Written {
-        path: args.path.clone(),
-        bytes: args.content.len(),
-    })
+    Ok(Written { path: args.path.clone(), bytes: args.content.len() })
 }
 
 fn edit_file(args: &EditFile) -> Result<Written, ToolError> {
@@ -96,19 +91,12 @@ fn edit_file(args: &EditFile) -> Result<Written, ToolError> {
     let content = fs::read_to_string(&args.path)?;
     let edited = edit::replace_once(&content, &args.old_text, &args.new_text)?;
     fs::write(&args.path, edited.as_bytes())?;
-    Ok(Written {
-        path: args.path.clone(),
-        bytes: edited.len(),
-    })
+    Ok(Written { path: args.path.clone(), bytes: edited.len() })
 }
 
 fn list_directory(args: &ListDirectory) -> Result<Listing, ToolError> {
     let listing = fs::list(&args.path)?;
-    let entry = |e: fs::Entry| Entry {
-        name: e.name,
-        is_dir: e.is_dir,
-        size: e.size,
-    };
+    let entry = |e: fs::Entry| Entry { name: e.name, is_dir: e.is_dir, size: e.size };
     Ok(Listing {
         entries: listing.entries.into_iter().map(entry).collect(),
         truncated: listing.truncated.then_some(true),

@@ -33,8 +33,6 @@ fn with_derives(direction: &str, item: TokenStream) -> TokenStream {
             tokens.extend(item);
             tokens
         }
-        Err(error) => format!("compile_error!({:?});", error.to_string())
-            .parse()
-            .unwrap_or(item),
+        Err(error) => format!("compile_error!({:?});", error.to_string()).parse().unwrap_or(item),
     }
 }

@@ -58,21 +58,13 @@ struct Written {
 fn memory_read(args: &MemoryRead) -> Result<Remembered, ToolError> {
     let notes = memory::load()?;
     Ok(match &args.query {
-        None => Remembered {
-            content: Some(notes),
-            query: None,
-            matches: None,
-            count: None,
-        },
+        None => Remembered { content: Some(notes), query: None, matches: None, count: None },
         Some(query) => found(&notes, query),
     })
 }
 
 fn found(notes: &str, query: &str) -> Remembered {
-    let matches: Vec<_> = memory::search(notes, query)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let matches: Vec<_> = memory::search(notes, query).into_iter().map(str::to_owned).collect();
     Remembered {
         content: None,
         query: Some(query.to_owned()),

@@ -38,21 +38,14 @@ pub fn save(notes: &str) -> Result<(), ToolError> {
 #[must_use]
 pub fn search<'a>(notes: &'a str, query: &str) -> Vec<&'a str> {
     let query = query.to_lowercase();
-    paragraphs(notes)
-        .into_iter()
-        .filter(|text| text.to_lowercase().contains(&query))
-        .collect()
+    paragraphs(notes).into_iter().filter(|text| text.to_lowercase().contains(&query)).collect()
 }
 
 /// `notes` with `more` as a new paragraph at the end.
 #[must_use]
 pub fn appended(notes: &str, more: &str) -> String {
     let notes = notes.trim_end();
-    if notes.is_empty() {
-        more.to_owned()
-    } else {
-        format!("{notes}\n\n{more}")
-    }
+    if notes.is_empty() { more.to_owned() } else { format!("{notes}\n\n{more}") }
 }
 
 fn paragraphs(notes: &str) -> Vec<&str> {
@@ -67,11 +60,7 @@ fn paragraphs(notes: &str) -> Vec<&str> {
         offset += line.len();
     }
     found.extend(notes.get(start..));
-    found
-        .into_iter()
-        .map(str::trim_end)
-        .filter(|text| !text.is_empty())
-        .collect()
+    found.into_iter().map(str::trim_end).filter(|text| !text.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -18,14 +18,8 @@ pub const SCRIPT_BYTES_MAX: usize = 65_536;
 /// profile or the jail refuses, `timeout`, and `execution-failed` where it could not start.
 pub fn shell(script: &str, timeout: Duration) -> Result<Outcome, ToolError> {
     check(script)?;
-    let timeout_ms = u32::try_from(timeout.as_millis())
-        .unwrap_or(u32::MAX)
-        .max(1);
-    let command = Command {
-        script: script.to_owned(),
-        stdin: Vec::new(),
-        timeout_ms,
-    };
+    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1);
+    let command = Command { script: script.to_owned(), stdin: Vec::new(), timeout_ms };
     run_in_jail(&command).map_err(|error| match error {
         ProcessError::Denied(why) => ToolError::PermissionDenied(why),
         ProcessError::Failed(why) => ToolError::ExecutionFailed(why),
@@ -44,9 +38,7 @@ fn check(script: &str) -> Result<(), ToolError> {
         )));
     }
     if script.contains('\0') {
-        return Err(ToolError::invalid_args(
-            "a command line cannot hold a NUL character",
-        ));
+        return Err(ToolError::invalid_args("a command line cannot hold a NUL character"));
     }
     Ok(())
 }
@@ -59,9 +51,6 @@ mod tests {
     fn a_script_is_bounded_and_has_no_nul() {
         assert!(check("echo hi").is_ok());
         assert!(matches!(check("a\0b"), Err(ToolError::InvalidArgs(_))));
-        assert!(matches!(
-            check(&"x".repeat(SCRIPT_BYTES_MAX + 1)),
-            Err(ToolError::InvalidArgs(_))
-        ));
+        assert!(matches!(check(&"x".repeat(SCRIPT_BYTES_MAX + 1)), Err(ToolError::InvalidArgs(_))));
     }
 }

@@ -56,18 +56,13 @@ impl Reply for Blocks {
     }
 
     fn into_output(self) -> Result<Output, ToolError> {
-        Ok(Output {
-            content: self.0,
-            structured: None,
-        })
+        Ok(Output { content: self.0, structured: None })
     }
 }
 
 impl<T: Serialize + JsonSchema> Reply for T {
     fn output_schema() -> Option<String> {
-        Some(schema_of::<T>(
-            SchemaSettings::draft2020_12().for_serialize(),
-        ))
+        Some(schema_of::<T>(SchemaSettings::draft2020_12().for_serialize()))
     }
 
     fn into_output(self) -> Result<Output, ToolError> {
@@ -81,10 +76,7 @@ impl<T: Serialize + JsonSchema> Reply for T {
         })?;
         let json = String::from_utf8(json.0)
             .map_err(|_| ToolError::failed("the result's JSON form is not UTF-8"))?;
-        Ok(Output {
-            content: Vec::new(),
-            structured: Some(json),
-        })
+        Ok(Output { content: Vec::new(), structured: Some(json) })
     }
 }
 
@@ -177,9 +169,6 @@ mod tests {
 
     #[test]
     fn a_description_is_its_doc_comment_without_line_ends() {
-        assert_eq!(
-            unwrapped(" Reads\n a file.\n\n Whole.\n"),
-            "Reads a file.\n\nWhole."
-        );
+        assert_eq!(unwrapped(" Reads\n a file.\n\n Whole.\n"), "Reads a file.\n\nWhole.");
     }
 }

@@ -22,64 +22,43 @@ impl Hints {
     /// The tool does not change its environment.
     #[must_use]
     pub fn read_only(self) -> Self {
-        Self {
-            read_only: Some(true),
-            ..self
-        }
+        Self { read_only: Some(true), ..self }
     }
 
     /// The tool changes its environment.
     #[must_use]
     pub fn writes(self) -> Self {
-        Self {
-            read_only: Some(false),
-            ..self
-        }
+        Self { read_only: Some(false), ..self }
     }
 
     /// The tool may destroy or overwrite.
     #[must_use]
     pub fn destructive(self) -> Self {
-        Self {
-            destructive: Some(true),
-            ..self.writes()
-        }
+        Self { destructive: Some(true), ..self.writes() }
     }
 
     /// The tool only adds.
     #[must_use]
     pub fn additive(self) -> Self {
-        Self {
-            destructive: Some(false),
-            ..self.writes()
-        }
+        Self { destructive: Some(false), ..self.writes() }
     }
 
     /// A second call with the same arguments has no further effect.
     #[must_use]
     pub fn idempotent(self) -> Self {
-        Self {
-            idempotent: Some(true),
-            ..self
-        }
+        Self { idempotent: Some(true), ..self }
     }
 
     /// The tool reaches things nobody listed, such as the web.
     #[must_use]
     pub fn open_world(self) -> Self {
-        Self {
-            open_world: Some(true),
-            ..self
-        }
+        Self { open_world: Some(true), ..self }
     }
 
     /// The tool reaches a closed world, such as one folder.
     #[must_use]
     pub fn closed_world(self) -> Self {
-        Self {
-            open_world: Some(false),
-            ..self
-        }
+        Self { open_world: Some(false), ..self }
     }
 
     fn annotations(self) -> Annotations {
@@ -132,9 +111,7 @@ where
 /// # Errors
 /// Always `not-found`.
 pub fn unknown(name: &str) -> Result<Output, ToolError> {
-    Err(ToolError::NotFound(format!(
-        "this component has no tool {name:?}"
-    )))
+    Err(ToolError::NotFound(format!("this component has no tool {name:?}")))
 }
 
 /// Lets a panic's text reach the host's log; the trap that follows carries none.
@@ -148,11 +125,7 @@ fn title(name: &str) -> String {
     let Some(first) = letters.next() else {
         return String::new();
     };
-    first
-        .to_uppercase()
-        .chain(letters)
-        .collect::<String>()
-        .replace('_', " ")
+    first.to_uppercase().chain(letters).collect::<String>().replace('_', " ")
 }
 
 #[cfg(test)]

@@ -18,11 +18,7 @@ pub(crate) fn decode(body: Vec<u8>, json_bytes_max: usize) -> Decoded {
             let end = fitting(&text, json_bytes_max);
             let cut = end < text.len();
             text.truncate(end);
-            Decoded {
-                text,
-                replaced: false,
-                cut,
-            }
+            Decoded { text, replaced: false, cut }
         }
         Err(error) => decode_lossily(error.as_bytes(), json_bytes_max),
     }
@@ -30,28 +26,17 @@ pub(crate) fn decode(body: Vec<u8>, json_bytes_max: usize) -> Decoded {
 
 /// Piece by piece, because replacing can treble the size.
 fn decode_lossily(body: &[u8], json_bytes_max: usize) -> Decoded {
-    let mut decoded = Decoded {
-        text: String::new(),
-        replaced: true,
-        cut: false,
-    };
+    let mut decoded = Decoded { text: String::new(), replaced: true, cut: false };
     let mut left = json_bytes_max;
     for chunk in body.utf8_chunks() {
-        let end = if chunk.invalid().is_empty() {
-            ""
-        } else {
-            "\u{FFFD}"
-        };
+        let end = if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" };
         for piece in [chunk.valid(), end] {
             let fits = fitting(piece, left);
             let (kept, rest) = piece.split_at_checked(fits).unwrap_or((piece, ""));
             decoded.text.push_str(kept);
             left -= kept.chars().map(json_bytes).sum::<usize>().min(left);
             if !rest.is_empty() {
-                return Decoded {
-                    cut: true,
-                    ..decoded
-                };
+                return Decoded { cut: true, ..decoded };
             }
         }
     }
@@ -84,33 +69,20 @@ mod tests {
     use super::*;
 
     fn decoded(body: &[u8], max: usize) -> (String, bool, bool) {
-        let Decoded {
-            text,
-            replaced,
-            cut,
-        } = decode(body.to_vec(), max);
+        let Decoded { text, replaced, cut } = decode(body.to_vec(), max);
         (text, replaced, cut)
     }
 
     #[test]
     fn text_stays_text() {
-        assert_eq!(
-            decoded("grün".as_bytes(), 100),
-            ("grün".to_owned(), false, false)
-        );
+        assert_eq!(decoded("grün".as_bytes(), 100), ("grün".to_owned(), false, false));
         assert_eq!(decoded(b"", 0), (String::new(), false, false));
     }
 
     #[test]
     fn wrong_bytes_are_replaced() {
-        assert_eq!(
-            decoded(b"a\xffb", 100),
-            ("a\u{FFFD}b".to_owned(), true, false)
-        );
-        assert_eq!(
-            decoded(b"a\xff\xffb", 4),
-            ("a\u{FFFD}".to_owned(), true, true)
-        );
+        assert_eq!(decoded(b"a\xffb", 100), ("a\u{FFFD}b".to_owned(), true, false));
+        assert_eq!(decoded(b"a\xff\xffb", 4), ("a\u{FFFD}".to_owned(), true, true));
     }
 
     #[test]

@@ -60,9 +60,7 @@ fn web_fetch(args: &WebFetch) -> Result<Fetched, ToolError> {
     for (name, value) in &args.headers {
         request = request.header(name, value);
     }
-    let request = request
-        .default_header("user-agent", "clawhost")
-        .default_header("accept", "*/*");
+    let request = request.default_header("user-agent", "clawhost").default_header("accept", "*/*");
     Ok(fetched(request.send_following(BODY_BYTES_MAX)?))
 }
 
@@ -92,18 +90,14 @@ fn fetched(response: Response) -> Fetched {
 fn warning(truncated: bool, replaced: bool, encoding: Option<&str>) -> Option<String> {
     let mut parts = Vec::new();
     if truncated {
-        parts.push(format!(
-            "the body goes on beyond {BODY_BYTES_MAX} bytes and was cut"
-        ));
+        parts.push(format!("the body goes on beyond {BODY_BYTES_MAX} bytes and was cut"));
     }
     if replaced {
         parts.push("the body is not UTF-8 text; other bytes were replaced".to_owned());
     }
     if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
         let encoding: String = encoding.chars().take(32).collect();
-        parts.push(format!(
-            "the body is compressed ({encoding:?}) and was not unpacked"
-        ));
+        parts.push(format!("the body is compressed ({encoding:?}) and was not unpacked"));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -124,10 +118,7 @@ mod tests {
         assert_eq!(warning(false, false, None), None);
         assert_eq!(warning(false, false, Some("identity")), None);
         let all = warning(true, true, Some("gzip")).unwrap();
-        assert!(
-            all.contains("was cut") && all.contains("UTF-8") && all.contains("gzip"),
-            "{all}"
-        );
+        assert!(all.contains("was cut") && all.contains("UTF-8") && all.contains("gzip"), "{all}");
     }
 
     #[test]
@@ -139,10 +130,7 @@ mod tests {
             body: b"gone".to_vec(),
             truncated: false,
         });
-        assert_eq!(
-            (answer.status, answer.bytes, answer.body.as_str()),
-            (404, 4, "gone")
-        );
+        assert_eq!((answer.status, answer.bytes, answer.body.as_str()), (404, 4, "gone"));
         assert_eq!(answer.content_type, "text/plain");
         assert!(answer.truncated.is_none() && answer.warning.is_none());
     }

@@ -119,9 +119,13 @@ fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
         .map_err(|error| Fail::new(exit::UPSTREAM, error))
 }
 
-/// Opens the audit log of a state folder to read it. Makes nothing; none where no host ever ran
-/// there, which is an error for a folder the user named.
+/// Opens the audit log to read it: of the folder the user names, else the one that the runtime
+/// file of the current directory or `CLAWHOST_STATE` names, else the default. Makes nothing; none
+/// where no host ever ran there, which is an error for a folder that was named.
 pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fail> {
+    let config = Config::load(None, Some(Path::new(".")), config::environment());
+    let settings = config.map_err(Fail::Documents)?.settings;
+    let state = state.or(settings.state.as_deref());
     let path = StateDir::locate(state, &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     let path = path.join(AUDIT_FOLDER);

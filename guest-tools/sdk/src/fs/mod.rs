@@ -143,9 +143,7 @@ impl<'a> Place<'a> {
         let mut best: Option<Self> = None;
         for (root, mount) in get_directories() {
             if let Some(below) = plain.below(&mount)
-                && best
-                    .as_ref()
-                    .is_none_or(|best| below.depth > best.below.depth)
+                && best.as_ref().is_none_or(|best| below.depth > best.below.depth)
             {
                 best = Some(Self { path, root, below });
             }
@@ -155,10 +153,7 @@ impl<'a> Place<'a> {
 
     fn open(&self, how: OpenFlags, access: DescriptorFlags) -> Result<Descriptor, ToolError> {
         let path = self.below.text();
-        self.tell(
-            self.root
-                .open_at(PathFlags::SYMLINK_FOLLOW, &path, how, access),
-        )
+        self.tell(self.root.open_at(PathFlags::SYMLINK_FOLLOW, &path, how, access))
     }
 
     fn read_all(&self, file: &Descriptor) -> Result<Vec<u8>, ToolError> {
@@ -216,19 +211,13 @@ impl<'a> Place<'a> {
                 return Err(self.error(ErrorCode::IsDirectory));
             };
             let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-            match self
-                .root
-                .open_at(PathFlags::empty(), &part, how, DescriptorFlags::WRITE)
-            {
+            match self.root.open_at(PathFlags::empty(), &part, how, DescriptorFlags::WRITE) {
                 Ok(file) => return Ok((part, file)),
                 Err(ErrorCode::Exist) => {}
                 Err(code) => return Err(self.error(code)),
             }
         }
-        Err(ToolError::failed(format!(
-            "{:?}: too many unfinished writes lie beside it",
-            self.path
-        )))
+        Err(ToolError::failed(format!("{:?}: too many unfinished writes lie beside it", self.path)))
     }
 
     fn tell<T>(&self, result: Result<T, ErrorCode>) -> Result<T, ToolError> {
@@ -274,24 +263,14 @@ fn write_all(file: &Descriptor, content: &[u8]) -> Result<(), ErrorCode> {
 }
 
 fn too_large(path: &str, bytes: u64) -> ToolError {
-    ToolError::failed(format!(
-        "{path:?} has {bytes} bytes; the limit is {FILE_BYTES_MAX}"
-    ))
+    ToolError::failed(format!("{path:?} has {bytes} bytes; the limit is {FILE_BYTES_MAX}"))
 }
 
 /// Granted folders whose name lies directly in `path`.
 fn mounts_inside(path: &str) -> Result<Vec<Entry>, ToolError> {
     let plain = Plain::parse(path)?;
-    let names = get_directories()
-        .into_iter()
-        .filter_map(|(_, mount)| plain.child_mount(&mount));
-    Ok(names
-        .map(|name| Entry {
-            name,
-            is_dir: true,
-            size: 0,
-        })
-        .collect())
+    let names = get_directories().into_iter().filter_map(|(_, mount)| plain.child_mount(&mount));
+    Ok(names.map(|name| Entry { name, is_dir: true, size: 0 }).collect())
 }
 
 fn entry(directory: &Descriptor, name: String, type_: DescriptorType) -> Entry {

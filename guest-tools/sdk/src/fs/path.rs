@@ -38,10 +38,7 @@ impl Plain {
     pub(crate) fn below(&self, mount: &str) -> Option<Below> {
         let mut rest = self.0.as_slice();
         let mut depth = 0;
-        for step in mount
-            .split('/')
-            .filter(|step| !step.is_empty() && *step != ".")
-        {
+        for step in mount.split('/').filter(|step| !step.is_empty() && *step != ".") {
             let (first, others) = rest.split_first()?;
             if first != step {
                 return None;
@@ -49,10 +46,7 @@ impl Plain {
             rest = others;
             depth += 1;
         }
-        Some(Below {
-            depth,
-            steps: rest.to_vec(),
-        })
+        Some(Below { depth, steps: rest.to_vec() })
     }
 
     /// The name of a mount directly inside this directory, if `mount` is one.
@@ -74,19 +68,12 @@ pub(crate) struct Below {
 impl Below {
     /// The path as the host takes it; `.` is the mount itself.
     pub(crate) fn text(&self) -> String {
-        if self.steps.is_empty() {
-            ".".to_owned()
-        } else {
-            self.steps.join("/")
-        }
+        if self.steps.is_empty() { ".".to_owned() } else { self.steps.join("/") }
     }
 
     /// Each directory above the last step, outermost first.
     pub(crate) fn parents(&self) -> impl Iterator<Item = String> {
-        let parents = self
-            .steps
-            .split_last()
-            .map_or(&[][..], |(_, parents)| parents);
+        let parents = self.steps.split_last().map_or(&[][..], |(_, parents)| parents);
         parents.iter().scan(String::new(), |so_far, step| {
             if !so_far.is_empty() {
                 so_far.push('/');
@@ -102,14 +89,7 @@ impl Below {
         // Names may have 255 bytes on every common file system: leave room for the rest.
         let stem: String = last.chars().take(STEM_CHARS_MAX).collect();
         let name = format!(".{stem}.part-{number}");
-        Some(
-            parents
-                .iter()
-                .cloned()
-                .chain([name])
-                .collect::<Vec<_>>()
-                .join("/"),
-        )
+        Some(parents.iter().cloned().chain([name]).collect::<Vec<_>>().join("/"))
     }
 }
 
@@ -121,28 +101,13 @@ mod tests {
     use super::*;
 
     fn text(path: &str, mount: &str) -> Option<String> {
-        Plain::parse(path)
-            .unwrap()
-            .below(mount)
-            .map(|below| below.text())
+        Plain::parse(path).unwrap().below(mount).map(|below| below.text())
     }
 
     #[test]
     fn paths_that_leave_or_are_no_paths_are_refused() {
-        for path in [
-            "",
-            "/",
-            "/etc/passwd",
-            "..",
-            "a/../..",
-            "nope/../../x",
-            "a\0b",
-            "./../x",
-        ] {
-            assert!(
-                matches!(Plain::parse(path), Err(ToolError::InvalidPath(_))),
-                "{path:?}"
-            );
+        for path in ["", "/", "/etc/passwd", "..", "a/../..", "nope/../../x", "a\0b", "./../x"] {
+            assert!(matches!(Plain::parse(path), Err(ToolError::InvalidPath(_))), "{path:?}");
         }
     }
 
@@ -153,14 +118,7 @@ mod tests {
         assert_eq!(text("data", "/data"), Some(".".to_owned()));
         assert_eq!(text("database/x", "/data"), None);
         assert_eq!(text(".", "/data"), None);
-        assert_eq!(
-            Plain::parse("data/x")
-                .unwrap()
-                .below("/data")
-                .unwrap()
-                .depth,
-            1
-        );
+        assert_eq!(Plain::parse("data/x").unwrap().below("/data").unwrap().depth, 1);
     }
 
     #[test]

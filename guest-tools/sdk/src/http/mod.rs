@@ -45,43 +45,27 @@ impl Request {
     pub fn new(method: &str, url: &str) -> Result<Self, ToolError> {
         let method = method.trim().to_ascii_uppercase();
         if method.is_empty()
-            || !method
-                .bytes()
-                .all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
+            || !method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
         {
-            return Err(ToolError::invalid_args(format!(
-                "{method:?} is not an HTTP method"
-            )));
+            return Err(ToolError::invalid_args(format!("{method:?} is not an HTTP method")));
         }
         if method == "CONNECT" || method == "TRACE" {
-            return Err(ToolError::invalid_args(format!(
-                "{method} requests are not made"
-            )));
+            return Err(ToolError::invalid_args(format!("{method} requests are not made")));
         }
-        Ok(Self {
-            target: Target::parse(url)?,
-            method,
-            headers: Vec::new(),
-            body: Vec::new(),
-        })
+        Ok(Self { target: Target::parse(url)?, method, headers: Vec::new(), body: Vec::new() })
     }
 
     /// Adds a header; the host refuses the ones it sets itself, such as `Host`.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers
-            .push((name.to_ascii_lowercase(), value.to_owned()));
+        self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
         self
     }
 
     /// Adds a header where the request does not have it yet.
     #[must_use]
     pub fn default_header(self, name: &str, value: &str) -> Self {
-        if self
-            .headers
-            .iter()
-            .any(|(given, _)| given.eq_ignore_ascii_case(name))
-        {
+        if self.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
             return self;
         }
         self.header(name, value)
@@ -120,9 +104,7 @@ impl Request {
                 None => return Ok(response),
             }
         }
-        Err(ToolError::failed(format!(
-            "more than {REDIRECTS_MAX} redirects"
-        )))
+        Err(ToolError::failed(format!("more than {REDIRECTS_MAX} redirects")))
     }
 }
 
@@ -130,10 +112,7 @@ impl Response {
     /// The first header of that name, where it is text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let (_, value) = self
-            .headers
-            .iter()
-            .find(|(given, _)| given.eq_ignore_ascii_case(name))?;
+        let (_, value) = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(value).ok()
     }
 }
@@ -155,9 +134,7 @@ X: y", "CONNECT", "trace",
 
     #[test]
     fn a_default_header_yields_to_a_given_one() {
-        let request = Request::new("GET", "http://e.com")
-            .unwrap()
-            .header("Accept", "a/b");
+        let request = Request::new("GET", "http://e.com").unwrap().header("Accept", "a/b");
         assert_eq!(request.default_header("accept", "*/*").headers.len(), 1);
     }
 }

@@ -20,12 +20,10 @@ pub(super) fn next(request: &Request, response: &Response) -> Result<Option<Requ
     if becomes_get(status, &request.method) {
         next.method = "GET".to_owned();
         next.body.clear();
-        next.headers
-            .retain(|(name, _)| !name.starts_with("content-"));
+        next.headers.retain(|(name, _)| !name.starts_with("content-"));
     }
     if !request.target.same_origin(&next.target) {
-        next.headers
-            .retain(|(name, _)| COMMON_HEADERS.contains(&name.as_str()));
+        next.headers.retain(|(name, _)| COMMON_HEADERS.contains(&name.as_str()));
     }
     Ok(Some(next))
 }
@@ -74,18 +72,10 @@ mod tests {
     #[test]
     fn secrets_stay_with_their_origin() {
         assert_eq!(follow("GET", 302, "/b").headers.len(), 4);
-        for elsewhere in [
-            "https://f.com/",
-            "http://e.com/",
-            "https://e.com:8443/",
-            "//e.com.evil/",
-        ] {
+        for elsewhere in ["https://f.com/", "http://e.com/", "https://e.com:8443/", "//e.com.evil/"]
+        {
             let headers = follow("GET", 302, elsewhere).headers;
-            assert_eq!(
-                headers,
-                [("accept".to_owned(), "text/html".to_owned())],
-                "{elsewhere}"
-            );
+            assert_eq!(headers, [("accept".to_owned(), "text/html".to_owned())], "{elsewhere}");
         }
     }
 
@@ -109,13 +99,8 @@ mod tests {
             truncated: false,
         };
         assert!(next(&request, &response).unwrap().is_none());
-        response
-            .headers
-            .push(("location".to_owned(), b"file:///x".to_vec()));
-        assert!(matches!(
-            next(&request, &response),
-            Err(ToolError::ExecutionFailed(_))
-        ));
+        response.headers.push(("location".to_owned(), b"file:///x".to_vec()));
+        assert!(matches!(next(&request, &response), Err(ToolError::ExecutionFailed(_))));
         response.status = 304;
         assert!(next(&request, &response).unwrap().is_none());
     }

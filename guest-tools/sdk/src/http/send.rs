@@ -19,11 +19,7 @@ const WRITE_BYTES: usize = 4_096;
 pub(super) fn send(request: &Request, body_bytes_max: usize) -> Result<Response, ToolError> {
     let outgoing = outgoing(request)?;
     // A request without a body must not have one, or it would be sent in chunks.
-    let body = if request.body.is_empty() {
-        None
-    } else {
-        Some(outgoing.body().map_err(used)?)
-    };
+    let body = if request.body.is_empty() { None } else { Some(outgoing.body().map_err(used)?) };
     let pending = handle(outgoing, None).map_err(|code| explain(request, code))?;
     if let Some(body) = body {
         write(request, body)?;
@@ -36,11 +32,7 @@ pub(super) fn send(request: &Request, body_bytes_max: usize) -> Result<Response,
 
 fn outgoing(request: &Request) -> Result<OutgoingRequest, ToolError> {
     let outgoing = OutgoingRequest::new(fields(request)?);
-    let scheme = if request.target.secure {
-        Scheme::Https
-    } else {
-        Scheme::Http
-    };
+    let scheme = if request.target.secure { Scheme::Https } else { Scheme::Http };
     outgoing
         .set_method(&method(&request.method))
         .and_then(|()| outgoing.set_scheme(Some(&scheme)))

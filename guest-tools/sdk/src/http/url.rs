@@ -44,11 +44,7 @@ impl Target {
             _ => return Err(refuse(shown, "is neither http:// nor https://")),
         };
         let authority = authority_of(&uri).map_err(|why| refuse(shown, why))?;
-        Ok(Self {
-            uri,
-            authority,
-            secure,
-        })
+        Ok(Self { uri, authority, secure })
     }
 
     /// The address as text, without fragment.
@@ -60,9 +56,7 @@ impl Target {
     pub(crate) fn path_with_query(&self) -> String {
         let path = self.uri.path().as_str();
         let path = if path.is_empty() { "/" } else { path };
-        self.uri
-            .query()
-            .map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
+        self.uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
     }
 
     /// Whether `other` has the same scheme, host and port.
@@ -139,10 +133,10 @@ fn is_hex_pair(text: &str) -> bool {
 
 /// Where the host ends; only before it are brackets an IPv6 address.
 fn authority_end(text: &str) -> usize {
-    let Some(at) = text.find("//").filter(|at| {
-        text.get(..*at)
-            .is_some_and(|s| s.is_empty() || s.ends_with(':'))
-    }) else {
+    let Some(at) = text
+        .find("//")
+        .filter(|at| text.get(..*at).is_some_and(|s| s.is_empty() || s.ends_with(':')))
+    else {
         return 0;
     };
     let start = at + 2;
@@ -156,33 +150,17 @@ mod tests {
 
     fn parts(url: &str) -> (bool, String, String) {
         let target = Target::parse(url).unwrap();
-        (
-            target.secure,
-            target.authority.clone(),
-            target.path_with_query(),
-        )
+        (target.secure, target.authority.clone(), target.path_with_query())
     }
 
     #[test]
     fn a_url_falls_into_its_parts() {
         let expect = |s: bool, a: &str, p: &str| (s, a.to_owned(), p.to_owned());
-        assert_eq!(
-            parts("http://example.com"),
-            expect(false, "example.com", "/")
-        );
-        assert_eq!(
-            parts("HTTPS://e.com:8443/a?b=c#d"),
-            expect(true, "e.com:8443", "/a?b=c")
-        );
+        assert_eq!(parts("http://example.com"), expect(false, "example.com", "/"));
+        assert_eq!(parts("HTTPS://e.com:8443/a?b=c#d"), expect(true, "e.com:8443", "/a?b=c"));
         assert_eq!(parts("http://[::1]:80/"), expect(false, "[::1]:80", "/"));
-        assert_eq!(
-            parts("http://e.com?a[]=1"),
-            expect(false, "e.com", "/?a%5B%5D=1")
-        );
-        assert_eq!(
-            parts("http://e.com/ü b/100%"),
-            expect(false, "e.com", "/%C3%BC%20b/100%25")
-        );
+        assert_eq!(parts("http://e.com?a[]=1"), expect(false, "e.com", "/?a%5B%5D=1"));
+        assert_eq!(parts("http://e.com/ü b/100%"), expect(false, "e.com", "/%C3%BC%20b/100%25"));
         assert_eq!(parts("http://e.com:/x"), expect(false, "e.com", "/x"));
     }
 
@@ -205,10 +183,7 @@ mod tests {
             "http://e.com/\r\nx: y",
             "http://e%2ecom/",
         ] {
-            assert!(
-                matches!(Target::parse(url), Err(ToolError::InvalidArgs(_))),
-                "{url:?}"
-            );
+            assert!(matches!(Target::parse(url), Err(ToolError::InvalidArgs(_))), "{url:?}");
         }
         assert!(Target::parse(&format!("http://e.com/{}", "a".repeat(9_000))).is_err());
     }
@@ -227,11 +202,8 @@ mod tests {
 
     #[test]
     fn an_origin_is_scheme_host_and_port() {
-        let same = |a: &str, b: &str| {
-            Target::parse(a)
-                .unwrap()
-                .same_origin(&Target::parse(b).unwrap())
-        };
+        let same =
+            |a: &str, b: &str| Target::parse(a).unwrap().same_origin(&Target::parse(b).unwrap());
         assert!(same("https://e.com/a", "https://E.com:443/b"));
         assert!(!same("https://e.com", "http://e.com"));
         assert!(!same("http://e.com", "http://e.com:8080"));
