@@ -5,6 +5,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::limits::ERROR_TEXT_BYTES_MAX;
+use crate::truncate;
+
 /// Who has to change something for the call to succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
@@ -145,9 +148,12 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// Returns an error of `kind` that says `message`.
+    /// Returns an error of `kind` that says `message`, cut to [`ERROR_TEXT_BYTES_MAX`]: it may
+    /// quote a caller or a guest.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), internal: None, data: Map::new() }
+        let mut message: String = message.into();
+        message.truncate(truncate::text(&message, ERROR_TEXT_BYTES_MAX).len());
+        Self { kind, message, internal: None, data: Map::new() }
     }
 
     /// Adds the full text that only the audit record and the log see.

@@ -103,6 +103,10 @@ limits! {
     TOOL_SCHEMA_BYTES_MAX: usize = 262_144;
     /// Subschemas that one check of a value may evaluate: about a second of work, beside the threads that serve.
     SCHEMA_EVALUATIONS_MAX: u64 = 20_000_000;
+    /// One compiled `pattern` of a JSON Schema: matching costs by its size.
+    SCHEMA_PATTERN_BYTES_MAX: u64 = 262_144;
+    /// All compiled patterns of one JSON Schema.
+    SCHEMA_PATTERNS_BYTES_MAX: u64 = 524_288;
     /// Nesting of JSON that is read from a caller, a guest or a file.
     JSON_DEPTH_MAX: usize = 128;
     /// One line on stdio, and one HTTP request body.

@@ -34,6 +34,8 @@ struct Chain {
     len: u64,
     records: u64,
     last_hash: String,
+    /// A failed write could not be undone; nothing may follow it.
+    broken: bool,
 }
 
 impl AuditLog {
@@ -59,6 +61,7 @@ impl AuditLog {
             len: 0,
             records: 0,
             last_hash: CHAIN_START.to_owned(),
+            broken: false,
         };
         let log = Self { chain: Mutex::new(chain) };
         let mut facts = Map::new();
@@ -79,10 +82,15 @@ impl AuditLog {
         let mut line = record::line(chain.records, now_ms(), event, facts, &chain.last_hash);
         let hash = digest::of_bytes(line.as_bytes());
         line.push('\n');
+        if chain.broken {
+            return Err(std::io::Error::other(
+                "the log ends in half a line that cannot be taken back",
+            ));
+        }
         // One write a line: a reader never sees half of one.
         if let Err(error) = chain.log.write_all(line.as_bytes()) {
             // Half a line (a full disk) would read as tampering: take it back.
-            chain.log.set_len(chain.len)?;
+            chain.broken = chain.log.set_len(chain.len).is_err();
             return Err(error);
         }
         chain.len += line.len() as u64;

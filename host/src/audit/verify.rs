@@ -23,6 +23,13 @@ pub struct ChainReport {
     pub broken: Option<String>,
 }
 
+impl ChainReport {
+    fn broken(chain: &str, reason: &str) -> Self {
+        let broken = Some(reason.to_owned());
+        Self { chain: chain.to_owned(), records: 0, unfinished_calls: 0, broken }
+    }
+}
+
 /// Checks every chain in `dir`, oldest first, and that none is missing: each names the one
 /// before it, and the file `newest` the last.
 ///
@@ -40,15 +47,15 @@ pub fn verify(dir: &Dir) -> std::io::Result<Vec<ChainReport>> {
         reports.push(verify_chain(dir, chain, wanted)?);
     }
     let newest = dir.read_to_string(NEWEST).ok();
+    if newest.is_none() && !names.is_empty() {
+        reports
+            .push(ChainReport::broken(NEWEST, "the file that names the newest chain is missing"));
+    }
     let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
     let missing: std::collections::BTreeSet<&str> =
         linked.filter(|chain| !names.iter().any(|name| name == chain)).collect();
-    reports.extend(missing.into_iter().map(|chain| ChainReport {
-        chain: chain.to_owned(),
-        records: 0,
-        unfinished_calls: 0,
-        broken: Some("the whole chain is missing; another file names it".to_owned()),
-    }));
+    let gone = "the whole chain is missing; another file names it";
+    reports.extend(missing.into_iter().map(|chain| ChainReport::broken(chain, gone)));
     Ok(reports)
 }
 

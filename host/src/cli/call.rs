@@ -1,9 +1,10 @@
 //! `clawhost call`: one call through the whole path.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::exit;
+use clawhost_core::error::{ErrorKind, exit};
 use clawhost_core::json;
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::visible;
@@ -20,9 +21,7 @@ const PRINCIPAL: &str = "cli";
 pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
     let setup = setup::open(std::slice::from_ref(&args.manifest), &args.places, None).await?;
     let catalog = setup.host.catalog();
-    let Some(tool) = catalog.find(&args.tool) else {
-        return Err(unknown(&args.tool, &setup.host));
-    };
+    let tool = catalog.find(&args.tool).map(Arc::as_ref);
     let call = ToolCall {
         principal: Principal(PRINCIPAL.to_owned()),
         tool: args.tool.clone(),
@@ -30,7 +29,11 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
         timeout: args.timeout_ms.map(Duration::from_millis),
         progress: None,
     };
-    let reply = setup.host.call(call).await.map_err(Fail::Call)?;
+    // An unknown tool is called all the same: the record shows that somebody tried.
+    let reply = setup.host.call(call).await.map_err(|error| match error.kind {
+        ErrorKind::UnknownTool => unknown(&args.tool, &setup.host),
+        _ => Fail::Call(error),
+    })?;
     if args.json {
         show::json(&crate::serve::result_json(reply.clone()));
     } else {
@@ -59,7 +62,7 @@ fn unknown(name: &str, host: &crate::Host) -> Fail {
 }
 
 /// Reads one JSON object, or `key=value` pairs typed by the tool's schema.
-fn arguments(tool: &Tool, words: &[String]) -> Result<Value, Fail> {
+fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, Fail> {
     if let [only] = words
         && only.trim_start().starts_with('{')
     {
@@ -85,11 +88,9 @@ fn arguments(tool: &Tool, words: &[String]) -> Result<Value, Fail> {
     Ok(Value::Object(object))
 }
 
-fn typed(tool: &Tool, key: &str, text: &str) -> Result<Value, Fail> {
-    let wanted = tool
-        .definition
-        .input_schema
-        .pointer(&format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1")));
+fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
+    let place = format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1"));
+    let wanted = tool.and_then(|tool| tool.definition.input_schema.pointer(&place));
     let is_text = match wanted {
         Some(Value::Array(types)) => types.iter().any(|name| name == "string"),
         Some(name) => name == "string",

@@ -8,6 +8,7 @@ mod call;
 mod fail;
 mod inspect;
 mod limits;
+mod log;
 mod run;
 mod setup;
 mod show;
@@ -26,8 +27,10 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // A verb that prints what was refused need not log it too.
     let quiet = matches!(cli.verb, Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_));
-    setup::logging(cli.verbose, quiet);
-    match dispatch(cli) {
+    log::start(cli.verbose, quiet);
+    let outcome = dispatch(cli);
+    log::flush();
+    match outcome {
         Ok(code) => ExitCode::from(code),
         Err(fail) => {
             fail.print();

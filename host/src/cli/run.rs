@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::exit;
+use clawhost_core::manifest::Settings;
 use tokio_util::sync::CancellationToken;
 
 use super::args::RunArgs;
@@ -24,17 +25,8 @@ const DEFAULT_ADDRESS: SocketAddr =
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
-    let wants_http = args.http.is_some() || (!args.stdio && std::io::stdin().is_terminal());
-    if args.no_auth && !wants_http {
-        return Err(Fail::usage("--no-auth is about HTTP", "add --http 127.0.0.1:7333"));
-    }
-    if !wants_http && stdin_is_closed() {
-        return Err(Fail::usage(
-            "standard input is closed, so no client can speak on it",
-            "start it from an MCP client, or serve HTTP with --http 127.0.0.1:7333",
-        ));
-    }
     let setup = setup::open(&args.paths, &args.places, Some(PATIENCE)).await?;
+    let wants_http = wants_http(&args, &setup.settings)?;
     for note in &setup.host.manifest().notes {
         tracing::info!("{note}");
     }
@@ -45,6 +37,25 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     } else {
         serve_stdio(setup.host, shutdown).await;
         Ok(exit::OK)
+    }
+}
+
+/// HTTP where it is asked for, where a person started the host, and where the runtime file names
+/// an address and nobody can speak on standard input (a service).
+fn wants_http(args: &RunArgs, settings: &Settings) -> Result<bool, Fail> {
+    if args.http.is_some() || (!args.stdio && std::io::stdin().is_terminal()) {
+        return Ok(true);
+    }
+    if args.no_auth {
+        return Err(Fail::usage("--no-auth is about HTTP", "add --http 127.0.0.1:7333"));
+    }
+    match (stdin_is_closed(), settings.http.address) {
+        (false, _) => Ok(false),
+        (true, Some(_)) if !args.stdio => Ok(true),
+        (true, _) => Err(Fail::usage(
+            "standard input is closed, so no client can speak on it",
+            "start it from an MCP client, or serve HTTP with --http 127.0.0.1:7333",
+        )),
     }
 }
 

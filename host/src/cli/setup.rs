@@ -15,7 +15,7 @@ use super::fail::Fail;
 use crate::config::{self, Config};
 use crate::engine::CodeCache;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
-use crate::state::{CacheDir, Credentials, FolderEnv, StateDir};
+use crate::state::{CREDENTIALS_FILE, CacheDir, Credentials, FolderEnv, StateDir};
 use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
@@ -126,11 +126,15 @@ pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fa
     let config = Config::load(None, Some(Path::new(".")), config::environment());
     let settings = config.map_err(Fail::Documents)?.settings;
     let state = state.or(settings.state.as_deref());
-    let path = StateDir::locate(state, &FolderEnv::from_process())
+    let state_path = StateDir::locate(state, &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let path = path.join(AUDIT_FOLDER);
+    let path = state_path.join(AUDIT_FOLDER);
     match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), state) {
         (Ok(dir), _) => Ok(Some(dir)),
+        (Err(_), _) if state_path.join(CREDENTIALS_FILE).exists() => Err(Fail::new(
+            exit::AUDIT_BROKEN,
+            format!("{}: a host ran here, and its audit log is gone", path.display()),
+        )),
         (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         (Err(error), _) => Err(Fail::usage(
             format!("{}: {error}", path.display()),
@@ -196,26 +200,6 @@ async fn patiently<T>(what: &'static str, work: impl Future<Output = T>) -> T {
     let done = work.await;
     spinner.finish_and_clear();
     done
-}
-
-/// Logs to standard error: warnings, more with `-v`; `CLAWHOST_LOG` overrides both.
-pub(super) fn logging(verbose: u8, quiet: bool) {
-    let default = match verbose {
-        0 if quiet => "error",
-        // The protocol library warns of every refused call; the audit log has those.
-        0 => "warn,rmcp=error",
-        1 => "info",
-        _ => "debug",
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("CLAWHOST_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colours);
-    // A second subscriber in one process (tests) is refused; the first stays.
-    drop(log.with_target(false).without_time().try_init());
 }
 
 /// Runs one verb to its end.

@@ -64,9 +64,14 @@ async fn execute(
 ) -> wasmtime::Result<Answer> {
     let pre = &admitted.resolved().loaded().pre;
     let startup = store.data().clock.ends_at();
-    let guest = watch(startup, pre.instantiate_async(&mut *store))
-        .await
-        .map_err(|_| Exceeded::Startup)??;
+    let starting = watch(startup, pre.instantiate_async(&mut *store)).await;
+    let guest = match starting.map_err(wasmtime::Error::from).flatten() {
+        // Out of time or fuel before the call's own clock: the bound of start-up ended it.
+        Err(error) if matches!(exceeded(&error), Some(Exceeded::Time | Exceeded::Fuel)) => {
+            return Err(Exceeded::Startup.into());
+        }
+        started => started?,
+    };
     let clock = CallClock::start(admitted.timeout());
     CallState::start_clock(store, clock)?;
     let started = Instant::now();

@@ -21,7 +21,7 @@ use super::StateDir;
 pub const DEFAULT_AGENT: &str = "default";
 
 /// The file in the state folder.
-const FILE: &str = "credentials.json";
+pub const CREDENTIALS_FILE: &str = "credentials.json";
 /// Held while the file is read and, where something is missing, replaced.
 const LOCK: &str = "credentials.lock";
 /// What the file's `version` has to say.
@@ -137,7 +137,7 @@ impl Credentials {
     pub fn open(state: &StateDir, agents: &[String]) -> Result<Self, CredentialsError> {
         let named = checked_names(agents)?;
         let _lock = lock(&state.path().join(LOCK))?;
-        let path = state.path().join(FILE);
+        let path = state.path().join(CREDENTIALS_FILE);
         let found = read(&path)?;
         let fresh = found.is_none();
         let mut stored = found.map_or_else(empty, Ok)?;
@@ -388,7 +388,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let (root, state) = state();
         drop(Credentials::open(&state, &[]).unwrap());
-        let path = root.path().join(FILE);
+        let path = root.path().join(CREDENTIALS_FILE);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let error = Credentials::open(&state, &[]).unwrap_err();
@@ -401,7 +401,7 @@ mod tests {
         let (root, state) = state();
         let elsewhere = root.path().join("elsewhere");
         std::fs::write(&elsewhere, "{}").unwrap();
-        std::os::unix::fs::symlink(&elsewhere, root.path().join(FILE)).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.path().join(CREDENTIALS_FILE)).unwrap();
         assert!(Credentials::open(&state, &[]).is_err());
     }
 
@@ -409,7 +409,7 @@ mod tests {
     fn a_broken_file_is_refused_without_repeating_it() {
         let (root, state) = state();
         drop(Credentials::open(&state, &[]).unwrap());
-        let path = root.path().join(FILE);
+        let path = root.path().join(CREDENTIALS_FILE);
         let good = std::fs::read_to_string(&path).unwrap();
         let secret = "clawhost-agent-short";
         let bad = [

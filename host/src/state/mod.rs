@@ -5,5 +5,7 @@
 mod credentials;
 mod folders;
 
-pub use self::credentials::{Credentials, CredentialsError, DEFAULT_AGENT, Role, Token};
+pub use self::credentials::{
+    CREDENTIALS_FILE, Credentials, CredentialsError, DEFAULT_AGENT, Role, Token,
+};
 pub use self::folders::{CacheDir, FolderEnv, FolderError, StateDir};

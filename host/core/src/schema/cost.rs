@@ -9,10 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
+use crate::limits::{SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
+
 /// In-place nesting (`anyOf` in `$ref` in `allOf` …) that is followed.
 const NESTING_MAX: usize = 128;
 /// Characters of a string that cost as much as visiting one value.
 const CHARS_PER_VISIT: u64 = 64;
+
+/// Sizes that a pattern is tried at: the first at which it compiles is its weight.
+const PATTERN_SIZES_BYTES: [u64; 5] = [2_048, 8_192, 32_768, 131_072, SCHEMA_PATTERN_BYTES_MAX];
 
 /// What telling one element from all others costs, as a share of an evaluation of its array.
 const UNIQUE_VISITS: u64 = 16;
@@ -24,6 +29,10 @@ pub(super) struct Cost {
     evaluations: u64,
     /// How often one child of a value is visited at the most.
     fanout: u64,
+    /// What a character of a string costs at the most, for the patterns it is matched with.
+    text: u64,
+    /// What a character of a property's name costs at the most.
+    names: u64,
 }
 
 impl Cost {
@@ -32,8 +41,9 @@ impl Cost {
     /// # Errors
     /// A sentence: endless or too deep nesting, or a kind of reference that is not followed.
     pub(super) fn of(root: &Value) -> Result<Self, String> {
-        let mut analysis = Analysis { root, closures: HashMap::new() };
-        let mut cost = Self { evaluations: 1, fanout: 1 };
+        let mut analysis =
+            Analysis { root, patterns_left: SCHEMA_PATTERNS_BYTES_MAX, closures: HashMap::new() };
+        let mut cost = Self { evaluations: 1, fanout: 1, text: 0, names: 0 };
         let mut seen = HashMap::new();
         let mut open = vec![root];
         while let Some(node) = open.pop() {
@@ -43,29 +53,34 @@ impl Cost {
             let closure = analysis.closure(node, NESTING_MAX)?;
             cost.evaluations = cost.evaluations.max(closure.evaluations);
             cost.fanout = cost.fanout.max(closure.fanout());
+            cost.text = cost.text.max(closure.text);
+            cost.names = cost.names.max(closure.names);
             open.extend(closure.children);
         }
         Ok(cost)
     }
 
-    /// Returns a bound on the subschemas that checking `value` evaluates.
+    /// Returns a bound on what checking `value` evaluates.
     pub(super) fn bound(self, value: &Value) -> u64 {
-        self.visits(value, 1).saturating_mul(self.evaluations)
+        self.work(value, 1)
     }
 
-    fn visits(self, value: &Value, times: u64) -> u64 {
+    fn work(self, value: &Value, times: u64) -> u64 {
         let below = times.saturating_mul(self.fanout);
-        let children = match value {
-            Value::Array(items) => {
-                items.iter().fold(0u64, |sum, item| sum.saturating_add(self.visits(item, below)))
-            }
+        let add = |sum: u64, item: &Value| sum.saturating_add(self.work(item, below));
+        let (own, children) = match value {
+            Value::Array(items) => (0, items.iter().fold(0, add)),
             Value::Object(map) => {
-                map.values().fold(0u64, |sum, item| sum.saturating_add(self.visits(item, below)))
+                let names: u64 = map.keys().map(|name| name.len() as u64).sum();
+                (names.saturating_mul(self.names), map.values().fold(0, add))
             }
-            Value::String(text) => times.saturating_mul(text.len() as u64 / CHARS_PER_VISIT),
-            _ => 0,
+            Value::String(text) => {
+                let length = text.len() as u64;
+                ((length / CHARS_PER_VISIT).saturating_add(length.saturating_mul(self.text)), 0)
+            }
+            _ => (0, 0),
         };
-        times.saturating_add(children)
+        times.saturating_mul(self.evaluations.saturating_add(own)).saturating_add(children)
     }
 }
 
@@ -88,6 +103,8 @@ enum Slot<'a> {
 #[derive(Debug, Clone, Default)]
 struct Closure<'a> {
     evaluations: u64,
+    text: u64,
+    names: u64,
     slots: BTreeMap<Slot<'a>, u64>,
     children: Vec<&'a Value>,
 }
@@ -113,6 +130,8 @@ impl Closure<'_> {
 
 struct Analysis<'a> {
     root: &'a Value,
+    /// Bytes of compiled patterns that the schema may still have.
+    patterns_left: u64,
     /// By the node's address; none while the node is being analysed.
     closures: HashMap<usize, Option<Closure<'a>>>,
 }
@@ -160,6 +179,10 @@ impl<'a> Analysis<'a> {
                 "const" | "enum" | "required" => {
                     closure.evaluations = closure.evaluations.saturating_add(size(value))
                 }
+                "pattern" => {
+                    let weight = self.pattern(value.as_str().unwrap_or_default())?;
+                    closure.text = closure.text.saturating_add(weight);
+                }
                 "uniqueItems" => {
                     closure.evaluations = closure.evaluations.saturating_add(UNIQUE_VISITS)
                 }
@@ -179,11 +202,32 @@ impl<'a> Analysis<'a> {
         for node in self.in_place(keyword, value)? {
             into.add(self.closure(node, nesting - 1)?);
         }
+        if let ("patternProperties", Value::Object(nodes)) = (keyword, value) {
+            for pattern in nodes.keys() {
+                into.names = into.names.saturating_add(self.pattern(pattern)?);
+            }
+        }
         for (slot, node) in descending(keyword, value) {
             *into.slots.entry(slot).or_default() += 1;
             into.children.push(node);
         }
         Ok(())
+    }
+
+    /// Returns what one character costs that is matched with `pattern`: it grows with the
+    /// compiled size, of which a schema has only so much.
+    fn pattern(&mut self, pattern: &str) -> Result<u64, String> {
+        let compiles = |bytes: &u64| {
+            let limit = usize::try_from(*bytes).unwrap_or(usize::MAX);
+            regex::RegexBuilder::new(pattern).size_limit(limit).build().is_ok()
+        };
+        // What this crate cannot compile may be fine in the schema's own dialect: assume the most.
+        let bytes = PATTERN_SIZES_BYTES.iter().find(|bytes| compiles(bytes));
+        let bytes = bytes.copied().unwrap_or(SCHEMA_PATTERN_BYTES_MAX);
+        self.patterns_left = self.patterns_left.checked_sub(bytes).ok_or_else(|| {
+            format!("its patterns compile to more than {SCHEMA_PATTERNS_BYTES_MAX} bytes")
+        })?;
+        Ok(bytes / PATTERN_SIZES_BYTES[0])
     }
 
     /// Returns the subschemas that a keyword applies to the same value.
@@ -216,6 +260,8 @@ impl<'a> Analysis<'a> {
 impl<'a> Closure<'a> {
     fn add(&mut self, other: Self) {
         self.evaluations = self.evaluations.saturating_add(other.evaluations);
+        self.text = self.text.saturating_add(other.text);
+        self.names = self.names.saturating_add(other.names);
         for (slot, count) in other.slots {
             let sum = self.slots.entry(slot).or_default();
             *sum = sum.saturating_add(count);
@@ -308,6 +354,18 @@ mod tests {
         }
         assert!(cost.bound(&json!({"x": {"x": {}}})) < 1_000);
         assert!(cost.bound(&value) > 1 << 50);
+    }
+
+    #[test]
+    fn a_pattern_costs_by_its_compiled_size_and_the_length_of_the_text() {
+        let cost = |pattern: &str| {
+            let schema = json!({"properties": {"a": {"type": "string", "pattern": pattern}}});
+            Cost::of(&schema).unwrap().bound(&json!({"a": "1".repeat(20_000)}))
+        };
+        assert!(cost("^[a-z]+$") < 50_000);
+        assert!(cost("^[01]*1[01]{2000}$") > 500_000);
+        let many: Map<String, Value> = (0..3_000).map(|k| (format!("^k{k}$"), json!({}))).collect();
+        assert!(Cost::of(&json!({"patternProperties": many})).is_err());
     }
 
     #[test]

@@ -8,13 +8,14 @@ mod cost;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX};
+use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX};
+use crate::truncate;
 use cost::Cost;
 
+/// One mismatch, which may name all unknown properties.
+const MISMATCH_BYTES_MAX: usize = 400;
 /// Mismatches reported for one value; a caller mends those first.
 const MISMATCHES_SHOWN_MAX: usize = 5;
-/// Bytes of compiled automaton one `pattern` may take: no pattern can be a bomb.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Evaluations that take about a millisecond.
 const LONG_EVALUATIONS: u64 = 20_000;
 /// Subschemas of one schema, so that compiling is bounded before it starts.
@@ -36,8 +37,9 @@ impl Schema {
     pub fn compile(schema: &Value) -> Result<Self, String> {
         let mut budget = SUBSCHEMAS_MAX;
         bound(schema, JSON_DEPTH_MAX, &mut budget)?;
+        let pattern_bytes = usize::try_from(SCHEMA_PATTERN_BYTES_MAX).unwrap_or(usize::MAX);
         let patterns =
-            PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
+            PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
         let cost = Cost::of(schema)?;
         jsonschema::options()
             .with_draft(draft_of(schema)?)
@@ -59,7 +61,7 @@ impl Schema {
     ///
     /// # Errors
     /// Up to five mismatches with their places, for whoever sent the value. Values are not
-    /// repeated: an argument may hold a secret. A value that would take more than
+    /// repeated, as an argument may hold a secret; names of unknown properties are. A value that would take more than
     /// [`SCHEMA_EVALUATIONS_MAX`] to check is refused unchecked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if self.cost.bound(value) > SCHEMA_EVALUATIONS_MAX {
@@ -81,7 +83,8 @@ impl Schema {
                 } else {
                     format!("`{place}`")
                 };
-                format!("{place}: {}", error.masked())
+                let text = format!("{place}: {}", error.masked());
+                truncate::text(&text, MISMATCH_BYTES_MAX).to_owned()
             })
             .collect();
         Err(mismatches.join("; "))

@@ -1,0 +1,96 @@
+//! The log, on standard error, which never waits for whoever reads it.
+//!
+//! Guests write lines too, and a client that starts the host may never read its standard error:
+//! a line that finds no room is dropped rather than holding the call that wrote it.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Lines that wait to be written.
+const LINES_WAITING_MAX: usize = 1_024;
+/// How long the end of the process waits for the last lines.
+const FLUSH_WAIT: Duration = Duration::from_millis(200);
+
+static LOG: OnceLock<SyncSender<Message>> = OnceLock::new();
+
+enum Message {
+    Line(Vec<u8>),
+    Flush(SyncSender<()>),
+}
+
+/// Starts logging: warnings, more with `-v`; `CLAWHOST_LOG` overrides both.
+pub(super) fn start(verbose: u8, quiet: bool) {
+    let default = match verbose {
+        0 if quiet => "error",
+        // The protocol library warns of every refused call; the audit log has those.
+        0 => "warn,rmcp=error",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CLAWHOST_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let (sender, receiver) = sync_channel(LINES_WAITING_MAX);
+    if std::thread::Builder::new().name("log".to_owned()).spawn(|| write_all(receiver)).is_err() {
+        return;
+    }
+    let writer = Lossy(LOG.get_or_init(|| sender).clone());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || writer.clone())
+        .with_ansi(colours);
+    // A second subscriber in one process (tests) is refused; the first stays.
+    drop(log.with_target(false).without_time().try_init());
+}
+
+/// Waits, a little, until what was logged is written.
+pub(super) fn flush() {
+    let (done, written) = sync_channel(1);
+    if LOG.get().is_some_and(|log| log.try_send(Message::Flush(done)).is_ok()) {
+        // A reader that does not read must not keep the process.
+        let _ = written.recv_timeout(FLUSH_WAIT);
+    }
+}
+
+fn write_all(lines: Receiver<Message>) {
+    for message in lines {
+        match message {
+            // Nobody is left to tell where standard error is closed.
+            Message::Line(line) => drop(io::stderr().write_all(&line)),
+            Message::Flush(done) => {
+                let _ = done.try_send(());
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Lossy(SyncSender<Message>);
+
+impl Write for Lossy {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = self.0.try_send(Message::Line(line.to_vec()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_finds_no_room_is_dropped_and_nobody_waits() {
+        let (sender, unread) = sync_channel(1);
+        let mut log = Lossy(sender);
+        for _ in 0..10 {
+            assert_eq!(log.write(b"line").unwrap(), 4);
+        }
+        assert_eq!(unread.try_iter().count(), 1);
+    }
+}
