@@ -13,6 +13,8 @@ pub mod config;
 )]
 pub mod state;
 
+mod offload;
+
 #[expect(clippy::disallowed_methods, reason = "it stamps records with the time of day")]
 pub mod audit;
 pub mod jail;

@@ -41,11 +41,14 @@ pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
 }
 
 fn explain(error: &serde_json::Error) -> JsonError {
-    if error.is_data() {
+    if error.is_data() && !error.to_string().starts_with(TOO_DEEP) {
         return JsonError::Ambiguous(error.to_string());
     }
     JsonError::Syntax(error.to_string())
 }
+
+/// What is said of nesting over the bound.
+const TOO_DEEP: &str = "nested too deeply";
 
 /// Builds a [`Value`], knowing how deep it already is.
 #[derive(Clone, Copy)]
@@ -56,7 +59,7 @@ struct Strict {
 impl Strict {
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.depth >= JSON_DEPTH_MAX {
-            return Err(E::custom("nested too deeply"));
+            return Err(E::custom(TOO_DEEP));
         }
         Ok(Self { depth: self.depth + 1 })
     }

@@ -1,6 +1,7 @@
 //! Writing one chain: an append-only file, and its head stored beside it.
 
 use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +30,7 @@ pub struct AuditLog {
 #[derive(Debug)]
 struct Chain {
     log: File,
-    head: File,
+    head: std::fs::File,
     /// Bytes of whole lines.
     len: u64,
     records: u64,
@@ -57,7 +58,7 @@ impl AuditLog {
     fn begin(dir: &Dir, name: &str, log: File, previous: Value) -> std::io::Result<Self> {
         let chain = Chain {
             log,
-            head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?,
+            head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std(),
             len: 0,
             records: 0,
             last_hash: CHAIN_START.to_owned(),
@@ -102,21 +103,10 @@ impl AuditLog {
 
 impl Chain {
     /// Stores count and hash after the record, so that a dropped last line shows.
-    fn write_head(&mut self) -> std::io::Result<()> {
+    fn write_head(&self) -> std::io::Result<()> {
         let text = format!("{:020} {}\n", self.records, self.last_hash);
-        #[cfg(unix)]
-        {
-            // In place and of fixed size: one system call, never torn by a kill.
-            use std::os::unix::fs::FileExt as _;
-            let file = self.head.try_clone()?.into_std();
-            file.write_all_at(text.as_bytes(), 0)
-        }
-        #[cfg(not(unix))]
-        {
-            use std::io::Seek as _;
-            self.head.seek(std::io::SeekFrom::Start(0))?;
-            self.head.write_all(text.as_bytes())
-        }
+        // In place and of fixed size: one system call, never torn by a kill.
+        self.head.write_all_at(text.as_bytes(), 0)
     }
 }
 

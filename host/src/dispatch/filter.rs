@@ -5,7 +5,7 @@ use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::truncate;
 use serde_json::Value;
 
-use crate::sandbox::offload;
+use crate::offload;
 
 /// Returns `reply` checked against the tool's result schemas and cut to `bytes_max`.
 pub(super) fn apply(tool: &Tool, reply: ToolReply, bytes_max: usize) -> ToolReply {

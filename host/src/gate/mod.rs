@@ -15,8 +15,8 @@ use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{CallFacts, PolicySet, RuleRef, Verdict};
 use serde_json::Value;
 
+use crate::offload;
 use crate::registry::Resolved;
-use crate::sandbox::offload;
 
 /// A call that passed every check, carrying all an executor may use.
 ///
@@ -25,7 +25,8 @@ use crate::sandbox::offload;
 ///
 /// ```compile_fail
 /// # use clawhost::{gate::Admitted, registry::Resolved};
-/// fn forge(resolved: Resolved, rule: clawhost_core::policy::RuleRef) -> Admitted {
+/// # use clawhost_core::policy::RuleRef;
+/// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     Admitted { resolved, arguments: String::new(), timeout: std::time::Duration::MAX, rule }
 /// }
 /// ```
@@ -33,8 +34,10 @@ use crate::sandbox::offload;
 /// What an admitted call carries can be read by anyone:
 ///
 /// ```
-/// fn timeout_of(admitted: &clawhost::gate::Admitted) -> std::time::Duration {
-///     admitted.timeout()
+/// # use clawhost::{gate::Admitted, registry::Resolved};
+/// # use clawhost_core::policy::RuleRef;
+/// fn read(admitted: &Admitted) -> (&Resolved, &str, std::time::Duration, &RuleRef) {
+///     (admitted.resolved(), admitted.arguments(), admitted.timeout(), admitted.rule())
 /// }
 /// ```
 #[derive(Debug)]

@@ -1,13 +1,17 @@
 //! What a guest says on the side: log lines and its standard output and error.
 //!
-//! Bounded, kept with the call, shown to the operator and never to the model.
+//! Bounded, and shown to the operator, never to the model. Lines are logged as they come, each at
+//! its own level. What was written to the streams is logged once, when the call ends, at level
+//! debug, and how many lines were dropped at level info. A log line past its bound is cut; of the
+//! streams the first [`GUEST_LOG_BYTES_MAX`] bytes are there.
 
 use clawhost_core::limits::{GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX};
 use clawhost_core::{truncate, visible};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
-/// The lines and streams of one call.
-#[derive(Debug, Clone)]
+/// The lines and streams of one call; logs the streams when it is dropped, which is when the
+/// call ends.
+#[derive(Debug)]
 pub struct CallLog {
     tool: String,
     lines: u32,
@@ -52,7 +56,8 @@ impl CallLog {
         }
     }
 
-    /// Returns what explains a trap best: the last error line, else the end of the streams.
+    /// Returns what explains a trap best: the last error line, else the end of what the streams
+    /// took, where a panic's text stands.
     pub fn explanation(&self) -> Option<String> {
         if let Some(line) = &self.last_error {
             return Some(line.clone());
@@ -60,13 +65,91 @@ impl CallLog {
         let streams = self.streams.contents();
         let text = String::from_utf8_lossy(&streams);
         let text = text.trim();
-        (!text.is_empty()).then(|| visible::line(truncate::text(text, GUEST_LOG_LINE_BYTES_MAX)))
+        (!text.is_empty()).then(|| visible::line(tail(text, GUEST_LOG_LINE_BYTES_MAX)))
     }
+
+    fn log_streams(&self) {
+        let streams = self.streams.contents();
+        let tool = self.tool.as_str();
+        for line in String::from_utf8_lossy(&streams).lines().take(GUEST_LOG_LINES_MAX as usize) {
+            let line = visible::line(truncate::text(line, GUEST_LOG_LINE_BYTES_MAX));
+            tracing::debug!(tool, "wrote: {line}");
+        }
+    }
+}
+
+impl Drop for CallLog {
+    fn drop(&mut self) {
+        let dropped = self.lines.saturating_sub(GUEST_LOG_LINES_MAX);
+        if dropped > 0 {
+            tracing::info!(tool = self.tool.as_str(), dropped, "log lines past the limit");
+        }
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            self.log_streams();
+        }
+    }
+}
+
+/// Returns the last `bytes_max` bytes of `text`, from a character border on.
+fn tail(text: &str, bytes_max: usize) -> &str {
+    let from = text.len().saturating_sub(bytes_max);
+    let start = (from..=text.len()).find(|at| text.is_char_boundary(*at));
+    start.and_then(|start| text.get(start..)).unwrap_or("")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+    use wasmtime_wasi::p2::OutputStream as _;
+
+    fn written(text: &str) -> CallLog {
+        let log = CallLog::new("t");
+        log.streams().write(text.to_owned().into()).unwrap();
+        log
+    }
+
+    #[test]
+    fn the_end_of_the_streams_explains_a_trap() {
+        let explanation = written(&format!("{}ä\npanicked", "ö".repeat(5_000))).explanation();
+        let explanation = explanation.unwrap();
+        assert!(explanation.ends_with("ä\\u{a}panicked"), "{explanation}");
+        assert!(explanation.starts_with('ö') && explanation.len() < 5_000);
+        assert_eq!(written(" \n").explanation(), None);
+        assert_eq!(tail("aö", 1), "");
+    }
+
+    #[derive(Clone, Default)]
+    struct Shown(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shown {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_streams_and_the_number_of_dropped_lines_are_logged_when_the_call_ends() {
+        let shown = Shown::default();
+        let writer = shown.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(move || writer.clone())
+            .with_ansi(false);
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            let mut log = written("first\nsecond\u{1b}[2J");
+            for _ in 0..GUEST_LOG_LINES_MAX + 3 {
+                log.line(tracing::Level::TRACE, "flood");
+            }
+        });
+        let text = String::from_utf8(shown.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("wrote: second\\u{1b}[2J") && text.contains("dropped=3"), "{text}");
+    }
 
     #[test]
     fn control_characters_are_made_visible_and_the_last_error_explains_a_trap() {

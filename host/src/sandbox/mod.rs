@@ -12,7 +12,6 @@ pub mod http;
 mod limiter;
 mod linker;
 pub mod log;
-pub(crate) mod offload;
 mod process;
 mod state;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::grants::CallLimits;
 use clawhost_core::limits;
 
-use crate::sandbox::offload;
+use crate::offload;
 
 /// Bytes one call moves on the thread that runs it, before its I/O is taken to be the long kind:
 /// enough for most calls, and too little for the system to make a writer wait for the disk.
