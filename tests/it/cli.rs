@@ -150,7 +150,27 @@ fn inspecting_a_component() {
     compare("inspect__manifest", &cli.snapshot(&["inspect", "word-count.wat", "--manifest"]));
     compare("inspect__wants_http", &cli.snapshot(&["inspect", "tools/wants-http.wat"]));
     compare("inspect__broken", &cli.snapshot(&["inspect", "tools/broken.wasm"]));
+    for name in ["wrong-world", "wants-sockets"] {
+        cli.write(&format!("{name}.wat"), Guest::read(name).wat());
+        let shown = cli.snapshot(&["inspect", &format!("{name}.wat")]);
+        compare(&format!("inspect__{}", name.replace('-', "_")), &shown);
+    }
+    let core = r#"(module (import "env" "log" (func)) (memory (export "memory") 1))"#;
+    cli.write("core.wasm", wat::parse_str(core).unwrap());
+    compare("inspect__core", &cli.snapshot(&["inspect", "core.wasm"]));
+    compare("inspect__core_json", &cli.snapshot(&["inspect", "core.wasm", "--json"]));
+    compare("inspect__core_manifest", &cli.snapshot(&["inspect", "core.wasm", "--manifest"]));
     compare("inspect__absent", &cli.snapshot(&["inspect", "absent.wasm"]));
+}
+
+#[test]
+fn what_an_error_quotes_of_a_file_cannot_drive_a_terminal() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("hostile.wat", "(component \u{1b}[2J\u{202e} (nonsense))");
+    let run = cli.run(&["inspect", "hostile.wat"]);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']), "{:?}", run.stderr);
+    assert!(run.stderr.contains("does not parse"), "{:?}", run.stderr);
 }
 
 #[test]
@@ -182,7 +202,11 @@ fn the_limits() {
 #[test]
 fn the_audit_log_is_shown_verified_and_shows_tampering() {
     let cli = prepared();
-    compare("audit__empty", &cli.snapshot(&["audit", "verify"]));
+    // Credentials, which every other test starts with, are the trace of an earlier host.
+    compare("audit__gone", &cli.snapshot(&["audit", "verify"]));
+    let unused = Cli::new(PROGRAM);
+    std::fs::remove_dir_all(unused.state()).unwrap();
+    compare("audit__empty", &unused.snapshot(&["audit", "verify"]));
     cli.run(&["call", "claw.yaml", "read_file", "path=hello.txt"]);
     cli.run(&["call", "claw.yaml", "write_file", "path=a", "content=b"]);
     compare("audit__verify", &cli.snapshot(&["audit", "verify"]));

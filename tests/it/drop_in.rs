@@ -140,6 +140,43 @@ async fn a_dropped_in_tool_does_not_replace_a_built_in_one() {
 }
 
 #[tokio::test]
+async fn the_name_of_a_built_in_tool_is_reserved_even_where_it_is_not_served() {
+    let host = TestHost::builder()
+        .only(&["read-file"])
+        .tool_file("mine.wat", saying("exec_shell", "hijacked").wat().as_bytes())
+        .build()
+        .await;
+    assert!(!serves(&host, "exec_shell"));
+    assert!(host.refused().contains("replace_builtins"), "{}", host.refused());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_without_its_component_is_listed_until_the_component_is_there() {
+    let document = "{claw: \"0.3.0\", kind: Tool, metadata: {name: late}, spec: {description: Late., input_schema: {type: object}}}";
+    let host = TestHost::builder().build().await;
+    for name in ["late.yaml", "late.yml"] {
+        drop_in(&host, name, document.as_bytes());
+        shows(&host, "the document", || host.refused().contains(name)).await;
+    }
+    drop_in(&host, "late.wat", saying("late", "late").wat().as_bytes());
+    shows(&host, "the tool", || serves(&host, "late")).await;
+    let refused = host.refused();
+    assert!(!refused.contains("late.yaml") && refused.contains("late.yml"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_directory_in_its_place_is_served() {
+    let host = TestHost::builder()
+        .tool_file("first.wat", saying("first", "first").wat().as_bytes())
+        .build()
+        .await;
+    fs::rename(host.tools_folder(), host.tools_folder().with_extension("old")).unwrap();
+    fs::create_dir(host.tools_folder()).unwrap();
+    drop_in(&host, "second.wat", saying("second", "second").wat().as_bytes());
+    shows(&host, "the new directory", || serves(&host, "second") && !serves(&host, "first")).await;
+}
+
+#[tokio::test]
 async fn names_that_differ_only_in_hyphen_and_underscore_collide() {
     let host = TestHost::builder()
         .tool_file("a.wat", saying("two_words", "a").wat().as_bytes())
@@ -167,6 +204,28 @@ async fn a_running_call_is_not_disturbed_when_its_tool_is_replaced_and_deleted()
     shows(&host, "the tool to go", || !serves(&host, "slow")).await;
     let reply = wait::within("the running call", NEVER, task).await.unwrap().unwrap();
     assert_eq!(text(&reply), "slow");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_whose_places_are_all_taken_still_takes_a_tool_in() {
+    let slow =
+        ";; imports: clock\n;;; call\n(call $block (call $subscribe (i64.const 60000000000)))";
+    let host = TestHost::builder()
+        .calls_running(1)
+        .limits("timeout_ms: 60000")
+        .guest(&Guest::parse("slow", slow))
+        .build()
+        .await;
+    let running = host.host().clone();
+    let task = tokio::spawn(async move { running.call(call("slow", json!({}))).await });
+    let received = || (!clawhost::audit::records(&host.audit()).unwrap().is_empty()).then_some(());
+    wait::until("the call to arrive", NEVER, received).await;
+    // Never seen before, so that it is asked what it offers rather than looked up.
+    let fresh = saying("fresh", &host.tools_folder().display().to_string());
+    drop_in(&host, "fresh.wat", fresh.wat().as_bytes());
+    shows(&host, "the new tool", || serves(&host, "fresh")).await;
+    assert!(!task.is_finished(), "the place was free");
+    task.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::canary::SECRET;
 use clawhost_tests::{TestHost, wait};
@@ -243,6 +243,21 @@ async fn a_folder_swapped_for_a_link_during_calls_leads_nowhere() {
     // The swapping thread may trip over a file a call has just made: it has done its work.
     drop(swapping.join());
     host.canaries().check();
+}
+
+#[tokio::test]
+async fn the_tool_refuses_what_a_path_says_and_the_host_where_it_leads() {
+    let host = TestHost::builder().build().await;
+    plant(&host);
+    for path in ["../outside/canary.txt", "sub/../../outside/canary.txt", "/etc/passwd"] {
+        let reply = host.call("read_file", json!({"path": path})).await.unwrap();
+        assert!(reply.is_error, "{path}: {reply:?}");
+        assert!(format!("{reply:?}").contains("invalid-path"), "{path}: {reply:?}");
+    }
+    for path in ["link", "sub/chain", "dir_link/canary.txt", "up/outside/canary.txt"] {
+        let error = host.call("read_file", json!({"path": path})).await.unwrap_err();
+        assert_eq!((error.kind, error.kind.code()), (ErrorKind::Sandbox, -32010), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ limits! {
     GUEST_LOG_LINE_BYTES_MAX: usize = 4_096;
     /// Time between two progress reports of a call that are forwarded: at most 10 a second.
     PROGRESS_PAUSE_MS: u64 = 100;
-    /// Calls that hold an instance at the same time: the size of the instance pool.
+    /// Calls that hold an instance at the same time; the pool has a few more, for components that describe themselves.
     CALLS_RUNNING_MAX: usize = 64;
     /// Calls that may wait for an instance; one more is refused as overload.
     CALLS_WAITING_MAX: usize = 1_024;

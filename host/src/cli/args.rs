@@ -103,7 +103,13 @@ pub(super) struct CallArgs {
 }
 
 /// List the tools of a manifest, what each may touch, and what was refused
+///
+/// The table is made as `run` would make it: documents are checked, components compiled and
+/// bound to their profiles, and nothing is called. The column `policy` says whether the rules
+/// let a tool be called at all. What could not be served stands below the table, with its reason;
+/// the exit code is 0 all the same.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost tools host/examples/manifest.yaml")]
 pub(super) struct ToolsArgs {
     /// Manifests, documents, or directories of them
     #[arg(value_name = "PATH")]
@@ -116,7 +122,12 @@ pub(super) struct ToolsArgs {
 }
 
 /// Check documents and print every problem, with file, line and what would be right
+///
+/// Documents are read together with everything they refer to, and nothing is compiled, run or
+/// made. An unknown key is a problem, as a misspelt restriction would otherwise restrict
+/// nothing. The exit code is 3 where there is any problem.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost validate host/examples/manifest.yaml")]
 pub(super) struct ValidateArgs {
     /// Documents, or directories of them
     #[arg(value_name = "FILE", required = true)]
@@ -129,8 +140,12 @@ pub(super) struct ValidateArgs {
 /// Say what a component is, what it imports, and what it would need granted
 ///
 /// Nothing is granted while it is inspected: the component is asked to describe itself in an
-/// empty sandbox, within one second.
+/// empty sandbox, within one second. A file that can be no tool is described too, as far as its
+/// structure says; the reason follows, and the exit code is 3.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost inspect greet.wasm\n  clawhost inspect --manifest greet.wasm > greet.yaml"
+)]
 pub(super) struct InspectArgs {
     /// A component, in binary or text form
     #[arg(value_name = "FILE")]
@@ -144,7 +159,12 @@ pub(super) struct InspectArgs {
 }
 
 /// Print every built-in bound, its value and its reason
+///
+/// Each name ends in its unit. These are the values where nothing else is said: the block
+/// `limits` of the runtime file sets some of them for a host, a profile or a tool its own time,
+/// memory and output. None can be switched off.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost limits --json")]
 pub(super) struct LimitsArgs {
     /// Print JSON
     #[arg(long)]
@@ -152,7 +172,12 @@ pub(super) struct LimitsArgs {
 }
 
 /// Read the audit log back
+///
+/// Every call leaves two records, when it arrives and when it ends, in a chain of hashes: one
+/// for each time a host ran. Reading makes nothing and needs no host; the log holds digests of
+/// arguments and results, not these themselves.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  clawhost audit show\n  clawhost audit verify --json")]
 pub(super) struct AuditArgs {
     #[command(subcommand)]
     pub(super) verb: AuditVerb,
@@ -167,7 +192,15 @@ pub(super) struct AuditArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditVerb {
     /// Check that no line was edited, dropped or reordered
+    ///
+    /// Prints each chain with its verdict: it holds, or where it breaks. The exit code is 7
+    /// where any chain does not hold. An unfinished call is one that a host was stopped in.
+    #[command(after_help = "Example: clawhost audit verify")]
     Verify,
     /// Print the calls that were recorded, oldest first
+    ///
+    /// One line a call that ended: when, who asked, which tool, how it ended, how long it took,
+    /// and why it was refused or failed. The chains are not checked here; `verify` does that.
+    #[command(after_help = "Example: clawhost audit show --json")]
     Show,
 }

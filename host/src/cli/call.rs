@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::args::CallArgs;
 use super::fail::Fail;
-use super::{setup, show};
+use super::{log, setup, show};
 use crate::host::{Principal, ToolCall};
 
 /// The name in records of a call made from the command line.
@@ -34,6 +34,8 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
         ErrorKind::UnknownTool => unknown(&args.tool, &setup.host),
         _ => Fail::Call(error),
     })?;
+    // What was logged on the way stands above the result.
+    log::flush();
     if args.json {
         show::json(&crate::serve::result_json(reply.clone()));
     } else {
@@ -114,11 +116,11 @@ fn print(reply: &ToolReply) {
     for block in &reply.content {
         match block {
             Content::Text(text) if reply.is_error => eprintln!("{}", visible::block(text)),
-            Content::Text(text) => show::tool_text(text),
+            Content::Text(text) => show::line(text),
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
-                show::tool_text(&format!("({mime_type}, {} bytes)", data.len()));
+                show::line(&format!("({mime_type}, {} bytes)", data.len()));
             }
-            Content::Resource { uri, .. } => show::tool_text(&format!("(resource {uri})")),
+            Content::Resource { uri, .. } => show::line(&format!("(resource {uri})")),
         }
     }
 }

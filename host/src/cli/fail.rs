@@ -40,9 +40,10 @@ impl Fail {
             Self::Call(error) => print_call(error),
             Self::Documents(errors) => errors.iter().for_each(print_document),
             Self::Other { reason, hint, .. } => {
-                eprintln!("error: {reason}");
+                // Both may quote a file or a component.
+                eprintln!("error: {}", visible::block(reason));
                 if let Some(hint) = hint {
-                    eprintln!("hint: {hint}");
+                    eprintln!("hint: {}", visible::block(hint));
                 }
             }
         }

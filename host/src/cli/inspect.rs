@@ -1,24 +1,34 @@
 //! `clawhost inspect`: what a component is and what it would need, before anything is granted.
+//!
+//! A file that is refused is described as well, as far as its structure says. What components
+//! say is made visible, as whoever inspects one does not trust it yet.
 
 use std::sync::Arc;
 
-use clawhost_core::catalog::ckp_name;
+use clawhost_core::catalog::{ToolDefinition, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::imports::{self, Class};
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::InspectArgs;
 use super::fail::Fail;
 use super::{setup, show};
-use crate::engine::{Engine, Loaded};
+use crate::engine::check::{self, Outline};
+use crate::engine::{Engine, LoadError, Loaded};
+
+const WORLD: &str = "claw:tool/tool@0.1.0";
 
 pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     let bytes = setup::read_file(&args.file)?;
+    let outline = check::outline(&bytes);
     let engine =
         Engine::new(1, None).map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
-    let loaded = Arc::new(engine).load(bytes).await;
-    let loaded = loaded
-        .map_err(|error| Fail::new(exit::DOCUMENT, format!("{}: {error}", args.file.display())))?;
+    let loaded = match Arc::new(engine).load(bytes).await {
+        Ok(loaded) => loaded,
+        Err(LoadError::Passing(reason)) => return Err(Fail::new(exit::UPSTREAM, reason)),
+        Err(error) => return Err(refused(&args, outline.as_ref(), &error.to_string())),
+    };
     if args.json {
         show::json(&as_json(&loaded));
     } else if let Some(tool) = &args.manifest {
@@ -29,9 +39,89 @@ pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-/// Says in words what an import asks for.
+/// Says what the refused file is, where that can be told, and returns why it is refused. A
+/// document was asked for in vain: nothing but the reason is said then.
+fn refused(args: &InspectArgs, outline: Option<&Outline>, reason: &str) -> Fail {
+    if let Some(outline) = outline.filter(|_| args.manifest.is_none()) {
+        if args.json {
+            show::json(&outline_json(outline, reason));
+        } else {
+            print_outline(outline);
+        }
+    }
+    Fail::new(exit::DOCUMENT, format!("{}: {reason}", args.file.display()))
+}
+
+/// What the imports of a component ask for, taken together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Wants {
+    process: bool,
+    network: bool,
+    files: bool,
+    /// Something that no profile grants.
+    never: bool,
+}
+
+impl Wants {
+    fn of(imports: &[String]) -> Self {
+        imports.iter().fold(Self::default(), |mut wants, import| {
+            match imports::class_of(import) {
+                Some(Class::Inert) => wants.files |= is_files(import),
+                Some(Class::Network) => wants.network = true,
+                Some(Class::Process) => wants.process = true,
+                Some(Class::Reserved | Class::Never) | None => wants.never = true,
+            }
+            wants
+        })
+    }
+
+    /// What a profile has to hold, in words; empty where it need hold nothing.
+    fn needs(self) -> Vec<&'static str> {
+        [
+            (self.never, "what no profile grants"),
+            (self.process, "`shell.mode: full`"),
+            (self.network, "hosts in a `network` block"),
+            (self.files, "a mounted folder, without which it opens no file"),
+        ]
+        .into_iter()
+        .filter_map(|(wanted, what)| wanted.then_some(what))
+        .collect()
+    }
+
+    /// The built-in profiles that grant all of it, the one that grants least first.
+    const fn profiles(self) -> &'static [&'static str] {
+        match self {
+            Self { never: true, .. }
+            | Self { process: true, network: true, .. }
+            | Self { network: true, files: true, .. } => &[],
+            Self { process: true, .. } => &["process"],
+            Self { network: true, .. } => &["network"],
+            Self { files: true, .. } => &["fs-readonly", "workspace"],
+            _ => &["none"],
+        }
+    }
+
+    /// Says which built-in profile to use, or that there is none.
+    fn advice(self) -> &'static str {
+        match self.profiles() {
+            [] if self.never => "it cannot be served",
+            [] => "no built-in profile grants all of it: write one",
+            ["fs-readonly", ..] => "the profile `fs-readonly` to read, `workspace` to write too",
+            ["process", ..] => "the profile `process`",
+            ["network", ..] => "the profile `network`",
+            _ => "the profile `none`",
+        }
+    }
+}
+
+fn is_files(import: &str) -> bool {
+    import.starts_with("wasi:filesystem/")
+}
+
+/// Says in words what one import asks for.
 fn needs(import: &str) -> &'static str {
     match imports::class_of(import) {
+        Some(Class::Inert) if is_files(import) => "a mounted folder, or it opens nothing",
         Some(Class::Inert) => "nothing (inert)",
         Some(Class::Network) => "a profile with a `network` block",
         Some(Class::Process) => "a profile with `shell.mode: full`",
@@ -39,66 +129,104 @@ fn needs(import: &str) -> &'static str {
     }
 }
 
-/// The built-in profile that grants just what the component imports.
-fn profile_for(loaded: &Loaded) -> &'static str {
-    let has = |class| loaded.imports.iter().any(|import| imports::class_of(import) == Some(class));
-    let files = loaded.imports.iter().any(|import| import.starts_with("wasi:filesystem/"));
-    match (has(Class::Process), has(Class::Network), files) {
-        (true, _, _) => "process",
-        (false, true, _) => "network",
-        (false, false, true) => "fs-readonly",
-        (false, false, false) => "none",
+fn print(loaded: &Loaded) {
+    print_head("component", loaded.size_bytes, &loaded.digest);
+    show::line(&format!("world      {WORLD}"));
+    let wants = Wants::of(&loaded.imports);
+    show::line(&format!("would need {} ({})", in_words(wants), wants.advice()));
+    print_imports(&loaded.imports, needs);
+    loaded.definitions.iter().for_each(print_tool);
+}
+
+fn print_outline(outline: &Outline) {
+    print_head(kind(outline), outline.size_bytes, &outline.digest);
+    let exports = match outline.exports.as_slice() {
+        [] => "nothing".to_owned(),
+        names => visible::line(&names.join(", ")),
+    };
+    show::line(&format!("exports    {exports}"));
+    // Profiles are about components.
+    if !outline.is_core {
+        show::line(&format!("would need {}", in_words(Wants::of(&outline.imports))));
+    }
+    print_imports(&outline.imports, needs_of(outline));
+}
+
+const fn kind(outline: &Outline) -> &'static str {
+    if outline.is_core { "core module" } else { "component" }
+}
+
+fn needs_of(outline: &Outline) -> fn(&str) -> &'static str {
+    if outline.is_core { |_| "a component around the module" } else { needs }
+}
+
+fn in_words(wants: Wants) -> String {
+    match wants.needs().as_slice() {
+        [] => "nothing".to_owned(),
+        needs => needs.join("; "),
     }
 }
 
-fn print(loaded: &Loaded) {
-    show::line(&format!("component  {} bytes, {}", loaded.size_bytes, loaded.digest));
-    show::line("world      claw:tool/tool@0.1.0");
-    show::line(&format!("would need {}", profile_for(loaded)));
+fn print_head(kind: &str, size_bytes: usize, digest: &str) {
+    show::line(&format!("{kind:<10} {size_bytes} bytes, {digest}"));
+}
+
+fn print_imports(imports: &[String], needs: fn(&str) -> &'static str) {
     let mut table = show::table(&["import", "needs"]);
-    for import in &loaded.imports {
-        table.add_row([import.as_str(), needs(import)]);
+    for import in imports {
+        table.add_row([visible::line(import).as_str(), needs(import)]);
     }
     show::line(&table.to_string());
-    for definition in &loaded.definitions {
-        show::line(&format!("\ntool {}\n  {}", definition.name, definition.description));
-        show::line(&format!("  input  {}", definition.input_schema));
-        if let Some(schema) = &definition.output_schema {
-            show::line(&format!("  output {schema}"));
-        }
+}
+
+fn print_tool(definition: &ToolDefinition) {
+    // Further lines are indented as well, so that none of them passes for one of ours.
+    let description = visible::block(&definition.description).replace('\n', "\n  ");
+    show::line(&format!("\ntool {}\n  {description}", visible::line(&definition.name)));
+    let shown = |schema: &Value| visible::line(&schema.to_string());
+    show::line(&format!("  input  {}", shown(&definition.input_schema)));
+    if let Some(schema) = &definition.output_schema {
+        show::line(&format!("  output {}", shown(schema)));
     }
 }
 
 fn as_json(loaded: &Loaded) -> Value {
-    let imports =
-        loaded.imports.iter().map(|import| json!({"interface": import, "needs": needs(import)}));
+    let wants = Wants::of(&loaded.imports);
     json!({
+        "kind": "component",
         "digest": loaded.digest,
         "size_bytes": loaded.size_bytes,
-        "world": "claw:tool/tool@0.1.0",
-        "profile": profile_for(loaded),
-        "imports": Value::from_iter(imports),
+        "world": WORLD,
+        "needs": wants.needs(),
+        "profiles": wants.profiles(),
+        "imports": imports_json(&loaded.imports, needs),
         "tools": loaded.definitions,
     })
 }
 
+fn outline_json(outline: &Outline, reason: &str) -> Value {
+    json!({
+        "kind": kind(outline),
+        "digest": outline.digest,
+        "size_bytes": outline.size_bytes,
+        "exports": outline.exports,
+        "imports": imports_json(&outline.imports, needs_of(outline)),
+        "refused": reason,
+    })
+}
+
+fn imports_json(imports: &[String], needs: fn(&str) -> &'static str) -> Value {
+    imports.iter().map(|import| json!({"interface": import, "needs": needs(import)})).collect()
+}
+
 /// Returns a complete CKP Tool document for the component's tool, or for one of several.
 fn document(loaded: &Loaded, tool: Option<&str>) -> Result<String, Fail> {
-    let names: Vec<&str> =
-        loaded.definitions.iter().map(|definition| definition.name.as_str()).collect();
-    let found = match (tool, loaded.definitions.as_slice()) {
-        (None, [only]) => Some(only),
-        (None, _) => None,
-        (Some(tool), all) => all.iter().find(|definition| definition.name == tool),
-    };
-    let Some(definition) = found else {
-        let hint = format!("choose one with --manifest=TOOL: {}", names.join(", "));
-        return Err(Fail::usage("the component offers several tools, or none of that name", &hint));
-    };
+    let definition = chosen(&loaded.definitions, tool)?;
+    let wants = Wants::of(&loaded.imports);
     let mut spec = json!({
         "description": definition.description,
         "input_schema": definition.input_schema,
-        "sandbox_ref": profile_for(loaded),
+        "sandbox_ref": wants.profiles().first().unwrap_or(&"none"),
         "timeout_ms": clawhost_core::limits::TOOL_TIMEOUT_MS,
     });
     if let (Some(schema), Some(spec)) = (&definition.output_schema, spec.as_object_mut()) {
@@ -107,5 +235,59 @@ fn document(loaded: &Loaded, tool: Option<&str>) -> Result<String, Fail> {
     let document = json!({
         "claw": "0.3.0", "kind": "Tool", "metadata": {"name": ckp_name(&definition.name)}, "spec": spec,
     });
-    serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))
+    let text =
+        serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))?;
+    // A choice that the operator has to make is said where it is made.
+    let is_open = wants.profiles().len() != 1;
+    let note =
+        if is_open { format!("# sandbox_ref: {}.\n", wants.advice()) } else { String::new() };
+    Ok(note + &text)
+}
+
+fn chosen<'a>(
+    definitions: &'a [ToolDefinition],
+    tool: Option<&str>,
+) -> Result<&'a ToolDefinition, Fail> {
+    let found = match (tool, definitions) {
+        (None, [only]) => Some(only),
+        (None, _) => None,
+        (Some(tool), all) => all.iter().find(|definition| definition.name == tool),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> =
+            definitions.iter().map(|definition| definition.name.as_str()).collect();
+        let hint = format!("choose one with --manifest=TOOL: {}", names.join(", "));
+        Fail::usage("the component offers several tools, or none of that name", &hint)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wants(imports: &[&str]) -> Wants {
+        Wants::of(&imports.iter().map(|import| (*import).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn profiles_are_named_only_where_they_grant_everything_that_is_imported() {
+        const FILES: &str = "wasi:filesystem/types@0.2.12";
+        const WEB: &str = "wasi:http/types@0.2.12";
+        const PROCESS: &str = "claw:host/process@0.1.0";
+        const NONE: &[&str] = &[];
+        for (imports, needs, profiles) in [
+            (&["wasi:io/streams@0.2.12"][..], 0, &["none"][..]),
+            (&[FILES], 1, &["fs-readonly", "workspace"]),
+            (&[WEB], 1, &["network"]),
+            (&[PROCESS], 1, &["process"]),
+            (&[PROCESS, FILES], 2, &["process"]),
+            (&[WEB, FILES], 2, NONE),
+            (&[PROCESS, WEB], 2, NONE),
+            (&[PROCESS, WEB, FILES], 3, NONE),
+            (&["wasi:sockets/tcp@0.2.12"], 1, NONE),
+        ] {
+            let wants = wants(imports);
+            assert_eq!((wants.needs().len(), wants.profiles()), (needs, profiles), "{imports:?}");
+        }
+    }
 }

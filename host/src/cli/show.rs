@@ -1,5 +1,6 @@
 //! Printing: tables for people, JSON for programs, and what a tool may touch in words.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -12,19 +13,18 @@ use serde_json::Value;
 /// Tables are never narrower than this.
 const COLUMNS_MIN: u16 = 80;
 
-/// Prints a line to standard output. A closed pipe is the reader's wish, not an error.
+/// Prints text to standard output: as it is into a pipe, made safe on a terminal, as much of
+/// what is shown was written by others. A closed pipe is the reader's wish, not an error.
 pub(super) fn line(text: &str) {
-    drop(writeln!(std::io::stdout().lock(), "{text}"));
-}
-
-/// Prints text that a tool made: as it is into a pipe, made safe on a terminal.
-pub(super) fn tool_text(text: &str) {
-    if std::io::stdout().is_terminal() { line(&visible::block(text)) } else { line(text) }
+    let mut out = std::io::stdout().lock();
+    let shown =
+        if out.is_terminal() { Cow::Owned(visible::block(text)) } else { Cow::Borrowed(text) };
+    drop(writeln!(out, "{shown}"));
 }
 
 /// Prints a JSON value, indented.
 pub(super) fn json(value: &Value) {
-    tool_text(&format!("{value:#}"));
+    line(&format!("{value:#}"));
 }
 
 /// Returns an empty table under `header`.

@@ -3,11 +3,13 @@
 //! Compiling cannot be interrupted, so its work is bounded first: bytes, functions, types,
 //! nesting. A file is read for what it is, not by its name.
 
+use std::borrow::Cow;
+
 use clawhost_core::limits::{
     COMPONENT_BLOCK_DEPTH_MAX, COMPONENT_BYTES_MAX, COMPONENT_FUNCTION_BYTES_MAX,
     COMPONENT_FUNCTIONS_MAX, COMPONENT_NESTING_MAX, COMPONENT_TYPES_MAX, COMPONENT_WORK_MAX,
 };
-use clawhost_core::{imports, truncate};
+use clawhost_core::{digest, imports, truncate};
 use wasmparser::{BinaryReaderError, Encoding, FunctionBody, Operator, Parser, Payload};
 
 const WASM_MAGIC: &[u8] = b"\0asm";
@@ -15,16 +17,57 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 const TOOL_EXPORT: &str = "claw:tool/tool@0.1.";
 /// The part of a parser's message that is shown: it may quote the file.
 const REASON_BYTES_MAX: usize = 1_024;
+/// Names of an [`Outline`] that are kept of each list: more is no table for people.
+const OUTLINE_NAMES_MAX: usize = 200;
+
+/// What a file is, read from its structure alone; there is one for a file that is refused too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// Whether it is a core module, which can be no tool.
+    pub(crate) is_core: bool,
+    /// `sha256:…` of the binary.
+    pub(crate) digest: String,
+    /// Its size in bytes, in binary form.
+    pub(crate) size_bytes: usize,
+    /// What it imports: the first of them, where there are very many. Names are not checked.
+    pub(crate) imports: Vec<String>,
+    /// What it exports, likewise.
+    pub(crate) exports: Vec<String>,
+}
+
+/// Returns what `bytes` are, or none where they are too large, no WebAssembly, or damaged.
+pub(crate) fn outline(bytes: &[u8]) -> Option<Outline> {
+    let binary = binary(bytes).ok()?;
+    let mut names = Names::default();
+    for payload in Parser::new(0).parse_all(&binary) {
+        names.take(&payload.ok()?).ok()?;
+    }
+    let kept = |list: &[Cow<'_, str>]| {
+        list.iter().take(OUTLINE_NAMES_MAX).map(|name| name.clone().into_owned()).collect()
+    };
+    Some(Outline {
+        is_core: names.is_core,
+        digest: digest::of_bytes(&binary),
+        size_bytes: binary.len(),
+        imports: kept(&names.imports),
+        exports: kept(&names.exports),
+    })
+}
 
 /// Returns the binary of `bytes`, which are a component in binary or in text form.
 ///
 /// # Errors
 /// A sentence that says why this is no component that may be compiled.
 pub(super) fn component(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let binary = binary(bytes)?;
+    walk(&binary)?;
+    Ok(binary)
+}
+
+fn binary(bytes: &[u8]) -> Result<Vec<u8>, String> {
     bound("the file", bytes.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
     let binary = if bytes.starts_with(WASM_MAGIC) { bytes.to_vec() } else { text(bytes)? };
     bound("the component", binary.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
-    walk(&binary)?;
     Ok(binary)
 }
 
@@ -51,55 +94,96 @@ fn walk(binary: &[u8]) -> Result<(), String> {
     for payload in Parser::new(0).parse_all(binary) {
         shape.take(payload.map_err(|error| damaged(&error))?)?;
     }
-    imports::servable(shape.imports.iter().copied()).map_err(|reasons| reasons.join("; "))?;
-    if shape.exports.iter().any(|name| name.starts_with(TOOL_EXPORT)) {
+    let names = shape.names;
+    imports::servable(names.imports.iter().map(AsRef::as_ref))
+        .map_err(|reasons| reasons.join("; "))?;
+    if names.exports.iter().any(|name| name.starts_with(TOOL_EXPORT)) {
         return Ok(());
     }
+    let exports = format!("{:?}", names.exports);
     Err(format!(
-        "it is of another world: a tool exports `{TOOL_EXPORT}0`, this exports {:?}",
-        shape.exports
+        "it is of another world: a tool exports `{TOOL_EXPORT}0`, this exports {}",
+        truncate::text(&exports, REASON_BYTES_MAX)
     ))
+}
+
+/// What was read of a file's own imports and exports so far, not of what is nested in it.
+#[derive(Default)]
+struct Names<'a> {
+    started: bool,
+    is_core: bool,
+    depth: usize,
+    imports: Vec<Cow<'a, str>>,
+    exports: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Names<'a> {
+    fn take(&mut self, payload: &Payload<'a>) -> Result<(), String> {
+        match payload {
+            Payload::Version { encoding, .. } if !self.started => {
+                self.started = true;
+                self.is_core = *encoding == Encoding::Module;
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => self.depth += 1,
+            Payload::End(_) => self.depth = self.depth.saturating_sub(1),
+            _ if self.depth == 0 => self.take_names(payload).map_err(|error| damaged(&error))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_names(&mut self, payload: &Payload<'a>) -> Result<(), BinaryReaderError> {
+        match payload {
+            Payload::ComponentImportSection(section) => {
+                for import in section.clone() {
+                    self.imports.push(import?.name.name.into());
+                }
+            }
+            Payload::ComponentExportSection(section) => {
+                for export in section.clone() {
+                    self.exports.push(export?.name.name.into());
+                }
+            }
+            // Read for the outline of a core module; a tool has none at this depth.
+            Payload::ImportSection(section) => {
+                for import in section.clone().into_imports() {
+                    let import = import?;
+                    self.imports.push(format!("{}.{}", import.module, import.name).into());
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section.clone() {
+                    self.exports.push(export?.name.into());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// What was seen of a component so far.
 #[derive(Default)]
 struct Shape<'a> {
-    started: bool,
-    depth: usize,
+    names: Names<'a>,
     functions: u64,
     types: u64,
     nested: u64,
     work: u64,
-    imports: Vec<&'a str>,
-    exports: Vec<&'a str>,
 }
 
 impl<'a> Shape<'a> {
     fn take(&mut self, payload: Payload<'a>) -> Result<(), String> {
+        self.names.take(&payload)?;
+        if self.names.is_core {
+            return Err("the file is a core module, not a component; make it one with `wasm-tools component new`".to_owned());
+        }
         match payload {
-            Payload::Version { encoding: Encoding::Module, .. } if !self.started => {
-                return Err("the file is a core module, not a component; make it one with `wasm-tools component new`".to_owned());
-            }
-            Payload::Version { .. } => self.started = true,
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
-                self.nested += 1;
-                self.depth += 1;
-            }
-            Payload::End(_) => self.depth = self.depth.saturating_sub(1),
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => self.nested += 1,
             Payload::CodeSectionEntry(body) => self.function(&body)?,
             Payload::CodeSectionStart { count, .. } => self.functions += u64::from(count),
             Payload::TypeSection(section) => self.types += u64::from(section.count()),
             Payload::ComponentTypeSection(section) => self.types += u64::from(section.count()),
-            Payload::ComponentImportSection(section) if self.depth == 0 => {
-                for import in section {
-                    self.imports.push(import.map_err(|error| damaged(&error))?.name.name);
-                }
-            }
-            Payload::ComponentExportSection(section) if self.depth == 0 => {
-                for export in section {
-                    self.exports.push(export.map_err(|error| damaged(&error))?.name.name);
-                }
-            }
             Payload::UnknownSection { id, .. } => {
                 return Err(format!("the file has an unknown section {id}"));
             }
@@ -187,6 +271,28 @@ mod tests {
         assert!(error.contains("another world"), "{error}");
         let sockets = br#"(component (import "wasi:sockets/tcp@0.2.0" (instance)))"#;
         assert!(component(sockets).unwrap_err().contains("wasi:sockets/tcp"));
+    }
+
+    #[test]
+    fn what_is_refused_still_has_an_outline_unless_it_is_damaged() {
+        let sockets = outline(
+            br#"(component (import "wasi:sockets/tcp@0.2.0" (instance))
+                (component (import "nested" (instance))))"#,
+        )
+        .unwrap();
+        assert_eq!((sockets.is_core, sockets.exports.len()), (false, 0));
+        assert_eq!(sockets.imports, ["wasi:sockets/tcp@0.2.0"]);
+        let core =
+            wat::parse_str(r#"(module (import "env" "log" (func)) (memory (export "memory") 1))"#);
+        let core = outline(&core.unwrap()).unwrap();
+        assert!(core.is_core && core.digest.starts_with("sha256:"), "{core:?}");
+        assert_eq!(
+            (core.imports, core.exports),
+            (vec!["env.log".to_owned()], vec!["memory".to_owned()])
+        );
+        for bytes in [&b""[..], b"hello", b"\0asm", b"\0asm\x0d\0\x01\0\x07\xff"] {
+            assert_eq!(outline(bytes), None);
+        }
     }
 
     #[test]

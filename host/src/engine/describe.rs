@@ -7,6 +7,7 @@ use clawhost_core::catalog::{self, Annotations, ToolDefinition};
 use clawhost_core::json;
 use clawhost_core::limits::{COMPONENT_TOOLS_MAX, GUEST_STARTUP_MS, TOOL_SCHEMA_BYTES_MAX};
 
+use super::LoadError;
 use crate::sandbox::bindings::GuestPre;
 use crate::sandbox::bindings::exports::claw::tool::tool;
 use crate::sandbox::clock::{Exceeded, watch};
@@ -18,7 +19,7 @@ const STARTUP: Duration = Duration::from_millis(GUEST_STARTUP_MS);
 pub(super) async fn describe(
     engine: &wasmtime::Engine,
     pre: &GuestPre<CallState>,
-) -> Result<Vec<ToolDefinition>, String> {
+) -> Result<Vec<ToolDefinition>, LoadError> {
     let state = Sandbox::empty().enter("describe", STARTUP, None);
     let mut store = state.into_store(engine).map_err(|e| e.to_string())?;
     let answer = watch(Instant::now() + STARTUP, async {
@@ -26,18 +27,26 @@ pub(super) async fn describe(
         guest.claw_tool_tool().call_describe(&mut store).await
     });
     let described = match answer.await {
-        Err(_) => return Err(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms")),
+        Err(_) => return Err(late()),
         // The guest notices the time too, where it yields.
         Ok(Err(error)) if error.downcast_ref::<Exceeded>() == Some(&Exceeded::Time) => {
-            return Err(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms"));
+            return Err(late());
+        }
+        Ok(Err(error)) if error.is::<wasmtime::PoolConcurrencyLimitError>() => {
+            let reason = "the host is too busy to ask it what it offers";
+            return Err(LoadError::Passing(reason.to_owned()));
         }
         Ok(Err(error)) => {
             let why = store.data().log.explanation().unwrap_or_else(|| format!("{error:#}"));
-            return Err(format!("`describe` failed: {why}"));
+            return Err(LoadError::Unusable(format!("`describe` failed: {why}")));
         }
         Ok(Ok(described)) => described,
     };
-    check(described.into_iter().map(definition).collect::<Result<_, _>>()?)
+    Ok(check(described.into_iter().map(definition).collect::<Result<_, _>>()?)?)
+}
+
+fn late() -> LoadError {
+    LoadError::Unusable(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms"))
 }
 
 fn check(mut definitions: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, String> {

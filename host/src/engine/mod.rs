@@ -3,14 +3,14 @@
 //! Deliberately absent: calls. `exec::wasm` makes them, from what [`Engine::load`] returns.
 
 mod cache;
-mod check;
+pub(crate) mod check;
 mod describe;
 mod settings;
 
 use std::sync::Arc;
 
 use clawhost_core::catalog::ToolDefinition;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, Linker};
 
 pub use cache::CodeCache;
@@ -31,7 +31,7 @@ pub struct Engine {
     linker: Linker<CallState>,
     allocator: Allocator,
     cache: Option<CodeCache>,
-    compiling: Semaphore,
+    compiling: Arc<Semaphore>,
 }
 
 /// A component that is compiled, linked and has said what it offers.
@@ -49,8 +49,24 @@ pub struct Loaded {
 
 /// Why a component cannot be used; the text names the reason and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct LoadError(pub String);
+pub enum LoadError {
+    /// It is the component: it stays unusable until it is changed.
+    #[error("{0}")]
+    Unusable(String),
+    /// It is the moment: the host is busy, or a file cannot be read. Try again.
+    #[error("{0}")]
+    Passing(String),
+}
+
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self::Unusable(reason)
+    }
+}
+
+/// The right to read, compile and describe one component. It goes along with the work, onto
+/// its thread too: work that nobody waits for any more still counts until it ends.
+pub(crate) type Turn = OwnedSemaphorePermit;
 
 impl Engine {
     /// Returns an engine for `calls_max` calls at once, with compiled code kept in `cache`.
@@ -58,9 +74,11 @@ impl Engine {
     /// # Errors
     /// The system cannot run WebAssembly.
     pub fn new(calls_max: usize, cache: Option<CodeCache>) -> wasmtime::Result<Self> {
-        let (inner, allocator) = settings::engine(calls_max)?;
+        // Describing takes an instance too, and must neither wait for a call nor stop one.
+        let (inner, allocator) = settings::engine(calls_max.saturating_add(COMPILING_MAX))?;
         let linker = crate::sandbox::link(&inner)?;
-        Ok(Self { inner, linker, allocator, cache, compiling: Semaphore::new(COMPILING_MAX) })
+        let compiling = Arc::new(Semaphore::new(COMPILING_MAX));
+        Ok(Self { inner, linker, allocator, cache, compiling })
     }
 
     /// Returns where instances get their memory.
@@ -80,24 +98,52 @@ impl Engine {
     /// [`LoadError`]: not a component, too large, of another world, an import that no
     /// profile can grant, or a description that fails or breaks a rule.
     pub async fn load(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Arc<Loaded>, LoadError> {
+        let turn = self.turn().await?;
+        self.load_in(turn, move || Ok(bytes)).await.map(|(loaded, _)| loaded)
+    }
+
+    /// Waits until one more component may be worked on.
+    ///
+    /// # Errors
+    /// None that occurs: the turns are never closed.
+    pub(crate) async fn turn(&self) -> Result<Turn, LoadError> {
+        let turn = Arc::clone(&self.compiling).acquire_owned().await;
+        turn.map_err(|error| LoadError::Passing(error.to_string()))
+    }
+
+    /// As [`Engine::load`], of the bytes that `read` returns, which runs on the compiling
+    /// thread: no file is held in memory while it waits for its turn.
+    ///
+    /// # Errors
+    /// As [`Engine::load`], and what `read` fails with.
+    pub(crate) async fn load_in(
+        self: &Arc<Self>,
+        turn: Turn,
+        read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
+    ) -> Result<(Arc<Loaded>, Turn), LoadError> {
         let this = Arc::clone(self);
-        let _turn = self.compiling.acquire().await.map_err(|e| LoadError(e.to_string()))?;
-        let compiled = background(move || this.compile(&bytes)).await??;
+        let (compiled, turn) = background(turn, move || this.compile(&read()?)).await?;
+        let mut compiled = compiled?;
         let pre = self.link(&compiled.component)?;
-        let definitions = match compiled.known {
-            Some(definitions) => definitions,
+        let (definitions, turn) = match compiled.known.take() {
+            Some(definitions) => (definitions, turn),
             None => {
-                let definitions = describe::describe(&self.inner, &pre).await.map_err(LoadError)?;
-                self.remember(&compiled.cache_name, &compiled.component, &definitions);
-                definitions
+                let definitions = describe::describe(&self.inner, &pre).await?;
+                let this = Arc::clone(self);
+                let (name, component) = (compiled.cache_name, compiled.component);
+                background(turn, move || {
+                    this.remember(&name, &component, &definitions);
+                    definitions
+                })
+                .await?
             }
         };
         let Compiled { digest, size_bytes, imports, .. } = compiled;
-        Ok(Arc::new(Loaded { digest, size_bytes, imports, definitions, pre }))
+        Ok((Arc::new(Loaded { digest, size_bytes, imports, definitions, pre }), turn))
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
-        let binary = check::component(bytes).map_err(LoadError)?;
+        let binary = check::component(bytes)?;
         let digest = clawhost_core::digest::of_bytes(&binary);
         let cache_name = self.cache_name(&digest);
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&cache_name));
@@ -115,7 +161,7 @@ impl Engine {
 
     fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
         Component::from_binary(&self.inner, binary)
-            .map_err(|error| LoadError(format!("it does not compile: {error:#}")))
+            .map_err(|error| LoadError::Unusable(format!("it does not compile: {error:#}")))
     }
 
     fn restore(&self, entry: Entry) -> Option<(Component, Vec<ToolDefinition>)> {
@@ -134,10 +180,10 @@ impl Engine {
 
     fn link(&self, component: &Component) -> Result<GuestPre<CallState>, LoadError> {
         let pre = self.linker.instantiate_pre(component).map_err(|error| {
-            LoadError(format!("its imports do not fit what the host offers: {error:#}"))
+            LoadError::Unusable(format!("its imports do not fit what the host offers: {error:#}"))
         })?;
         GuestPre::new(pre).map_err(|error| {
-            LoadError(format!(
+            LoadError::Unusable(format!(
                 "it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"
             ))
         })
@@ -171,20 +217,26 @@ struct Compiled {
     known: Option<Vec<ToolDefinition>>,
 }
 
-/// Runs `work` on a thread of its own, at low priority: compiling never starves calls.
-async fn background<T: Send + 'static>(
+/// Runs `work` on a thread of its own, at low priority: compiling never starves calls. The
+/// turn comes back with the result, or ends with the work where nobody waits for it.
+///
+/// # Errors
+/// No thread can be had, or `work` panics.
+pub(crate) async fn background<T: Send + 'static>(
+    turn: Turn,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, LoadError> {
+) -> Result<(T, Turn), LoadError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::Builder::new()
         .name("compile".to_owned())
         .spawn(move || {
             lower_priority();
             // The receiver is gone where the load was cancelled; the result is then unused.
-            drop(sender.send(work()));
+            drop(sender.send((work(), turn)));
         })
-        .map_err(|error| LoadError(format!("no thread to compile on: {error}")))?;
-    receiver.await.map_err(|_| LoadError("the compiler failed on this component".to_owned()))
+        .map_err(|error| LoadError::Passing(format!("no thread to compile on: {error}")))?;
+    let failed = || LoadError::Unusable("the compiler failed on this component".to_owned());
+    receiver.await.map_err(|_| failed())
 }
 
 #[cfg(target_os = "linux")]
@@ -210,5 +262,31 @@ impl std::fmt::Debug for Loaded {
             .field("digest", &self.digest)
             .field("imports", &self.imports)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_keeps_its_turn_until_it_ends() {
+        let engine = Engine::new(1, None).unwrap();
+        let free = || engine.compiling.available_permits();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let (started, has_started) = tokio::sync::oneshot::channel();
+        let turn = engine.turn().await.unwrap();
+        let work = tokio::spawn(background(turn, move || {
+            started.send(()).unwrap();
+            wait.recv().unwrap_err();
+        }));
+        has_started.await.unwrap();
+        work.abort();
+        work.await.unwrap_err();
+        assert_eq!(free(), COMPILING_MAX - 1);
+        drop(end);
+        // Both turns at once are there only after the work.
+        let all = u32::try_from(COMPILING_MAX).unwrap();
+        drop(engine.compiling.acquire_many(all).await.unwrap());
     }
 }

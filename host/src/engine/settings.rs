@@ -19,11 +19,11 @@ const SLOTS_PER_CALL: usize = 4;
 /// an interpreter may be forty.
 const CORE_INSTANCES_PER_CALL: usize = 16;
 
-/// Returns an engine with a pool for `calls_max` calls at once, or, where the address space
+/// Returns an engine with a pool for `instances_max` instances at once, or, where the address space
 /// for a pool cannot be had (`ulimit -v`, strict overcommit), one that allocates on demand.
-pub(super) fn engine(calls_max: usize) -> wasmtime::Result<(Engine, Allocator)> {
+pub(super) fn engine(instances_max: usize) -> wasmtime::Result<(Engine, Allocator)> {
     let mut config = base();
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls_max)));
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances_max)));
     match Engine::new(&config) {
         Ok(engine) => Ok((engine, Allocator::Pool)),
         Err(error) => {
@@ -55,14 +55,14 @@ fn base() -> Config {
     config
 }
 
-fn pool(calls_max: usize) -> PoolingAllocationConfig {
+fn pool(instances_max: usize) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    let memories = count(calls_max * SLOTS_PER_CALL);
-    pool.total_component_instances(count(calls_max))
-        .total_core_instances(count(calls_max * CORE_INSTANCES_PER_CALL))
+    let memories = count(instances_max * SLOTS_PER_CALL);
+    pool.total_component_instances(count(instances_max))
+        .total_core_instances(count(instances_max * CORE_INSTANCES_PER_CALL))
         .total_memories(memories)
         .total_tables(memories)
-        .total_stacks(count(calls_max))
+        .total_stacks(count(instances_max))
         .max_core_instances_per_component(count(GUEST_CORE_INSTANCES_MAX))
         .max_memories_per_component(count(GUEST_MEMORIES_MAX))
         .max_tables_per_component(count(GUEST_MEMORIES_MAX))

@@ -1,7 +1,8 @@
 //! Binding: from what components offer and what documents say to one catalog.
 //!
-//! Order decides who keeps a name: built-in components first, then files in the order they
-//! were first seen. A second offer of a name is refused, loudly.
+//! Order decides who keeps a name: files in the order they were first seen. The names of
+//! built-in tools are reserved: a file has one only where `clawhost.yaml` lets it replace the
+//! built-in tool. A second offer of a name is refused, loudly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,142 +13,170 @@ use clawhost_core::imports;
 use clawhost_core::manifest::{Manifest, ToolBinding};
 use clawhost_core::schema::Schema;
 
-use super::builtin::Offer;
-use super::drop_in::{DropIn, Status};
+use super::builtin::{BUILT_IN_TOOLS, Offer};
+use super::drop_in::{self, DropIn, Status};
 use super::{Runnable, Snapshot, Sources};
 use crate::sandbox::Sandbox;
 
-/// Makes snapshots; keeps opened sandboxes from one to the next.
+/// Makes snapshots; keeps bound tools and their opened sandboxes from one to the next.
 #[derive(Debug)]
 pub(super) struct Binder {
     pub(super) sources: Sources,
     built_in: Vec<Result<Offer, Refused>>,
-    sandboxes: BTreeMap<String, Arc<Sandbox>>,
-    /// What the catalog before this one refused: each refusal is said once.
+    bound: BTreeMap<Key, Bound>,
+    /// What earlier catalogs refused: each refusal is said once.
     refused: Vec<Refused>,
-    version: u64,
+    last: Arc<Catalog>,
+}
+
+/// Who offers a tool, and its name: two that offer the same name do not mix.
+type Key = (String, String);
+
+/// A tool as it was bound, and what it was bound from.
+#[derive(Debug, Clone)]
+struct Bound {
+    binding: Option<ToolBinding>,
+    tool: Arc<Tool>,
+    runnable: Runnable,
 }
 
 struct Draft {
     catalog: Catalog,
     runnables: BTreeMap<String, Runnable>,
-    bound: BTreeSet<String>,
+    /// The names that documents bind and somebody offers.
+    offered: BTreeSet<String>,
+    bound: BTreeMap<Key, Bound>,
 }
 
 impl Binder {
     pub(super) fn new(sources: Sources, built_in: Vec<Result<Offer, Refused>>) -> Self {
-        Self { sources, built_in, sandboxes: BTreeMap::new(), refused: Vec::new(), version: 0 }
+        let last = Arc::new(Catalog::default());
+        Self { sources, built_in, bound: BTreeMap::new(), refused: Vec::new(), last }
     }
 
-    /// Returns the catalog of the built-in components and `files`.
-    pub(super) fn snapshot<'a>(
-        &mut self,
-        files: impl Iterator<Item = &'a DropIn> + Clone,
-    ) -> Snapshot {
-        self.version += 1;
+    /// Returns the catalog of the built-in components and `files`. Its version is a new one
+    /// where its tools are not those of the catalog before.
+    pub(super) fn snapshot(&mut self, files: &[&DropIn], strays: &BTreeSet<String>) -> Snapshot {
         let mut draft = Draft {
-            catalog: Catalog::new(self.version),
+            catalog: Catalog::new(self.last.version),
             runnables: BTreeMap::new(),
-            bound: BTreeSet::new(),
+            offered: BTreeSet::new(),
+            bound: BTreeMap::new(),
         };
-        let replaced = self.replaced(files.clone());
-        for offer in self.built_in.clone() {
-            match offer {
-                Ok(offer) => self.bind_built_in(&mut draft, &offer, &replaced),
-                Err(refused) => draft.catalog.refused.push(refused),
-            }
-        }
+        self.bind_built_in(&mut draft, false);
         for file in files {
             self.bind_file(&mut draft, file);
         }
-        self.report_unbound(&mut draft);
-        self.warn_of_new(&draft.catalog.refused);
-        self.sandboxes.retain(|name, _| draft.runnables.contains_key(name));
-        Snapshot { catalog: Arc::new(draft.catalog), runnables: draft.runnables }
+        // A file that fails to replace a built-in tool does not take it away.
+        self.bind_built_in(&mut draft, true);
+        self.report(&mut draft, strays);
+        self.warn_of_new(&draft.catalog);
+        if self.last.version == 0 || !same_tools(&self.last, &draft.catalog) {
+            draft.catalog.version += 1;
+        }
+        self.bound = draft.bound;
+        self.last = Arc::new(draft.catalog);
+        Snapshot { catalog: Arc::clone(&self.last), runnables: draft.runnables }
     }
 
-    /// Returns the built-in tools that a file in service replaces, as `clawhost.yaml` allows.
-    fn replaced<'a>(&self, files: impl Iterator<Item = &'a DropIn>) -> BTreeSet<String> {
-        let offered = files.filter_map(|file| match &file.status {
-            Status::Ready { offer, .. } => Some(offer),
-            _ => None,
-        });
-        offered
-            .flat_map(|offer| {
-                offer.loaded.definitions.iter().map(|definition| definition.name.clone())
-            })
-            .filter(|name| self.sources.replaceable.contains(name))
-            .collect()
-    }
-
-    /// Built-in tools are served where the manifest lists them.
-    fn bind_built_in(&mut self, draft: &mut Draft, offer: &Offer, replaced: &BTreeSet<String>) {
-        let manifest = Arc::clone(&self.sources.manifest);
-        for (index, definition) in offer.loaded.definitions.iter().enumerate() {
-            let binding = find(&manifest, &definition.name);
-            if binding.is_some() && !replaced.contains(&definition.name) {
-                self.bind(draft, offer, index, binding);
+    /// Built-in tools are served where the manifest lists them. Those that may be replaced
+    /// come after the files, and are served where no file was.
+    fn bind_built_in(&self, draft: &mut Draft, replaceable: bool) {
+        for offer in self.built_in.iter().flatten() {
+            for (index, definition) in offer.loaded.definitions.iter().enumerate() {
+                let name = &definition.name;
+                let binding = find(&self.sources.manifest, name);
+                if binding.is_some()
+                    && self.sources.replaceable.contains(name) == replaceable
+                    && !draft.runnables.contains_key(name)
+                {
+                    self.bind(draft, offer, index, binding);
+                }
             }
         }
     }
 
     /// Dropped-in tools are served by being there; without a document, under `none`.
-    fn bind_file(&mut self, draft: &mut Draft, file: &DropIn) {
+    fn bind_file(&self, draft: &mut Draft, file: &DropIn) {
+        if file.is_loading() {
+            draft.catalog.loading.push(file.name.clone());
+        }
         match &file.status {
-            Status::Loading => draft.catalog.loading.push(file.name.clone()),
-            Status::Failed(reason) => draft.catalog.refused.push(Refused::new(&file.name, reason)),
+            Status::Loading => {}
+            Status::Failed(error) => {
+                draft.catalog.refused.push(Refused::new(&file.name, &error.to_string()));
+            }
             Status::Ready { offer, sidecars } => {
-                let manifest = Arc::clone(&self.sources.manifest);
                 for (index, definition) in offer.loaded.definitions.iter().enumerate() {
+                    if self.is_reserved(&definition.name) {
+                        draft.refuse(&offer.origin, &reserved(&definition.name));
+                        continue;
+                    }
                     let ckp = catalog::ckp_name(&definition.name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
-                    self.bind(
-                        draft,
-                        offer,
-                        index,
-                        sidecar.or_else(|| find(&manifest, &definition.name)),
-                    );
+                    let listed = || find(&self.sources.manifest, &definition.name);
+                    self.bind(draft, offer, index, sidecar.or_else(listed));
                 }
             }
         }
     }
 
-    fn bind(
-        &mut self,
-        draft: &mut Draft,
-        offer: &Offer,
-        index: usize,
-        binding: Option<&ToolBinding>,
-    ) {
+    /// Says whether a name is a built-in tool's that no file may replace, served or not: what
+    /// the manifest grants under it is meant for the built-in tool.
+    fn is_reserved(&self, name: &str) -> bool {
+        let ckp = catalog::ckp_name(name);
+        let is_built_in = |tool: &str| catalog::ckp_name(tool).eq_ignore_ascii_case(&ckp);
+        !self.sources.replaceable.contains(name) && BUILT_IN_TOOLS.into_iter().any(is_built_in)
+    }
+
+    fn bind(&self, draft: &mut Draft, offer: &Offer, index: usize, binding: Option<&ToolBinding>) {
         let Some(definition) = offer.loaded.definitions.get(index) else { return };
-        if let Some(binding) = binding {
-            draft.bound.insert(binding.name.clone());
-        }
-        match self.tool(offer, index, definition, binding) {
-            Ok((tool, sandbox)) => {
-                let name = definition.name.clone();
-                match draft.catalog.add(Arc::new(tool)) {
-                    Ok(()) => drop(
-                        draft
-                            .runnables
-                            .insert(name, Runnable { loaded: Arc::clone(&offer.loaded), sandbox }),
-                    ),
-                    Err(collision) => draft.refuse(&offer.origin, &collision.to_string()),
-                }
-            }
+        draft.offered.extend(binding.map(|binding| binding.name.clone()));
+        match self.bound(offer, index, definition, binding) {
+            Ok(bound) => draft.add(offer, bound),
             Err(reason) => {
-                draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", definition.name))
+                draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", definition.name));
             }
         }
     }
 
-    fn tool(
-        &mut self,
+    /// Returns the tool as it was bound before where nothing about it has changed.
+    fn bound(
+        &self,
         offer: &Offer,
         index: usize,
         definition: &ToolDefinition,
         binding: Option<&ToolBinding>,
-    ) -> Result<(Tool, Arc<Sandbox>), String> {
+    ) -> Result<Bound, String> {
+        let before = self.bound.get(&key(offer, definition));
+        let same = |bound: &&Bound| {
+            Arc::ptr_eq(&bound.runnable.loaded, &offer.loaded) && bound.binding.as_ref() == binding
+        };
+        if let Some(bound) = before.filter(same) {
+            return Ok(bound.clone());
+        }
+        let tool = self.tool(offer, index, definition, binding)?;
+        // What was asked for is compared: opening resolves paths.
+        let open = before.filter(|bound| bound.tool.grants == tool.grants);
+        let sandbox = match open {
+            Some(bound) => Arc::clone(&bound.runnable.sandbox),
+            None => Arc::new(self.open(&tool.grants)?),
+        };
+        let runnable = Runnable { loaded: Arc::clone(&offer.loaded), sandbox };
+        Ok(Bound { binding: binding.cloned(), tool: Arc::new(tool), runnable })
+    }
+
+    fn open(&self, grants: &Grants) -> Result<Sandbox, String> {
+        Sandbox::open(grants.clone(), self.sources.client.clone()).map_err(|e| e.to_string())
+    }
+
+    fn tool(
+        &self,
+        offer: &Offer,
+        index: usize,
+        definition: &ToolDefinition,
+        binding: Option<&ToolBinding>,
+    ) -> Result<Tool, String> {
         let grants = self.grants(binding)?;
         imports::check(offer.loaded.imports.iter().map(String::as_str), &grants)
             .map_err(|reasons| reasons.join("; "))?;
@@ -159,8 +188,7 @@ impl Binder {
             input.extend(compile(binding.input_schema.as_ref())?);
             output.extend(compile(binding.output_schema.as_ref())?);
         }
-        let sandbox = self.sandbox(&definition.name, &grants)?;
-        let tool = Tool {
+        Ok(Tool {
             definition: described(definition, binding),
             ckp_name: catalog::ckp_name(&definition.name),
             digest: offer.loaded.digest.clone(),
@@ -171,8 +199,7 @@ impl Binder {
             input,
             output,
             grants,
-        };
-        Ok((tool, sandbox))
+        })
     }
 
     fn grants(&self, binding: Option<&ToolBinding>) -> Result<Grants, String> {
@@ -186,43 +213,68 @@ impl Binder {
         Ok(profile.grants(binding.and_then(|binding| binding.timeout)))
     }
 
-    fn sandbox(&mut self, tool: &str, grants: &Grants) -> Result<Arc<Sandbox>, String> {
-        if let Some(open) = self.sandboxes.get(tool).filter(|open| open.grants() == grants) {
-            return Ok(Arc::clone(open));
-        }
-        let open = Sandbox::open(grants.clone(), self.sources.client.clone())
-            .map_err(|e| e.to_string())?;
-        let open = Arc::new(open);
-        self.sandboxes.insert(tool.to_owned(), Arc::clone(&open));
-        Ok(open)
-    }
-
-    fn warn_of_new(&mut self, refused: &[Refused]) {
-        for refused in refused.iter().filter(|refused| !self.refused.contains(refused)) {
+    fn warn_of_new(&mut self, catalog: &Catalog) {
+        for refused in catalog.refused.iter().filter(|refused| !self.refused.contains(refused)) {
             tracing::warn!("refused: {}: {}", refused.source, refused.reason);
         }
-        self.refused = refused.to_vec();
+        // While files load, a refusal may be gone for the moment only.
+        let mut known = if catalog.loading.is_empty() { Vec::new() } else { self.refused.clone() };
+        known.retain(|refused| !catalog.refused.contains(refused));
+        known.extend_from_slice(&catalog.refused);
+        self.refused = known;
     }
 
-    /// A document that binds a tool nobody offers is shown, so that a typing error is seen.
-    fn report_unbound(&self, draft: &mut Draft) {
+    /// Lists what has no effect, so that a typing error is seen: built-in components that
+    /// failed, documents without a component, and those that bind a tool nobody offers.
+    fn report(&self, draft: &mut Draft, strays: &BTreeSet<String>) {
+        let refused = &mut draft.catalog.refused;
+        refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
+        refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::stray())));
         // A file that is still loading may be the one that offers it.
         if !draft.catalog.loading.is_empty() {
             return;
         }
         for binding in &self.sources.manifest.tools {
-            if !draft.bound.contains(&binding.name) {
+            if !draft.offered.contains(&binding.name) {
                 let reason = format!("no component offers a tool `{}`", binding.name);
-                draft.catalog.refused.push(Refused::new(&binding.at, &reason));
+                refused.push(Refused::new(&binding.at, &reason));
             }
         }
     }
 }
 
 impl Draft {
+    fn add(&mut self, offer: &Offer, bound: Bound) {
+        match self.catalog.add(Arc::clone(&bound.tool)) {
+            Ok(()) => {
+                let name = bound.tool.definition.name.clone();
+                self.runnables.insert(name, bound.runnable.clone());
+            }
+            Err(collision) => self.refuse(&offer.origin, &collision.to_string()),
+        }
+        // Kept where it lost the name, too: it is not opened anew for each catalog.
+        self.bound.insert(key(offer, &bound.tool.definition), bound);
+    }
+
     fn refuse(&mut self, origin: &Origin, reason: &str) {
         self.catalog.refused.push(Refused::new(&origin.to_string(), reason));
     }
+}
+
+fn key(offer: &Offer, definition: &ToolDefinition) -> Key {
+    (offer.origin.to_string(), definition.name.clone())
+}
+
+/// Says whether two catalogs serve the same: a tool is made anew only where it changed.
+fn same_tools(a: &Catalog, b: &Catalog) -> bool {
+    a.len() == b.len() && a.tools().zip(b.tools()).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+fn reserved(name: &str) -> String {
+    format!(
+        "tool `{name}`: the name is a built-in tool's; name it otherwise, or list the built-in \
+         tool under `tools.replace_builtins` of clawhost.yaml"
+    )
 }
 
 fn find<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a ToolBinding> {
@@ -241,4 +293,101 @@ fn described(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> Tool
         definition.description = text;
     }
     definition
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clawhost_core::manifest::{self, Surroundings};
+
+    use super::*;
+    use crate::engine::{Engine, LoadError};
+    use crate::registry::builtin::BUILT_IN_COMPONENTS;
+    use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
+    use crate::upstream::http::HttpClient;
+
+    fn default_manifest(folder: &Path) -> Manifest {
+        let file = folder.join("claw.yaml");
+        std::fs::write(&file, DEFAULT_MANIFEST).unwrap();
+        std::fs::create_dir(folder.join("workspace")).unwrap();
+        let profiles = manifest::builtin_profiles(folder).unwrap();
+        let around = Surroundings { directory: folder, profiles: &profiles };
+        manifest::load(&FileDocuments, &[file], around).unwrap()
+    }
+
+    /// Two offers of the component that has `read_file`: the host's own, and a file's.
+    async fn offers(engine: &Arc<Engine>) -> (Offer, Offer) {
+        let files = BUILT_IN_COMPONENTS.iter().find(|artifact| artifact.name == "file-io").unwrap();
+        let loaded = engine.load(files.bytes.to_vec()).await.unwrap();
+        let own = Origin::BuiltIn { component: "file-io" };
+        let file = Origin::DropIn { file: "mine.wasm".to_owned() };
+        (Offer::new(own, Arc::clone(&loaded)).unwrap(), Offer::new(file, loaded).unwrap())
+    }
+
+    fn file(status: Status) -> DropIn {
+        let print = drop_in::Fingerprint::default();
+        DropIn { name: "mine.wasm".to_owned(), seen: 1, print, status, load: None }
+    }
+
+    fn serves(snapshot: &Snapshot) -> Option<bool> {
+        let tool = snapshot.catalog.find("read_file")?;
+        assert!(snapshot.runnables.contains_key("read_file"));
+        Some(matches!(tool.origin, Origin::DropIn { .. }))
+    }
+
+    #[tokio::test]
+    async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = Arc::new(default_manifest(folder.path()));
+        let engine = Arc::new(Engine::new(1, None).unwrap());
+        let (built_in, dropped) = offers(&engine).await;
+        let mut unbindable = find(&manifest, "read_file").unwrap().clone();
+        unbindable.sandbox = "no-such-profile".to_owned();
+        let failed = Err(Refused::new("built-in component `file-io`", "no room"));
+        for (replaceable, sidecars, own, dropped_in) in [
+            (false, vec![], Ok(built_in.clone()), Some(false)),
+            // What the manifest grants to the built-in tool is not inherited.
+            (false, vec![], failed.clone(), None),
+            (true, vec![], Ok(built_in.clone()), Some(true)),
+            (true, vec![], failed, Some(true)),
+            (true, vec![unbindable], Ok(built_in), Some(false)),
+        ] {
+            let names = if replaceable { &["read_file"][..] } else { &[] };
+            let sources = Sources {
+                engine: Arc::clone(&engine),
+                manifest: Arc::clone(&manifest),
+                client: HttpClient::system(),
+                replaceable: names.iter().map(|name| (*name).to_owned()).collect(),
+            };
+            let mut binder = Binder::new(sources, vec![own]);
+            let file = file(Status::Ready { offer: dropped.clone(), sidecars });
+            let first = binder.snapshot(&[&file], &BTreeSet::new());
+            assert_eq!(serves(&first), dropped_in, "{:?}", first.catalog.refused);
+            let again = binder.snapshot(&[&file], &BTreeSet::new());
+            assert_eq!(again.catalog.version, first.catalog.version, "nothing has changed");
+            let without = binder.snapshot(&[], &BTreeSet::new());
+            assert_eq!(without.catalog.version > first.catalog.version, dropped_in == Some(true));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_alone_is_no_new_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = Sources {
+            engine: Arc::new(Engine::new(1, None).unwrap()),
+            manifest: Arc::new(default_manifest(folder.path())),
+            client: HttpClient::system(),
+            replaceable: BTreeSet::new(),
+        };
+        let mut binder = Binder::new(sources, Vec::new());
+        assert_eq!(binder.snapshot(&[], &BTreeSet::new()).catalog.version, 1);
+        let failed = file(Status::Failed(LoadError::Passing("busy".to_owned())));
+        let strays = BTreeSet::from(["orphan.yaml".to_owned()]);
+        let snapshot = binder.snapshot(&[&failed], &strays);
+        assert_eq!(snapshot.catalog.version, 1);
+        for source in ["mine.wasm", "orphan.yaml"] {
+            assert!(snapshot.catalog.refused.iter().any(|refused| refused.source == source));
+        }
+    }
 }

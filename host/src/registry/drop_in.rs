@@ -1,14 +1,16 @@
 //! The files of the drop-in directory: what is there, whether it changed, what became of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::time::SystemTime;
 
 use cap_std::fs::{Dir, MetadataExt as _};
 use clawhost_core::limits::{COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_FILES_MAX};
 use clawhost_core::manifest::ToolBinding;
+use tokio::task::AbortHandle;
 
 use super::builtin::Offer;
+use crate::engine::LoadError;
 
 /// One component file of the directory.
 #[derive(Debug)]
@@ -18,21 +20,48 @@ pub(super) struct DropIn {
     pub(super) seen: u64,
     pub(super) print: Fingerprint,
     pub(super) status: Status,
+    pub(super) load: Option<Load>,
 }
 
-/// What became of a file.
+/// What became of a file. One that changed keeps its status until it is loaded anew.
 #[derive(Debug)]
 pub(super) enum Status {
-    /// It is being read and compiled.
+    /// It is being read and compiled for the first time.
     Loading,
     /// It is in service.
     Ready { offer: Offer, sidecars: Vec<ToolBinding> },
     /// It cannot be used, and why.
-    Failed(String),
+    Failed(LoadError),
+}
+
+/// A load under way. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub(super) task: AbortHandle,
+    /// It only tries again what failed before: nothing new is to be expected.
+    pub(super) is_retry: bool,
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl DropIn {
+    /// Says whether what it is now is still being found out.
+    pub(super) fn is_loading(&self) -> bool {
+        self.load.as_ref().is_some_and(|load| !load.is_retry)
+    }
+
+    /// Says whether it failed for a reason that may have passed.
+    pub(super) fn is_due_again(&self) -> bool {
+        self.load.is_none() && matches!(self.status, Status::Failed(LoadError::Passing(_)))
+    }
 }
 
 /// Everything whose change means reading a file, or one of its documents, again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint(Vec<Facts>);
 
 /// What is looked at of one file.
@@ -43,10 +72,18 @@ struct Facts {
     len: u64,
     inode: u64,
     modified: Option<SystemTime>,
+    /// Seconds and nanoseconds. A tool can set the time of its modification, but not this.
+    changed: (i64, i64),
 }
 
-/// What the directory holds at one moment: component files and what belongs to each.
-pub(super) type Listing = BTreeMap<String, Fingerprint>;
+/// What the directory holds at one moment.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Listing {
+    /// The component files, each with what belongs to it.
+    pub(super) components: BTreeMap<String, Fingerprint>,
+    /// Documents that belong to no component.
+    pub(super) strays: BTreeSet<String>,
+}
 
 /// Reads the directory: each component file with its `.yaml` documents.
 ///
@@ -73,20 +110,31 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
             len: meta.len(),
             inode: meta.ino(),
             modified,
+            changed: (meta.ctime(), meta.ctime_nsec()),
         };
         files.insert(name, facts);
     }
-    let components = files.keys().filter(|name| stem(name).is_some());
-    Ok(components.map(|name| (name.clone(), fingerprint(name, &files))).collect())
+    Ok(listing(&files))
 }
 
-fn fingerprint(component: &str, files: &BTreeMap<String, Facts>) -> Fingerprint {
-    let own = files.get(component).cloned();
-    let documents = files
-        .iter()
-        .filter(|(name, _)| is_sidecar(component, name))
-        .map(|(_, facts)| facts.clone());
-    Fingerprint(own.into_iter().chain(documents).collect())
+/// Gives each document to the components it belongs to.
+fn listing(files: &BTreeMap<String, Facts>) -> Listing {
+    let stems: BTreeSet<&str> = files.keys().filter_map(|name| stem(name)).collect();
+    let mut now = Listing::default();
+    let mut documents: BTreeMap<&str, Vec<Facts>> = BTreeMap::new();
+    for (name, facts) in files.iter().filter(|(name, _)| is_document(name)) {
+        match owner(name, &stems) {
+            Some(stem) => documents.entry(stem).or_default().push(facts.clone()),
+            None => drop(now.strays.insert(name.clone())),
+        }
+    }
+    for (name, facts) in files {
+        let Some(stem) = stem(name) else { continue };
+        let own = documents.get(stem).into_iter().flatten().cloned();
+        let print = Fingerprint(std::iter::once(facts.clone()).chain(own).collect());
+        now.components.insert(name.clone(), print);
+    }
+    now
 }
 
 impl Fingerprint {
@@ -107,19 +155,34 @@ fn stem(name: &str) -> Option<&str> {
     name.strip_suffix(".wasm").or_else(|| name.strip_suffix(".wat")).filter(|stem| !stem.is_empty())
 }
 
-/// `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several.
-fn is_sidecar(component: &str, name: &str) -> bool {
-    let (Some(stem), Some(document)) = (stem(component), name.strip_suffix(".yaml")) else {
-        return false;
-    };
-    document == stem || document.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.'))
+/// Says whether a file is meant to be the document of a tool. Some are misnamed.
+fn is_document(name: &str) -> bool {
+    [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Returns the stem a document belongs to: `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool
+/// of several. The longest stem that fits has it.
+fn owner<'a>(document: &str, stems: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let mut rest = document.strip_suffix(".yaml")?;
+    loop {
+        if let Some(stem) = stems.get(rest) {
+            return Some(stem);
+        }
+        (rest, _) = rest.rsplit_once('.')?;
+    }
+}
+
+/// Says why a document that belongs to no component has no effect, and what would be right.
+pub(super) fn stray() -> &'static str {
+    "it belongs to no component here and has no effect: the document of `<stem>.wasm` or \
+     `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several"
 }
 
 /// Reads a component file, bounded.
 ///
 /// # Errors
 /// It cannot be read, or is over [`COMPONENT_BYTES_MAX`].
-pub(super) fn read_component(dir: &Dir, name: &str) -> Result<Vec<u8>, String> {
+pub(super) fn read_component(dir: &Dir, name: &str) -> Result<Vec<u8>, LoadError> {
     read(dir, name, COMPONENT_BYTES_MAX)
 }
 
@@ -127,16 +190,19 @@ pub(super) fn read_component(dir: &Dir, name: &str) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// It cannot be read, or is over [`DOCUMENT_BYTES_MAX`].
-pub(super) fn read_document(dir: &Dir, name: &str) -> Result<Vec<u8>, String> {
+pub(super) fn read_document(dir: &Dir, name: &str) -> Result<Vec<u8>, LoadError> {
     read(dir, name, DOCUMENT_BYTES_MAX as u64)
 }
 
-fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let file = dir.open(name).map_err(|e| e.to_string())?;
+fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, LoadError> {
+    let passing = |error: std::io::Error| {
+        LoadError::Passing(format!("`{name}` cannot be read: {error}; it is tried again"))
+    };
+    let file = dir.open(name).map_err(passing)?;
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(passing)?;
     if bytes.len() as u64 > bytes_max {
-        return Err(format!("`{name}` is over {bytes_max} bytes"));
+        return Err(LoadError::Unusable(format!("`{name}` is over {bytes_max} bytes")));
     }
     Ok(bytes)
 }
@@ -145,18 +211,64 @@ fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
+    fn facts(name: &str) -> (String, Facts) {
+        let facts = Facts {
+            name: name.to_owned(),
+            regular: true,
+            len: 0,
+            inode: 0,
+            modified: None,
+            changed: (0, 0),
+        };
+        (name.to_owned(), facts)
+    }
+
     #[test]
     fn a_document_belongs_to_the_component_whose_stem_it_carries() {
-        for (component, document, belongs) in [
-            ("a.wasm", "a.yaml", true),
-            ("a.wat", "a.count.yaml", true),
-            ("a.wasm", "ab.yaml", false),
-            ("a.b.wasm", "a.b.yaml", true),
-            ("a.wasm", "b.yaml", false),
-            ("a.txt", "a.yaml", false),
-            (".wasm", ".yaml", false),
+        for (components, document, owner) in [
+            ("a.wasm", "a.yaml", "a.wasm"),
+            ("a.wat", "a.count.yaml", "a.wat"),
+            ("a.wasm", "ab.yaml", ""),
+            ("a.b.wasm", "a.b.yaml", "a.b.wasm"),
+            ("a.wat a.b.wat", "a.b.yaml", "a.b.wat"),
+            ("a.wat a.b.wat", "a.b.c.yaml", "a.b.wat"),
+            ("a.wat a.b.wat", "a.c.yaml", "a.wat"),
+            ("a.wasm", "b.yaml", ""),
+            ("a.wasm", "a.yml", ""),
+            ("a.wasm", "a.json", ""),
+            ("a.txt", "a.yaml", ""),
+            (".wasm", ".yaml", ""),
         ] {
-            assert_eq!(is_sidecar(component, document), belongs, "{component} {document}");
+            let names = components.split(' ').chain([document]);
+            let now = listing(&names.map(facts).collect());
+            let has = |print: &Fingerprint| print.sidecars().eq([document]);
+            let found = now.components.iter().find(|(_, print)| has(print));
+            assert_eq!(found.map_or("", |(name, _)| name), owner, "{components} {document}");
+            assert_eq!(now.strays.contains(document), owner.is_empty(), "{document}");
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_tried_again_and_one_that_is_too_large_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        dir.write("large", b"four").unwrap();
+        let file = |name: &str| DropIn {
+            name: name.to_owned(),
+            seen: 1,
+            print: Fingerprint::default(),
+            status: Status::Failed(read(&dir, name, 3).unwrap_err()),
+            load: None,
+        };
+        assert!(file("gone").is_due_again());
+        assert!(!file("large").is_due_again());
+        assert_eq!(read(&dir, "large", 4).unwrap(), b"four");
+    }
+
+    #[tokio::test]
+    async fn a_load_ends_with_its_file() {
+        let task = tokio::spawn(std::future::pending::<()>());
+        drop(Load { task: task.abort_handle(), is_retry: false });
+        assert!(task.await.unwrap_err().is_cancelled());
     }
 }

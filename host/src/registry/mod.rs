@@ -100,7 +100,8 @@ impl Shelf {
     fn publish(&self, snapshot: Snapshot) {
         let version = snapshot.catalog.version;
         self.current.store(Arc::new(snapshot));
-        self.version.send_replace(version);
+        // Whoever waits for a change is woken by one only.
+        self.version.send_if_modified(|seen| std::mem::replace(seen, version) != version);
     }
 }
 

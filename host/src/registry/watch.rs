@@ -4,7 +4,7 @@
 //! error; until then the old one stays in service. Each file loads on its own: a slow
 //! compile delays no other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use clawhost_core::catalog::{Origin, ckp_name};
 use clawhost_core::limits::{DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS};
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 use notify::Watcher as _;
+use notify::event::{AccessKind, AccessMode, EventKind};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Shelf;
 use super::bind::Binder;
 use super::builtin::Offer;
-use super::drop_in::{self, DropIn, Fingerprint, Listing, Status};
-use crate::engine::Engine;
+use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
+use crate::engine::{Engine, LoadError, background};
 
 const DEBOUNCE: Duration = Duration::from_millis(DROP_IN_DEBOUNCE_MS);
 const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
@@ -48,9 +49,13 @@ struct Folder {
     shelf: Arc<Shelf>,
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
+    /// Documents without a component, the same in two looks.
+    strays: BTreeSet<String>,
     seen: u64,
     trouble: String,
     loads: mpsc::UnboundedSender<Loaded>,
+    notes: mpsc::Sender<()>,
+    watcher: Option<notify::RecommendedWatcher>,
 }
 
 /// Publishes the first catalog, then keeps watching where there is a directory. Files that
@@ -62,21 +67,26 @@ pub(super) async fn start(
     shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
     let Some(path) = path else {
-        shelf.publish(binder.snapshot(std::iter::empty()));
+        shelf.publish(binder.snapshot(&[], &BTreeSet::new()));
         return Ok(None);
     };
     let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
     let (loads, mut loaded) = mpsc::unbounded_channel();
+    // One pending note is enough: it means "look again".
+    let (notes, noted) = mpsc::channel(1);
     let mut folder = Folder {
         dir,
         path,
         binder,
         shelf,
         files: BTreeMap::new(),
-        last_look: Listing::new(),
+        last_look: Listing::default(),
+        strays: BTreeSet::new(),
         seen: 0,
         trouble: String::new(),
         loads,
+        notes,
+        watcher: None,
     };
     folder.last_look = drop_in::list(&folder.dir)?;
     folder.look();
@@ -87,35 +97,42 @@ pub(super) async fn start(
         Some(patience) => drop(tokio::time::timeout(patience, first).await),
     }
     folder.publish();
-    let events = notifications(&folder.path);
-    let task = tokio::spawn(folder.run(loaded, events));
+    folder.watcher = notifications(&folder.path, folder.notes.clone());
+    let task = tokio::spawn(folder.run(loaded, noted));
     Ok(Some(Watcher { task }))
 }
 
-/// The system's notifications, where they can be had; the rescan works without them.
-struct Notifications {
-    events: mpsc::Receiver<()>,
-    _watcher: Option<notify::RecommendedWatcher>,
-}
-
-fn notifications(path: &Path) -> Notifications {
-    let (sender, events) = mpsc::channel(1);
-    let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
-        // One pending note is enough: it means "look again".
-        let _ = sender.try_send(());
+/// Returns the system's notifications, where they can be had; the rescan works without them.
+fn notifications(path: &Path, notes: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // What cannot be told may be a change.
+        if event.map_or(true, |event| is_change(event.kind)) {
+            let _ = notes.try_send(());
+        }
     });
     let watcher = watcher.and_then(|mut watcher| {
         watcher.watch(path, notify::RecursiveMode::NonRecursive)?;
         Ok(watcher)
     });
-    let watcher = watcher
+    watcher
         .inspect_err(|error| tracing::warn!("no notifications for the tools directory: {error}"))
-        .ok();
-    Notifications { events, _watcher: watcher }
+        .ok()
+}
+
+/// Tells a change from a look: the host's own looks must not make it look again.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
+        _ => true,
+    }
 }
 
 impl Folder {
-    async fn run(mut self, mut loaded: mpsc::UnboundedReceiver<Loaded>, mut notes: Notifications) {
+    async fn run(
+        mut self,
+        mut loaded: mpsc::UnboundedReceiver<Loaded>,
+        mut noted: mpsc::Receiver<()>,
+    ) {
         let mut wait = RESCAN;
         loop {
             tokio::select! {
@@ -123,7 +140,7 @@ impl Folder {
                     self.arrived(result);
                     self.publish();
                 }
-                Some(()) = notes.events.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
+                Some(()) = noted.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
                 () = tokio::time::sleep(wait) => wait = if self.look() { RESCAN } else { DEBOUNCE },
             }
         }
@@ -131,7 +148,7 @@ impl Folder {
 
     /// Takes finished loads until none is under way.
     async fn settle(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>) {
-        while self.is_loading() {
+        while self.files.values().any(DropIn::is_loading) {
             let Some(result) = loaded.recv().await else { return };
             self.arrived(result);
         }
@@ -147,13 +164,16 @@ impl Folder {
         self.trouble.clear();
         let stable = now == self.last_look;
         let mut changed = self.forget_deleted(&now);
-        for (name, print) in &now {
-            let is_new = self.files.get(name).is_none_or(|file| file.print != *print);
-            if is_new && self.last_look.get(name) == Some(print) {
+        for (name, print) in &now.components {
+            let due = |file: &DropIn| file.print != *print || file.is_due_again();
+            let is_due = self.files.get(name).is_none_or(due);
+            if is_due && self.last_look.components.get(name) == Some(print) {
                 self.take_in(name, print);
                 changed = true;
             }
         }
+        let strays = now.strays.intersection(&self.last_look.strays).cloned().collect();
+        changed |= std::mem::replace(&mut self.strays, strays) != self.strays;
         self.last_look = now;
         if changed {
             self.publish();
@@ -168,6 +188,7 @@ impl Folder {
         if (now.dev(), now.ino()) != (open.dev(), open.ino()) {
             tracing::warn!("the tools directory was replaced; serving the new one");
             self.dir = Arc::new(Dir::open_ambient_dir(&self.path, cap_std::ambient_authority())?);
+            self.watcher = notifications(&self.path, self.notes.clone());
         }
         Ok(())
     }
@@ -183,39 +204,48 @@ impl Folder {
 
     fn forget_deleted(&mut self, now: &Listing) -> bool {
         let before = self.files.len();
-        self.files.retain(|name, _| now.contains_key(name));
+        self.files.retain(|name, _| now.components.contains_key(name));
         self.files.len() != before
     }
 
     /// Starts to load a new or changed file; a changed one serves on until the new is ready.
+    /// A load of what it was before is given up.
     fn take_in(&mut self, name: &str, print: &Fingerprint) {
-        match self.files.get_mut(name) {
-            Some(file) => file.print = print.clone(),
-            None => {
-                self.seen += 1;
-                let file = DropIn {
-                    name: name.to_owned(),
-                    seen: self.seen,
-                    print: print.clone(),
-                    status: Status::Loading,
-                };
-                self.files.insert(name.to_owned(), file);
-            }
+        let known = self.files.get(name);
+        let is_retry = known.is_some_and(|file| file.print == *print);
+        let load = Some(Load { task: self.start_load(name, print), is_retry });
+        if let Some(file) = self.files.get_mut(name) {
+            file.print = print.clone();
+            file.load = load;
+            return;
         }
-        let job = Job {
+        self.seen += 1;
+        let file = DropIn {
+            name: name.to_owned(),
+            seen: self.seen,
+            print: print.clone(),
+            status: Status::Loading,
+            load,
+        };
+        self.files.insert(name.to_owned(), file);
+    }
+
+    fn start_load(&self, name: &str, print: &Fingerprint) -> AbortHandle {
+        let job = Arc::new(Job {
             dir: Arc::clone(&self.dir),
             path: self.path.clone(),
             engine: Arc::clone(&self.binder.sources.engine),
             manifest: Arc::clone(&self.binder.sources.manifest),
             name: name.to_owned(),
             print: print.clone(),
-        };
+        });
         let loads = self.loads.clone();
-        tokio::spawn(async move {
+        let load = async move {
             let status = job.load().await.unwrap_or_else(Status::Failed);
             // The receiver is gone where the host is stopping.
-            drop(loads.send((job.name, job.print, status)));
-        });
+            drop(loads.send((job.name.clone(), job.print.clone(), status)));
+        };
+        tokio::spawn(load).abort_handle()
     }
 
     /// Takes a finished load, unless the file has changed or gone since.
@@ -224,16 +254,13 @@ impl Folder {
             return;
         };
         file.status = status;
-    }
-
-    fn is_loading(&self) -> bool {
-        self.files.values().any(|file| matches!(file.status, Status::Loading))
+        file.load = None;
     }
 
     fn publish(&mut self) {
         let mut files: Vec<&DropIn> = self.files.values().collect();
         files.sort_by_key(|file| file.seen);
-        let snapshot = self.binder.snapshot(files.into_iter());
+        let snapshot = self.binder.snapshot(&files, &self.strays);
         self.shelf.publish(snapshot);
     }
 }
@@ -249,15 +276,31 @@ struct Job {
 }
 
 impl Job {
-    async fn load(&self) -> Result<Status, String> {
+    async fn load(self: &Arc<Self>) -> Result<Status, LoadError> {
         if let Some(name) = self.print.irregular() {
-            return Err(format!(
+            return Err(LoadError::Unusable(format!(
                 "`{name}` is no regular file: links are not followed here, copy the file itself"
-            ));
+            )));
         }
-        let sidecars = self.sidecars()?;
-        let bytes = drop_in::read_component(&self.dir, &self.name)?;
-        let loaded = self.engine.load(bytes).await.map_err(|e| e.to_string())?;
+        let turn = self.engine.turn().await?;
+        let this = Arc::clone(self);
+        let (sidecars, turn) = background(turn, move || this.sidecars()).await?;
+        let sidecars = sidecars?;
+        let this = Arc::clone(self);
+        let read = move || drop_in::read_component(&this.dir, &this.name);
+        let (loaded, turn) = self.engine.load_in(turn, read).await?;
+        self.check(&sidecars, &loaded)?;
+        let origin = Origin::DropIn { file: self.name.clone() };
+        let (offer, _) = background(turn, move || Offer::new(origin, loaded)).await?;
+        Ok(Status::Ready { offer: offer?, sidecars })
+    }
+
+    /// Checks that the documents bind what the component offers, and nothing twice.
+    fn check(
+        &self,
+        sidecars: &[ToolBinding],
+        loaded: &crate::engine::Loaded,
+    ) -> Result<(), String> {
         let offered: Vec<String> =
             loaded.definitions.iter().map(|definition| ckp_name(&definition.name)).collect();
         if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
@@ -277,17 +320,43 @@ impl Job {
                 binding.at, binding.name
             ));
         }
-        let offer = Offer::new(Origin::DropIn { file: self.name.clone() }, loaded)?;
-        Ok(Status::Ready { offer, sidecars })
+        Ok(())
     }
 
-    fn sidecars(&self) -> Result<Vec<ToolBinding>, String> {
+    fn sidecars(&self) -> Result<Vec<ToolBinding>, LoadError> {
         let parse = |name: &str| {
             let bytes = drop_in::read_document(&self.dir, name)?;
             self.manifest.read_sidecar(&self.path.join(name), &bytes).map_err(|errors| {
-                errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("; ")
+                let lines: Vec<_> = errors.iter().map(DocumentError::one_line).collect();
+                LoadError::Unusable(lines.join("; "))
             })
         };
         self.print.sidecars().map(parse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{CreateKind, MetadataKind, ModifyKind};
+
+    use super::*;
+
+    #[test]
+    fn a_look_is_no_change() {
+        for kind in [
+            AccessKind::Open(AccessMode::Any),
+            AccessKind::Read,
+            AccessKind::Close(AccessMode::Read),
+        ] {
+            assert!(!is_change(EventKind::Access(kind)), "{kind:?}");
+        }
+        for kind in [
+            EventKind::Access(AccessKind::Close(AccessMode::Write)),
+            EventKind::Create(CreateKind::File),
+            EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)),
+            EventKind::Other,
+        ] {
+            assert!(is_change(kind), "{kind:?}");
+        }
     }
 }

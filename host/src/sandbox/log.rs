@@ -1,9 +1,9 @@
 //! What a guest says on the side: log lines and its standard output and error.
 //!
-//! Bounded, and shown to the operator, never to the model. Lines are logged as they come, each at
-//! its own level. What was written to the streams is logged once, when the call ends, at level
-//! debug, and how many lines were dropped at level info. A log line past its bound is cut; of the
-//! streams the first [`GUEST_LOG_BYTES_MAX`] bytes are there.
+//! Bounded, and shown to the operator, never to the model. Log lines appear as they come, each at
+//! its own level; one past its bound is cut, and those past [`GUEST_LOG_LINES_MAX`] are dropped.
+//! Once, when the call ends, how many were dropped is logged at level info, and what was written to
+//! the streams at level debug: the first lines, as many, of the first [`GUEST_LOG_BYTES_MAX`] bytes.
 
 use clawhost_core::limits::{GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX};
 use clawhost_core::{truncate, visible};
