@@ -191,7 +191,7 @@ fn no_program_of_file_calls_touches_anything_outside_the_granted_folder() {
         config.cases = PROGRAMS;
     }
     proptest!(config, |(steps in prop::collection::vec(step(), 1..STEPS_MAX))| world.run(&steps));
-    assert!(world.succeeded.get() > PROGRAMS, "only {} calls succeeded", world.succeeded.get());
+    assert!(world.succeeded.get() > PROGRAMS / 4, "only {} calls succeeded", world.succeeded.get());
 }
 
 /// A program that would escape from a host that follows links, to show that the oracle sees it.
