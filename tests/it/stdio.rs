@@ -72,6 +72,14 @@ fn initialize_list_and_call_are_answered_when_piped_in() {
 }
 
 #[test]
+fn an_input_that_ends_before_anybody_speaks_says_what_to_do() {
+    let cli = Cli::new(PROGRAM);
+    let run = cli.run_with(&["run", &example()], "");
+    assert!(run.stderr.contains("serve HTTP with --http"), "{}", run.stderr);
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
 fn the_stateless_form_is_answered_without_any_handshake() {
     let call = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
     let input = lines(&[

@@ -35,10 +35,16 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     if wants_http {
         http(setup, &args, shutdown).await
     } else {
-        serve_stdio(setup.host, shutdown).await;
+        if !serve_stdio(setup.host, shutdown.clone()).await && !shutdown.told.is_cancelled() {
+            eprintln!("hint: standard input ended before a client spoke; {NO_CLIENT_HINT}");
+        }
         Ok(exit::OK)
     }
 }
+
+/// What to do where nobody can speak on standard input.
+const NO_CLIENT_HINT: &str =
+    "start it from an MCP client, or serve HTTP with --http 127.0.0.1:7333";
 
 /// HTTP where it is asked for, where a person started the host, and where the runtime file names
 /// an address and nobody can speak on standard input (a service).
@@ -54,7 +60,7 @@ fn wants_http(args: &RunArgs, settings: &Settings) -> Result<bool, Fail> {
         (true, Some(_)) if !args.stdio => Ok(true),
         (true, _) => Err(Fail::usage(
             "standard input is closed, so no client can speak on it",
-            "start it from an MCP client, or serve HTTP with --http 127.0.0.1:7333",
+            NO_CLIENT_HINT,
         )),
     }
 }

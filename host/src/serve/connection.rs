@@ -4,6 +4,7 @@
 //! cancelled, so each gets one answer and no more. Deliberately absent: reading and writing.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::ErrorKind;
@@ -44,6 +45,7 @@ pub(crate) struct Connection {
     busy: watch::Sender<usize>,
     closing: CancellationToken,
     broken: CancellationToken,
+    heard: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +78,19 @@ impl Connection {
             busy: watch::Sender::new(0),
             closing: CancellationToken::new(),
             broken: CancellationToken::new(),
+            heard: AtomicBool::new(false),
         };
         (connection, receiver)
+    }
+
+    /// Notes that the client has sent a line.
+    pub(crate) fn hear(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether the client ever sent a line.
+    pub(crate) fn heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// Cancelled when no more requests come and all but subscriptions are answered.

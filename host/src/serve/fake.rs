@@ -167,7 +167,7 @@ pub(crate) struct Client {
     output: Option<Lines<BufReader<DuplexStream>>>,
     pub(crate) host: Fake,
     pub(crate) shutdown: CancellationToken,
-    pub(crate) served: JoinHandle<()>,
+    pub(crate) served: JoinHandle<bool>,
 }
 
 /// Bytes either side may be ahead.

@@ -33,13 +33,14 @@ use crate::host::Principal;
 const INBOUND_QUEUE_MAX: usize = 16;
 
 /// Serves one connection until its input ends and everything accepted is answered, its output
-/// breaks, or it is told to shut down and the grace is over.
+/// breaks, or it is told to shut down and the grace is over. Says whether it ever heard a line.
 pub(crate) async fn serve_lines<C, R, W>(
     calls: C,
     principal: Principal,
     (input, output): (R, W),
     shutdown: Shutdown,
-) where
+) -> bool
+where
     C: Calls,
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -62,6 +63,7 @@ pub(crate) async fn serve_lines<C, R, W>(
     if let Err(error) = writer.await {
         debug!(%error, "the writer did not end well");
     }
+    connection.heard()
 }
 
 /// Serves MCP again and again over the same lines: a client whose first message is out of order
@@ -158,6 +160,7 @@ async fn read_all<R: AsyncRead + Unpin>(
                 return;
             }
         };
+        connection.hear();
         // Waits while too many answers are unread: a client that does not read is not read.
         let Some(slot) = connection.answer_slot().await else {
             return;

@@ -15,7 +15,9 @@ pub const STDIO_PRINCIPAL: &str = "stdio";
 ///
 /// Where both streams are pipes on Linux, no thread is involved; elsewhere a read that waits on a
 /// terminal may outlive this call, so the process should end by itself afterwards.
-pub async fn serve_stdio(host: Host, shutdown: Shutdown) {
+///
+/// Says whether anybody ever spoke.
+pub async fn serve_stdio(host: Host, shutdown: Shutdown) -> bool {
     let principal = Principal(STDIO_PRINCIPAL.to_owned());
-    serve_lines(host, principal, rmcp::transport::stdio_pipes(), shutdown).await;
+    serve_lines(host, principal, rmcp::transport::stdio_pipes(), shutdown).await
 }
