@@ -5,7 +5,10 @@
 //!
 //! Each module may use only those above it in this list, and [`clawhost_core`].
 
-#[expect(clippy::disallowed_methods, reason = "it reads the runtime file and the environment")]
+#[expect(clippy::disallowed_methods, reason = "it opens the files that the operator names")]
+mod regular;
+
+#[expect(clippy::disallowed_methods, reason = "it reads the environment")]
 pub mod config;
 #[expect(
     clippy::disallowed_methods,

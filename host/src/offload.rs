@@ -3,6 +3,8 @@
 //!
 //! Deliberately absent: asynchronous file I/O. The system has none that holds for every file.
 
+use clawhost_core::schema::Schema;
+use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Runs `work`: at once where it is short, otherwise so that other tasks of this thread go on
@@ -11,6 +13,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// A runtime of one thread has no elsewhere; there, and outside of any, it runs at once too.
 pub(crate) fn blocking<R>(long: bool, work: impl FnOnce() -> R) -> R {
     if long && has_other_threads() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Checks `value` against `schema`, off the threads that serve where it takes long.
+///
+/// # Errors
+/// As [`Schema::check`].
+pub(crate) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
+    schema.check_with(value, |is_long, check| blocking(is_long, check))
 }
 
 fn has_other_threads() -> bool {

@@ -101,9 +101,7 @@ impl CallSpan {
         self.keep_small();
         self.log.append(Event::Finished, std::mem::take(&mut self.facts))
     }
-}
 
-impl CallSpan {
     /// Leaves out what a guest can make large, where the record would be over its bound.
     fn keep_small(&mut self) {
         let large: Vec<&str> = ["violations", "data", "internal"]

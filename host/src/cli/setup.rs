@@ -15,6 +15,7 @@ use super::fail::Fail;
 use crate::config::{self, Config};
 use crate::engine::CodeCache;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
+use crate::regular;
 use crate::state::{CREDENTIALS_FILE, CacheDir, Credentials, FolderEnv, StateDir};
 use crate::{Host, HostBuilder};
 
@@ -171,18 +172,9 @@ fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
 
 /// Reads a component file, bounded.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Fail> {
-    use std::io::Read as _;
-    let unreadable = |error: std::io::Error| {
+    regular::read(path, COMPONENT_BYTES_MAX).map_err(|error| {
         Fail::usage(format!("{}: {error}", path.display()), "give a .wasm or .wat file")
-    };
-    let mut bytes = Vec::new();
-    // Asked before opening: opening a FIFO would block.
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(unreadable(std::io::Error::other("it is no regular file")));
-    }
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(bytes)
+    })
 }
 
 /// Awaits `work`; where it takes longer than a second and a person watches, says what it is.

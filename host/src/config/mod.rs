@@ -1,16 +1,16 @@
 //! The runtime file `clawhost.yaml` and the environment: found and read here, understood by
 //! [`clawhost_core::manifest::Settings`].
 //!
-//! This is the only module that looks at environment variables. Deliberately absent: command
+//! No other module looks at `CLAWHOST_…` variables, but for the log's. Deliberately absent: command
 //! line options, which win over both and belong to `cli`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::{DocumentError, Settings};
+
+use crate::regular;
 
 /// Names of the runtime file, in a directory of documents.
 const FILE_NAMES: [&str; 3] = ["clawhost.yaml", "clawhost.yml", "clawhost.json"];
@@ -90,19 +90,9 @@ fn find(directory: &Path) -> Result<Option<PathBuf>, Vec<DocumentError>> {
     }
 }
 
-/// Reads a file up to one byte past the bound, so that what follows can say it is too large.
 fn read(file: &Path) -> Result<Vec<u8>, Vec<DocumentError>> {
-    let bound = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    let bytes = || -> io::Result<Vec<u8>> {
-        // Asked before opening: opening a FIFO would block.
-        if !std::fs::metadata(file)?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
-        }
-        let mut bytes = Vec::new();
-        File::open(file)?.take(bound).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    bytes().map_err(|error| fail(file, &format!("cannot be read: {error}")))
+    regular::read(file, DOCUMENT_BYTES_MAX as u64)
+        .map_err(|error| fail(file, &format!("cannot be read: {error}")))
 }
 
 fn fail(file: &Path, reason: &str) -> Vec<DocumentError> {

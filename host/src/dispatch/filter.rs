@@ -18,9 +18,7 @@ fn check(tool: &Tool, reply: ToolReply) -> ToolReply {
         return reply;
     }
     let structured = reply.structured.as_ref().unwrap_or(&Value::Null);
-    match tool.output.iter().find_map(|schema| {
-        offload::blocking(schema.is_long(structured), || schema.check(structured)).err()
-    }) {
+    match tool.output.iter().find_map(|schema| offload::check(schema, structured).err()) {
         None => reply,
         Some(reason) => {
             let text = "the tool's result does not match its output schema".to_owned();

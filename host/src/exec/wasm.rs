@@ -97,8 +97,8 @@ fn conclude(
         let error = sandbox(admitted, &format!("the sandbox's limit {quota} was reached"));
         return Err(error.with("limit", quota).with_internal(text_of(&failed)));
     }
-    // The guest may hide a refusal behind any error of its own (ckp.md: -32010 where a
-    // failed tool was refused something).
+    // The guest may hide a refusal behind any error of its own: a failed tool that was refused
+    // something was refused.
     match usage.violations.first() {
         Some(violation) => Err(sandbox(admitted, &format!("the sandbox refused it: {violation}"))
             .with_internal(text_of(&failed))),

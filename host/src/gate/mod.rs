@@ -173,15 +173,10 @@ fn check_size(bytes: usize, bytes_max: usize) -> Result<(), CallError> {
 
 fn check_arguments(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
     for schema in &tool.input {
-        offload::blocking(schema.is_long(arguments), || schema.check(arguments)).map_err(
-            |reason| {
-                CallError::new(
-                    ErrorKind::InvalidArguments,
-                    format!("invalid arguments for `{}`: {reason}", tool.definition.name),
-                )
-                .with("stage", "schema")
-            },
-        )?;
+        offload::check(schema, arguments).map_err(|reason| {
+            let text = format!("invalid arguments for `{}`: {reason}", tool.definition.name);
+            CallError::new(ErrorKind::InvalidArguments, text).with("stage", "schema")
+        })?;
     }
     Ok(())
 }

@@ -52,23 +52,36 @@ impl Schema {
             })
     }
 
-    /// Says whether checking `value` takes long enough to keep it from the threads that serve.
-    pub fn is_long(&self, value: &Value) -> bool {
-        self.cost.bound(value) > LONG_EVALUATIONS
-    }
-
     /// Checks `value`.
     ///
     /// # Errors
     /// Up to five mismatches with their places, for whoever sent the value. Values are not
-    /// repeated, as an argument may hold a secret; names of unknown properties are. A value that would take more than
-    /// [`SCHEMA_EVALUATIONS_MAX`] to check is refused unchecked.
+    /// repeated, as an argument may hold a secret; names of unknown properties are. A value that
+    /// would take more than [`SCHEMA_EVALUATIONS_MAX`] to check is refused unchecked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        if self.cost.bound(value) > SCHEMA_EVALUATIONS_MAX {
+        self.check_with(value, |_, check| check())
+    }
+
+    /// As [`Schema::check`], with the check itself left to `run`, which is told whether it takes
+    /// long enough to keep it from the threads that serve.
+    ///
+    /// # Errors
+    /// As [`Schema::check`].
+    pub fn check_with(
+        &self,
+        value: &Value,
+        run: impl FnOnce(bool, &dyn Fn() -> Result<(), String>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let evaluations = self.cost.bound(value);
+        if evaluations > SCHEMA_EVALUATIONS_MAX {
             return Err(
                 "too large or too deeply nested to be checked against this schema".to_owned()
             );
         }
+        run(evaluations > LONG_EVALUATIONS, &|| self.compare(value))
+    }
+
+    fn compare(&self, value: &Value) -> Result<(), String> {
         if self.validator.is_valid(value) {
             return Ok(());
         }
