@@ -20,8 +20,12 @@ pub use crate::dispatch::{Principal, Timings, ToolCall};
 use crate::engine::{Allocator, CodeCache, Engine};
 use crate::gate::Gate;
 use crate::registry::{self, Shelf, Sources, Watcher};
+use crate::state::{Database, DatabaseError, Migrations};
 pub use crate::sandbox::ProgressSink;
 use crate::upstream::http::HttpClient;
+
+/// The tables of every module that keeps something.
+pub const MIGRATIONS: &[Migrations] = &[];
 
 /// A running tool host. Cheap to clone; the last clone ends it.
 #[derive(Debug, Clone)]
@@ -47,6 +51,7 @@ pub struct HostBuilder {
     limits: LimitSettings,
     replaceable: BTreeSet<String>,
     client: Option<HttpClient>,
+    database: Option<Database>,
 }
 
 /// Why there is no host.
@@ -58,6 +63,9 @@ pub enum BuildError {
     /// The system cannot run WebAssembly.
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),
+    /// The embedded store cannot be opened.
+    #[error("the store cannot be opened: {0}")]
+    Database(#[source] DatabaseError),
     /// The drop-in directory cannot be read.
     #[error("the tools directory `{path}` cannot be read: {source}", path = path.display())]
     ToolsDir {
@@ -80,6 +88,7 @@ impl HostBuilder {
             limits: LimitSettings::default(),
             replaceable: BTreeSet::new(),
             client: None,
+            database: None,
         }
     }
 
@@ -119,6 +128,14 @@ impl HostBuilder {
         self
     }
 
+    /// Keeps what has to outlive the host in `database`, which has to have [`MIGRATIONS`]; without
+    /// one, it is kept as long as the host runs.
+    #[must_use]
+    pub fn database(mut self, database: Option<Database>) -> Self {
+        self.database = database;
+        self
+    }
+
     /// Sends requests through `client` rather than one that asks the system's resolver.
     #[must_use]
     pub fn http_client(mut self, client: HttpClient) -> Self {
@@ -133,6 +150,10 @@ impl HostBuilder {
     /// [`BuildError`].
     pub async fn build(self) -> Result<Host, BuildError> {
         let audit = Arc::new(AuditLog::open(&self.audit).map_err(BuildError::Audit)?);
+        let _database = match self.database {
+            Some(database) => database,
+            None => Database::in_memory(MIGRATIONS).map_err(BuildError::Database)?,
+        };
         let engine = Engine::new(self.limits.calls_running_max, self.cache)
             .map_err(|e| BuildError::Engine(format!("{e:#}")))?;
         let engine = Arc::new(engine);

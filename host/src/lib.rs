@@ -32,6 +32,8 @@ pub mod engine;
 #[expect(clippy::disallowed_methods, reason = "it reads documents and the drop-in directory")]
 pub mod registry;
 
+pub mod approvals;
+
 pub mod gate;
 
 pub mod exec;

@@ -329,13 +329,7 @@ fn wrong(errors: &[manifest::DocumentError]) -> ! {
 
 /// Returns a call by the test's own agent.
 pub fn call(tool: &str, arguments: Value) -> ToolCall {
-    ToolCall {
-        principal: Principal("test".to_owned()),
-        tool: tool.to_owned(),
-        arguments,
-        timeout: None,
-        progress: None,
-    }
+    ToolCall::new(Principal("test".to_owned()), tool, arguments)
 }
 
 /// Returns a call by the test's own agent that asks for a shorter time.

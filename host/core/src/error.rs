@@ -34,10 +34,22 @@ pub enum ErrorKind {
     Internal,
     /// The arguments do not match the schema.
     InvalidArguments,
+    /// The message is no request that can be served now.
+    InvalidRequest,
+    /// The store behind a memory cannot be used.
+    MemoryBackend,
+    /// A query or a write that a memory store cannot carry out.
+    MemoryQuery,
     /// Too many calls at once, or too many in a window.
     Overloaded,
+    /// A peer of the swarm took the task and failed.
+    PeerFailed,
+    /// No peer of the swarm can take the task.
+    PeerUnreachable,
     /// A policy rule, or the absence of one.
     Policy,
+    /// No provider answers.
+    ProviderUnavailable,
     /// A provider's quota is used up.
     ProviderQuota,
     /// Something the sandbox profile does not grant, or a limit of it.
@@ -56,7 +68,10 @@ impl ErrorKind {
     /// Returns who is to blame.
     pub const fn blame(self) -> Blame {
         match self {
-            Self::InvalidArguments | Self::UnknownTool => Blame::Caller,
+            Self::InvalidArguments
+            | Self::InvalidRequest
+            | Self::MemoryQuery
+            | Self::UnknownTool => Blame::Caller,
             Self::ApprovalDenied
             | Self::ApprovalTimeout
             | Self::Overloaded
@@ -64,21 +79,32 @@ impl ErrorKind {
             | Self::ProviderQuota
             | Self::Sandbox => Blame::Denied,
             Self::Timeout | Self::ToolFault => Blame::Tool,
-            Self::Upstream => Blame::Upstream,
+            Self::MemoryBackend
+            | Self::PeerFailed
+            | Self::PeerUnreachable
+            | Self::ProviderUnavailable
+            | Self::Upstream => Blame::Upstream,
             Self::Internal => Blame::Internal,
         }
     }
 
-    /// Returns the JSON-RPC code (CKP 0.3.0 section 9; -32603 is JSON-RPC's own).
+    /// Returns the JSON-RPC code (CKP 0.3.0 section 9 and its runtime profile, section 4; -32600, -32602 and -32603
+    /// are JSON-RPC's own).
     pub const fn code(self) -> i32 {
         match self {
+            Self::InvalidRequest => -32600,
             Self::InvalidArguments | Self::UnknownTool => -32602,
             Self::Sandbox => -32010,
             Self::Overloaded | Self::Policy => -32011,
             Self::ApprovalTimeout => -32012,
             Self::ApprovalDenied => -32013,
             Self::Timeout => -32014,
+            Self::ProviderUnavailable => -32020,
             Self::ProviderQuota => -32021,
+            Self::MemoryBackend => -32030,
+            Self::MemoryQuery => -32031,
+            Self::PeerUnreachable => -32040,
+            Self::PeerFailed => -32041,
             Self::Internal | Self::ToolFault | Self::Upstream => -32603,
         }
     }
@@ -101,9 +127,15 @@ impl ErrorKind {
             Self::ApprovalTimeout => "approval-timeout",
             Self::Internal => "internal",
             Self::InvalidArguments => "invalid-arguments",
+            Self::InvalidRequest => "invalid-request",
+            Self::MemoryBackend => "memory-backend",
+            Self::MemoryQuery => "memory-query",
             Self::Overloaded => "overloaded",
+            Self::PeerFailed => "peer-failed",
+            Self::PeerUnreachable => "peer-unreachable",
             Self::Policy => "policy",
             Self::ProviderQuota => "provider-quota",
+            Self::ProviderUnavailable => "provider-unavailable",
             Self::Sandbox => "sandbox",
             Self::Timeout => "timeout",
             Self::ToolFault => "tool-fault",

@@ -185,6 +185,10 @@ limits! {
     PROCESS_FILE_BYTES_MAX: u64 = 1_073_741_824;
     /// One line of the audit log; longer arguments are recorded by digest only.
     AUDIT_RECORD_BYTES_MAX: usize = 65_536;
+    /// Work that waits for the embedded store; more waits in its caller.
+    DATABASE_JOBS_MAX: usize = 1_024;
+    /// Time one host waits for another that writes to the same store.
+    DATABASE_WAIT_MS: u64 = 5_000;
     /// Time running calls have to end when the host is asked to stop.
     SHUTDOWN_GRACE_MS: u64 = 5_000;
 }

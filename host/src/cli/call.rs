@@ -22,12 +22,10 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
     let setup = setup::open(std::slice::from_ref(&args.manifest), &args.places, None).await?;
     let catalog = setup.host.catalog();
     let tool = catalog.find(&args.tool).map(Arc::as_ref);
+    let arguments = arguments(tool, &args.arguments)?;
     let call = ToolCall {
-        principal: Principal(PRINCIPAL.to_owned()),
-        tool: args.tool.clone(),
-        arguments: arguments(tool, &args.arguments)?,
         timeout: args.timeout_ms.map(Duration::from_millis),
-        progress: None,
+        ..ToolCall::new(Principal(PRINCIPAL.to_owned()), &args.tool, arguments)
     };
     // An unknown tool is called all the same: the record shows that somebody tried.
     let reply = setup.host.call(call).await.map_err(|error| match error.kind {

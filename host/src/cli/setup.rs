@@ -16,7 +16,10 @@ use crate::config::{self, Config};
 use crate::engine::CodeCache;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
 use crate::regular;
-use crate::state::{CREDENTIALS_FILE, CacheDir, Credentials, FolderEnv, StateDir};
+use crate::host::MIGRATIONS;
+use crate::state::{
+    CREDENTIALS_FILE, CacheDir, Credentials, DATABASE_FILE, Database, FolderEnv, StateDir,
+};
 use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
@@ -60,6 +63,7 @@ pub(super) async fn open(
         .patience(patience)
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
+        .database(Some(database(&state)?))
         .cache(code_cache(&credentials));
     let host =
         patiently("preparing tools (compiled code is kept for the next start)", builder.build())
@@ -153,6 +157,12 @@ fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
     open().map_err(|error| {
         Fail::new(exit::UPSTREAM, format!("the audit folder cannot be opened: {error}"))
     })
+}
+
+fn database(state: &StateDir) -> Result<Database, Fail> {
+    let path = state.path().join(DATABASE_FILE);
+    Database::open(&path, MIGRATIONS)
+        .map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", path.display())))
 }
 
 /// The cache of compiled code; without one the host works and compiles again.

@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::audit::{AuditLog, CallSpan};
 use crate::engine::Engine;
 use crate::exec;
-use crate::gate::{Admitted, Gate};
+use crate::gate::{Admitted, CallContext, Gate};
 use crate::registry::Shelf;
 use crate::sandbox::ProgressSink;
 use timings::Stopwatch;
@@ -45,6 +45,16 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// Where progress goes.
     pub progress: Option<ProgressSink>,
+    /// What else the caller says; it can only narrow.
+    pub context: CallContext,
+}
+
+impl ToolCall {
+    /// Returns a call that says no more than it has to.
+    pub fn new(principal: Principal, tool: impl Into<String>, arguments: Value) -> Self {
+        let context = CallContext::default();
+        Self { principal, tool: tool.into(), arguments, timeout: None, progress: None, context }
+    }
 }
 
 impl std::fmt::Debug for ToolCall {

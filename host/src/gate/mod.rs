@@ -5,6 +5,8 @@
 //!
 //! Invariant: no code outside this module constructs `Admitted`.
 
+mod context;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{CallFacts, PolicySet, RuleRef, Verdict};
 use serde_json::Value;
 
+pub use self::context::CallContext;
 use crate::offload;
 use crate::registry::Resolved;
 

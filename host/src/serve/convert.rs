@@ -128,9 +128,15 @@ pub(crate) fn failure(error: CallError) -> Result<CallToolResult, ErrorData> {
         ErrorKind::ApprovalDenied
         | ErrorKind::ApprovalTimeout
         | ErrorKind::InvalidArguments
+        | ErrorKind::InvalidRequest
+        | ErrorKind::MemoryBackend
+        | ErrorKind::MemoryQuery
         | ErrorKind::Overloaded
+        | ErrorKind::PeerFailed
+        | ErrorKind::PeerUnreachable
         | ErrorKind::Policy
         | ErrorKind::ProviderQuota
+        | ErrorKind::ProviderUnavailable
         | ErrorKind::Sandbox
         | ErrorKind::Timeout
         | ErrorKind::ToolFault

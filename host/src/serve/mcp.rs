@@ -82,13 +82,9 @@ impl<C: Calls> McpServer<C> {
         request: CallToolRequestParams,
         progress: Option<ProgressSink>,
     ) -> ToolCall {
-        ToolCall {
-            principal: self.principal.clone(),
-            tool: request.name.into_owned(),
-            arguments: Value::Object(request.arguments.unwrap_or_default()),
-            timeout: None,
-            progress,
-        }
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let call = ToolCall::new(self.principal.clone(), request.name, arguments);
+        ToolCall { progress, ..call }
     }
 
     fn replace_watcher(&self, watcher: Option<JoinHandle<()>>) {

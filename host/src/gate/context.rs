@@ -1,0 +1,23 @@
+//! What a caller says beside a call.
+
+use std::sync::Arc;
+
+use clawhost_core::policy::PolicySet;
+
+use crate::approvals::WaitingSink;
+
+/// What a caller says beside a call. It can narrow what the call gets, never widen it (CKP 0.3.0,
+/// section 10.3).
+#[derive(Debug, Clone, Default)]
+pub struct CallContext {
+    /// The caller's own name of the request, by which it can be approved.
+    pub request_id: Option<String>,
+    /// A profile whose bounds bind beside those of the tool's own.
+    pub sandbox: Option<String>,
+    /// A policy that has to allow the call as well.
+    pub policy: Option<String>,
+    /// The policies of the caller's session, which have to allow the call as well.
+    pub session: Option<Arc<PolicySet>>,
+    /// Who is told when the call waits for a person.
+    pub waiting: Option<WaitingSink>,
+}

@@ -1,0 +1,187 @@
+//! The embedded store: one SQLite file, and the one thread that talks to it.
+//!
+//! What has been answered is on disk: the log is synchronised before a write returns, so neither
+//! `kill -9` nor a power failure loses it. Several hosts may share one file; they wait for each
+//! other. Deliberately absent: any table. Each module that keeps something brings its own, as a
+//! list of steps that is only ever appended to.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{DATABASE_JOBS_MAX, DATABASE_WAIT_MS};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+/// The file in the state folder.
+pub const DATABASE_FILE: &str = "clawhost.db";
+
+/// A module's tables: its name, and the SQL that takes them from each version to the next.
+pub type Migrations = (&'static str, &'static [&'static str]);
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A handle to the thread. Cheap to clone; the last one closes the file.
+#[derive(Clone)]
+pub struct Database(mpsc::Sender<Job>);
+
+/// Why the store did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// The thread is gone, which only a defect can cause.
+    #[error("the store has stopped")]
+    Stopped,
+    /// What SQLite says: a full disk, a damaged file, a constraint.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The file was written by a newer host.
+    #[error("the store's tables `{module}` have version {found}; this host knows {known}")]
+    TooNew {
+        /// Whose tables.
+        module: &'static str,
+        /// The version in the file.
+        found: usize,
+        /// The newest version this host knows.
+        known: usize,
+    },
+}
+
+impl DatabaseError {
+    /// Returns the error of a call that needed the store; only the record sees the details.
+    pub fn into_call_error(self, kind: ErrorKind) -> CallError {
+        CallError::new(kind, "the host's store cannot be used now").with_internal(self.to_string())
+    }
+}
+
+impl Database {
+    /// Opens or makes the store at `path` and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: the file cannot be opened, is damaged, or is newer than this host.
+    pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, DatabaseError> {
+        let connection = Connection::open(path)?;
+        // Readers beside a writer; and the log is synchronised with each write.
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        Self::start(connection, migrations)
+    }
+
+    /// Makes a store that lives as long as its handles: for hosts that keep nothing.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub fn in_memory(migrations: &[Migrations]) -> Result<Self, DatabaseError> {
+        Self::start(Connection::open_in_memory()?, migrations)
+    }
+
+    fn start(mut connection: Connection, migrations: &[Migrations]) -> Result<Self, DatabaseError> {
+        connection.busy_timeout(Duration::from_millis(DATABASE_WAIT_MS))?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        migrate(&mut connection, migrations)?;
+        let (jobs, mut queue) = mpsc::channel::<Job>(DATABASE_JOBS_MAX);
+        std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || {
+                while let Some(job) = queue.blocking_recv() {
+                    job(&mut connection);
+                }
+            })
+            .map_err(|_| DatabaseError::Stopped)?;
+        Ok(Self(jobs))
+    }
+
+    /// Does `work` on the store's thread and returns what it came to. Work that was handed over
+    /// is done even where nobody waits for it any more.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, DatabaseError> {
+        let (done, outcome) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // Nobody waits any more: the work is done all the same.
+            let _ = done.send(work(connection));
+        });
+        self.0.send(job).await.map_err(|_| DatabaseError::Stopped)?;
+        Ok(outcome.await.map_err(|_| DatabaseError::Stopped)??)
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Database")
+    }
+}
+
+/// Brings each module's tables up to date, in one transaction: a host that is killed meanwhile
+/// leaves them as they were.
+fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(), DatabaseError> {
+    let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    change.execute_batch(
+        "CREATE TABLE IF NOT EXISTS modules (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT",
+    )?;
+    for (module, steps) in migrations {
+        let found = version(&change, module)?;
+        if found > steps.len() {
+            return Err(DatabaseError::TooNew { module, found, known: steps.len() });
+        }
+        for step in steps.iter().skip(found) {
+            change.execute_batch(step)?;
+        }
+        change.execute(
+            "INSERT INTO modules VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET version = ?2",
+            (module, i64::try_from(steps.len()).unwrap_or(i64::MAX)),
+        )?;
+    }
+    Ok(change.commit()?)
+}
+
+fn version(connection: &Connection, module: &str) -> rusqlite::Result<usize> {
+    let mut rows = connection.prepare("SELECT version FROM modules WHERE name = ?1")?;
+    let found = rows.query_map([module], |row| row.get::<_, i64>(0))?.next().transpose()?;
+    Ok(found.and_then(|version| usize::try_from(version).ok()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "CREATE TABLE notes (text TEXT NOT NULL) STRICT";
+    const SECOND: &str = "ALTER TABLE notes ADD COLUMN at INTEGER NOT NULL DEFAULT 7";
+
+    #[tokio::test]
+    async fn tables_are_brought_from_each_version_to_the_next_and_keep_what_they_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATABASE_FILE);
+        let old = Database::open(&path, &[("notes", &[FIRST])]).unwrap();
+        old.run(|db| db.execute("INSERT INTO notes VALUES ('a')", ())).await.unwrap();
+        drop(old);
+        let new = Database::open(&path, &[("notes", &[FIRST, SECOND])]).unwrap();
+        let read = |db: &mut Connection| {
+            db.query_row("SELECT text, at FROM notes", (), |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+            })
+        };
+        assert_eq!(new.run(read).await.unwrap(), ("a".to_owned(), 7));
+        let older = Database::open(&path, &[("notes", &[FIRST])]).unwrap_err();
+        assert!(matches!(older, DatabaseError::TooNew { found: 2, known: 1, .. }), "{older}");
+    }
+
+    #[tokio::test]
+    async fn work_is_done_even_where_nobody_waits_for_it() {
+        let db = Database::in_memory(&[("notes", &[FIRST])]).unwrap();
+        let insert = db.run(|db| db.execute("INSERT INTO notes VALUES ('a')", ()));
+        let waker = futures_util::task::noop_waker();
+        let mut insert = Box::pin(insert);
+        let _ = insert.as_mut().poll(&mut std::task::Context::from_waker(&waker));
+        drop(insert);
+        let count = |db: &mut Connection| {
+            db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(db.run(count).await.unwrap(), 1);
+    }
+}
