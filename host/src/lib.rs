@@ -5,6 +5,8 @@
 //!
 //! Each module may use only those above it in this list, and [`clawhost_core`].
 
+#[expect(clippy::disallowed_methods, reason = "it asks for the time of day")]
+mod clock;
 #[expect(clippy::disallowed_methods, reason = "it opens the files that the operator names")]
 mod regular;
 
@@ -15,14 +17,24 @@ pub mod config;
     reason = "it opens the state and cache folders, and asks the environment where they are"
 )]
 pub mod state;
+#[expect(clippy::disallowed_methods, reason = "it opens the folder of secrets")]
+pub mod secrets;
 
 mod offload;
 
-#[expect(clippy::disallowed_methods, reason = "it stamps records with the time of day")]
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
+#[expect(clippy::disallowed_methods, reason = "it opens the files that a Memory names")]
+pub mod memory;
+pub mod replay;
 pub mod jail;
 #[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
 pub mod upstream;
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+pub mod forward;
+#[expect(clippy::disallowed_methods, reason = "it opens the files that the manifest names")]
+pub mod telemetry;
+pub mod swarm;
 
 #[expect(clippy::disallowed_methods, reason = "it opens the directories that a profile grants")]
 pub mod sandbox;

@@ -70,6 +70,7 @@ fn the_help_of_every_verb() {
         &[][..],
         &["run"],
         &["call"],
+        &["explain"],
         &["tools"],
         &["validate"],
         &["inspect"],
@@ -77,6 +78,16 @@ fn the_help_of_every_verb() {
         &["audit"],
         &["audit", "verify"],
         &["audit", "show"],
+        &["approvals"],
+        &["approvals", "approve"],
+        &["approvals", "deny"],
+        &["approvals", "leases"],
+        &["approvals", "list"],
+        &["approvals", "revoke"],
+        &["secrets"],
+        &["secrets", "list"],
+        &["secrets", "remove"],
+        &["secrets", "set"],
     ] {
         let arguments = [verb, &["--help"]].concat();
         let name = format!(

@@ -147,7 +147,7 @@ async fn what_a_component_says_about_itself_relaxes_nothing() {
     // read_file describes itself as read-only; the operator has declared nothing.
     let host = TestHost::builder().file("a.txt", "a").autonomy("supervised").build().await;
     let error = host.call("read_file", json!({"path": "a.txt"})).await.unwrap_err();
-    assert_eq!(stage(&error), (-32011, "autonomy"));
+    assert_eq!(stage(&error), (-32011, "approval"));
     // A rule that matches on annotations looks at the operator's declaration too.
     let rules =
         "- {id: safe, action: allow, scope: all, match: {annotations: {readOnlyHint: true}}}";

@@ -8,7 +8,10 @@
     reason = "these are tests"
 )]
 
+mod approvals;
+mod audit_terms;
 mod built_in;
+mod ckp;
 mod cli;
 mod damage;
 mod drop_in;
@@ -20,9 +23,18 @@ mod gate;
 mod http;
 mod isolation;
 mod manifests;
+mod memory;
+mod narrowing;
 mod plans;
+mod policy;
+mod provider;
 mod readme;
 mod record;
+mod replay;
+mod registry;
+mod secrets;
 mod stdio;
+mod swarm;
+mod telemetry;
 mod tidy;
 mod web;

@@ -2,6 +2,7 @@
 //! the file, the line and what would be right.
 
 use clawhost_tests::{Cli, source_root};
+use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
 
@@ -49,5 +50,143 @@ fn validating_and_running_refuse_alike() {
     for file in documents("invalid") {
         let run = cli.run(&["tools", &file]);
         assert_eq!(run.code, Some(3), "{file} is served: {}{}", run.stdout, run.stderr);
+    }
+}
+
+#[test]
+fn every_problem_of_every_file_is_reported_at_once() {
+    let cli = Cli::new(PROGRAM);
+    let folder = source_root().join("tests/manifests/invalid");
+    // Two of them are called the same as well.
+    let files = ["unknown-key.yaml", "bad-name.yaml", "composite.yaml"]
+        .map(|name| folder.join(name).to_str().unwrap().to_owned());
+    let run = cli.run(&["validate", &files[0], &files[1], &files[2]]);
+    assert_eq!(run.code, Some(3));
+    for file in &files {
+        assert!(run.stderr.contains(file.as_str()), "{file}: {}", run.stderr);
+    }
+    assert!(run.stderr.ends_with("5 problem(s)\n"), "{}", run.stderr);
+    let run = cli.run(&["validate", "--json", &files[0], &files[1], &files[2]]);
+    let said: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((run.code, said["valid"].as_bool()), (Some(3), Some(false)));
+    assert_eq!(said["problems"].as_array().unwrap().len(), 5);
+    for problem in said["problems"].as_array().unwrap() {
+        assert!(problem["line"].as_u64().unwrap() > 1 && problem["help"].is_string(), "{problem}");
+    }
+}
+
+#[test]
+fn the_runtime_file_is_checked_with_the_documents() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("tool.yaml", TOOL);
+    cli.write("clawhost.yaml", "version: 1\nprofiles: { gone: { env: {} } }\n");
+    let run = cli.run(&["validate", "tool.yaml"]);
+    assert_eq!(run.code, Some(3));
+    assert!(run.stderr.contains("there is no sandbox profile `gone`"), "{}", run.stderr);
+    cli.write("clawhost.yaml", "version: 1\nregistres: []\n");
+    let run = cli.run(&["validate", "tool.yaml"]);
+    assert!(run.stderr.contains("did you mean `registries`?"), "{}", run.stderr);
+}
+
+const TOOL: &str = r#"claw: "0.3.0"
+kind: Tool
+metadata: { name: a-tool }
+spec: { description: Does something., input_schema: { type: object } }
+"#;
+
+const CLAW: &str = r#"claw: "0.3.0"
+kind: Claw
+metadata: { name: test-agent }
+spec:
+  identity: { inline: { personality: Tests., autonomy: autonomous } }
+  providers:
+    - inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: { type: none } }
+"#;
+
+/// A pattern reads nothing outside the manifest's directory, through files that are links or
+/// through directories that are; a file that is named by itself is the operator's own choice.
+#[test]
+fn a_pattern_follows_no_link_out_of_the_manifests_directory() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("elsewhere/tool.yaml", TOOL);
+    cli.write("m/inside/tool.yaml", TOOL);
+    let here = cli.here();
+    let link = |to: &str, at: &str| {
+        std::os::unix::fs::symlink(here.join(to), here.join(at)).unwrap();
+    };
+    std::fs::create_dir_all(here.join("m/files")).unwrap();
+    link("elsewhere/tool.yaml", "m/files/linked.yaml");
+    link("elsewhere", "m/folder");
+    link("m/inside/tool.yaml", "m/inner.yaml");
+    for (tools, code, says) in [
+        ("files/*.yaml", 3, "leads out of the manifest's directory"),
+        ("folder/*.yaml", 3, "matches no file"),
+        ("**/tool.yaml", 0, "valid"),
+        ("inner*.yaml", 0, "valid"),
+        ("./files/linked.yaml", 0, "valid"),
+    ] {
+        cli.write("m/claw.yaml", format!("{CLAW}  tools: [\"{tools}\"]\n"));
+        let run = cli.run(&["validate", "m/claw.yaml"]);
+        assert_eq!(run.code, Some(code), "{tools}: {}{}", run.stdout, run.stderr);
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(says), "{tools}: {}", run.stderr);
+    }
+}
+
+/// Aliases are for manifests: whatever a host says on a wire, in logs of calls or in lists is
+/// canonical.
+#[test]
+fn no_alias_leaves_the_host() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("workspace/hello.txt", "hello");
+    let rest = r#"  tools:
+    - { name: read-file, sandbox: "claw://sandbox/fs-readonly", policy: "claw://policy/policy-0" }
+    - "claw://tool/list-directory"
+    - inline: { name: absent, description: d, input_schema: {}, sandbox_ref: "claw://sandbox/none" }
+  sandbox: "claw://sandbox/workspace"
+  policies:
+    - inline: { rules: [{ id: reads, action: allow, scope: tool, match: { name: read-file } }] }
+"#;
+    cli.write("claw.yaml", format!("{CLAW}{rest}"));
+    let context =
+        json!({"request_id": "00000000-0000-0000-0000-000000000001", "identity": "test-agent"});
+    let claw_call = |id: i64, name: &str| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "claw.tool.call", "params":
+            {"name": name, "arguments": {"path": "hello.txt"}, "context": context}})
+    };
+    let call = |id: i64, name: &str| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params":
+            {"name": name, "arguments": {"path": "hello.txt"}}})
+    };
+    let claw = json!({"kind": "Claw", "metadata": {"name": "test-agent"}, "spec": {
+        "identity": {"inline": {"personality": "Tests."}},
+        "providers": [{"inline": {"protocol": "custom", "endpoint": "http://localhost:1", "model": "m", "auth": {"type": "none"}}}]}});
+    let input: String = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": {
+            "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"}, "manifest": claw, "capabilities": {}}}),
+        json!({"jsonrpc": "2.0", "method": "claw.initialized"}),
+        claw_call(2, "read-file"),
+        claw_call(3, "list-directory"),
+        claw_call(4, "claw://local/tool/read-file"),
+        json!({"jsonrpc": "2.0", "id": 5, "method": "claw.swarm.discover", "params": {}}),
+        json!({"jsonrpc": "2.0", "id": 6, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}),
+        call(8, "read_file"),
+        call(9, "list_directory"),
+        call(10, "nobody"),
+    ]
+    .iter()
+    .map(|message| format!("{message}\n"))
+    .collect();
+    let run = cli.run_with(&["run", "claw.yaml", "--stdio"], &input);
+    assert!(run.stdout.lines().count() >= 10, "{}{}", run.stdout, run.stderr);
+    let listed = cli.run(&["tools", "claw.yaml", "--json"]);
+    assert!(listed.stdout.contains("claw://local/tool/read-file"), "{}", listed.stdout);
+    for text in [&run.stdout, &listed.stdout, &cli.log()] {
+        for address in text.split("claw://").skip(1) {
+            let canonical = address.starts_with("local/") || address.starts_with("registry/");
+            assert!(canonical, "claw://{address}");
+        }
     }
 }

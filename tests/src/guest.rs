@@ -6,6 +6,8 @@
 //! `;; name: …`, `;; schema: …`, `;; pages: …`, `;; tools: …`, `;; export: …`). Code follows
 //! under `;;; call`, `;;; describe`, `;;; realloc`, `;;; fields` or `;;; start`.
 
+mod http;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -176,9 +178,12 @@ impl Parts {
             "directories" => Self::directories(),
             "environment" => Self::environment(),
             "exit" => Self::exit(),
+            "http-and-environment" => http::parts(),
             "log" => Self::log(),
             "progress" => Self::progress(),
+            "provider" => Self::provider(),
             "random" => Self::random(),
+            "secrets" => Self::secrets(),
             "stdout" => Self::stdout(),
             bare => {
                 let (_, interface) =
@@ -293,6 +298,25 @@ impl Parts {
         }
     }
 
+    /// `$complete` takes a request and a place for the answer: 0 and text, or 1, a case, and text.
+    fn provider() -> Self {
+        Self {
+            imports: r#"
+                (import "claw:host/provider@0.1.0" (instance $provider
+                  (type $e (variant (case "denied" string) (case "over-quota" string) (case "failed" string)))
+                  (export "provider-error" (type $error (eq $e)))
+                  (export "complete" (func (param "request" string) (result (result string (error $error)))))))"#
+                .to_owned(),
+            with: r#"(with "claw:host/provider@0.1.0" (instance $provider))"#.to_owned(),
+            lowered: r#"
+                (core func $complete (canon lower
+                  (func $provider "complete") (memory $memory) (realloc $realloc)))"#
+                .to_owned(),
+            core_imports: r#"(import "host" "complete" (func $complete (param i32 i32 i32)))"#.to_owned(),
+            core_with: r#"(with "host" (instance (export "complete" (func $complete))))"#.to_owned(),
+        }
+    }
+
     fn random() -> Self {
         Self {
             imports: r#"
@@ -306,6 +330,23 @@ impl Parts {
                 .to_owned(),
             core_imports: r#"(import "host" "random" (func $random (param i64 i32)))"#.to_owned(),
             core_with: r#"(with "host" (instance (export "random" (func $random))))"#.to_owned(),
+        }
+    }
+
+    /// `$secret` takes a name and a place for the answer: 0, or 1 and text.
+    fn secrets() -> Self {
+        Self {
+            imports: r#"
+                (import "claw:host/secrets@0.1.0" (instance $secrets
+                  (export "get" (func (param "name" string) (result (option string))))))"#
+                .to_owned(),
+            with: r#"(with "claw:host/secrets@0.1.0" (instance $secrets))"#.to_owned(),
+            lowered: r#"
+                (core func $secret (canon lower
+                  (func $secrets "get") (memory $memory) (realloc $realloc)))"#
+                .to_owned(),
+            core_imports: r#"(import "host" "secret" (func $secret (param i32 i32 i32)))"#.to_owned(),
+            core_with: r#"(with "host" (instance (export "secret" (func $secret))))"#.to_owned(),
         }
     }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use clawhost::engine::CodeCache;
+use clawhost::forward::ForwardPlaces;
 use clawhost::host::{Principal, ToolCall};
 use clawhost::registry::FileDocuments;
+use clawhost::secrets::Secrets;
 use clawhost::{Host, HostBuilder};
 use clawhost_core::error::CallError;
 use clawhost_core::manifest::{self, LimitSettings, Settings, Surroundings};
@@ -51,6 +53,8 @@ pub struct TestHostBuilder {
     documents: Vec<PathBuf>,
     level: String,
     runtime_file: String,
+    provider: String,
+    secrets: Secrets,
     host_limits: LimitSettings,
 }
 
@@ -72,6 +76,8 @@ impl TestHost {
             documents: Vec::new(),
             level: "wasm".to_owned(),
             runtime_file: "version: 1".to_owned(),
+            provider: "endpoint: \"http://127.0.0.1:9/v1\"".to_owned(),
+            secrets: Secrets::none(),
             host_limits: LimitSettings {
                 calls_running_max: CALLS_RUNNING,
                 ..LimitSettings::default()
@@ -242,6 +248,21 @@ impl TestHostBuilder {
         self
     }
 
+    /// Sets what the provider's document says beside protocol, model and authentication, as the
+    /// inside of a YAML flow mapping: `endpoint` at least.
+    #[must_use]
+    pub fn provider(mut self, spec: &str) -> Self {
+        spec.clone_into(&mut self.provider);
+        self
+    }
+
+    /// Looks secrets up in these.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
     /// Sets the runtime file; the profile of this host is called `sandbox-0` there.
     #[must_use]
     pub fn runtime_file(mut self, text: &str) -> Self {
@@ -295,6 +316,11 @@ impl TestHostBuilder {
         let builder = HostBuilder::new(manifest, audit)
             .tools_dir(Some(folder.join("tools")))
             .limits(self.host_limits)
+            .secrets(self.secrets)
+            .audit_places(ForwardPlaces {
+                webhook: settings.audit.webhook.clone(),
+                syslog: settings.audit.syslog.clone(),
+            })
             .cache(Some(CodeCache::new(cache, CACHE_KEY)));
         let host = builder.build().await.unwrap();
         TestHost { host, folder: self.folder, canaries }
@@ -311,8 +337,9 @@ impl TestHostBuilder {
             false => format!("  tools:\n{}", lines("    ", &mut tools.iter().map(String::as_str))),
         };
         format!(
-            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, endpoint: \"http://127.0.0.1:9/v1\", model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: {level}\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
+            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, {provider}, model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: {level}\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
             autonomy = self.autonomy,
+            provider = self.provider,
             level = self.level,
             permissions = self.permissions,
             capabilities = lines("        ", &mut self.capabilities.lines()),

@@ -13,14 +13,18 @@
 )]
 
 pub mod canary;
+pub mod ckp;
 pub mod cli;
+pub mod collector;
 pub mod guest;
 pub mod host;
+pub mod model;
 pub mod wait;
 
 pub use cli::Cli;
 pub use guest::Guest;
 pub use host::TestHost;
+pub use model::Model;
 
 use std::path::PathBuf;
 

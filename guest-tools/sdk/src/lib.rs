@@ -25,7 +25,7 @@
 //! The struct's doc comments and types become the JSON Schema a model reads; a function that
 //! returns an [`output`] struct gets an output schema and structured content as well. What a
 //! tool may do is what it imports, and it imports what it uses: [`fs`], [`http`], [`memory`],
-//! [`process`]. A panic reaches the host's log before the call fails.
+//! [`process`], [`provider`], [`secrets`]. A panic reaches the host's log before the call fails.
 //!
 //! Deliberately absent: global state. Each call runs in a fresh instance, and nothing kept in
 //! memory survives it.
@@ -38,9 +38,11 @@ pub mod http;
 pub mod log;
 pub mod memory;
 pub mod process;
+pub mod provider;
 mod reply;
 #[doc(hidden)]
 pub mod rt;
+pub mod secrets;
 
 pub use claw_tool_macros::{input, output};
 pub use error::ToolError;

@@ -13,8 +13,10 @@ use crate::grants::Grants;
 use crate::limits::{
     ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
 };
+use crate::retry::RetryPlan;
+use crate::policy::PathNames;
 use crate::schema::Schema;
-use crate::uri::ClawUri;
+use crate::uri::{ClawUri, RegistryUri};
 use crate::{truncate, visible};
 
 /// A tool as its component (or document) describes it: MCP's shape.
@@ -62,6 +64,11 @@ pub enum Origin {
         /// Its file name.
         file: String,
     },
+    /// A component that a registry has beside the tool's document.
+    Registry {
+        /// The address it was fetched from.
+        uri: RegistryUri,
+    },
 }
 
 /// One tool of a catalog, complete: definition, grants and policy are settled.
@@ -84,6 +91,10 @@ pub struct Tool {
     /// Hints the operator's own document declares; unlike the component's, rules may trust
     /// them.
     pub declared: Map<String, Value>,
+    /// How often a call that failed for a passing reason is tried.
+    pub retry: RetryPlan,
+    /// Which arguments are paths, for rules that look at them.
+    pub paths: PathNames,
     /// The compiled argument schemas: the component's and, where there is one, the document's.
     pub input: Vec<Arc<Schema>>,
     /// The compiled result schemas, likewise.
@@ -201,6 +212,7 @@ impl std::fmt::Display for Origin {
         match self {
             Self::BuiltIn { component } => write!(f, "the built-in component `{component}`"),
             Self::DropIn { file } => write!(f, "the file `{file}`"),
+            Self::Registry { uri } => write!(f, "`{uri}`"),
         }
     }
 }

@@ -65,6 +65,33 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, in the order of this file.
+    pub const ALL: [Self; 18] = [
+        Self::ApprovalDenied,
+        Self::ApprovalTimeout,
+        Self::Internal,
+        Self::InvalidArguments,
+        Self::InvalidRequest,
+        Self::MemoryBackend,
+        Self::MemoryQuery,
+        Self::Overloaded,
+        Self::PeerFailed,
+        Self::PeerUnreachable,
+        Self::Policy,
+        Self::ProviderUnavailable,
+        Self::ProviderQuota,
+        Self::Sandbox,
+        Self::Timeout,
+        Self::ToolFault,
+        Self::UnknownTool,
+        Self::Upstream,
+    ];
+
+    /// Returns the kind of that [`ErrorKind::name`].
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Returns who is to blame.
     pub const fn blame(self) -> Blame {
         match self {
@@ -206,6 +233,15 @@ impl CallError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name() {
+        for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+            assert_eq!(ErrorKind::named(kind.name()), Some(kind));
+        }
+        assert_eq!(ErrorKind::named("nothing"), None);
+    }
 
     #[test]
     fn blame_and_exit_code_agree() {

@@ -3,10 +3,13 @@
 //! Nothing is opened here. `sandbox/` in the host turns a [`Grants`] into live capabilities
 //! when the call's clock starts.
 
+mod secret;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::secret::{Injection, SecretGrant, is_secret_name};
 use crate::egress::EgressRules;
 use crate::limits;
 
@@ -23,10 +26,71 @@ pub struct Grants {
     pub network: Option<EgressRules>,
     /// The guest's (and a jailed process's) environment.
     pub env: BTreeMap<String, String>,
+    /// The secrets it may use.
+    pub secrets: Vec<SecretGrant>,
     /// Whether native processes may run.
     pub shell: Shell,
+    /// Whether the manifest's language model providers may be asked.
+    pub provider: bool,
     /// How much of everything.
     pub limits: CallLimits,
+}
+
+impl Grants {
+    /// Returns what these and `other` both grant: how a caller narrows a call to a second profile
+    /// (CKP 0.3.0, section 10.3). What is not plainly within both is not granted.
+    #[must_use]
+    pub fn within(self, other: &Self) -> Self {
+        let mut denied_paths = self.denied_paths;
+        denied_paths.extend_from_slice(&other.denied_paths);
+        Self {
+            profile: format!("{} within {}", self.profile, other.profile),
+            mounts: self.mounts.into_iter().filter_map(|mount| mount.within(other)).collect(),
+            denied_paths,
+            network: self.network.zip(other.network.as_ref()).map(|(own, also)| own.within(also)),
+            env: self.env.into_iter().filter(|(key, it)| other.env.get(key) == Some(it)).collect(),
+            secrets: self.secrets.into_iter().filter_map(|s| s.within(&other.secrets)).collect(),
+            shell: self.shell.within(&other.shell),
+            provider: self.provider && other.provider,
+            limits: self.limits.within(&other.limits),
+        }
+    }
+}
+
+impl Mount {
+    /// A directory stays where one of `other`'s directories is, or is above, it.
+    fn within(mut self, other: &Grants) -> Option<Self> {
+        // The nearest one decides: a nested mount may say less than the one around it.
+        let above = other.mounts.iter().filter(|mount| self.host.starts_with(&mount.host));
+        let nearest = above.max_by_key(|mount| mount.host.components().count())?;
+        let inside = other.mounts.iter().filter(|mount| mount.host.starts_with(&self.host));
+        let least = inside.chain([nearest]).map(|mount| mount.access).min()?;
+        self.access = self.access.min(least);
+        Some(self)
+    }
+}
+
+impl Shell {
+    fn within(self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Full, other) => other.clone(),
+            (own, Self::Full) => own,
+            (Self::Restricted, Self::Restricted) => Self::Restricted,
+            _ => Self::Deny,
+        }
+    }
+}
+
+impl CallLimits {
+    fn within(self, other: &Self) -> Self {
+        Self {
+            timeout: self.timeout.min(other.timeout),
+            memory_bytes: self.memory_bytes.min(other.memory_bytes),
+            output_bytes: self.output_bytes.min(other.output_bytes),
+            open_files: self.open_files.min(other.open_files),
+            processes: self.processes.min(other.processes),
+        }
+    }
 }
 
 /// One granted directory.
@@ -87,5 +151,52 @@ impl Default for CallLimits {
             open_files: limits::OPEN_FILES_MAX,
             processes: limits::PROCESSES_MAX,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(host: &str, access: Access) -> Mount {
+        Mount { host: host.into(), guest: "/".to_owned(), access, create: false }
+    }
+
+    fn grants(mounts: Vec<Mount>) -> Grants {
+        Grants { profile: "p".to_owned(), mounts, ..Grants::default() }
+    }
+
+    #[test]
+    fn a_directory_stays_only_where_the_other_has_it_too_and_with_the_lesser_right() {
+        let own = || {
+            grants(vec![mount("/w/a", Access::ReadWrite), mount("/elsewhere", Access::ReadOnly)])
+        };
+        let around = grants(vec![mount("/w", Access::ReadOnly)]);
+        assert_eq!(own().within(&around).mounts, [mount("/w/a", Access::ReadOnly)]);
+        let inside = grants(vec![mount("/w/a/b", Access::ReadWrite)]);
+        assert!(own().within(&inside).mounts.is_empty());
+        let nested =
+            grants(vec![mount("/w", Access::ReadWrite), mount("/w/a", Access::ReadOnly)]);
+        assert_eq!(own().within(&nested).mounts, [mount("/w/a", Access::ReadOnly)]);
+        let less = grants(vec![mount("/w", Access::ReadWrite), mount("/w/a/b", Access::ReadOnly)]);
+        assert_eq!(own().within(&less).mounts, [mount("/w/a", Access::ReadOnly)]);
+    }
+
+    #[test]
+    fn the_lesser_of_everything_else_is_left() {
+        let mut own = grants(vec![]);
+        own.shell = Shell::Full;
+        own.env = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        own.limits.timeout = Duration::from_secs(9);
+        let mut other = grants(vec![]);
+        other.env = BTreeMap::from([("A".to_owned(), "2".to_owned())]);
+        other.limits.timeout = Duration::from_secs(5);
+        other.denied_paths = vec!["/w/x".into()];
+        let both = own.within(&other);
+        assert_eq!(both.shell, Shell::Deny);
+        assert!(both.env.is_empty());
+        assert_eq!(both.limits.timeout, Duration::from_secs(5));
+        assert_eq!(both.denied_paths, [PathBuf::from("/w/x")]);
+        assert_eq!(both.profile, "p within p");
     }
 }

@@ -14,6 +14,10 @@ pub enum Class {
     Network,
     /// Needs the profile's `shell` block.
     Process,
+    /// Needs `provider: true` for the profile in the runtime file.
+    Provider,
+    /// Needs secrets for the profile in the runtime file.
+    Secrets,
     /// Part of the contract, but no version of this host serves it yet.
     Reserved,
     /// Never granted: the tool would act past the host's checks.
@@ -49,8 +53,8 @@ pub const TABLE: &[Row] = &[
     row("wasi:http/outgoing-handler", Class::Network),
     row("claw:host/process", Class::Process),
     row("claw:host/memory", Class::Reserved),
-    row("claw:host/secrets", Class::Reserved),
-    row("claw:host/provider", Class::Reserved),
+    row("claw:host/secrets", Class::Secrets),
+    row("claw:host/provider", Class::Provider),
     row("claw:host/tools", Class::Reserved),
     row("claw:host/elicitation", Class::Reserved),
     row("claw:host/resources", Class::Reserved),
@@ -79,7 +83,9 @@ fn covers(pattern: &str, interface: &str) -> bool {
 pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<String>> {
     collect(imports.filter_map(|import| {
         let why = match class_of(import) {
-            Some(Class::Inert | Class::Network | Class::Process) => return None,
+            Some(Class::Inert | Class::Network | Class::Process | Class::Provider | Class::Secrets) => {
+                return None;
+            }
             Some(Class::Reserved) => "the interface is reserved, and this version of the host does not serve it",
             Some(Class::Never) => "raw sockets would go past the host's checks; use `wasi:http` under a network profile",
             None => "no such interface is known to this host",
@@ -107,6 +113,12 @@ pub fn check<'a>(
             Some(Class::Process) if grants.shell == Shell::Deny => {
                 "bind it to a profile whose `shell.mode` is `full`"
             }
+            Some(Class::Provider) if !grants.provider => {
+                "write `provider: true` for the profile under `profiles` of clawhost.yaml"
+            }
+            Some(Class::Secrets) if grants.secrets.is_empty() => {
+                "list the secrets it may use for the profile under `profiles` of clawhost.yaml"
+            }
             _ => return None,
         };
         Some(format!(
@@ -130,7 +142,12 @@ mod tests {
         let inert =
             ["wasi:io/streams@0.2.6", "claw:host/log@0.1.0", "wasi:filesystem/types@0.2.12"];
         assert!(check(inert.into_iter(), &none).is_ok());
-        for import in ["wasi:http/types@0.2.12", "claw:host/process@0.1.0"] {
+        for import in [
+            "wasi:http/types@0.2.12",
+            "claw:host/process@0.1.0",
+            "claw:host/provider@0.1.0",
+            "claw:host/secrets@0.1.0",
+        ] {
             let reasons = check([import].into_iter(), &none).unwrap_err();
             assert!(reasons[0].contains(import) && reasons[0].contains("`none`"), "{reasons:?}");
         }
@@ -148,6 +165,8 @@ mod tests {
                 "{reasons:?}"
             );
         }
+        let provider = Grants { provider: true, ..Grants::default() };
+        assert!(check(["claw:host/provider@0.1.0"].into_iter(), &provider).is_ok());
         let shell = Grants { shell: Shell::Full, ..Grants::default() };
         assert!(check(["claw:host/process@0.1.0"].into_iter(), &shell).is_ok());
     }

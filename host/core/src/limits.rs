@@ -135,6 +135,26 @@ limits! {
     HTTP_SESSIONS_MAX: usize = 64;
     /// A manifest or any other document.
     DOCUMENT_BYTES_MAX: usize = 1_048_576;
+    /// Attempts at a call that fails for a passing reason, where its document asks for retries and does not say (CKP default).
+    RETRY_ATTEMPTS_MAX: u32 = 3;
+    /// Time between two heartbeats where the Claw does not say (CKP default).
+    HEARTBEAT_MS: u64 = 30_000;
+    /// The least time between two heartbeats a Claw can ask for: more often only makes noise.
+    HEARTBEAT_FLOOR_MS: u64 = 1_000;
+    /// Registries a host may ask: all of them are asked for what none has.
+    REGISTRIES_MAX: usize = 16;
+    /// Documents one load may fetch from registries: what is fetched can refer to more.
+    REGISTRY_PACKAGES_MAX: usize = 64;
+    /// All components one load may fetch from registries, as they are held in memory until they are compiled.
+    REGISTRY_COMPONENTS_BYTES_MAX: usize = 268_435_456;
+    /// A registry's answer that says what it holds under one address.
+    REGISTRY_INDEX_BYTES_MAX: usize = 4_096;
+    /// Time a registry has to begin an answer, and between two pieces of it.
+    REGISTRY_READ_MS: u64 = 10_000;
+    /// Time for everything that one load asks registries for, so that a slow one cannot keep a host from starting for long.
+    REGISTRY_LOAD_MS: u64 = 120_000;
+    /// Requests that `registry serve` answers at the same time: each may hold a component in memory.
+    REGISTRY_REQUESTS_MAX: usize = 8;
     /// Documents one run may load.
     DOCUMENTS_MAX: usize = 1_000;
     /// Files the drop-in directory may hold.
@@ -173,6 +193,8 @@ limits! {
     CREATE_ENTRIES_MAX: u64 = 10_000;
     /// A path given by a guest.
     PATH_BYTES_MAX: usize = 4_096;
+    /// Paths in the arguments of one call that a policy looks at; with more, one of them counts as leading nowhere.
+    POLICY_PATHS_MAX: usize = 256;
     /// A shell command line.
     SCRIPT_BYTES_MAX: usize = 65_536;
     /// Native processes of one call where the profile does not say.
@@ -185,12 +207,185 @@ limits! {
     PROCESS_FILE_BYTES_MAX: u64 = 1_073_741_824;
     /// One line of the audit log; longer arguments are recorded by digest only.
     AUDIT_RECORD_BYTES_MAX: usize = 65_536;
+    /// Records that wait for one copy of the log; more are missing there, and the chain says how many.
+    AUDIT_COPY_QUEUE_MAX: usize = 4_096;
+    /// Records of one batch that goes to a copy.
+    AUDIT_COPY_BATCH_MAX: usize = 64;
+    /// Time one batch may take to reach a copy.
+    AUDIT_COPY_MS: u64 = 10_000;
+    /// Times a batch is tried again; then its records are missing in the copy.
+    AUDIT_COPY_RETRIES_MAX: u32 = 5;
+    /// Time before a failed batch is tried again; it doubles with each try.
+    AUDIT_COPY_RETRY_MS: u64 = 500;
+    /// Records kept in the store's copy of the log; the oldest go first.
+    AUDIT_COPY_ROWS_MAX: u64 = 1_000_000;
     /// Work that waits for the embedded store; more waits in its caller.
     DATABASE_JOBS_MAX: usize = 1_024;
     /// Time one host waits for another that writes to the same store.
     DATABASE_WAIT_MS: u64 = 5_000;
+    /// Questions to a person that wait at once, of the whole host: each holds a call.
+    APPROVALS_PENDING_MAX: usize = 1_000;
+    /// Questions of one principal that wait at once, so that one cannot bury those of others.
+    APPROVALS_PENDING_PER_PRINCIPAL_MAX: usize = 256;
+    /// Time a person has to answer where the rule does not say.
+    APPROVAL_TIMEOUT_MS: u64 = 300_000;
+    /// Time a person has to answer, whatever the rule says: one day.
+    APPROVAL_TIMEOUT_CEILING_MS: u64 = 86_400_000;
+    /// Bytes of a call's arguments that a person is shown; more are cut, and said to be.
+    APPROVAL_SHOWN_BYTES_MAX: usize = 16_384;
+    /// A reason that a person gives; the caller reads it.
+    APPROVAL_REASON_BYTES_MAX: usize = 1_024;
+    /// Calls parked for a client of the stateless revision that has to come back for the answer.
+    APPROVALS_PARKED_MAX: usize = 1_000;
+    /// Time the answer of a parked call is kept for its client.
+    PARKED_KEPT_MS: u64 = 300_000;
+    /// Time a client's request is held while its call waits for a person: less than the minute
+    /// after which many clients give up, long enough that ten turns outlast the person's time.
+    APPROVAL_HOLD_MS: u64 = 45_000;
+    /// Time between two reports to a client that its call still waits for a person.
+    APPROVAL_REPORT_INTERVAL_MS: u64 = 15_000;
+    /// Bytes of arguments in a question that an agent's own client shows to its user.
+    ELICITED_BYTES_MAX: usize = 2_048;
+    /// Leases that are kept; more are refused, as nobody looks through so many.
+    LEASES_MAX: usize = 1_000;
+    /// Time a lease may last: thirty days.
+    LEASE_CEILING_MS: u64 = 2_592_000_000;
+    /// Arguments one lease may name.
+    LEASE_PATTERNS_MAX: usize = 32;
+    /// An argument's name and its pattern in a lease.
+    LEASE_PATTERN_BYTES_MAX: usize = 4_096;
+    /// Command lines that may talk to one running host at once.
+    CONTROL_CONNECTIONS_MAX: usize = 16;
+    /// One message of the command line to a running host.
+    CONTROL_MESSAGE_BYTES_MAX: usize = 65_536;
+    /// Time a running host has to answer the command line.
+    CONTROL_ANSWER_MS: u64 = 5_000;
+    /// Time the command line may say nothing before a running host lets go of it.
+    CONTROL_IDLE_MS: u64 = 10_000;
+    /// Events that wait for one exporter of telemetry; more are dropped and counted, as nothing waits for an exporter.
+    TELEMETRY_QUEUE_MAX: usize = 2_048;
+    /// Events of one batch where the manifest does not say.
+    TELEMETRY_BATCH_MAX: usize = 512;
+    /// Time an event waits for its batch to fill where the manifest does not say.
+    TELEMETRY_FLUSH_MS: u64 = 5_000;
+    /// Time one exporter has for one batch.
+    TELEMETRY_EXPORT_MS: u64 = 10_000;
+    /// Times a batch is tried again; then its events are dropped and counted.
+    TELEMETRY_RETRIES_MAX: u32 = 3;
+    /// Time before a failed batch is tried again; it doubles with each try.
+    TELEMETRY_RETRY_MS: u64 = 1_000;
+    /// The longest a collector may ask to be left alone for (`Retry-After`).
+    TELEMETRY_RETRY_AFTER_MS: u64 = 30_000;
+    /// Arguments or result of one call in an event, as JSON; a longer one is replaced by its size.
+    TELEMETRY_VALUE_BYTES_MAX: usize = 16_384;
+    /// A telemetry file; at this size it becomes `<name>.1`, in place of the one before.
+    TELEMETRY_FILE_BYTES_MAX: u64 = 67_108_864;
+    /// Rows of a telemetry database; the oldest go first.
+    TELEMETRY_ROWS_MAX: u64 = 1_000_000;
+    /// Time one batch has to reach a collector or webhook.
+    POST_MS: u64 = 10_000;
+    /// An answer of a collector or webhook: nothing long is worth reading there.
+    POST_ANSWER_BYTES_MAX: u64 = 65_536;
+    /// Tasks of one swarm that wait or run at the same time; more are refused.
+    SWARM_TASKS_MAX: usize = 1_000;
+    /// Tasks that failed for good and are kept to be looked at, of one swarm; the oldest go first.
+    SWARM_DEAD_LETTERS_MAX: usize = 1_000;
+    /// Tasks of one swarm that run at the same time where the manifest does not say; fewer than a member's events, so that no task is lost on its way.
+    SWARM_PARALLEL_MAX: usize = 64;
+    /// Time between two looks at which tasks are out of time.
+    SWARM_LOOK_MS: u64 = 500;
+    /// Events that wait for one member of a swarm; a slow one loses the oldest, and is told how many.
+    SWARM_EVENTS_MAX: usize = 256;
+    /// Description, input, result or message of a swarm, as JSON.
+    SWARM_VALUE_BYTES_MAX: usize = 262_144;
+    /// Agents of one swarm, counting each of a role's.
+    SWARM_AGENTS_MAX: usize = 1_000;
+    /// A task's or an agent's name in a swarm.
+    SWARM_NAME_BYTES_MAX: usize = 256;
+    /// Principals whose calls of the last minute are counted; more at once are refused.
+    CALL_RATES_PRINCIPALS_MAX: usize = 1_024;
+    /// Tokens of a completion that names no length and that no limit makes shorter: what every model can give.
+    COMPLETION_TOKENS_MAX: u64 = 4_096;
+    /// A chat request for a provider, as JSON: as long as the arguments of a call.
+    PROVIDER_REQUEST_BYTES_MAX: usize = 4_194_304;
+    /// A provider's answer: a completion of 100,000 tokens is under a tenth of it.
+    PROVIDER_ANSWER_BYTES_MAX: u64 = 4_194_304;
+    /// Time a provider has to begin its answer, which it does only when the completion is written.
+    PROVIDER_ANSWER_MS: u64 = 120_000;
+    /// The wait before something that failed for a passing reason is tried again (CKP default); it grows from there.
+    RETRY_DELAY_MS: u64 = 1_000;
+    /// The longest wait between two attempts (CKP default).
+    RETRY_DELAY_CEILING_MS: u64 = 30_000;
+    /// Time in which a request that is sent again is surely answered again (CKP: five minutes or more).
+    REPLAY_WINDOW_MS: i64 = 300_000;
+    /// Time an answer is kept where there is room: twice what is promised.
+    REPLAY_KEPT_MS: i64 = 600_000;
+    /// Time a request without a known outcome is refused rather than run again: longer than any call runs.
+    REPLAY_UNKNOWN_KEPT_MS: i64 = 86_400_000;
+    /// Requests of one principal that are kept: 333 a second over the promised time.
+    REPLAY_ROWS_MAX: i64 = 100_000;
+    /// Bytes of one principal's kept answers.
+    REPLAY_BYTES_MAX: i64 = 268_435_456;
+    /// One kept answer: a reply has at most 64 KiB, and the ids of a memory's entries about as much.
+    REPLAY_ANSWER_BYTES_MAX: usize = 1_048_576;
+    /// A caller's own name of a request: CKP's are UUIDs of 36.
+    REPLAY_ID_BYTES_MAX: usize = 256;
+    /// Stores one Memory may declare.
+    MEMORY_STORES_MAX: usize = 100;
+    /// Bytes of one part of a memory store where the document does not say.
+    MEMORY_PART_MB: u64 = 256;
+    /// The most bytes a document may give one part of a store: what one embedded file serves well.
+    MEMORY_SIZE_CEILING_MB: u64 = 65_536;
+    /// Entries one request may store: one transaction, in which other requests wait.
+    MEMORY_ENTRIES_PER_CALL: usize = 1_000;
+    /// The content of one entry, as serialised JSON.
+    MEMORY_CONTENT_BYTES_MAX: usize = 1_048_576;
+    /// The metadata of one entry, as serialised JSON.
+    MEMORY_METADATA_BYTES_MAX: usize = 65_536;
+    /// The key of one entry.
+    MEMORY_KEY_BYTES_MAX: usize = 1_024;
+    /// What an entry counts beside its own bytes: a row, its index and its words; so that empty entries are bounded too.
+    MEMORY_ENTRY_COST_BYTES: u64 = 256;
+    /// Entries of an answer where neither query nor store say.
+    MEMORY_TOP_K_PER_CALL: u32 = 10;
+    /// Entries of one answer, whatever the query says.
+    MEMORY_TOP_K_MAX: u32 = 1_000;
+    /// Bytes of one answer's entries: a message.
+    MEMORY_ANSWER_BYTES_MAX: usize = 4_194_304;
+    /// The text of one semantic query.
+    MEMORY_QUERY_BYTES_MAX: usize = 65_536;
+    /// Different words of a semantic query that are looked for, the first ones: each costs a look-up.
+    MEMORY_QUERY_WORDS_MAX: usize = 128;
+    /// Entries that compacting leaves where the retention names no number.
+    MEMORY_WINDOW_ENTRIES_MAX: u64 = 1_000;
+    /// Files of their own that stores have open at once; each is a thread.
+    MEMORY_FILES_MAX: usize = 64;
+    /// The longest a client of the Claw Kernel Protocol may let a shutdown wait for its calls.
+    SHUTDOWN_TIMEOUT_CEILING_MS: u64 = 3_600_000;
+    /// Time an approval waits for the question of a call that was sent just before it.
+    APPROVAL_EARLY_MS: u64 = 2_000;
+    /// Notifications of one session that wait to be taken; reports and heartbeats beyond are dropped.
+    CLAW_NOTICES_MAX: usize = 64;
+    /// Sessions of the Claw Kernel Protocol one agent may hold over HTTP.
+    CLAW_SESSIONS_MAX: usize = 64;
+    /// Time after which a session of the Claw Kernel Protocol over HTTP ends that nobody uses.
+    CLAW_SESSION_IDLE_MS: u64 = 1_800_000;
+    /// Time telemetry and copies of the audit log have to be handed over when the host stops.
+    FLUSH_MS: u64 = 2_000;
     /// Time running calls have to end when the host is asked to stop.
     SHUTDOWN_GRACE_MS: u64 = 5_000;
+    /// One secret's value: several times the largest key file.
+    SECRET_BYTES_MAX: usize = 8_192;
+    /// All values a host knows at once: each is searched for in a dozen spellings, at 500 bytes of memory a byte.
+    SECRETS_BYTES_MAX: usize = 65_536;
+    /// A secret's name; it is shown in the place of the value.
+    SECRET_NAME_BYTES_MAX: usize = 128;
+    /// From this length on a secret is found wherever it stands; shorter ones, as whole words only.
+    REDACT_VALUE_BYTES: usize = 8;
+    /// From this length on a secret is looked for at all: shorter ones are in every text.
+    REDACT_WORD_BYTES: usize = 4;
+    /// Layers of escapes that are undone in search of a secret: JSON in JSON in a URL.
+    REDACT_ROUNDS_MAX: usize = 3;
 }
 
 #[cfg(test)]

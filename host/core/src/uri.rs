@@ -5,7 +5,9 @@
 //! Deliberately absent: looking anything up. An address says what is meant, not where it is.
 //!
 //! RFC 5234 literals ignore case; here scheme, authority and kind are lower case only, because
-//! two spellings of one address are one too many for a policy to match.
+//! two spellings of one address are one too many for a policy to match. What the grammar allows
+//! and no document can be called (`-x`, a namespace `..`) is an address all the same: it is
+//! accepted, and leads nowhere. `grammar` compares this parser with the published productions.
 
 use std::fmt;
 
@@ -224,6 +226,8 @@ impl ManifestUri {
         match segments.as_slice() {
             ["local", kind, name] => local(kind, name).map(Self::Canonical),
             ["registry", namespace, name] => registry(namespace, name).map(Self::Canonical),
+            // Neither is a kind: a segment is missing.
+            ["local" | "registry", _] => Err(shape()),
             [kind, name] => alias(kind, name).map(Self::Alias),
             _ => Err(shape()),
         }
@@ -341,6 +345,9 @@ impl fmt::Display for RegistryUri {
         write!(f, "{SCHEME}registry/{}/{}@{}", self.namespace, self.name, self.version)
     }
 }
+
+#[cfg(test)]
+mod grammar;
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@ fn escape(text: &str, keep: fn(char) -> bool) -> String {
 }
 
 /// Zero-width and bidirectional marks, and the tag characters that mirror ASCII.
-fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

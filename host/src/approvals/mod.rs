@@ -1,7 +1,28 @@
 //! Approvals: calls that wait for a person's word.
+//!
+//! The gate asks; whoever is not the caller answers: the operator through the control socket or
+//! with the operator's credential, the person at a terminal, the parent process of a host that
+//! speaks the Claw Kernel Protocol, and an agent's own user only where the operator allowed it.
+//! Every question ends exactly once. Deliberately absent: who has to be asked when (policy and
+//! gate), and every transport.
+
+mod board;
+mod leases;
+mod parked;
+mod question;
+mod reach;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub use self::board::Approvals;
+pub use self::leases::{Leased, MIGRATIONS};
+pub use self::parked::{ParkedCall, Parking};
+pub use self::question::{Answer, Approved, Approver, Asked, Lease, Pending, Until};
+pub use self::reach::{Reach, Reachable};
 
 /// Who is told the id of the question when a call starts to wait for a person.
 #[derive(Clone)]

@@ -3,13 +3,17 @@
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::digest;
 use serde_json::{Map, Value};
 
+use super::copies::{Copies, Copy};
 use super::record::{self, CHAIN_START, Event};
+use super::retention::{self, Pruning};
+use crate::clock::now_ms;
+use crate::secrets::Secrets;
 
 /// Ending of a chain's file.
 pub(super) const LOG_SUFFIX: &str = ".jsonl";
@@ -25,6 +29,9 @@ const CHAINS_PER_MS_MAX: u32 = 1_000;
 #[derive(Debug)]
 pub struct AuditLog {
     chain: Mutex<Chain>,
+    /// What may not be in a record.
+    secrets: Secrets,
+    copies: Copies,
 }
 
 #[derive(Debug)]
@@ -40,22 +47,49 @@ struct Chain {
 }
 
 impl AuditLog {
-    /// Starts a new chain in `dir`, which is made private to the user by its owner.
+    /// Starts a new chain in `dir`, which is made private to the user by its owner, and keeps all
+    /// that is there.
     ///
     /// # Errors
     /// The folder cannot be read or written.
     pub fn open(dir: &Dir) -> std::io::Result<Self> {
+        Self::open_with(dir, None, Vec::new())
+    }
+
+    /// As [`AuditLog::open`]; removes whole chains of which every record is older than
+    /// `retention`, and hands each record to `copies` too.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub fn open_with(
+        dir: &Dir,
+        retention: Option<Duration>,
+        copies: Vec<Copy>,
+    ) -> std::io::Result<Self> {
         let previous = newest_head(dir)?;
+        let old = match retention {
+            Some(keep) => retention::plan(dir, keep, now_ms())?,
+            None => Pruning::default(),
+        };
         let (name, log) = create_log(dir)?;
-        Self::begin(dir, &name, log, previous).inspect_err(|_| {
+        let begun = Self::begin(dir, &name, log, (previous, &old), copies).inspect_err(|_| {
             // A chain without its first record would read as a broken one.
             for suffix in [LOG_SUFFIX, HEAD_SUFFIX] {
                 drop(dir.remove_file(format!("{name}{suffix}")));
             }
-        })
+        })?;
+        // Only now that the new chain says so: a kill in between leaves what nobody misses.
+        old.carry_out(dir);
+        Ok(begun)
     }
 
-    fn begin(dir: &Dir, name: &str, log: File, previous: Value) -> std::io::Result<Self> {
+    fn begin(
+        dir: &Dir,
+        name: &str,
+        log: File,
+        (previous, old): (Value, &Pruning),
+        copies: Vec<Copy>,
+    ) -> std::io::Result<Self> {
         let chain = Chain {
             log,
             head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std(),
@@ -64,13 +98,24 @@ impl AuditLog {
             last_hash: CHAIN_START.to_owned(),
             broken: false,
         };
-        let log = Self { chain: Mutex::new(chain) };
-        let mut facts = Map::new();
+        // Held as long as the chain grows: nobody takes it for an old one.
+        chain.head.try_lock()?;
+        let (chain, copies) = (Mutex::new(chain), Copies::new(copies));
+        let log = Self { chain, secrets: Secrets::none(), copies };
+        let mut facts = old.facts();
         facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
         facts.insert("previous_chain".to_owned(), previous);
+        facts.insert("chain".to_owned(), name.into());
         log.append(Event::ChainOpened, facts)?;
         write_newest(dir, name)?;
         Ok(log)
+    }
+
+    /// Keeps the values of `secrets` out of every later record.
+    #[must_use]
+    pub fn without(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
     }
 
     /// Appends one record; it has reached the kernel when this returns, so that it outlives
@@ -79,6 +124,28 @@ impl AuditLog {
     /// # Errors
     /// The disk refuses. The caller must then refuse the call: no record, no execution.
     pub fn append(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
+        self.append_one(event, self.redacted(facts))?;
+        self.note_gaps(self.copies.gaps())
+    }
+
+    /// Waits until the copies have what was appended so far, `patience` at the longest. The chain
+    /// itself waits for nothing.
+    pub async fn flush_copies(&self, patience: Duration) {
+        self.copies.flush(patience).await;
+    }
+
+    /// Says in the chain how many records are missing in copies.
+    fn note_gaps(&self, gaps: Vec<(&'static str, u64)>) -> std::io::Result<()> {
+        for (copy, missing) in gaps {
+            let mut facts = Map::new();
+            facts.insert("copy".to_owned(), copy.into());
+            facts.insert("missing".to_owned(), missing.into());
+            self.append_one(Event::CopyIncomplete, facts)?;
+        }
+        Ok(())
+    }
+
+    fn append_one(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
         let mut chain = self.chain.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut line = record::line(chain.records, now_ms(), event, facts, &chain.last_hash);
         let hash = digest::of_bytes(line.as_bytes());
@@ -97,7 +164,29 @@ impl AuditLog {
         chain.len += line.len() as u64;
         chain.records += 1;
         chain.last_hash = hash;
-        chain.write_head()
+        chain.write_head()?;
+        // Under the lock, so that a copy has them in the same order.
+        self.copies.take(&line);
+        Ok(())
+    }
+
+    fn redacted(&self, facts: Map<String, Value>) -> Map<String, Value> {
+        let redactor = self.secrets.redactor();
+        if redactor.is_empty() {
+            return facts;
+        }
+        match redactor.json(Value::Object(facts)) {
+            Value::Object(facts) => facts,
+            other => Map::from_iter([("record".to_owned(), other)]),
+        }
+    }
+}
+
+impl Drop for AuditLog {
+    fn drop(&mut self) {
+        if let Err(error) = self.note_gaps(self.copies.all_gaps()) {
+            tracing::error!("what is missing in a copy of the audit log is not recorded: {error}");
+        }
     }
 }
 
@@ -161,9 +250,4 @@ pub(super) fn file_names(dir: &Dir) -> std::io::Result<Vec<String>> {
         }
     }
     Ok(names)
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

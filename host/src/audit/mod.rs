@@ -1,14 +1,17 @@
 //! The record: append-only, versioned, hash-chained; one opening and one closing record for
 //! every call, denials included.
 //!
-//! Deliberately absent: arguments and results. A record holds digests, so that no secret can
-//! be read from it.
+//! Arguments and results are there as digests; in words only where a policy's `audit` block says
+//! so. Deliberately absent: connections. Who carries copies elsewhere is told each line.
 
+mod copies;
 mod log;
 mod record;
+mod retention;
 mod span;
 mod verify;
 
+pub use copies::{Copy, Line, copy};
 pub use log::AuditLog;
 pub use record::{Event, FORMAT_VERSION};
 pub use span::CallSpan;

@@ -12,10 +12,20 @@ pub(super) const CHAIN_START: &str =
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The first record of a chain; says which chain came before.
+    /// A person, or what stands for one, said yes or no to a call.
+    ApprovalAnswered,
+    /// A call started to wait for a person.
+    ApprovalAsked,
+    /// The first record of a chain; says which chain came before, and which were removed as old.
     ChainOpened,
+    /// Records are missing in a copy of the log; says how many, and in which.
+    CopyIncomplete,
     /// A call was refused, ended or failed. Exactly one for each `Received`.
     Finished,
+    /// Entries of a memory store were dropped.
+    MemoryCompacted,
+    /// Entries were added to a memory store.
+    MemoryStored,
     /// A call arrived; nothing was decided yet.
     Received,
 }
@@ -24,8 +34,13 @@ impl Event {
     /// Returns the name in the log.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::ApprovalAnswered => "approval.answered",
+            Self::ApprovalAsked => "approval.asked",
             Self::ChainOpened => "chain.opened",
+            Self::CopyIncomplete => "copy.incomplete",
             Self::Finished => "call.finished",
+            Self::MemoryCompacted => "memory.compacted",
+            Self::MemoryStored => "memory.stored",
             Self::Received => "call.received",
         }
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
+use clawhost_core::screen::Finding;
 use clawhost_core::truncate;
 use serde_json::{Map, Value, json};
 
@@ -50,6 +51,70 @@ impl CallSpan {
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
     pub fn note(&mut self, key: &str, value: impl Into<Value>) {
         self.facts.insert(key.to_owned(), value.into());
+    }
+
+    /// Adds what screens found, whether or not it stopped the call.
+    pub fn note_findings(&mut self, findings: &[Finding]) {
+        if findings.is_empty() {
+            return;
+        }
+        let shown = findings.iter().map(|finding| {
+            json!({"check": finding.check, "policy": finding.policy, "what": finding.what})
+        });
+        let noted = self.facts.entry("findings").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(noted) = noted {
+            noted.extend(shown);
+        }
+    }
+
+    /// Adds the arguments, where a policy wants them in the record.
+    pub fn note_inputs(&mut self, arguments: &Value) {
+        self.note_json("inputs", arguments);
+    }
+
+    /// Adds the result, where a policy wants it in the record: its structured part, else its
+    /// texts.
+    pub fn note_outputs(&mut self, result: &Value) {
+        self.note_json("outputs", result);
+    }
+
+    /// A value that is too long is kept as the start of its JSON.
+    fn note_json(&mut self, key: &str, value: &Value) {
+        let text = value.to_string();
+        if text.len() <= TEXT_BYTES_MAX {
+            self.note(key, value.clone());
+        } else {
+            self.note_text(key, &text);
+        }
+    }
+
+    /// Records that the call waits for a person, and why.
+    ///
+    /// # Errors
+    /// The record cannot be written; the call must not go on.
+    pub fn approval_asked(&self, reason: &str) -> std::io::Result<()> {
+        let mut facts = self.who();
+        facts.insert("reason".to_owned(), truncate::text(reason, TEXT_BYTES_MAX).into());
+        self.log.append(Event::ApprovalAsked, facts)
+    }
+
+    /// Records what was answered, by whom, and how: `operator`, `lease`, `timeout-default`.
+    ///
+    /// # Errors
+    /// The record cannot be written; the call must not go on.
+    pub fn approval_answered(&self, approved: bool, by: &str, how: &str) -> std::io::Result<()> {
+        let mut facts = self.who();
+        facts.insert("approved".to_owned(), approved.into());
+        facts.insert("by".to_owned(), truncate::text(by, TEXT_BYTES_MAX).into());
+        facts.insert("how".to_owned(), how.into());
+        self.log.append(Event::ApprovalAnswered, facts)
+    }
+
+    /// Which call it is about, as in its opening record.
+    fn who(&self) -> Map<String, Value> {
+        let kept = ["call", "principal", "tool", "arguments_digest", "policy", "rule_id"];
+        let facts = self.facts.iter().filter(|(key, _)| kept.contains(&key.as_str()));
+        facts.map(|(key, fact)| (key.clone(), fact.clone())).collect()
     }
 
     /// Records how the call ended.
@@ -104,7 +169,7 @@ impl CallSpan {
 
     /// Leaves out what a guest can make large, where the record would be over its bound.
     fn keep_small(&mut self) {
-        let large: Vec<&str> = ["violations", "data", "internal"]
+        let large: Vec<&str> = ["outputs", "inputs", "violations", "findings", "data", "internal"]
             .into_iter()
             .filter(|key| self.facts.contains_key(*key))
             .collect();

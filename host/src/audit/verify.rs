@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, file_names};
 use super::record::{CHAIN_START, FORMAT_VERSION};
+use super::retention;
 
 /// What verifying one chain found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -31,7 +32,8 @@ impl ChainReport {
 }
 
 /// Checks every chain in `dir`, oldest first, and that none is missing: each names the one
-/// before it, and the file `newest` the last.
+/// before it, and the file `newest` the last. Those that a later chain says were removed as old
+/// are not missed.
 ///
 /// What cannot be seen without a signature: a folder of which every file was rewritten so that
 /// all of it fits together again.
@@ -52,8 +54,9 @@ pub fn verify(dir: &Dir) -> std::io::Result<Vec<ChainReport>> {
             .push(ChainReport::broken(NEWEST, "the file that names the newest chain is missing"));
     }
     let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
-    let missing: std::collections::BTreeSet<&str> =
-        linked.filter(|chain| !names.iter().any(|name| name == chain)).collect();
+    let removed = retention::removed_through(dir, &names)?.unwrap_or_default();
+    let is_missed = |chain: &&str| names.iter().all(|name| name != chain) && **chain > *removed;
+    let missing: std::collections::BTreeSet<&str> = linked.filter(is_missed).collect();
     let gone = "the whole chain is missing; another file names it";
     reports.extend(missing.into_iter().map(|chain| ChainReport::broken(chain, gone)));
     Ok(reports)
@@ -69,16 +72,20 @@ struct Link {
 fn links(dir: &Dir, names: &[String]) -> std::io::Result<Vec<Link>> {
     let mut links = Vec::new();
     for chain in names {
-        let Ok(file) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { continue };
-        let mut first = Vec::new();
-        BufReader::new(file.take(AUDIT_RECORD_BYTES_MAX as u64)).read_until(b'\n', &mut first)?;
-        links.extend(link(&first));
+        links.extend(first_record(dir, chain)?.as_ref().and_then(link));
     }
     Ok(links)
 }
 
-fn link(line: &[u8]) -> Option<Link> {
-    let record: Value = serde_json::from_slice(line).ok()?;
+/// Returns the first record of a chain, where it can be read.
+pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Value>> {
+    let Ok(file) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { return Ok(None) };
+    let mut first = Vec::new();
+    BufReader::new(file.take(AUDIT_RECORD_BYTES_MAX as u64)).read_until(b'\n', &mut first)?;
+    Ok(serde_json::from_slice(&first).ok())
+}
+
+fn link(record: &Value) -> Option<Link> {
     let previous = record.get("previous_chain")?;
     let (records, hash) = previous.get("head")?.as_str()?.split_once(' ')?;
     Some(Link {
@@ -104,7 +111,7 @@ pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
 }
 
 /// A chain is named by its log or by its head: deleting either one shows.
-fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
+pub(super) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
     let mut names = std::collections::BTreeSet::new();
     for name in file_names(dir)? {
         let chain = name.strip_suffix(LOG_SUFFIX).or_else(|| name.strip_suffix(HEAD_SUFFIX));

@@ -57,6 +57,8 @@ fn refused(args: &InspectArgs, outline: Option<&Outline>, reason: &str) -> Fail 
 struct Wants {
     process: bool,
     network: bool,
+    provider: bool,
+    secrets: bool,
     files: bool,
     /// Something that no profile grants.
     never: bool,
@@ -69,6 +71,8 @@ impl Wants {
                 Some(Class::Inert) => wants.files |= is_files(import),
                 Some(Class::Network) => wants.network = true,
                 Some(Class::Process) => wants.process = true,
+                Some(Class::Provider) => wants.provider = true,
+                Some(Class::Secrets) => wants.secrets = true,
                 Some(Class::Reserved | Class::Never) | None => wants.never = true,
             }
             wants
@@ -81,6 +85,8 @@ impl Wants {
             (self.never, "what no profile grants"),
             (self.process, "`shell.mode: full`"),
             (self.network, "hosts in a `network` block"),
+            (self.provider, "`provider: true` in clawhost.yaml"),
+            (self.secrets, "`secrets` in clawhost.yaml"),
             (self.files, "a mounted folder, without which it opens no file"),
         ]
         .into_iter()
@@ -91,7 +97,10 @@ impl Wants {
     /// The built-in profiles that grant all of it, the one that grants least first.
     const fn profiles(self) -> &'static [&'static str] {
         match self {
+            // No document can grant a provider or a secret: only the runtime file does.
             Self { never: true, .. }
+            | Self { provider: true, .. }
+            | Self { secrets: true, .. }
             | Self { process: true, network: true, .. }
             | Self { network: true, files: true, .. } => &[],
             Self { process: true, .. } => &["process"],
@@ -105,6 +114,8 @@ impl Wants {
     fn advice(self) -> &'static str {
         match self.profiles() {
             [] if self.never => "it cannot be served",
+            [] if self.secrets => "a profile with `secrets` in clawhost.yaml",
+            [] if self.provider => "a profile with `provider: true` in clawhost.yaml",
             [] => "no built-in profile grants all of it: write one",
             ["fs-readonly", ..] => "the profile `fs-readonly` to read, `workspace` to write too",
             ["process", ..] => "the profile `process`",
@@ -125,6 +136,8 @@ fn needs(import: &str) -> &'static str {
         Some(Class::Inert) => "nothing (inert)",
         Some(Class::Network) => "a profile with a `network` block",
         Some(Class::Process) => "a profile with `shell.mode: full`",
+        Some(Class::Provider) => "`provider: true` for its profile in clawhost.yaml",
+        Some(Class::Secrets) => "`secrets` for its profile in clawhost.yaml",
         Some(Class::Reserved | Class::Never) | None => "cannot be granted",
     }
 }

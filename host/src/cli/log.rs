@@ -1,12 +1,16 @@
 //! The log, on standard error, which never waits for whoever reads it.
 //!
 //! Guests write lines too, and a client that starts the host may never read its standard error:
-//! a line that finds no room is dropped rather than holding the call that wrote it.
+//! a line that finds no room is dropped rather than holding the call that wrote it. No line shows a
+//! secret that the host has handed out.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+
+use crate::secrets::Secrets;
 
 /// Lines that wait to be written.
 const LINES_WAITING_MAX: usize = 1_024;
@@ -14,6 +18,7 @@ const LINES_WAITING_MAX: usize = 1_024;
 const FLUSH_WAIT: Duration = Duration::from_millis(200);
 
 static LOG: OnceLock<SyncSender<Message>> = OnceLock::new();
+static SECRETS: OnceLock<Secrets> = OnceLock::new();
 
 enum Message {
     Line(Vec<u8>),
@@ -45,6 +50,11 @@ pub(super) fn start(verbose: u8, quiet: bool) {
     drop(log.with_target(false).without_time().try_init());
 }
 
+/// Takes these secrets out of every line from now on. A process has one host, and the first stays.
+pub(super) fn redact(secrets: Secrets) {
+    let _ = SECRETS.set(secrets);
+}
+
 /// Waits, a little, until what was logged is written.
 pub(super) fn flush() {
     let (done, written) = sync_channel(1);
@@ -58,11 +68,18 @@ fn write_all(lines: Receiver<Message>) {
     for message in lines {
         match message {
             // Nobody is left to tell where standard error is closed.
-            Message::Line(line) => drop(io::stderr().write_all(&line)),
+            Message::Line(line) => drop(io::stderr().write_all(&shown(&line, SECRETS.get()))),
             Message::Flush(done) => {
                 let _ = done.try_send(());
             }
         }
+    }
+}
+
+fn shown<'l>(line: &'l [u8], secrets: Option<&Secrets>) -> Cow<'l, [u8]> {
+    match secrets {
+        Some(secrets) => secrets.redactor().bytes(line),
+        None => Cow::Borrowed(line),
     }
 }
 
@@ -83,6 +100,18 @@ impl Write for Lossy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_shows_no_secret_that_was_handed_out() {
+        let secrets = Secrets::new(crate::secrets::SecretSources {
+            environment: Some(Box::new(|_| Some("hidden-value".into()))),
+            ..Default::default()
+        });
+        secrets.learn(["TOKEN"]);
+        let line = b"WARN \x1b[2mgot\x1b[0m hidden-value\n";
+        assert_eq!(*shown(line, Some(&secrets)), *b"WARN \x1b[2mgot\x1b[0m [redacted:TOKEN]\n");
+        assert_eq!(*shown(line, None), *line);
+    }
 
     #[test]
     fn a_line_that_finds_no_room_is_dropped_and_nobody_waits() {

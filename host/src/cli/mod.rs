@@ -2,18 +2,25 @@
 //!
 //! Only this module (and `config`) knows arguments, environment and terminal.
 
+#[cfg(unix)]
+mod approvals;
 mod args;
 mod audit;
 mod call;
+mod explain;
 mod fail;
 mod inspect;
 mod limits;
 mod log;
+mod prompt;
+mod registry;
 mod run;
+mod secrets;
 mod setup;
 mod show;
 mod tools;
 mod validate;
+mod words;
 
 use std::process::ExitCode;
 
@@ -41,11 +48,16 @@ pub fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<u8, Fail> {
     match cli.verb {
+        #[cfg(unix)]
+        Verb::Approvals(args) => setup::block_on(approvals::run(args)),
         Verb::Audit(args) => audit::run(&args),
         Verb::Call(args) => setup::block_on(call::run(args)),
+        Verb::Explain(args) => setup::block_on(explain::run(args)),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
         Verb::Limits(args) => limits::run(&args),
+        Verb::Registry(args) => setup::block_on(registry::run(args)),
         Verb::Run(args) => setup::block_on(run::run(args)),
+        Verb::Secrets(args) => secrets::run(&args),
         Verb::Tools(args) => setup::block_on(tools::run(args)),
         Verb::Validate(args) => validate::run(&args),
     }

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::exit;
+use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::manifest::Settings;
 use tokio_util::sync::CancellationToken;
 
 use super::args::RunArgs;
 use super::fail::Fail;
 use super::setup::{self, Setup};
-use super::{show, tools};
+use super::{prompt, show, tools};
+#[cfg(unix)]
+use crate::serve::serve_control;
 use crate::serve::{BoundServer, HttpOptions, Shutdown, client_config, serve_http, serve_stdio};
 use crate::state::DEFAULT_AGENT;
 
@@ -32,13 +35,56 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     }
     let grace = Duration::from_millis(setup.settings.limits.shutdown_grace_ms);
     let shutdown = Shutdown { told: stop_signal(), grace };
-    if wants_http {
+    let control = Control::start(&setup, &shutdown.told).await;
+    let host = setup.host.clone();
+    let outcome = if wants_http {
         http(setup, &args, shutdown).await
     } else {
         if !serve_stdio(setup.host, shutdown.clone()).await && !shutdown.told.is_cancelled() {
             eprintln!("hint: standard input ended before a client spoke; {NO_CLIENT_HINT}");
         }
         Ok(exit::OK)
+    };
+    control.end().await;
+    host.flush(Duration::from_millis(FLUSH_MS)).await;
+    outcome
+}
+
+/// The operator's way into a running host, and what happens to open questions when it stops.
+struct Control {
+    #[cfg(unix)]
+    socket: Option<tokio::task::JoinHandle<()>>,
+    stop: CancellationToken,
+}
+
+impl Control {
+    /// Opens the control socket; a host without one works, but nobody can approve by command.
+    async fn start(setup: &Setup, told: &CancellationToken) -> Self {
+        let stop = told.child_token();
+        let (approvals, stopping) = (setup.host.approvals().clone(), stop.clone());
+        tokio::spawn(async move {
+            stopping.cancelled().await;
+            approvals.close();
+        });
+        Self {
+            #[cfg(unix)]
+            socket: crate::state::ControlSocket::listen(setup.state.path())
+                .await
+                .inspect_err(|error| tracing::warn!("`clawhost approvals` does not work: {error}"))
+                .ok()
+                .map(|socket| serve_control(setup.host.clone(), socket, stop.clone())),
+            stop,
+        }
+    }
+
+    /// Closes the socket and takes its name away.
+    async fn end(self) {
+        self.stop.cancel();
+        #[cfg(unix)]
+        if let Some(socket) = self.socket {
+            // A task that panicked has let go of the socket too.
+            let _ = socket.await;
+        }
     }
 }
 
@@ -82,6 +128,10 @@ async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fa
         )
     })?;
     greet(&setup.host, &server, &credentials, args, setup.state.path());
+    if std::io::stderr().is_terminal() {
+        let state = setup.state.path().to_owned();
+        tokio::spawn(prompt::announce_all(setup.host.approvals().clone(), state));
+    }
     server.task.await.map_err(|error| Fail::new(exit::INTERNAL, error))?;
     Ok(exit::OK)
 }
@@ -130,7 +180,7 @@ fn absolute(paths: &[PathBuf]) -> Vec<String> {
 }
 
 /// Cancelled by SIGINT or SIGTERM; running calls then have a grace to end.
-fn stop_signal() -> CancellationToken {
+pub(super) fn stop_signal() -> CancellationToken {
     let token = CancellationToken::new();
     let told = token.clone();
     tokio::spawn(async move {

@@ -8,24 +8,32 @@ use std::time::Duration;
 use cap_std::fs::Dir;
 use clawhost_core::error::exit;
 use clawhost_core::limits::COMPONENT_BYTES_MAX;
-use clawhost_core::manifest::{self, DocumentError, Documents, Manifest, Settings, Surroundings};
+use clawhost_core::manifest::{
+    self, AuditSettings, DocumentError, Documents, Manifest, RegistrySettings, Settings, Surroundings,
+};
 
 use super::args::Places;
 use super::fail::Fail;
+use super::log;
 use crate::config::{self, Config};
 use crate::engine::CodeCache;
-use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
+use crate::forward::ForwardPlaces;
+use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Registries};
 use crate::regular;
 use crate::host::MIGRATIONS;
+use crate::secrets::{SecretSources, Secrets};
 use crate::state::{
-    CREDENTIALS_FILE, CacheDir, Credentials, DATABASE_FILE, Database, FolderEnv, StateDir,
+    CREDENTIALS_FILE, CacheDir, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore, StateDir,
 };
+use crate::upstream::http::HttpClient;
 use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
 const MANIFEST_NAME: &str = "claw.yaml";
 /// Where the audit chains lie in the state folder.
 const AUDIT_FOLDER: &str = "audit";
+/// Names a folder with a file for each secret (CKP 0.3.0, runtime profile, section 7).
+const SECRETS_DIR_VARIABLE: &str = "CLAW_SECRETS_DIR";
 /// Making a host is silent when it is quick, and shows that it works when it is not.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const SPINNER_TICK: Duration = Duration::from_millis(100);
@@ -50,9 +58,9 @@ pub(super) async fn open(
     patience: Option<Duration>,
 ) -> Result<Setup, Fail> {
     let paths = with_default(paths);
-    let config = config(&paths, places).map_err(Fail::Documents)?;
+    let config = config(&paths, places.config.as_deref()).map_err(Fail::Documents)?;
     let settings = config.settings;
-    let mut manifest = manifest(&paths).map_err(Fail::Documents)?;
+    let mut manifest = manifest(&paths, &settings.registries).map_err(Fail::Documents)?;
     settings.apply(&mut manifest).map_err(Fail::Documents)?;
     let state = state_dir(places.state.as_deref().or(settings.state.as_deref()))?;
     let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
@@ -64,6 +72,9 @@ pub(super) async fn open(
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
         .database(Some(database(&state)?))
+        .elicitation(settings.elicitors())
+        .audit_places(audit_places(&settings))
+        .secrets(secrets(&state))
         .cache(code_cache(&credentials));
     let host =
         patiently("preparing tools (compiled code is kept for the next start)", builder.build())
@@ -72,15 +83,27 @@ pub(super) async fn open(
     Ok(Setup { host, settings, credentials, state })
 }
 
-/// Reads and checks documents; without any, the embedded default.
-pub(super) fn manifest(paths: &[PathBuf]) -> Result<Manifest, Vec<DocumentError>> {
+fn audit_places(settings: &Settings) -> ForwardPlaces {
+    let AuditSettings { webhook, syslog } = settings.audit.clone();
+    ForwardPlaces { webhook, syslog }
+}
+
+/// Reads and checks documents, asking `registries` for what they have; without any documents,
+/// the embedded default.
+pub(super) fn manifest(
+    paths: &[PathBuf],
+    registries: &[RegistrySettings],
+) -> Result<Manifest, Vec<DocumentError>> {
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let profiles = manifest::builtin_profiles(&directory)?;
     let around = Surroundings { directory: &directory, profiles: &profiles };
     if paths.is_empty() {
         return manifest::load(&Embedded, &[PathBuf::from(Embedded::NAME)], around);
     }
-    manifest::load(&FileDocuments, paths, around)
+    let registries = Registries::new(registries, HttpClient::system()).map_err(|reason| {
+        vec![DocumentError::whole_file(Path::new("clawhost.yaml"), reason, None)]
+    })?;
+    manifest::load(&registries.beside(&FileDocuments), paths, around)
 }
 
 /// The embedded default, as the one document there is.
@@ -110,13 +133,17 @@ fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
     if paths.is_empty() && default.is_file() { vec![default] } else { paths.to_vec() }
 }
 
-fn config(paths: &[PathBuf], places: &Places) -> Result<Config, Vec<DocumentError>> {
+/// Reads the runtime file: `explicit`, else the one beside the first of `paths`.
+pub(super) fn config(
+    paths: &[PathBuf],
+    explicit: Option<&Path>,
+) -> Result<Config, Vec<DocumentError>> {
     let beside = paths.first().map(|path| match path.parent() {
         _ if path.is_dir() => path.clone(),
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
     });
-    Config::load(places.config.as_deref(), beside.as_deref(), config::environment())
+    Config::load(explicit, beside.as_deref(), config::environment())
 }
 
 fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
@@ -128,24 +155,36 @@ fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
 /// file of the current directory or `CLAWHOST_STATE` names, else the default. Makes nothing; none
 /// where no host ever ran there, which is an error for a folder that was named.
 pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fail> {
-    let config = Config::load(None, Some(Path::new(".")), config::environment());
-    let settings = config.map_err(Fail::Documents)?.settings;
-    let state = state.or(settings.state.as_deref());
-    let state_path = StateDir::locate(state, &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let (state_path, is_named) = located_state(state)?;
     let path = state_path.join(AUDIT_FOLDER);
-    match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), state) {
+    match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), is_named) {
         (Ok(dir), _) => Ok(Some(dir)),
         (Err(_), _) if state_path.join(CREDENTIALS_FILE).exists() => Err(Fail::new(
             exit::AUDIT_BROKEN,
             format!("{}: a host ran here, and its audit log is gone", path.display()),
         )),
-        (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        (Err(error), false) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         (Err(error), _) => Err(Fail::usage(
             format!("{}: {error}", path.display()),
             "name the state folder of a host with --state DIR",
         )),
     }
+}
+
+/// Returns the state folder that the user, else the runtime file of the current directory or
+/// `CLAWHOST_STATE`, names, else the default. Makes nothing.
+pub(super) fn state_path(state: Option<&Path>) -> Result<PathBuf, Fail> {
+    Ok(located_state(state)?.0)
+}
+
+/// As [`state_path`], and says whether anybody named it.
+fn located_state(state: Option<&Path>) -> Result<(PathBuf, bool), Fail> {
+    let config = Config::load(None, Some(Path::new(".")), config::environment());
+    let settings = config.map_err(Fail::Documents)?.settings;
+    let state = state.or(settings.state.as_deref());
+    let path = StateDir::locate(state, &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    Ok((path, state.is_some()))
 }
 
 fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
@@ -163,6 +202,18 @@ fn database(state: &StateDir) -> Result<Database, Fail> {
     let path = state.path().join(DATABASE_FILE);
     Database::open(&path, MIGRATIONS)
         .map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", path.display())))
+}
+
+/// The secrets of the store, the environment and the secrets folder; the log shows none of them.
+fn secrets(state: &StateDir) -> Secrets {
+    let folder = std::env::var_os(SECRETS_DIR_VARIABLE).filter(|folder| !folder.is_empty());
+    let secrets = Secrets::new(SecretSources {
+        store: Some(SecretStore::new(state)),
+        environment: Some(Box::new(|name| std::env::var_os(name))),
+        folder: folder.map(PathBuf::from),
+    });
+    log::redact(secrets.clone());
+    secrets
 }
 
 /// The cache of compiled code; without one the host works and compiles again.

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clawhost_core::egress::HostRules;
-use clawhost_core::grants::{Access, Grants, Shell};
+use clawhost_core::grants::{Access, Grants, Injection, Shell};
 use clawhost_core::visible;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
@@ -61,6 +61,14 @@ pub(super) fn touches(grants: &Grants) -> String {
             }
         }
     }));
+    parts.extend(grants.secrets.iter().map(|secret| match secret.injection {
+        Injection::HostBoundary => {
+            let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
+            format!("sends the secret {} to {}, unseen", secret.name, hosts.join(", "))
+        }
+        Injection::Environment | Injection::FileMount => format!("reads the secret {}", secret.name),
+    }));
+    parts.extend(grants.provider.then(|| "asks the manifest's language models".to_owned()));
     parts.extend(match grants.shell {
         Shell::Deny => None,
         Shell::Full => Some("runs programs in the jail".to_owned()),

@@ -8,6 +8,7 @@ use super::args::ToolsArgs;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::Host;
+use crate::gate::Standing;
 
 pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, None).await?;
@@ -24,14 +25,13 @@ pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
 pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
     let mut table = show::table(&["tool", "kind", "sandbox", "may touch", "policy"]);
     for tool in catalog.tools() {
-        let policy = if host.offers(tool) { "allowed" } else { "refused" };
         let grants = &tool.grants;
         table.add_row([
             &tool.definition.name,
             kind(tool),
             &grants.profile,
             &show::touches(grants),
-            policy,
+            standing(host, tool),
         ]);
     }
     let mut text = table.to_string();
@@ -44,10 +44,19 @@ pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
     text
 }
 
+fn standing(host: &Host, tool: &Tool) -> &'static str {
+    match host.standing(tool) {
+        Standing::Allowed => "allowed",
+        Standing::Asks => "asks",
+        Standing::Refused => "refused",
+    }
+}
+
 fn kind(tool: &Tool) -> &'static str {
     match tool.origin {
         Origin::BuiltIn { .. } => "built-in",
         Origin::DropIn { .. } => "dropped in",
+        Origin::Registry { .. } => "registry",
     }
 }
 
@@ -62,7 +71,7 @@ fn as_json(host: &Host, catalog: &Catalog) -> Value {
             "sandbox": tool.grants.profile,
             "may_touch": show::touches(&tool.grants),
             "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
-            "allowed": host.offers(tool),
+            "policy": standing(host, tool),
         })
     });
     let refused = catalog

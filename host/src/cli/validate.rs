@@ -1,6 +1,7 @@
 //! `clawhost validate`: every problem of every document.
 
 use clawhost_core::error::exit;
+use clawhost_core::manifest::{DocumentError, Manifest, Settings};
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
@@ -8,7 +9,7 @@ use super::fail::{Fail, print_document};
 use super::{setup, show};
 
 pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
-    let problems = match setup::manifest(&args.files) {
+    let problems = match check(args) {
         Ok(manifest) => {
             report_valid(args, &manifest.notes);
             return Ok(exit::OK);
@@ -28,6 +29,29 @@ pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
         eprintln!("{} problem(s)", problems.len());
     }
     Ok(exit::DOCUMENT)
+}
+
+/// Checks the runtime file beside the documents as well: it says which registries they come from,
+/// and what profiles get.
+fn check(args: &ValidateArgs) -> Result<Manifest, Vec<DocumentError>> {
+    let config = setup::config(&args.files, args.config.as_deref());
+    let (settings, mut problems) = match config {
+        Ok(config) => (config.settings, Vec::new()),
+        Err(problems) => (Settings::default(), problems),
+    };
+    let manifest = setup::manifest(&args.files, &settings.registries);
+    let applied = manifest.and_then(|mut manifest| {
+        settings.apply(&mut manifest)?;
+        Ok(manifest)
+    });
+    match applied {
+        Ok(manifest) if problems.is_empty() => Ok(manifest),
+        Ok(_) => Err(problems),
+        Err(more) => {
+            problems.extend(more);
+            Err(problems)
+        }
+    }
 }
 
 fn report_valid(args: &ValidateArgs, notes: &[String]) {

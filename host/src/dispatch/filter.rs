@@ -1,15 +1,47 @@
-//! What every reply passes on its way out: the result schemas, then the size cap.
+//! What every reply passes on its way out: the result schemas, the screens, the secrets, and last
+//! the size cap.
+
+use std::sync::Arc;
 
 use clawhost_core::catalog::Tool;
+use clawhost_core::error::CallError;
+use clawhost_core::policy::PolicySet;
+use clawhost_core::redact::Redactor;
 use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::screen::Finding;
 use clawhost_core::truncate;
 use serde_json::Value;
 
 use crate::offload;
 
-/// Returns `reply` checked against the tool's result schemas and cut to `bytes_max`.
-pub(super) fn apply(tool: &Tool, reply: ToolReply, bytes_max: usize) -> ToolReply {
-    truncate::reply(check(tool, reply), bytes_max)
+/// What replies of one host are held against.
+#[derive(Debug)]
+pub(super) struct Filter {
+    pub(super) redactor: Arc<Redactor>,
+    pub(super) bytes_max: usize,
+}
+
+impl Filter {
+    /// Returns `reply` checked against the tool's result schemas, screened by each of `policies`,
+    /// without secrets and cut to size; and what the screens found.
+    pub(super) fn apply(
+        &self,
+        tool: &Tool,
+        reply: ToolReply,
+        policies: &[&PolicySet],
+    ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
+        let mut reply = check(tool, reply);
+        let mut findings = Vec::new();
+        for policy in policies {
+            let screened = policy.screens().output(reply);
+            findings.extend(screened.findings);
+            if let Some(blocked) = screened.blocked {
+                return (Err(blocked), findings);
+            }
+            reply = screened.value;
+        }
+        (Ok(truncate::reply(self.redactor.reply(reply), self.bytes_max)), findings)
+    }
 }
 
 /// A result that breaks the tool's own promise is a failed result, not an answer.

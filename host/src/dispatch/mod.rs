@@ -1,108 +1,80 @@
 //! The path: every call, whoever sends it and whatever runs it, goes through [`Dispatch::call`].
 
+mod attempts;
+mod call;
 mod filter;
+mod places;
 mod timings;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
 use clawhost_core::manifest::LimitSettings;
+use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::truncate;
-use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::audit::{AuditLog, CallSpan};
 use crate::engine::Engine;
 use crate::exec;
-use crate::gate::{Admitted, CallContext, Gate};
+use crate::gate::{Admitted, Gate, Request};
 use crate::registry::Shelf;
 use crate::sandbox::ProgressSink;
+use crate::secrets::Secrets;
+use crate::telemetry::{CallEvent, Event, Telemetry, result_of};
+use attempts::Attempts;
+pub use call::{Principal, ToolCall};
+use filter::Filter;
+use places::Places;
 use timings::Stopwatch;
 pub use timings::Timings;
 
 /// The longest a name from a caller may be in a record: a URI of a tool, with room.
 const RECORDED_NAME_BYTES_MAX: usize = 4 * TOOL_NAME_BYTES_MAX;
 
-/// Who calls: the agent whose token, or whose parent process, sent it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Principal(pub String);
-
-/// A call as it arrives: an allegation, nothing in it is trusted.
-#[derive(Clone)]
-pub struct ToolCall {
-    /// Who calls.
-    pub principal: Principal,
-    /// The tool's MCP name, CKP name, or `claw://local/tool/<name>`.
-    pub tool: String,
-    /// The arguments; anything but an object is refused.
-    pub arguments: Value,
-    /// The time the caller gives it; the tool's and the profile's bind too.
-    pub timeout: Option<Duration>,
-    /// Where progress goes.
-    pub progress: Option<ProgressSink>,
-    /// What else the caller says; it can only narrow.
-    pub context: CallContext,
-}
-
-impl ToolCall {
-    /// Returns a call that says no more than it has to.
-    pub fn new(principal: Principal, tool: impl Into<String>, arguments: Value) -> Self {
-        let context = CallContext::default();
-        Self { principal, tool: tool.into(), arguments, timeout: None, progress: None, context }
-    }
-}
-
-impl std::fmt::Debug for ToolCall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolCall")
-            .field("principal", &self.principal)
-            .field("tool", &self.tool)
-            .finish_non_exhaustive()
-    }
+/// What a path is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Runs components.
+    pub engine: Arc<Engine>,
+    /// Finds tools.
+    pub shelf: Arc<Shelf>,
+    /// Admits calls.
+    pub gate: Gate,
+    /// Records them.
+    pub audit: Arc<AuditLog>,
+    /// Knows what may not leave.
+    pub secrets: Secrets,
+    /// Is told how calls ended.
+    pub telemetry: Telemetry,
+    /// How much of everything.
+    pub limits: LimitSettings,
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
 #[derive(Debug)]
 pub struct Dispatch {
-    engine: Arc<Engine>,
-    shelf: Arc<Shelf>,
-    gate: Gate,
-    audit: Arc<AuditLog>,
-    running: Semaphore,
-    waiting: AtomicUsize,
+    parts: Parts,
+    places: Places,
     call_ids: AtomicU64,
-    limits: LimitSettings,
 }
 
 impl Dispatch {
-    /// Returns a path over these parts, within `limits`.
-    pub fn new(
-        engine: Arc<Engine>,
-        shelf: Arc<Shelf>,
-        gate: Gate,
-        audit: Arc<AuditLog>,
-        limits: LimitSettings,
-    ) -> Self {
-        Self {
-            engine,
-            shelf,
-            gate,
-            audit,
-            running: Semaphore::new(limits.calls_running_max),
-            waiting: AtomicUsize::new(0),
-            call_ids: AtomicU64::new(0),
-            limits,
-        }
+    /// Returns a path over these parts.
+    pub fn new(parts: Parts) -> Self {
+        let LimitSettings { calls_running_max, calls_waiting_max, .. } = parts.limits;
+        let places = Places::new(calls_running_max, calls_waiting_max);
+        Self { parts, places, call_ids: AtomicU64::new(0) }
     }
 
     /// Returns the gate, which listing asks too.
     pub fn gate(&self) -> &Gate {
-        &self.gate
+        &self.parts.gate
     }
 
     /// Carries out one call, whatever becomes of it, between its two records.
@@ -118,49 +90,83 @@ impl Dispatch {
     /// As [`Dispatch::call`], and says where the time went.
     pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
         let mut timings = Timings::default();
-        let outcome = self.recorded(call, &mut timings).await;
+        let outcome = self.recorded(&call, &mut timings).await;
         (outcome, timings)
     }
 
     async fn recorded(
         &self,
-        call: ToolCall,
+        call: &ToolCall,
         timings: &mut Timings,
     ) -> Result<ToolReply, CallError> {
+        let started = Instant::now();
         let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
         let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
-        let arguments_digest = digest::of_json(&call.arguments);
-        let mut span = CallSpan::open(&self.audit, &id, &call.principal.0, name, &arguments_digest)
+        let arguments = digest::of_json(&call.arguments);
+        let log = &self.parts.audit;
+        let mut span = CallSpan::open(log, &id, &call.principal.0, name, &arguments)
             .map_err(|error| unrecorded(&error))?;
         timings.audit = watch.lap();
-        let outcome = self.admit_and_run(call, &mut span, timings).await;
+        let outcome = self.attempts(call, &mut span, timings).await;
+        let outcome = outcome.map_err(|error| self.parts.secrets.redactor().error(error));
         watch.lap();
+        self.note_texts(call, &outcome, &mut span);
         span.close(&outcome).map_err(|error| unrecorded(&error))?;
         timings.audit += watch.lap();
+        self.tell((&id, &call.principal.0, name), call, &outcome, started.elapsed());
         outcome
     }
 
-    async fn admit_and_run(
+    /// Tries the call as often as its tool's plan says.
+    async fn attempts(
         &self,
-        call: ToolCall,
+        call: &ToolCall,
+        span: &mut CallSpan,
+        timings: &mut Timings,
+    ) -> Result<ToolReply, CallError> {
+        let mut attempts = Attempts::default();
+        loop {
+            let error = match self.attempt(call, &mut attempts, span, timings).await {
+                Err(error) => error,
+                done => return done,
+            };
+            let Some(wait) = attempts.next_in(&error) else {
+                return Err(error);
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        call: &ToolCall,
+        attempts: &mut Attempts,
         span: &mut CallSpan,
         timings: &mut Timings,
     ) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
-        let resolved = self.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
+        let resolved = self.parts.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
         let tool = Arc::clone(resolved.tool());
         span.note("digest", tool.digest.as_str());
         span.note("profile", tool.grants.profile.as_str());
-        let admitted = self.gate.admit(resolved, &call.arguments, call.timeout)?;
-        span.note("policy", admitted.rule().policy.as_str());
-        span.note("rule_id", admitted.rule().id.as_str());
-        timings.gate = watch.lap();
-        let reply = self.run(admitted, call.progress, span, timings).await?;
+        attempts.begin(tool.retry);
+        let request = Request {
+            principal: &call.principal.0,
+            arguments: &call.arguments,
+            timeout: attempts.time_left(call.timeout),
+            approved: attempts.approved.as_deref(),
+            context: &call.context,
+        };
+        let mut admitted = self.gate().admit(resolved, request, span).await?;
+        attempts.approved = admitted.take_approval();
+        attempts.start_clock(admitted.timeout());
+        timings.gate += watch.lap();
+        let reply = self.run(admitted, call.progress.clone(), span, timings).await?;
         watch.lap();
-        let reply = filter::apply(&tool, reply, self.limits.reply_bytes_max);
-        timings.filter = watch.lap();
-        Ok(reply)
+        let reply = self.filtered(&tool, reply, call.context.session.as_deref(), span);
+        timings.filter += watch.lap();
+        reply
     }
 
     async fn run(
@@ -172,11 +178,12 @@ impl Dispatch {
     ) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
-        let _place = self.place().await?;
-        timings.wait = watch.lap();
-        let (outcome, usage) = exec::wasm::run(self.engine.wasmtime(), admitted, progress).await;
-        timings.guest = usage.guest;
-        timings.instantiate = watch.lap().saturating_sub(usage.guest);
+        let _place = self.places.enter().await?;
+        timings.wait += watch.lap();
+        let (outcome, usage) =
+            exec::wasm::run(self.parts.engine.wasmtime(), admitted, progress).await;
+        timings.guest += usage.guest;
+        timings.instantiate += watch.lap().saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
         if !usage.violations.is_empty() {
             span.note("violations", usage.violations);
@@ -184,38 +191,57 @@ impl Dispatch {
         outcome
     }
 
-    async fn place(&self) -> Result<SemaphorePermit<'_>, CallError> {
-        if let Ok(permit) = self.running.try_acquire() {
-            return Ok(permit);
-        }
-        let _queued = Queued::enter(&self.waiting, self.limits.calls_waiting_max)?;
-        self.running
-            .acquire()
-            .await
-            .map_err(|_| CallError::new(ErrorKind::Overloaded, "the host is shutting down"))
+    fn filtered(
+        &self,
+        tool: &Tool,
+        reply: ToolReply,
+        session: Option<&PolicySet>,
+        span: &mut CallSpan,
+    ) -> Result<ToolReply, CallError> {
+        let filter = Filter {
+            redactor: self.parts.secrets.redactor(),
+            bytes_max: self.parts.limits.reply_bytes_max,
+        };
+        let policies: Vec<&PolicySet> =
+            std::iter::once(self.gate().policies()).chain(session).collect();
+        let (reply, findings) = filter.apply(tool, reply, &policies);
+        span.note_findings(&findings);
+        reply
     }
-}
 
-/// A place in the queue, given back when the wait ends however it ends.
-struct Queued<'a>(&'a AtomicUsize);
-
-impl<'a> Queued<'a> {
-    fn enter(waiting: &'a AtomicUsize, waiting_max: usize) -> Result<Self, CallError> {
-        let queued = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) >= waiting_max {
-            let error = CallError::new(
-                ErrorKind::Overloaded,
-                "too many calls are waiting; try again later",
-            );
-            return Err(error.with("stage", "queue").with("limit", "calls_waiting_max"));
+    /// Adds arguments and result to the record, where a policy asks for them.
+    fn note_texts(
+        &self,
+        call: &ToolCall,
+        outcome: &Result<ToolReply, CallError>,
+        span: &mut CallSpan,
+    ) {
+        let terms = self.gate().policies().audit();
+        if terms.log_inputs {
+            span.note_inputs(&call.arguments);
         }
-        Ok(queued)
+        if let (true, Ok(reply)) = (terms.log_outputs, outcome) {
+            span.note_outputs(&result_of(reply));
+        }
     }
-}
 
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+    fn tell(
+        &self,
+        names: (&str, &str, &str),
+        call: &ToolCall,
+        outcome: &Result<ToolReply, CallError>,
+        duration: Duration,
+    ) {
+        let telemetry = &self.parts.telemetry;
+        let mut event = CallEvent::ended(names, outcome, duration);
+        event.request_id.clone_from(&call.context.request_id);
+        if telemetry.takes_arguments() {
+            event.arguments = Some(self.parts.secrets.redactor().json(call.arguments.clone()));
+        }
+        if let (true, Ok(reply)) = (telemetry.takes_results(), outcome) {
+            event.result = Some(result_of(reply));
+        }
+        telemetry.emit(Event::Call(event));
     }
 }
 

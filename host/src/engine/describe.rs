@@ -20,7 +20,7 @@ pub(super) async fn describe(
     engine: &wasmtime::Engine,
     pre: &GuestPre<CallState>,
 ) -> Result<Vec<ToolDefinition>, LoadError> {
-    let state = Sandbox::empty().enter("describe", STARTUP, None);
+    let state = Sandbox::empty().enter("describe", STARTUP, None).map_err(|e| e.to_string())?;
     let mut store = state.into_store(engine).map_err(|e| e.to_string())?;
     let answer = watch(Instant::now() + STARTUP, async {
         let guest = pre.instantiate_async(&mut store).await?;

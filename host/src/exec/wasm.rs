@@ -40,7 +40,10 @@ pub async fn run(
 ) -> (Result<ToolReply, CallError>, Usage) {
     let name = admitted.resolved().tool().definition.name.clone();
     let startup = Duration::from_millis(GUEST_STARTUP_MS);
-    let state = admitted.resolved().sandbox().enter(&name, startup, progress);
+    let state = match admitted.resolved().sandbox().enter(&name, startup, progress) {
+        Ok(state) => state,
+        Err(error) => return (Err(error), Usage::default()),
+    };
     let mut store = match state.into_store(engine) {
         Ok(store) => store,
         Err(error) => return (Err(internal(&error)), Usage::default()),
@@ -99,16 +102,20 @@ fn conclude(
     }
     // The guest may hide a refusal behind any error of its own: a failed tool that was refused
     // something was refused.
-    match usage.violations.first() {
-        Some(violation) => Err(sandbox(admitted, &format!("the sandbox refused it: {violation}"))
-            .with_internal(text_of(&failed))),
+    if let Some(violation) = usage.violations.first() {
+        let error = sandbox(admitted, &format!("the sandbox refused it: {violation}"));
+        return Err(error.with_internal(text_of(&failed)));
+    }
+    // So was one that needed a completion and got none.
+    match store.data().provider_failure() {
+        Some(error) => Err(error.clone()),
         None => Ok(failed),
     }
 }
 
 fn reply(output: tool::Output, admitted: &Admitted) -> Result<ToolReply, CallError> {
     let bytes = size_of(&output);
-    let max = admitted.resolved().tool().grants.limits.output_bytes;
+    let max = admitted.resolved().grants().limits.output_bytes;
     if bytes as u64 > max {
         let reason = format!("the result is {bytes} bytes; the profile allows {max}");
         return Err(sandbox(admitted, &reason)
@@ -244,7 +251,7 @@ fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) 
 fn sandbox(admitted: &Admitted, reason: &str) -> CallError {
     CallError::new(ErrorKind::Sandbox, reason)
         .with("stage", "run")
-        .with("profile", admitted.resolved().tool().grants.profile.as_str())
+        .with("profile", admitted.resolved().grants().profile.as_str())
 }
 
 fn internal(error: &wasmtime::Error) -> CallError {

@@ -1,8 +1,10 @@
 //! What a caller says beside a call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clawhost_core::policy::PolicySet;
+use serde_json::Value;
 
 use crate::approvals::WaitingSink;
 
@@ -20,4 +22,19 @@ pub struct CallContext {
     pub session: Option<Arc<PolicySet>>,
     /// Who is told when the call waits for a person.
     pub waiting: Option<WaitingSink>,
+}
+
+/// What the gate is asked to admit.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Who calls.
+    pub principal: &'a str,
+    /// The arguments as they came.
+    pub arguments: &'a Value,
+    /// The time the caller gives it.
+    pub timeout: Option<Duration>,
+    /// The digest of what a person has allowed for this call already: an earlier attempt of it.
+    pub approved: Option<&'a str>,
+    /// What else the caller says.
+    pub context: &'a CallContext,
 }

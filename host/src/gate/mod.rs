@@ -1,207 +1,223 @@
 //! Admission: the only way from an untrusted call to an [`Admitted`] one.
 //!
-//! Checks run in a fixed order, cheap and pure first. Nothing here performs the call:
-//! executors live in `exec` and cannot run without an `Admitted`.
+//! Checks run in a fixed order, cheap and pure first, a person last: schema, screens, autonomy
+//! and policy, sandbox, rates, approval; then what may have changed while the person thought is
+//! looked at again. Nothing here performs the call: executors live in `exec` and cannot run
+//! without an `Admitted`.
 //!
 //! Invariant: no code outside this module constructs `Admitted`.
 
+mod admitted;
+mod check;
 mod context;
+mod decide;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::grants::Shell;
-use clawhost_core::manifest::Autonomy;
-use clawhost_core::policy::{CallFacts, PolicySet, RuleRef, Verdict};
-use serde_json::Value;
+use clawhost_core::digest;
+use clawhost_core::error::CallError;
+use clawhost_core::manifest::Manifest;
+use clawhost_core::policy::PolicySet;
+use clawhost_core::quota::CallRates;
+use serde_json::{Value, json};
 
-pub use self::context::CallContext;
-use crate::offload;
+pub use self::admitted::Admitted;
+pub use self::context::{CallContext, Request};
+use self::decide::{Ask, Decision};
+use crate::approvals::{Approvals, Asked};
+use crate::audit::CallSpan;
+use crate::clock;
 use crate::registry::Resolved;
+use crate::secrets::Secrets;
+use crate::upstream::provider::Providers;
 
-/// A call that passed every check, carrying all an executor may use.
-///
-/// Deliberately not `Clone`: one admission pays for one execution. Its fields are private to
-/// the gate, so nothing else can make one:
-///
-/// ```compile_fail
-/// # use clawhost::{gate::Admitted, registry::Resolved};
-/// # use clawhost_core::policy::RuleRef;
-/// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
-///     Admitted { resolved, arguments: String::new(), timeout: std::time::Duration::MAX, rule }
-/// }
-/// ```
-///
-/// What an admitted call carries can be read by anyone:
-///
-/// ```
-/// # use clawhost::{gate::Admitted, registry::Resolved};
-/// # use clawhost_core::policy::RuleRef;
-/// fn read(admitted: &Admitted) -> (&Resolved, &str, std::time::Duration, &RuleRef) {
-///     (admitted.resolved(), admitted.arguments(), admitted.timeout(), admitted.rule())
-/// }
-/// ```
-#[derive(Debug)]
-pub struct Admitted {
-    resolved: Resolved,
-    arguments: String,
-    timeout: Duration,
-    rule: RuleRef,
+/// Whether a tool can be called at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// By itself.
+    Allowed,
+    /// Where a person says so.
+    Asks,
+    /// Not at all.
+    Refused,
 }
 
-impl Admitted {
-    /// Returns the tool, pinned to the component that was loaded when the call arrived.
-    pub fn resolved(&self) -> &Resolved {
-        &self.resolved
-    }
-
-    /// Returns the checked arguments as JSON text, as the tool will read them.
-    pub fn arguments(&self) -> &str {
-        &self.arguments
-    }
-
-    /// Returns the call's time: the least of tool, profile and caller.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// Returns the policy rule that allowed it.
-    pub fn rule(&self) -> &RuleRef {
-        &self.rule
-    }
-}
-
-/// The checks of one host: its policies and its identity's autonomy.
+/// The checks of one host.
 #[derive(Debug)]
 pub struct Gate {
-    policies: PolicySet,
-    autonomy: Autonomy,
+    manifest: Arc<Manifest>,
+    approvals: Approvals,
+    providers: Providers,
+    secrets: Secrets,
+    rates: Mutex<CallRates>,
     arguments_bytes_max: usize,
 }
 
 impl Gate {
-    /// Returns a gate that decides by `policies`, for an identity of `autonomy`.
-    pub fn new(policies: PolicySet, autonomy: Autonomy, arguments_bytes_max: usize) -> Self {
-        Self { policies, autonomy, arguments_bytes_max }
+    /// Returns a gate that decides by `manifest`, asks through `approvals` without showing
+    /// `secrets`, and knows from `providers` what has been spent.
+    pub fn new(
+        manifest: Arc<Manifest>,
+        approvals: Approvals,
+        providers: Providers,
+        secrets: Secrets,
+        arguments_bytes_max: usize,
+    ) -> Self {
+        let rates = Mutex::default();
+        Self { manifest, approvals, providers, secrets, rates, arguments_bytes_max }
     }
 
-    /// Admits a call of `resolved` with `arguments`, or names the stage that refused it.
+    /// Returns the policies of the manifest.
+    pub fn policies(&self) -> &PolicySet {
+        &self.manifest.policies
+    }
+
+    /// Admits a call of `resolved`, or names the stage that refused it. What led to the decision
+    /// is noted in `span`.
     ///
     /// # Errors
-    /// -32602 where the arguments do not match, -32011 where autonomy or policy refuse,
-    /// -32010 where the sandbox does.
-    pub fn admit(
+    /// -32602 where the arguments do not match, -32011 where autonomy, policy, a screen or a rate
+    /// refuse, -32010 where the sandbox does, -32012 and -32013 where a person did not allow it.
+    pub async fn admit(
         &self,
         resolved: Resolved,
-        arguments: &Value,
-        asked: Option<Duration>,
+        request: Request<'_>,
+        span: &mut CallSpan,
     ) -> Result<Admitted, CallError> {
-        let tool = resolved.tool();
-        let text = arguments.to_string();
-        check_size(text.len(), self.arguments_bytes_max)?;
-        check_arguments(tool, arguments)?;
-        let rule = self.decide(tool)?;
-        check_sandbox(tool)?;
-        let timeout = asked.into_iter().chain([tool.timeout()]).min().unwrap_or_default();
-        Ok(Admitted { arguments: text, timeout, rule, resolved })
+        let tool = Arc::clone(resolved.tool());
+        let arguments = self.checked(&tool, request, span)?;
+        let decision = self.decide(&tool, Some(&arguments), request.context)?;
+        span.note("policy", decision.rule.policy.as_str());
+        span.note("rule_id", decision.rule.id.as_str());
+        let resolved = self.narrowed(resolved, request.context)?;
+        check::sandbox(resolved.grants())?;
+        let mut approved = None;
+        if let Some(ask) = &decision.ask {
+            self.rates_left(request.principal)?;
+            let digest = self.ask(&tool, &arguments, ask, request, span).await?;
+            approved = Some(digest);
+            // Minutes may have passed: what was spent meanwhile counts.
+            self.decide(&tool, Some(&arguments), request.context)?;
+        }
+        self.take_rate(request.principal)?;
+        let own = resolved.grants().limits.timeout;
+        let timeout = request.timeout.map_or(own, |asked| asked.min(own));
+        let arguments = arguments.to_string();
+        Ok(Admitted { resolved, arguments, timeout, rule: decision.rule, approved })
     }
 
-    /// Says whether a call of `tool` could pass policy and sandbox: the decision that listing
+    /// Says whether `principal` could call `tool` with some arguments: the decision that listing
     /// shares with calling.
-    pub fn offers(&self, tool: &Arc<Tool>) -> bool {
-        self.decide(tool).is_ok() && check_sandbox(tool).is_ok()
-    }
-
-    fn decide(&self, tool: &Tool) -> Result<RuleRef, CallError> {
-        if self.autonomy == Autonomy::Observer {
-            return Err(refused("autonomy", "the identity is an observer: it runs no tool"));
-        }
-        match self.policies.decide(&facts(tool), tool.policy_ref.as_deref()) {
-            Verdict::Allow { rule } | Verdict::AuditOnly { rule } => self.supervise(tool, rule),
-            Verdict::Deny { rule, reason } => Err(ruled(refused("policy", &reason), rule.as_ref())),
-            Verdict::Ask { rule, .. } => Err(ruled(
-                refused(
-                    "policy",
-                    &format!("the rule {rule} asks for a person's approval, {NOBODY_TO_ASK}"),
-                ),
-                Some(&rule),
-            )),
+    pub fn offers(&self, tool: &Tool, principal: &str) -> bool {
+        match self.standing(tool) {
+            Standing::Allowed => true,
+            Standing::Asks => self.approvals.reach().reaches(principal),
+            Standing::Refused => false,
         }
     }
 
-    /// A supervised identity asks a person before side effects; nobody can be asked yet.
-    fn supervise(&self, tool: &Tool, rule: RuleRef) -> Result<RuleRef, CallError> {
-        // Only the operator's own document counts: a component's hint relaxes nothing.
-        let reads_only = tool.declared.get("readOnlyHint") == Some(&Value::Bool(true));
-        if self.autonomy == Autonomy::Supervised && !reads_only {
-            let reason = format!(
-                "the identity is supervised and the tool may have side effects: a person has to approve, {NOBODY_TO_ASK}"
-            );
-            return Err(refused("autonomy", &reason));
+    /// Says what would become of a call of `tool` with the best of arguments.
+    pub fn standing(&self, tool: &Tool) -> Standing {
+        let decided = self.decide(tool, None, &CallContext::default());
+        match (decided, check::sandbox(&tool.grants)) {
+            (Ok(Decision { ask: None, .. }), Ok(())) => Standing::Allowed,
+            (Ok(Decision { ask: Some(_), .. }), Ok(())) => Standing::Asks,
+            _ => Standing::Refused,
         }
-        Ok(rule)
     }
-}
 
-/// How every refusal ends that a person could have lifted.
-const NOBODY_TO_ASK: &str = "which this version cannot collect yet; the call is refused";
-
-fn facts(tool: &Tool) -> CallFacts<'_> {
-    CallFacts {
-        tool: &tool.ckp_name,
-        category: tool.category.as_deref(),
-        declared: &tool.declared,
-        hints: &tool.definition.annotations,
+    /// Returns the arguments as the tool will get them: of the right shape, and screened.
+    fn checked<'a>(
+        &self,
+        tool: &Tool,
+        request: Request<'a>,
+        span: &mut CallSpan,
+    ) -> Result<Cow<'a, Value>, CallError> {
+        let mut arguments = Cow::Borrowed(request.arguments);
+        check::size(arguments.to_string().len(), self.arguments_bytes_max)?;
+        check::schema(tool, &arguments)?;
+        for policies in std::iter::once(self.policies()).chain(request.context.session.as_deref()) {
+            let screened = policies.screens().input(&arguments);
+            span.note_findings(&screened.findings);
+            if let Some(blocked) = screened.blocked {
+                return Err(blocked);
+            }
+            if let Cow::Owned(redacted) = screened.value {
+                // What is left has to be what the tool expects all the same.
+                check::schema(tool, &redacted)?;
+                arguments = Cow::Owned(redacted);
+            }
+        }
+        Ok(arguments)
     }
-}
 
-fn ruled(error: CallError, rule: Option<&RuleRef>) -> CallError {
-    match rule {
-        Some(rule) => error.with("policy", rule.policy.as_str()).with("rule_id", rule.id.as_str()),
-        None => error,
+    /// Returns the tool under the profile that the caller narrows it to.
+    fn narrowed(&self, resolved: Resolved, context: &CallContext) -> Result<Resolved, CallError> {
+        let Some(name) = context.sandbox.as_deref() else {
+            return Ok(resolved);
+        };
+        if name == resolved.grants().profile {
+            return Ok(resolved);
+        }
+        let refused = |reason: String| check::refused_sandbox(name, &reason);
+        let profile = self.manifest.profile(name);
+        let profile = profile.ok_or_else(|| refused("there is no such profile".to_owned()))?;
+        resolved.within(&profile.grants(None)).map_err(refused)
     }
-}
 
-fn check_size(bytes: usize, bytes_max: usize) -> Result<(), CallError> {
-    if bytes <= bytes_max {
-        return Ok(());
+    /// Asks a person, unless an earlier attempt of the call did, and returns the digest of what
+    /// is allowed.
+    async fn ask(
+        &self,
+        tool: &Tool,
+        arguments: &Value,
+        ask: &Ask,
+        request: Request<'_>,
+        span: &mut CallSpan,
+    ) -> Result<String, CallError> {
+        let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
+        if request.approved == Some(digest.as_str()) {
+            return Ok(digest);
+        }
+        let asked = Asked {
+            request_id: request.context.request_id.clone(),
+            principal: request.principal.to_owned(),
+            tool: tool.ckp_name.clone(),
+            tool_digest: tool.digest.clone(),
+            digest: digest.clone(),
+            arguments: self.secrets.redactor().json(arguments.clone()),
+            rule: ask.rule.clone(),
+            reason: ask.reason.clone(),
+            terms: ask.terms,
+        };
+        let approved = self.approvals.ask(asked, request.context.waiting.as_ref()).await?;
+        span.note("approved", approved.how);
+        span.note("approved_by", approved.by);
+        Ok(digest)
     }
-    let reason = format!("the arguments are {bytes} bytes; at most {bytes_max} are taken");
-    Err(CallError::new(ErrorKind::InvalidArguments, reason)
-        .with("stage", "schema")
-        .with("limit", "arguments_bytes_max"))
-}
 
-fn check_arguments(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
-    for schema in &tool.input {
-        offload::check(schema, arguments).map_err(|reason| {
-            let text = format!("invalid arguments for `{}`: {reason}", tool.definition.name);
-            CallError::new(ErrorKind::InvalidArguments, text).with("stage", "schema")
-        })?;
+    /// Refuses where no call would be admitted now: a person is not asked in vain.
+    fn rates_left(&self, principal: &str) -> Result<(), CallError> {
+        // Counted in a copy, so that the question itself costs nothing.
+        let mut copy = self.rates().clone();
+        self.take_from(&mut copy, principal)
     }
-    Ok(())
-}
 
-fn check_sandbox(tool: &Tool) -> Result<(), CallError> {
-    let profile = &tool.grants.profile;
-    if tool.grants.shell == Shell::Restricted {
-        let reason =
-            format!("profile `{profile}`: `shell.mode: restricted` is not served by this version");
-        return Err(CallError::new(ErrorKind::Sandbox, reason)
-            .with("stage", "sandbox")
-            .with("profile", profile.as_str()));
+    fn take_rate(&self, principal: &str) -> Result<(), CallError> {
+        self.take_from(&mut self.rates(), principal)
     }
-    if tool.grants.limits.timeout.is_zero() {
-        let reason = format!("profile `{profile}` gives its tools no time");
-        return Err(CallError::new(ErrorKind::Sandbox, reason)
-            .with("stage", "sandbox")
-            .with("profile", profile.as_str()));
-    }
-    Ok(())
-}
 
-fn refused(stage: &str, reason: &str) -> CallError {
-    CallError::new(ErrorKind::Policy, reason).with("stage", stage)
+    fn take_from(&self, rates: &mut CallRates, principal: &str) -> Result<(), CallError> {
+        let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
+        match self.manifest.policies.rates().tool_calls_per_minute {
+            Some(limit) => rates.take(principal, limit, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    fn rates(&self) -> MutexGuard<'_, CallRates> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

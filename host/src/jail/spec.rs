@@ -42,6 +42,16 @@ pub struct JailSpec {
     pub(super) most: Most,
 }
 
+impl JailSpec {
+    /// Returns the same jail with more in its environment: what only one command is given.
+    #[must_use]
+    pub fn with_env<'e>(&self, more: impl Iterator<Item = (&'e str, &'e str)>) -> Self {
+        let mut spec = self.clone();
+        spec.env.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        spec
+    }
+}
+
 /// The most of the kernel that a jail uses; tests also do with less.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {

@@ -7,14 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use clawhost_core::catalog::{self, Catalog, Origin, Refused, Tool, ToolDefinition};
+use clawhost_core::catalog::{self, Annotations, Catalog, Origin, Refused, Tool, ToolDefinition};
 use clawhost_core::grants::Grants;
 use clawhost_core::imports;
 use clawhost_core::manifest::{Manifest, ToolBinding};
+use clawhost_core::policy::PathNames;
+use clawhost_core::retry::RetryPlan;
 use clawhost_core::schema::Schema;
 
 use super::builtin::{BUILT_IN_TOOLS, Offer};
 use super::drop_in::{self, DropIn, Status};
+use super::package::{self, Packaged};
 use super::{Runnable, Snapshot, Sources};
 use crate::sandbox::Sandbox;
 
@@ -23,6 +26,7 @@ use crate::sandbox::Sandbox;
 pub(super) struct Binder {
     pub(super) sources: Sources,
     built_in: Vec<Result<Offer, Refused>>,
+    packaged: Vec<Result<Packaged, Refused>>,
     bound: BTreeMap<Key, Bound>,
     /// What earlier catalogs refused: each refusal is said once.
     refused: Vec<Refused>,
@@ -49,9 +53,13 @@ struct Draft {
 }
 
 impl Binder {
-    pub(super) fn new(sources: Sources, built_in: Vec<Result<Offer, Refused>>) -> Self {
+    pub(super) fn new(
+        sources: Sources,
+        built_in: Vec<Result<Offer, Refused>>,
+        packaged: Vec<Result<Packaged, Refused>>,
+    ) -> Self {
         let last = Arc::new(Catalog::default());
-        Self { sources, built_in, bound: BTreeMap::new(), refused: Vec::new(), last }
+        Self { sources, built_in, packaged, bound: BTreeMap::new(), refused: Vec::new(), last }
     }
 
     /// Returns the catalog of the built-in components and `files`. Its version is a new one
@@ -64,6 +72,9 @@ impl Binder {
             bound: BTreeMap::new(),
         };
         self.bind_built_in(&mut draft, false);
+        for packaged in self.packaged.iter().flatten() {
+            self.bind_packaged(&mut draft, packaged);
+        }
         for file in files {
             self.bind_file(&mut draft, file);
         }
@@ -85,7 +96,7 @@ impl Binder {
         for offer in self.built_in.iter().flatten() {
             for (index, definition) in offer.loaded.definitions.iter().enumerate() {
                 let name = &definition.name;
-                let binding = find(&self.sources.manifest, name);
+                let binding = self.listed(name);
                 if binding.is_some()
                     && self.sources.replaceable.contains(name) == replaceable
                     && !draft.runnables.contains_key(name)
@@ -94,6 +105,22 @@ impl Binder {
                 }
             }
         }
+    }
+
+    /// A component of a registry serves the tool that it was fetched for.
+    fn bind_packaged(&self, draft: &mut Draft, packaged: &Packaged) {
+        let Packaged { offer, index, binding } = packaged;
+        let definition = offer.loaded.definitions.get(*index);
+        match definition.filter(|definition| self.is_built_in(&definition.name)) {
+            Some(definition) => draft.refuse(&offer.origin, &reserved(&definition.name)),
+            None => self.bind(draft, offer, *index, Some(binding)),
+        }
+    }
+
+    /// Returns what the manifest says about a tool whose code does not come with its document.
+    fn listed(&self, name: &str) -> Option<&ToolBinding> {
+        let manifest = &self.sources.manifest;
+        find(manifest, name).filter(|binding| !package::brings_code(&manifest.fetched, binding))
     }
 
     /// Dropped-in tools are served by being there; without a document, under `none`.
@@ -108,22 +135,32 @@ impl Binder {
             }
             Status::Ready { offer, sidecars } => {
                 for (index, definition) in offer.loaded.definitions.iter().enumerate() {
-                    if self.is_reserved(&definition.name) {
-                        draft.refuse(&offer.origin, &reserved(&definition.name));
+                    if let Some(reason) = self.reserved(&definition.name) {
+                        draft.refuse(&offer.origin, &reason);
                         continue;
                     }
                     let ckp = catalog::ckp_name(&definition.name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
-                    let listed = || find(&self.sources.manifest, &definition.name);
+                    let listed = || self.listed(&definition.name);
                     self.bind(draft, offer, index, sidecar.or_else(listed));
                 }
             }
         }
     }
 
-    /// Says whether a name is a built-in tool's that no file may replace, served or not: what
-    /// the manifest grants under it is meant for the built-in tool.
-    fn is_reserved(&self, name: &str) -> bool {
+    /// Says why no file may have a name, served or not: what the manifest grants under it is
+    /// meant for a built-in tool, or for one whose code came with its document.
+    fn reserved(&self, name: &str) -> Option<String> {
+        if self.is_built_in(name) {
+            return Some(reserved(name));
+        }
+        let binding = find(&self.sources.manifest, name)?;
+        let uri = binding.registry.as_ref().filter(|_| self.listed(name).is_none())?;
+        Some(format!("tool `{name}`: the manifest has it from `{uri}`, with its component"))
+    }
+
+    /// Says whether a name is a built-in tool's that nothing may replace.
+    fn is_built_in(&self, name: &str) -> bool {
         let ckp = catalog::ckp_name(name);
         let is_built_in = |tool: &str| catalog::ckp_name(tool).eq_ignore_ascii_case(&ckp);
         !self.sources.replaceable.contains(name) && BUILT_IN_TOOLS.into_iter().any(is_built_in)
@@ -167,7 +204,10 @@ impl Binder {
     }
 
     fn open(&self, grants: &Grants) -> Result<Sandbox, String> {
-        Sandbox::open(grants.clone(), self.sources.client.clone()).map_err(|e| e.to_string())
+        let sandbox = Sandbox::open(grants.clone(), self.sources.client.clone());
+        let sandbox = sandbox.map_err(|error| error.to_string())?;
+        let sandbox = sandbox.with_providers(self.sources.providers.clone());
+        Ok(sandbox.with_secrets(self.sources.secrets.clone()))
     }
 
     fn tool(
@@ -195,7 +235,9 @@ impl Binder {
             origin: offer.origin.clone(),
             policy_ref: binding.and_then(|binding| binding.policy.clone()),
             category: binding.and_then(|binding| binding.category.clone()),
-            declared: binding.map(|binding| binding.annotations.clone()).unwrap_or_default(),
+            declared: binding.map(ToolBinding::declared).unwrap_or_default(),
+            retry: binding.map_or(RetryPlan::ONCE, RetryPlan::of_tool),
+            paths: path_names(definition, binding),
             input,
             output,
             grants,
@@ -229,13 +271,17 @@ impl Binder {
     fn report(&self, draft: &mut Draft, strays: &BTreeSet<String>) {
         let refused = &mut draft.catalog.refused;
         refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
+        refused.extend(self.packaged.iter().filter_map(|one| one.as_ref().err()).cloned());
         refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::stray())));
         // A file that is still loading may be the one that offers it.
         if !draft.catalog.loading.is_empty() {
             return;
         }
-        for binding in &self.sources.manifest.tools {
-            if !draft.offered.contains(&binding.name) {
+        let manifest = &self.sources.manifest;
+        for binding in &manifest.tools {
+            // Why the code that came with a document is not served was said.
+            let is_told = package::brings_code(&manifest.fetched, binding);
+            if !is_told && !draft.offered.contains(&binding.name) {
                 let reason = format!("no component offers a tool `{}`", binding.name);
                 refused.push(Refused::new(&binding.at, &reason));
             }
@@ -286,13 +332,36 @@ fn compile(schema: Option<&serde_json::Value>) -> Result<Option<Arc<Schema>>, St
     schema.map(|schema| Schema::compile(schema).map(Arc::new)).transpose()
 }
 
+/// The component's schema and the document's both say which arguments are paths.
+fn path_names(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> PathNames {
+    let document = binding.and_then(|binding| binding.input_schema.as_ref());
+    PathNames::of(document.into_iter().chain([&definition.input_schema]))
+}
+
 /// The operator's description, where the document has one, is what clients see.
 fn described(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> ToolDefinition {
     let mut definition = definition.clone();
     if let Some(text) = binding.and_then(|binding| binding.description.clone()) {
         definition.description = text;
     }
+    if let Some(binding) = binding.filter(|binding| binding.registry.is_some()) {
+        definition.annotations = careful(definition.annotations, &binding.annotations);
+    }
     definition
+}
+
+/// Joins two untrusted descriptions: of each hint the one that asks for more care.
+fn careful(own: Annotations, other: &serde_json::Map<String, serde_json::Value>) -> Annotations {
+    let join = |own: Option<bool>, key: &str, careful: bool| {
+        let other = other.get(key).and_then(serde_json::Value::as_bool);
+        own.into_iter().chain(other).find(|hint| *hint == careful).or(own).or(other)
+    };
+    Annotations {
+        read_only: join(own.read_only, "readOnlyHint", false),
+        destructive: join(own.destructive, "destructiveHint", true),
+        idempotent: join(own.idempotent, "idempotentHint", false),
+        open_world: join(own.open_world, "openWorldHint", true),
+    }
 }
 
 #[cfg(test)]
@@ -305,6 +374,7 @@ mod tests {
     use crate::engine::{Engine, LoadError};
     use crate::registry::builtin::BUILT_IN_COMPONENTS;
     use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
+    use crate::secrets::Secrets;
     use crate::upstream::http::HttpClient;
 
     fn default_manifest(folder: &Path) -> Manifest {
@@ -358,9 +428,11 @@ mod tests {
                 engine: Arc::clone(&engine),
                 manifest: Arc::clone(&manifest),
                 client: HttpClient::system(),
+                providers: None,
+                secrets: Secrets::none(),
                 replaceable: names.iter().map(|name| (*name).to_owned()).collect(),
             };
-            let mut binder = Binder::new(sources, vec![own]);
+            let mut binder = Binder::new(sources, vec![own], Vec::new());
             let file = file(Status::Ready { offer: dropped.clone(), sidecars });
             let first = binder.snapshot(&[&file], &BTreeSet::new());
             assert_eq!(serves(&first), dropped_in, "{:?}", first.catalog.refused);
@@ -371,6 +443,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_word_of_a_registry_tightens_and_never_relaxes() {
+        let said = |text: &str| {
+            let hints: serde_json::Value = serde_json::from_str(text).unwrap();
+            hints.as_object().unwrap().clone()
+        };
+        let own = Annotations {
+            read_only: Some(true),
+            destructive: Some(true),
+            idempotent: None,
+            open_world: Some(false),
+        };
+        let other = said(
+            r#"{"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true}"#,
+        );
+        let both = Annotations {
+            read_only: Some(false),
+            destructive: Some(true),
+            idempotent: Some(true),
+            open_world: Some(true),
+        };
+        assert_eq!(careful(own, &other), both);
+        assert_eq!(careful(own, &said("{}")), own);
+    }
+
     #[tokio::test]
     async fn a_refusal_alone_is_no_new_version() {
         let folder = tempfile::tempdir().unwrap();
@@ -378,9 +475,11 @@ mod tests {
             engine: Arc::new(Engine::new(1, None).unwrap()),
             manifest: Arc::new(default_manifest(folder.path())),
             client: HttpClient::system(),
+            providers: None,
+            secrets: Secrets::none(),
             replaceable: BTreeSet::new(),
         };
-        let mut binder = Binder::new(sources, Vec::new());
+        let mut binder = Binder::new(sources, Vec::new(), Vec::new());
         assert_eq!(binder.snapshot(&[], &BTreeSet::new()).catalog.version, 1);
         let failed = file(Status::Failed(LoadError::Passing("busy".to_owned())));
         let strays = BTreeSet::from(["orphan.yaml".to_owned()]);

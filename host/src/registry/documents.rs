@@ -29,4 +29,13 @@ impl Documents for FileDocuments {
     fn is_directory(&self, path: &Path) -> bool {
         path.is_dir()
     }
+
+    /// What cannot be followed leads nowhere that is known, so out.
+    fn leaves(&self, directory: &Path, file: &Path) -> bool {
+        let directory = if directory == Path::new("") { Path::new(".") } else { directory };
+        match (directory.canonicalize(), file.canonicalize()) {
+            (Ok(directory), Ok(file)) => !file.starts_with(directory),
+            _ => true,
+        }
+    }
 }

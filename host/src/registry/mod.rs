@@ -1,11 +1,14 @@
-//! Where tools come from: the built-in components, the manifest that binds them, and the
-//! drop-in directory. Every change makes a new catalog, swapped in atomically; calls that
+//! Where tools come from: the built-in components, the manifest that binds them, the registries
+//! that it names, and the drop-in directory. Every change makes a new catalog, swapped in atomically; calls that
 //! run keep the one they started with.
 
 mod bind;
 mod builtin;
 mod documents;
 mod drop_in;
+mod index;
+mod package;
+mod remote;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +18,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::{Catalog, Tool};
+use clawhost_core::grants::Grants;
+use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
 
 pub use builtin::BUILT_IN_COMPONENTS;
 pub use documents::FileDocuments;
+pub(crate) use index::{Index, Part, is_publishable};
+pub use remote::{Published, Registries};
 
 /// What is served without a manifest: the built-in tools under safe profiles.
 pub const DEFAULT_MANIFEST: &str = include_str!("default.yaml");
@@ -26,7 +33,9 @@ pub use watch::Watcher;
 
 use crate::engine::{Engine, Loaded};
 use crate::sandbox::Sandbox;
+use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
+use crate::upstream::provider::Providers;
 use bind::Binder;
 
 /// A catalog and the code behind each of its tools, by MCP name.
@@ -54,6 +63,23 @@ impl Resolved {
     /// Returns what the tool is.
     pub fn tool(&self) -> &Arc<Tool> {
         &self.tool
+    }
+
+    /// Returns what the call may touch.
+    pub fn grants(&self) -> &Grants {
+        self.runnable.sandbox.grants()
+    }
+
+    /// Returns the tool under what `other` grants as well, and nothing more.
+    ///
+    /// # Errors
+    /// What is left cannot be opened, or is less than the component needs to be linked at all.
+    pub(crate) fn within(self, other: &Grants) -> Result<Self, String> {
+        let sandbox = self.runnable.sandbox.within(other).map_err(|error| error.to_string())?;
+        let imports = self.runnable.loaded.imports.iter().map(String::as_str);
+        imports::check(imports, sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
+        let runnable = Runnable { sandbox: Arc::new(sandbox), ..self.runnable };
+        Ok(Self { runnable, ..self })
     }
 
     pub(crate) fn loaded(&self) -> &Loaded {
@@ -114,6 +140,10 @@ pub struct Sources {
     pub manifest: Arc<Manifest>,
     /// The way out for tools with a network grant.
     pub client: HttpClient,
+    /// Whom tools with that grant may ask for completions.
+    pub providers: Option<Providers>,
+    /// The secrets that profiles grant.
+    pub secrets: Secrets,
     /// Built-in tools that a dropped-in file may replace.
     pub replaceable: BTreeSet<String>,
 }
@@ -132,6 +162,7 @@ pub async fn open(
     shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
     let built_in = builtin::load(&sources).await;
-    let binder = Binder::new(sources, built_in);
+    let packaged = package::load(&sources).await;
+    let binder = Binder::new(sources, built_in, packaged);
     watch::start(binder, tools_dir, patience, shelf).await
 }

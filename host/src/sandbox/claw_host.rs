@@ -53,6 +53,7 @@ impl Progress {
 
 impl progress::Host for CallState {
     async fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let message = message.map(|text| self.log.redacted(&text).into_owned());
         if let Some(forward) = &mut self.progress {
             forward.report(progress, total, message);
         }

@@ -1,5 +1,6 @@
 //! `wasi:http` for guests: every request of every component goes through the egress rules of
-//! its call and out through [`HttpClient`].
+//! its call and out through [`HttpClient`]. Placeholders of secrets become values after every
+//! check that needs no look-up, just before the request is sent.
 //!
 //! Deliberately absent: the engine's own sender (compiled out, so nothing can fall through to
 //! it), redirects (the guest follows them, and each hop is a request checked like the first),
@@ -9,17 +10,23 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_header};
 use clawhost_core::limits::{EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
+use clawhost_core::redact::Redactor;
 use http::{Request, Response};
+use http_body::Body;
 use http_body_util::BodyExt as _;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks, WasiHttpView,
 };
 
+use super::masked;
+use super::secrets::CallSecrets;
+use crate::secrets::SecretError;
 use crate::upstream::http::{
-    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError,
+    CheckedRequest, HttpClient, RequestLimits, UpstreamError,
 };
 
 /// Bytes of a request's body that are taken out of a guest at once.
@@ -33,6 +40,7 @@ pub struct HttpCtx {
     requests_left: u32,
     deadline: Instant,
     violations: Violations,
+    secrets: Option<Arc<CallSecrets>>,
 }
 
 /// What the engine wants back: the answer, and the work that goes on beside it (none: the
@@ -57,7 +65,14 @@ impl HttpCtx {
             requests_left: EGRESS_REQUESTS_MAX,
             deadline,
             violations: Violations::default(),
+            secrets: None,
         }
+    }
+
+    /// Sends the secrets of the call where they belong.
+    pub(super) fn with_secrets(mut self, secrets: Arc<CallSecrets>) -> Self {
+        self.secrets = Some(secrets);
+        self
     }
 
     /// Sets when every request has to be over; for those sent from now on.
@@ -85,6 +100,18 @@ impl HttpCtx {
         };
         self.requests_left = left;
         CheckedRequest::new(Arc::clone(rules), request)
+    }
+
+    /// Puts secrets into an admitted request, and returns what masks them in its answer.
+    fn fill(
+        &self,
+        request: &mut CheckedRequest<WasiBody>,
+    ) -> Result<Option<Arc<Redactor>>, SecretError> {
+        let Some(secrets) = &self.secrets else {
+            return Ok(None);
+        };
+        secrets.fill(request)?;
+        Ok(secrets.mask())
     }
 
     fn limits(&self, options: Option<RequestOptions>) -> RequestLimits {
@@ -122,18 +149,27 @@ impl WasiHttpHooks for HttpCtx {
     ) -> Box<dyn Future<Output = Sent> + Send> {
         let limits = self.limits(options);
         let (client, violations) = (self.client.clone(), self.violations.clone());
-        match self.admit(request) {
-            Ok(request) => Box::new(async move {
-                let answer = client.send(request, &limits).await;
-                answer.map(into_wasi).map_err(|error| violations.explain(error))
-            }),
-            Err(denied) => Box::new(ready(Err(violations.refuse(&denied)))),
-        }
+        let mut request = match self.admit(request) {
+            Ok(request) => request,
+            Err(denied) => return Box::new(ready(Err(violations.refuse(&denied)))),
+        };
+        let mask = match self.fill(&mut request) {
+            Ok(mask) => mask,
+            Err(error) => return Box::new(ready(Err(unfilled(&error)))),
+        };
+        Box::new(async move {
+            let answer = client.send(request, &limits).await;
+            let answer = answer.map_err(|error| violations.explain(error))?;
+            Ok(match mask {
+                Some(redactor) => into_wasi(masked::mask(answer, redactor)),
+                None => into_wasi(answer),
+            })
+        })
     }
 }
 
 fn into_wasi(
-    response: Response<ResponseBody>,
+    response: Response<impl Body<Data = Bytes, Error = UpstreamError> + Send + 'static>,
 ) -> (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>) {
     let response = response.map(|body| body.map_err(error_code).boxed_unsync());
     (response, Box::new(ready(Ok(()))))
@@ -180,6 +216,12 @@ impl Violations {
     }
 }
 
+/// A request that cannot be sent as it was meant; names the secret and why.
+fn unfilled(error: &SecretError) -> Error {
+    tracing::warn!("a request was not sent: {error}.");
+    Error::InternalError(Some("a secret of the request cannot be had".to_owned()))
+}
+
 const fn denial_code(reason: Reason) -> Error {
     match reason {
         Reason::Address => Error::DestinationIpProhibited,
@@ -217,7 +259,6 @@ mod tests {
     use std::net::{IpAddr, SocketAddr};
     use std::pin::Pin;
 
-    use bytes::Bytes;
     use clawhost_core::egress::{HostPattern, HostRules};
     use http::HeaderName;
     use http_body_util::Full;

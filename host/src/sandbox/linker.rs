@@ -25,6 +25,8 @@ pub fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     super::fs::add_to_linker(&mut linker, CallState::fs_view)?;
     super::http::add_to_linker(&mut linker)?;
     host::process::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    host::secrets::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    host::provider::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     Ok(linker)
 }
 

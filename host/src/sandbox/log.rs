@@ -1,13 +1,18 @@
 //! What a guest says on the side: log lines and its standard output and error.
 //!
-//! Bounded, and shown to the operator, never to the model. Log lines appear as they come, each at
+//! Bounded, freed of every secret that was handed out, and shown to the operator, never to the
+//! model. Log lines appear as they come, each at
 //! its own level; one past its bound is cut, and those past [`GUEST_LOG_LINES_MAX`] are dropped.
 //! Once, when the call ends, how many were dropped is logged at level info, and what was written to
 //! the streams at level debug: the first lines, as many, of the first [`GUEST_LOG_BYTES_MAX`] bytes.
 
+use std::borrow::Cow;
+
 use clawhost_core::limits::{GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX};
 use clawhost_core::{truncate, visible};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
+
+use crate::secrets::Secrets;
 
 /// The lines and streams of one call; logs the streams when it is dropped, which is when the
 /// call ends.
@@ -18,16 +23,18 @@ pub struct CallLog {
     /// The last line at level error: a panic's text, when the call ends in a trap.
     last_error: Option<String>,
     streams: MemoryOutputPipe,
+    secrets: Secrets,
 }
 
 impl CallLog {
-    /// Returns an empty log for a call of `tool`.
-    pub fn new(tool: &str) -> Self {
+    /// Returns an empty log for a call of `tool`, in which none of `secrets` is shown.
+    pub fn new(tool: &str, secrets: Secrets) -> Self {
         Self {
             tool: tool.to_owned(),
             lines: 0,
             last_error: None,
             streams: MemoryOutputPipe::new(GUEST_LOG_BYTES_MAX),
+            secrets,
         }
     }
 
@@ -42,7 +49,9 @@ impl CallLog {
         if self.lines > GUEST_LOG_LINES_MAX {
             return;
         }
-        let message = visible::line(truncate::text(message, GUEST_LOG_LINE_BYTES_MAX));
+        // Before it is cut: a part of a secret would not be recognised.
+        let message = self.redacted(message);
+        let message = visible::line(truncate::text(&message, GUEST_LOG_LINE_BYTES_MAX));
         let tool = self.tool.as_str();
         match level {
             tracing::Level::ERROR => tracing::error!(tool, "{message}"),
@@ -64,14 +73,21 @@ impl CallLog {
         }
         let streams = self.streams.contents();
         let text = String::from_utf8_lossy(&streams);
+        let text = self.redacted(&text);
         let text = text.trim();
         (!text.is_empty()).then(|| visible::line(tail(text, GUEST_LOG_LINE_BYTES_MAX)))
+    }
+
+    /// Returns `text` without the secrets that were handed out so far.
+    pub(super) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.secrets.redactor().text(text)
     }
 
     fn log_streams(&self) {
         let streams = self.streams.contents();
         let tool = self.tool.as_str();
-        for line in String::from_utf8_lossy(&streams).lines().take(GUEST_LOG_LINES_MAX as usize) {
+        let text = String::from_utf8_lossy(&streams);
+        for line in self.redacted(&text).lines().take(GUEST_LOG_LINES_MAX as usize) {
             let line = visible::line(truncate::text(line, GUEST_LOG_LINE_BYTES_MAX));
             tracing::debug!(tool, "wrote: {line}");
         }
@@ -105,7 +121,7 @@ mod tests {
     use wasmtime_wasi::p2::OutputStream as _;
 
     fn written(text: &str) -> CallLog {
-        let log = CallLog::new("t");
+        let log = CallLog::new("t", Secrets::none());
         log.streams().write(text.to_owned().into()).unwrap();
         log
     }
@@ -153,14 +169,29 @@ mod tests {
 
     #[test]
     fn control_characters_are_made_visible_and_the_last_error_explains_a_trap() {
-        let mut log = CallLog::new("t");
+        let mut log = CallLog::new("t", Secrets::none());
         log.line(tracing::Level::ERROR, "panicked\u{1b}[2J\nforged\u{202e} line");
         assert_eq!(log.explanation().unwrap(), "panicked\\u{1b}[2J\\u{a}forged\\u{202e} line");
     }
 
     #[test]
+    fn no_secret_is_logged_or_explains_a_trap() {
+        let secrets = Secrets::new(crate::secrets::SecretSources {
+            environment: Some(Box::new(|_| Some("hidden-value".into()))),
+            ..Default::default()
+        });
+        let mut log = CallLog::new("t", secrets.clone());
+        log.streams().write("panicked at hidden-value".to_owned().into()).unwrap();
+        secrets.learn(["TOKEN"]);
+        assert_eq!(log.explanation().unwrap(), "panicked at [redacted:TOKEN]");
+        let cut = "x".repeat(GUEST_LOG_LINE_BYTES_MAX - 6);
+        log.line(tracing::Level::ERROR, &format!("{cut}hidden-value"));
+        assert_eq!(log.explanation().unwrap(), format!("{cut}[redac"));
+    }
+
+    #[test]
     fn lines_past_the_limit_are_dropped() {
-        let mut log = CallLog::new("t");
+        let mut log = CallLog::new("t", Secrets::none());
         for _ in 0..GUEST_LOG_LINES_MAX {
             log.line(tracing::Level::ERROR, "first");
         }

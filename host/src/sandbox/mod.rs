@@ -12,23 +12,31 @@ pub mod http;
 mod limiter;
 mod linker;
 pub mod log;
+mod masked;
 mod process;
+mod provider;
+mod secrets;
 mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawhost_core::error::CallError;
 use clawhost_core::grants::{Grants, Shell};
 
 pub use linker::link;
 pub use state::{CallState, ProgressSink};
 
+use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
+use crate::upstream::provider::Providers;
 use clock::CallClock;
 use fs::{FsCtx, Roots};
 use http::HttpCtx;
 use log::CallLog;
 use process::{ProcessCtx, ProfileJail};
+use provider::ProviderCtx;
+use secrets::CallSecrets;
 use state::Parts;
 
 /// A tool's grants with their directories opened, ready to make any number of calls.
@@ -39,6 +47,8 @@ pub struct Sandbox {
     egress: Option<Arc<clawhost_core::egress::EgressRules>>,
     jail: Option<Arc<ProfileJail>>,
     client: HttpClient,
+    providers: Option<Providers>,
+    secrets: Secrets,
 }
 
 /// A grant that cannot be made real here.
@@ -67,7 +77,33 @@ impl Sandbox {
             Shell::Deny | Shell::Restricted => None,
         };
         let egress = grants.network.clone().map(Arc::new);
-        Ok(Self { roots: Arc::new(roots), egress, jail: jail.map(Arc::new), client, grants })
+        let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
+        let secrets = Secrets::none();
+        Ok(Self { roots, egress, jail, client, providers: None, secrets, grants })
+    }
+
+    /// Takes the values of granted secrets from `secrets`; without, none can be had.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Lets its calls ask `providers`, where the profile grants that.
+    #[must_use]
+    pub fn with_providers(mut self, providers: Option<Providers>) -> Self {
+        self.providers = providers.filter(|_| self.grants.provider);
+        self
+    }
+
+    /// Opens what both this sandbox and `other` grant.
+    ///
+    /// # Errors
+    /// As [`Sandbox::open`].
+    pub fn within(&self, other: &Grants) -> Result<Self, SandboxError> {
+        let narrowed = Self::open(self.grants.clone().within(other), self.client.clone())?;
+        let narrowed = narrowed.with_providers(self.providers.clone());
+        Ok(narrowed.with_secrets(self.secrets.clone()))
     }
 
     /// Opens nothing: what a component gets while it describes itself.
@@ -78,6 +114,8 @@ impl Sandbox {
             egress: None,
             jail: None,
             client: HttpClient::system(),
+            providers: None,
+            secrets: Secrets::none(),
         }
     }
 
@@ -88,19 +126,27 @@ impl Sandbox {
 
     /// Returns the capabilities of one call of `tool`. Its clock bounds start-up; the call's
     /// own is started with [`CallState::start_clock`].
+    ///
+    /// # Errors
+    /// A secret that the guest's environment holds cannot be had.
     pub fn enter(
         &self,
         tool: &str,
         startup: Duration,
         progress: Option<ProgressSink>,
-    ) -> CallState {
+    ) -> Result<CallState, CallError> {
+        let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, &self.secrets)?);
         let clock = CallClock::start(startup);
         let parts = Parts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits),
-            http: HttpCtx::new(self.egress.clone(), self.client.clone(), clock.ends_at()),
+            http: HttpCtx::new(self.egress.clone(), self.client.clone(), clock.ends_at())
+                .with_secrets(Arc::clone(&secrets)),
             process: ProcessCtx::new(self.jail.clone(), clock.ends_at()),
+            provider: ProviderCtx::new(tool, self.providers.clone(), clock.ends_at()),
+            secrets,
         };
-        CallState::new(&self.grants, parts, clock, CallLog::new(tool), progress)
+        let log = CallLog::new(tool, self.secrets.clone());
+        Ok(CallState::new(&self.grants, parts, clock, log, progress))
     }
 }
 

@@ -118,7 +118,7 @@ impl process::Host for CallState {
         let timeout = Duration::from_millis(u64::from(command.timeout_ms)).min(left);
         let command = jail::Command { script: command.script, stdin: command.stdin, timeout };
         let outcome = match jail.spec() {
-            Ok(spec) => jail::run(spec, command).await,
+            Ok(spec) => jail::run(&spec.with_env(self.secrets.process_env()), command).await,
             Err(error) => Err(error),
         };
         match outcome {

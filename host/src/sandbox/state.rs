@@ -16,6 +16,8 @@ use super::http::HttpCtx;
 use super::limiter::Limiter;
 use super::log::CallLog;
 use super::process::ProcessCtx;
+use super::provider::ProviderCtx;
+use super::secrets::CallSecrets;
 
 /// Takes a guest's progress: how far, of how much, and a word about it.
 pub type ProgressSink = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync>;
@@ -26,6 +28,8 @@ pub struct CallState {
     pub(crate) clock: CallClock,
     pub(super) progress: Option<Progress>,
     pub(super) process: ProcessCtx,
+    pub(super) provider: ProviderCtx,
+    pub(super) secrets: Arc<CallSecrets>,
     pub(super) fs: FsCtx,
     pub(super) table: ResourceTable,
     limiter: Limiter,
@@ -39,6 +43,8 @@ pub(super) struct Parts {
     pub(super) fs: FsCtx,
     pub(super) http: HttpCtx,
     pub(super) process: ProcessCtx,
+    pub(super) provider: ProviderCtx,
+    pub(super) secrets: Arc<CallSecrets>,
 }
 
 impl CallState {
@@ -51,7 +57,9 @@ impl CallState {
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
-        let env: Vec<_> = grants.env.iter().collect();
+        let mut env: Vec<(&str, &str)> =
+            grants.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        env.extend(parts.secrets.env());
         let wasi = WasiCtx::builder()
             .envs(&env)
             .stdout(log.streams())
@@ -65,6 +73,8 @@ impl CallState {
             clock,
             progress: progress.map(Progress::new),
             process: parts.process,
+            provider: parts.provider,
+            secrets: parts.secrets,
             fs: parts.fs,
             table,
             limiter: Limiter::new(grants.limits.memory_bytes),
@@ -90,7 +100,7 @@ impl CallState {
     }
 
     fn enter_host_call(&mut self, fuel_left: u64) -> Result<(), Exceeded> {
-        let work = self.fs.take_work();
+        let work = self.fs.take_work().saturating_add(self.provider.take_work());
         self.clock.enter_host_call(work, fuel_left)
     }
 
@@ -102,6 +112,7 @@ impl CallState {
         store.data_mut().clock = clock;
         store.data_mut().http.set_deadline(clock.ends_at());
         store.data_mut().process.set_deadline(clock.ends_at());
+        store.data_mut().provider.set_deadline(clock.ends_at());
         store.set_fuel(clock.fuel_budget())?;
         store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))
     }
@@ -111,12 +122,18 @@ impl CallState {
         let mut all = self.fs.violations().to_vec();
         all.extend(self.http.violations());
         all.extend_from_slice(self.process.violations());
+        all.extend(self.provider.violation());
         all
     }
 
     /// Returns the name of the file quota that the guest ran into, if it did.
     pub fn exceeded_quota(&self) -> Option<&'static str> {
         self.fs.exceeded().map(super::fs::Limit::name)
+    }
+
+    /// Returns why the call got no completion from a provider, where it asked and got none.
+    pub fn provider_failure(&self) -> Option<&clawhost_core::error::CallError> {
+        self.provider.failed()
     }
 
     pub(crate) fn fs_view(&mut self) -> FsView<'_> {

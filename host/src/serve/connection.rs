@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::framer::UNREAD_ANSWERS_MAX;
-use super::message::{INVALID_REQUEST, Refusal};
+use super::message::{INVALID_REQUEST, Refusal, is_ckp};
 
 /// What the writer is told.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     /// Bytes of queued lines.
     unread: watch::Sender<usize>,
     open: Mutex<Open>,
+    /// Ids of this host's own requests without an answer, newest last.
+    asked: Mutex<VecDeque<RequestId>>,
     /// Requests that hold up the end of the connection.
     busy: watch::Sender<usize>,
     closing: CancellationToken,
@@ -64,6 +66,8 @@ struct Request {
     slot: OwnedSemaphorePermit,
     /// Lives as long as the client likes, so the end of the connection does not wait for it.
     endless: bool,
+    /// Can be cancelled, which is MCP's: the Claw Kernel Protocol owes each request an answer.
+    cancellable: bool,
 }
 
 impl Connection {
@@ -75,6 +79,7 @@ impl Connection {
             slots: Arc::new(Semaphore::new(UNREAD_ANSWERS_MAX)),
             unread: watch::Sender::new(0),
             open: Mutex::default(),
+            asked: Mutex::default(),
             busy: watch::Sender::new(0),
             closing: CancellationToken::new(),
             broken: CancellationToken::new(),
@@ -137,9 +142,10 @@ impl Connection {
             return None;
         }
         let endless = method == "subscriptions/listen";
+        let cancellable = !is_ckp(method);
         open.bytes += bytes;
         open.busy += usize::from(!endless);
-        open.requests.insert(id.clone(), Request { bytes, slot, endless });
+        open.requests.insert(id.clone(), Request { bytes, slot, endless, cancellable });
         self.count(&open);
         Some(())
     }
@@ -147,6 +153,9 @@ impl Connection {
     /// Forgets a request that its client has cancelled; says whether there was one.
     pub(crate) fn cancel(&self, id: &RequestId) -> bool {
         let mut open = self.open();
+        if open.requests.get(id).is_some_and(|request| !request.cancellable) {
+            return false;
+        }
         let found = open.close(id).is_some();
         if found {
             open.cancelled.push_back(id.clone());
@@ -172,6 +181,24 @@ impl Connection {
     /// Queues a message that answers nothing.
     pub(crate) fn notify(&self, text: Vec<u8>) -> oneshot::Receiver<()> {
         self.queue(text, None)
+    }
+
+    /// Queues a request of this host's own.
+    pub(crate) fn ask(&self, id: &RequestId, text: Vec<u8>) -> oneshot::Receiver<()> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that was withdrawn may never be answered: the oldest make room.
+        if asked.len() >= CONNECTION_REQUESTS_MAX {
+            asked.pop_front();
+        }
+        asked.push_back(id.clone());
+        self.queue(text, None)
+    }
+
+    /// Says whether an answer belongs to a request of this host's own, each of which has one.
+    pub(crate) fn answered(&self, id: &RequestId) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = asked.iter().position(|other| other == id);
+        place.and_then(|place| asked.remove(place)).is_some()
     }
 
     /// Answers an open request with a refusal.

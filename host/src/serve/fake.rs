@@ -1,11 +1,15 @@
 //! A host that misbehaves on demand, and a client that looks closely.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clawhost_core::catalog::{Annotations, Catalog, Origin, Tool, ToolDefinition};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
+use clawhost_core::manifest::{self, DirEntry, Documents, Manifest, Surroundings};
+use clawhost_core::policy::{ApprovalTerms, PathNames};
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
@@ -15,16 +19,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
 use super::framer::serve_lines;
+use crate::approvals::{self, Approvals, Asked};
 use crate::host::{Principal, ToolCall};
+use crate::state::Database;
 
 /// A host of a few tools: `echo`, `whoami`, `slow` (until [`Fake::release`]), `steps` (reports
-/// progress), `denied`, `broken`, `panics`.
+/// progress), `denied`, `broken`, `panics`, `asks` (a person).
 #[derive(Debug, Clone)]
 pub(crate) struct Fake(Arc<State>);
 
 #[derive(Debug)]
 struct State {
+    approvals: Approvals,
     catalog: Arc<Catalog>,
+    manifest: Manifest,
     dropped: watch::Sender<usize>,
     released: watch::Sender<bool>,
     started: watch::Sender<usize>,
@@ -34,13 +42,21 @@ struct State {
 impl Fake {
     /// Returns a host nobody has called yet.
     pub(crate) fn new() -> Self {
+        Self::of(CLAW)
+    }
+
+    /// Returns a host that runs this Claw.
+    pub(crate) fn of(claw: &'static str) -> Self {
         let mut catalog = Catalog::default();
         catalog.version = 1;
-        for name in ["echo", "whoami", "slow", "steps", "denied", "broken", "panics"] {
+        for name in ["echo", "whoami", "slow", "steps", "denied", "broken", "panics", "asks"] {
             catalog.add(Arc::new(tool(name))).unwrap();
         }
+        let database = Database::in_memory(&[("approvals", approvals::MIGRATIONS)]).unwrap();
         Self(Arc::new(State {
+            approvals: Approvals::new(database),
             catalog: Arc::new(catalog),
+            manifest: read(claw),
             dropped: watch::Sender::new(0),
             released: watch::Sender::new(false),
             started: watch::Sender::new(0),
@@ -69,6 +85,36 @@ impl Fake {
     }
 }
 
+/// The Claw of a host where a test does not say.
+const CLAW: &str = r#"{"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "test-agent", "annotations": {"heartbeat_interval_ms": 0}}, "spec": {
+    "identity": {"inline": {"personality": "Tests.", "autonomy": "autonomous"}},
+    "providers": [{"inline": {"protocol": "openai-compatible", "endpoint": "http://127.0.0.1:9/v1",
+        "model": "none", "auth": {"type": "none"}}}],
+    "policies": [{"inline": {"name": "all", "rules": [
+        {"id": "all", "action": "allow", "scope": "all"}]}}]}}"#;
+
+struct Text(&'static str);
+
+impl Documents for Text {
+    fn read(&self, _file: &Path) -> std::io::Result<Vec<u8>> {
+        Ok(self.0.as_bytes().to_vec())
+    }
+
+    fn list(&self, _directory: &Path) -> std::io::Result<Vec<DirEntry>> {
+        Ok(Vec::new())
+    }
+
+    fn is_directory(&self, _path: &Path) -> bool {
+        false
+    }
+}
+
+fn read(claw: &'static str) -> Manifest {
+    let profiles = manifest::builtin_profiles(Path::new("/")).unwrap();
+    let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
+    manifest::load(&Text(claw), &["claw.json".into()], around).unwrap()
+}
+
 fn tool(name: &str) -> Tool {
     Tool {
         definition: ToolDefinition {
@@ -81,11 +127,13 @@ fn tool(name: &str) -> Tool {
         },
         ckp_name: name.to_owned(),
         declared: serde_json::Map::new(),
+        paths: PathNames::default(),
         digest: "sha256:00".to_owned(),
         origin: Origin::DropIn { file: "fake.wasm".to_owned() },
         grants: Grants::default(),
         policy_ref: None,
         category: None,
+        retry: clawhost_core::retry::RetryPlan::ONCE,
         input: Vec::new(),
         output: Vec::new(),
     }
@@ -132,12 +180,37 @@ impl State {
                 Ok(text("done"))
             }
             "denied" => Err(CallError::new(ErrorKind::Policy, "refused").with("rule_id", "r1")),
+            "asks" => {
+                let waiting = call.context.waiting.clone();
+                self.approvals.ask(question(call), waiting.as_ref()).await?;
+                Ok(text("approved"))
+            }
+            "unrecorded" => {
+                Err(CallError::new(ErrorKind::Internal, "unrecorded").with("stage", "audit"))
+            }
             "broken" => Err(CallError::new(ErrorKind::Internal, "broken")),
             "panics" => panic!("a defect"),
             _ => Err(CallError::new(ErrorKind::UnknownTool, "no such tool")),
         }
     }
 }
+
+fn question(call: ToolCall) -> Asked {
+    Asked {
+        request_id: call.context.request_id,
+        principal: call.principal.0,
+        tool: call.tool,
+        tool_digest: String::new(),
+        digest: String::new(),
+        arguments: call.arguments,
+        rule: None,
+        reason: "the test asks".to_owned(),
+        terms: ApprovalTerms { timeout: Some(ASKED_FOR), allow_on_timeout: false },
+    }
+}
+
+/// How long `asks` waits for a person.
+const ASKED_FOR: Duration = Duration::from_secs(120);
 
 impl Calls for Fake {
     fn call(
@@ -159,6 +232,14 @@ impl Calls for Fake {
     fn list(&self, _principal: &Principal) -> Vec<Arc<Tool>> {
         self.0.catalog.tools().cloned().collect()
     }
+
+    fn manifest(&self) -> &Manifest {
+        &self.0.manifest
+    }
+
+    fn approvals(&self) -> Option<&Approvals> {
+        Some(&self.0.approvals)
+    }
 }
 
 /// The other end of a line connection.
@@ -176,9 +257,14 @@ const PIPE_BYTES: usize = 65_536;
 impl Client {
     /// Connects to a new host.
     pub(crate) fn connect() -> Self {
+        Self::connect_to(Fake::new())
+    }
+
+    /// Connects to `host`.
+    pub(crate) fn connect_to(host: Fake) -> Self {
         let (input, their_input) = tokio::io::duplex(PIPE_BYTES);
         let (their_output, output) = tokio::io::duplex(PIPE_BYTES);
-        let (host, shutdown) = (Fake::new(), CancellationToken::new());
+        let shutdown = CancellationToken::new();
         let principal = Principal("tester".to_owned());
         let pipes = (their_input, their_output);
         let served =

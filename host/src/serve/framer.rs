@@ -1,16 +1,16 @@
 //! The one reader and the one writer of a line connection.
 //!
 //! Each line is read once, bounded and strict, and goes to exactly one dialect: `claw.*` to the
-//! Claw Kernel Protocol (not served by this version), everything else to MCP. Each answer is one
-//! write with its newline. Every request that is accepted is answered, even when the input ends
-//! right behind it.
+//! Claw Kernel Protocol, everything else to MCP, so that one client may speak both. Each answer
+//! is one write with its newline. Every request that is accepted is answered, even when the input
+//! ends right behind it.
 //!
 //! Deliberately absent: what the methods mean, and any memory that grows with what a client sends
 //! without reading: requests, their bytes and unread answers are all counted.
 
 use std::sync::Arc;
 
-use clawhost_core::limits::{CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{CLAW_NOTICES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::serve_server_with_ct;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use tracing::debug;
 
 use super::Shutdown;
 use super::calls::Calls;
+use super::ckp::{self, Answer, Authority, Session};
 use super::connection::{Connection, Outgoing};
 use super::lane::{Inbound, Lane};
 use super::lines::{Line, Lines};
@@ -51,14 +52,21 @@ where
     // Whatever ends this function ends the tasks around it.
     let _end = connection.broken().clone().drop_guard();
     let writer = tokio::spawn(write_all(output, outgoing, Arc::clone(&connection)));
-    let reader =
-        tokio::spawn(read_all(input, Arc::clone(&connection), to_mcp, shutdown.told.clone()));
+    let (notices, unasked) = mpsc::channel(CLAW_NOTICES_MAX);
+    let notifier = tokio::spawn(notify_all(unasked, Arc::clone(&connection)));
+    // Whoever started this process with pipes is its operator too.
+    let session = Session::new(calls.clone(), principal.clone(), Authority::Operator, notices);
+    let dialects =
+        Dialects { connection: Arc::clone(&connection), session: session.clone(), to_mcp };
+    let reader = tokio::spawn(read_all(input, dialects, shutdown.told.clone()));
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
     serve_mcp(&calls, &principal, &connection, &Inbound::new(inbound)).await;
 
     grace.abort();
     reader.abort();
+    notifier.abort();
+    drop(session);
     connection.end();
     if let Err(error) = writer.await {
         debug!(%error, "the writer did not end well");
@@ -137,11 +145,27 @@ async fn send<W: AsyncWrite + Unpin>(output: &mut W, line: &[u8]) -> std::io::Re
     output.flush().await
 }
 
-/// Reads lines until the input ends; dropping `to_mcp` is how MCP learns of it.
-async fn read_all<R: AsyncRead + Unpin>(
-    input: R,
+/// Sends what answers nothing, each when the one before is out.
+async fn notify_all(mut unasked: mpsc::Receiver<Value>, connection: Arc<Connection>) {
+    while let Some(notice) = unasked.recv().await {
+        let text = serde_json::to_vec(&notice).unwrap_or_default();
+        if connection.notify(text).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Where lines go.
+struct Dialects<C> {
     connection: Arc<Connection>,
+    session: Session<C>,
     to_mcp: mpsc::Sender<ClientJsonRpcMessage>,
+}
+
+/// Reads lines until the input ends; dropping `to_mcp` is how MCP learns of it.
+async fn read_all<C: Calls, R: AsyncRead + Unpin>(
+    input: R,
+    Dialects { connection, session, to_mcp }: Dialects<C>,
     shutdown: CancellationToken,
 ) {
     let mut lines = Lines::new(BufReader::new(input), MESSAGE_BYTES_MAX);
@@ -172,6 +196,9 @@ async fn read_all<R: AsyncRead + Unpin>(
         };
         match accepted {
             Ok(None) => {}
+            Ok(Some(accepted)) if message::is_ckp(accepted.incoming.method()) => {
+                answer(accepted, &session, &connection, slot);
+            }
             Ok(Some(accepted)) => {
                 let Some(message) = admit(accepted, &connection, slot) else {
                     continue;
@@ -190,28 +217,29 @@ fn too_long() -> Refusal {
     Refusal::new(None, INVALID_REQUEST, text)
 }
 
-/// A line that is for MCP.
+/// A line that is for one of the dialects.
 struct Accepted {
     incoming: Incoming,
     bytes: usize,
 }
 
-/// Says what a line is for: MCP, nobody (then it needs no answer either), or a refusal.
+/// Says what a line is: a message for a dialect, one for nobody (then it needs no answer either),
+/// or a refusal.
 fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Refusal> {
     let incoming = message::read(text)?;
     match &incoming {
-        Incoming::Request { id, method, .. } if message::is_ckp(method) => {
-            Err(message::ckp_not_served(id.clone()))
-        }
         Incoming::Notification { method, value } => {
             let wanted = match method.as_str() {
                 "notifications/cancelled" => cancels(value, connection),
                 "notifications/initialized" => true,
-                _ => false,
+                method => message::is_ckp(method),
             };
             Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
         }
-        Incoming::Reply => Ok(None),
+        Incoming::Reply { id, .. } => {
+            let wanted = id.as_ref().is_some_and(|id| connection.answered(id));
+            Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
+        }
         Incoming::Request { .. } => Ok(Some(Accepted { incoming, bytes: text.len() })),
     }
 }
@@ -219,6 +247,42 @@ fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Refu
 fn cancels(value: &Value, connection: &Connection) -> bool {
     let id = value.pointer("/params/requestId").and_then(message::request_id);
     id.is_some_and(|id| connection.cancel(&id))
+}
+
+/// Hands a message to the session of the Claw Kernel Protocol, and its answer to the writer.
+fn answer<C: Calls>(
+    Accepted { incoming, bytes }: Accepted,
+    session: &Session<C>,
+    connection: &Arc<Connection>,
+    slot: OwnedSemaphorePermit,
+) {
+    let (id, method, value) = match incoming {
+        Incoming::Request { id, method, value } => (id, method, value),
+        Incoming::Notification { method, value } => {
+            return session.notification(&method, value.get("params"));
+        }
+        Incoming::Reply { .. } => return,
+    };
+    if connection.register(&id, &method, bytes, slot).is_none() {
+        return;
+    }
+    match session.request(&method, value.get("params")) {
+        Answer::Now(outcome) => drop(connection.reply(&id, ckp::line(&id, &outcome))),
+        Answer::Later(work) => {
+            let connection = Arc::clone(connection);
+            tokio::spawn(async move {
+                let done = tokio::select! {
+                    biased;
+                    () = connection.broken().cancelled() => None,
+                    done = work => Some(done),
+                };
+                let Some((outcome, place)) = done else { return };
+                drop(connection.reply(&id, ckp::line(&id, &outcome)));
+                // A shutdown that waits for this request is answered behind it.
+                drop(place);
+            });
+        }
+    }
 }
 
 /// Registers a request and returns what MCP shall see; a refused one is answered here.
@@ -237,10 +301,9 @@ fn admit(
             }
             return parsed.ok();
         }
-        Incoming::Notification { value, .. } => value,
-        Incoming::Reply => return None,
+        Incoming::Notification { value, .. } | Incoming::Reply { value, .. } => value,
     };
-    // A notification that cannot be read is ignored, as JSON-RPC has it.
+    // One of these that cannot be read is ignored, as JSON-RPC has it.
     serde_json::from_value(value).ok()
 }
 

@@ -67,8 +67,10 @@ impl Lane {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => Some(error.id.as_ref()?),
             JsonRpcMessage::Notification(_) => None,
-            // This host asks its clients nothing.
-            JsonRpcMessage::Request(_) => return None,
+            JsonRpcMessage::Request(request) => {
+                let text = serde_json::to_vec(message).ok()?;
+                return Some(self.connection.ask(&request.id, text));
+            }
         };
         let text = serde_json::to_vec(message);
         match (id, text) {

@@ -64,6 +64,21 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 }
 
+/// Returns the one line that `reader` has to give.
+///
+/// # Errors
+/// What the stream says; none within the bound is an error too.
+pub(crate) async fn first_line<R: AsyncBufRead + Unpin>(
+    reader: R,
+    bytes_max: usize,
+) -> io::Result<Vec<u8>> {
+    match Lines::new(reader, bytes_max).next().await? {
+        Some(Line::Text(text)) => Ok(text),
+        Some(Line::TooLong) => Err(io::Error::other("the answer is too long")),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 fn finish(text: Vec<u8>, too_long: bool) -> Line {
     if too_long { Line::TooLong } else { Line::Text(text) }
 }

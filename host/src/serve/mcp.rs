@@ -1,12 +1,13 @@
 //! MCP, both eras: `initialize` up to 2025-11-25, and the stateless 2026-07-28.
 //!
 //! One [`McpServer`] belongs to one principal, so whatever arrives through it is that principal's.
-//! Deliberately absent: requests of our own to clients (sampling, roots, elicitation), prompts,
-//! resources, and any state of a session beyond "tell me when the tools change".
+//! Deliberately absent: requests of our own to clients beyond the one question of `elicit`,
+//! prompts, resources, and any state of a session beyond "tell me when the tools change".
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{CALL_PROGRESS_MAX, CALL_PROGRESS_QUEUE_MAX};
 use clawhost_core::reply::ToolReply;
@@ -18,13 +19,17 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
 use super::convert::{self, Era};
+use super::elicit;
+use super::waiting::{Client, Turn, Underway};
+use crate::approvals::{Reachable, WaitingSink};
+use crate::gate::CallContext;
 use crate::host::{Principal, ProgressSink, ToolCall};
 
 /// What a client is told to do with this server.
@@ -63,28 +68,78 @@ impl<C: Calls> McpServer<C> {
         Changes { versions: self.calls.catalog_version(), seen: self.born }
     }
 
-    /// Runs one call, with its reports where the client asked for them.
-    async fn outcome(
+    /// Begins a call or takes one up again, and sees how far it gets.
+    async fn turn(
+        &self,
+        mut request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Turn, ErrorData> {
+        let Some(approvals) = self.calls.approvals() else {
+            return Ok(Turn::Done(self.start(request, context, None).call.await));
+        };
+        let principal = self.principal.0.as_str();
+        let client = Client {
+            approvals,
+            principal,
+            digest: digest::of_json(&json!([request.name, request.arguments])),
+            peer: &context.peer,
+            token: context.meta.get_progress_token(),
+            elicits: approvals.reach().may_elicit(principal)
+                && elicit::is_declared(context.client_capabilities().as_ref()),
+        };
+        let ticket = request.request_state.take();
+        if let (Era::Modern, Some(ticket)) = (era(context), ticket) {
+            let turn = client.resume(&ticket, request.input_responses.as_ref()).await;
+            return turn.ok_or_else(stale_state);
+        }
+        // While the call runs, its own user can be asked about it.
+        let reachable = client.elicits.then(|| approvals.reach().open_for(principal));
+        let underway = self.start(request, context, reachable);
+        Ok(match era(context) {
+            Era::Legacy => Turn::Done(client.see_through(underway).await),
+            Era::Modern => client.begin(underway).await,
+        })
+    }
+
+    /// Returns a call that has not begun, with its reports where the client asked for them.
+    fn start(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ToolReply, CallError> {
-        let Some(token) = context.meta.get_progress_token() else {
-            return guarded(self.calls.call(self.tool_call(request, None))).await;
-        };
-        let (sink, updates) = progress_channel();
-        let call = guarded(self.calls.call(self.tool_call(request, Some(sink))));
-        with_progress(call, updates, &context.peer, &token).await
+        reachable: Option<Reachable>,
+    ) -> Underway {
+        let (told, question) = watch::channel(None);
+        let waiting = WaitingSink::new(move |id| {
+            told.send_replace(Some(id.to_owned()));
+        });
+        let answered = CancellationToken::new();
+        let token = context.meta.get_progress_token();
+        let (sink, updates) = token.is_some().then(progress_channel).unzip();
+        let call = guarded(self.calls.call(self.tool_call(request, sink, waiting)));
+        let (peer, silenced) = (context.peer.clone(), answered.clone());
+        let call = Box::pin(async move {
+            let _reachable = reachable;
+            match (updates, token) {
+                (Some(updates), Some(token)) => {
+                    let reports = Reports { peer, token, silenced };
+                    with_progress(call, updates, &reports).await
+                }
+                _ => call.await,
+            }
+        });
+        Underway { call, question, answered }
     }
 
     fn tool_call(
         &self,
         request: CallToolRequestParams,
         progress: Option<ProgressSink>,
+        waiting: WaitingSink,
     ) -> ToolCall {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let call = ToolCall::new(self.principal.clone(), request.name, arguments);
-        ToolCall { progress, ..call }
+        let context = CallContext { waiting: Some(waiting), ..CallContext::default() };
+        ToolCall { progress, context, ..call }
     }
 
     fn replace_watcher(&self, watcher: Option<JoinHandle<()>>) {
@@ -133,16 +188,16 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let era = era(&context);
-        let outcome = tokio::select! {
+        let turn = tokio::select! {
             biased;
             () = context.ct.cancelled() => return Err(cancelled()),
-            outcome = self.outcome(request, &context) => outcome,
+            turn = self.turn(request, &context) => turn?,
         };
-        let result = match outcome {
-            Ok(reply) => convert::reply(reply, era),
-            Err(error) => convert::failure(error)?,
-        };
-        Ok(result.into())
+        Ok(match turn {
+            Turn::Done(Ok(reply)) => convert::reply(reply, era).into(),
+            Turn::Done(Err(error)) => convert::failure(error)?.into(),
+            Turn::Waits(result) => result.into(),
+        })
     }
 
     async fn on_custom_request(
@@ -223,6 +278,13 @@ fn cancelled() -> ErrorData {
     ErrorData::internal_error("the request was cancelled", None)
 }
 
+/// A client cannot know what is wrong with a state it should pass on as it is.
+fn stale_state() -> ErrorData {
+    let text = "the request state is not good for this call: it was used, has expired, or belongs \
+        to another";
+    ErrorData::invalid_params(text, None)
+}
+
 /// A defect that panics is still an answer: a request without one would hold its connection open.
 async fn guarded(
     call: impl Future<Output = Result<ToolReply, CallError>>,
@@ -244,12 +306,19 @@ fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
     (sink, receiver)
 }
 
+/// Where a call's reports go.
+struct Reports {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    /// Cancelled when the request is answered and nothing may be said about it any more.
+    silenced: CancellationToken,
+}
+
 /// Runs `call` and, beside it, passes its reports on. All of them go out before the result.
 async fn with_progress(
     call: impl Future<Output = Result<ToolReply, CallError>>,
     mut updates: mpsc::Receiver<Update>,
-    peer: &Peer<RoleServer>,
-    token: &ProgressToken,
+    reports: &Reports,
 ) -> Result<ToolReply, CallError> {
     let finished = CancellationToken::new();
     let forward = async {
@@ -257,6 +326,7 @@ async fn with_progress(
         for _ in 0..CALL_PROGRESS_MAX {
             let next = tokio::select! {
                 biased;
+                () = reports.silenced.cancelled() => None,
                 next = updates.recv() => next,
                 () = finished.cancelled() => None,
             };
@@ -266,7 +336,8 @@ async fn with_progress(
                 continue;
             }
             last = update.0;
-            if peer.notify_progress(notification(token, update)).await.is_err() {
+            let notification = notification(&reports.token, update);
+            if reports.peer.notify_progress(notification).await.is_err() {
                 return;
             }
         }

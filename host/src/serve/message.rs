@@ -18,8 +18,13 @@ pub(crate) enum Incoming {
         /// The whole message.
         value: Value,
     },
-    /// Answers a request. This host sends none, so there is nothing it could belong to.
-    Reply,
+    /// Answers a request of this host's own.
+    Reply {
+        /// Which; absent where it cannot be read.
+        id: Option<RequestId>,
+        /// The whole message.
+        value: Value,
+    },
     /// Wants exactly one answer.
     Request {
         /// What the answer has to carry.
@@ -29,6 +34,16 @@ pub(crate) enum Incoming {
         /// The whole message.
         value: Value,
     },
+}
+
+impl Incoming {
+    /// Returns its method; a reply has none.
+    pub(crate) fn method(&self) -> &str {
+        match self {
+            Self::Notification { method, .. } | Self::Request { method, .. } => method,
+            Self::Reply { .. } => "",
+        }
+    }
 }
 
 /// An error answer that is made before any dialect sees the message.
@@ -122,7 +137,7 @@ fn classify(value: Value) -> Result<Incoming, Refusal> {
     let answers = object.contains_key("result") || object.contains_key("error");
     let Some(method) = object.get("method") else {
         return if answers {
-            Ok(Incoming::Reply)
+            Ok(Incoming::Reply { id, value })
         } else {
             Err(invalid("there is neither a `method` nor a `result` nor an `error`"))
         };
@@ -133,7 +148,10 @@ fn classify(value: Value) -> Result<Incoming, Refusal> {
     if answers {
         return Err(invalid("a message with a `method` cannot carry a `result` or an `error`"));
     }
-    if object.get("params").is_some_and(|params| !params.is_object()) {
+    // A list is well formed, and every method of the Claw Kernel Protocol refuses it by its own
+    // code; MCP has none.
+    let fits = |params: &Value| params.is_object() || (params.is_array() && is_ckp(&method));
+    if object.get("params").is_some_and(|params| !fits(params)) {
         return Err(invalid("`params` has to be an object"));
     }
     Ok(match id {
@@ -144,7 +162,7 @@ fn classify(value: Value) -> Result<Incoming, Refusal> {
 
 fn not_an_object(value: &Value) -> &'static str {
     match value {
-        Value::Array(_) => "batches are not part of MCP: send one message at a time",
+        Value::Array(_) => "batches are not served: send one message at a time",
         _ => "a message has to be a JSON object",
     }
 }
@@ -172,15 +190,6 @@ pub(crate) fn is_ckp(method: &str) -> bool {
     method.starts_with("claw.")
 }
 
-/// Returns the answer to a Claw Kernel Protocol request: this version serves none of them.
-pub(crate) fn ckp_not_served(id: RequestId) -> Refusal {
-    Refusal::new(
-        Some(id),
-        METHOD_NOT_FOUND,
-        "this version of clawhost speaks MCP only and does not serve claw.* methods yet",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,7 +204,8 @@ mod tests {
         assert!(matches!(request, Incoming::Request { id: RequestId::Number(7), .. }));
         let note = read(br#"{"jsonrpc":"2.0","method":"x","params":{}}"#).unwrap();
         assert!(matches!(note, Incoming::Notification { .. }));
-        assert_eq!(read(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap(), Incoming::Reply);
+        let reply = read(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap();
+        assert!(matches!(reply, Incoming::Reply { id: Some(RequestId::String(_)), .. }));
     }
 
     #[test]

@@ -1,21 +1,27 @@
 //! Serving: bytes in, calls through the gate, bytes out.
 //!
-//! `message` says what bytes are (with `core::json`), `framer` owns a line connection, `lane` joins it to
-//! rmcp, `mcp` is the dialect, `http` the other transport. Deliberately absent: any way to a tool
+//! `message` says what bytes are (with `core::json`), `framer` owns a line connection, `ckp` and
+//! `mcp` are the dialects, `lane` joins a line connection to rmcp, `http` is the other transport. Deliberately absent: any way to a tool
 //! that is not [`Host::call`](crate::host::Host::call).
 
 pub mod client_config;
 
 mod calls;
+mod ckp;
 mod connection;
+#[cfg(unix)]
+mod control;
 mod convert;
+mod elicit;
 mod framer;
 mod http;
 mod lane;
 mod lines;
 mod mcp;
 mod message;
+mod registry;
 mod stdio;
+mod waiting;
 
 #[cfg(test)]
 mod fake;
@@ -27,7 +33,11 @@ use std::time::Duration;
 use clawhost_core::limits::SHUTDOWN_GRACE_MS;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(unix)]
+pub use self::control::serve_control;
 pub use self::http::{BoundServer, HttpOptions, serve_http};
+pub(crate) use self::lines::first_line;
+pub use self::registry::serve_registry;
 pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio};
 
 /// How serving ends: when it is told, and what running calls then get.

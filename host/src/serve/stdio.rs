@@ -1,4 +1,5 @@
-//! MCP over standard input and output: the parent process is an agent's client.
+//! Both dialects over standard input and output: the parent process is an agent's client, and for
+//! `claw.*` methods the operator as well.
 //!
 //! Standard output carries protocol only. Deliberately absent: logging, and any word to a person;
 //! both belong to standard error and to the command line.

@@ -15,7 +15,7 @@ async fn the_older_era_lists_and_calls() {
     let tools = client.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
     let names: Vec<_> =
         tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["broken", "denied", "echo", "panics", "slow", "steps", "whoami"]);
+    assert_eq!(names, ["asks", "broken", "denied", "echo", "panics", "slow", "steps", "whoami"]);
     assert!(tools["result"].get("resultType").is_none());
 
     client.call(json!(2), "echo").await;
@@ -99,8 +99,8 @@ async fn wrong_parameters_and_unknown_methods_keep_their_id() {
         ("tools/call", json!({"name": "broken"}), -32603),
         ("tools/call", json!({"name": "panics"}), -32603),
         ("nobody/knows", json!({}), -32601),
-        ("claw.initialize", json!({}), -32601),
-        ("claw.tool.call", json!({}), -32601),
+        ("claw.initialize", json!({}), -32602),
+        ("claw.tool.call", json!([]), -32602),
     ] {
         let request = json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params});
         let answer = client.ask(request).await;
@@ -132,7 +132,7 @@ async fn what_comes_out_of_order_ends_nothing() {
                       "params": {"requestId": 1}}))
         .await;
     let claw = json!({"jsonrpc": "2.0", "id": 1, "method": "claw.status"});
-    assert_eq!(client.ask(claw).await["error"]["code"], json!(-32601));
+    assert_eq!(client.ask(claw).await["error"]["code"], json!(-32600));
     let early = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     assert_eq!(client.ask(early).await["error"]["code"], json!(-32602));
     let found = client.ask(modern(json!(3), "tools/list", json!({}))).await;

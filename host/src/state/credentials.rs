@@ -7,15 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::StateDir;
+use super::private::{self, PrivateFileError};
 
 /// The agent of a host whose runtime file names none.
 pub const DEFAULT_AGENT: &str = "default";
@@ -136,7 +135,8 @@ impl Credentials {
     /// [`CredentialsError`]; no credential is then usable.
     pub fn open(state: &StateDir, agents: &[String]) -> Result<Self, CredentialsError> {
         let named = checked_names(agents)?;
-        let _lock = lock(&state.path().join(LOCK))?;
+        // Two hosts that start at once on one folder agree on one set of credentials.
+        let _lock = private::lock(&state.path().join(LOCK))?;
         let path = state.path().join(CREDENTIALS_FILE);
         let found = read(&path)?;
         let fresh = found.is_none();
@@ -211,37 +211,10 @@ fn empty() -> Result<Stored, CredentialsError> {
     Ok(Stored { version: VERSION, operator, agents: BTreeMap::new() })
 }
 
-/// Two hosts that start at once on one folder agree on one set of credentials.
-fn lock(path: &Path) -> Result<File, CredentialsError> {
-    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
-    let mut options = private_options();
-    let file =
-        options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
-    file.lock().map_err(io)?;
-    Ok(file)
-}
-
-fn private_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        // No link is followed, and a pipe in the file's place does not make us wait.
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        options.mode(0o600).custom_flags(flags.bits().cast_signed());
-    }
-    options
-}
-
 fn read(path: &Path) -> Result<Option<Stored>, CredentialsError> {
-    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
-    let file = match private_options().read(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(io)?,
+    let Some(text) = private::read(path)? else {
+        return Ok(None);
     };
-    check_private(&file, path)?;
-    let mut text = Vec::new();
-    file.take(DOCUMENT_BYTES_MAX as u64).read_to_end(&mut text).map_err(io)?;
     parse(&text)
         .map(Some)
         .map_err(|reason| CredentialsError::File { path: path.to_path_buf(), reason })
@@ -268,57 +241,23 @@ fn parse(text: &[u8]) -> Result<Stored, String> {
     Ok(stored)
 }
 
-#[cfg(unix)]
-fn check_private(file: &File, path: &Path) -> Result<(), CredentialsError> {
-    use std::os::unix::fs::MetadataExt as _;
-    let path = || path.to_path_buf();
-    let metadata =
-        file.metadata().map_err(|source| CredentialsError::Io { path: path(), source })?;
-    if !metadata.is_file() {
-        let reason = "it is no regular file".to_owned();
-        return Err(CredentialsError::File { path: path(), reason });
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        let reason = "it belongs to another user".to_owned();
-        return Err(CredentialsError::File { path: path(), reason });
-    }
-    if metadata.mode() & 0o077 != 0 {
-        return Err(CredentialsError::Exposed { path: path() });
-    }
-    Ok(())
-}
-
-/// Elsewhere the state folder's access list is what keeps others out.
-#[cfg(not(unix))]
-fn check_private(_file: &File, _path: &Path) -> Result<(), CredentialsError> {
-    Ok(())
-}
-
-/// Writes the file in one step: a reader, or a crash, sees the old one or the new one.
 fn write(path: &Path, stored: &Stored) -> Result<(), CredentialsError> {
     let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
     let mut text = serde_json::to_vec_pretty(stored).map_err(|error| io(error.into()))?;
     text.push(b'\n');
-    // The lock is ours, so a file of this name is what a crash has left.
-    let new = path.with_extension("json.new");
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
+    Ok(private::replace(path, &text)?)
+}
+
+impl From<PrivateFileError> for CredentialsError {
+    fn from(error: PrivateFileError) -> Self {
+        match error {
+            PrivateFileError::Exposed { path } => Self::Exposed { path },
+            PrivateFileError::Io { path, source } => Self::Io { path, source },
+            PrivateFileError::Unusable { path, reason } => {
+                Self::File { path, reason: reason.to_owned() }
+            }
+        }
     }
-    let mut file = private_options().write(true).create_new(true).open(&new).map_err(io)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).map_err(io)?;
-    std::fs::rename(&new, path).map_err(io)?;
-    sync_folder(path).map_err(io)
-}
-
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-#[cfg(not(unix))]
-const fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! list of steps that is only ever appended to.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub struct Database(mpsc::Sender<Job>);
 /// Why the store did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// The thread is gone, which only a defect can cause.
+    /// The work or the whole thread is gone, which only a defect can cause.
     #[error("the store has stopped")]
     Stopped,
     /// What SQLite says: a full disk, a damaged file, a constraint.
@@ -85,7 +86,9 @@ impl Database {
             .name("store".to_owned())
             .spawn(move || {
                 while let Some(job) = queue.blocking_recv() {
-                    job(&mut connection);
+                    // A defect of one job fails that job: its transaction is rolled back, and
+                    // whoever waits for it is told.
+                    drop(catch_unwind(AssertUnwindSafe(|| job(&mut connection))));
                 }
             })
             .map_err(|_| DatabaseError::Stopped)?;
@@ -169,6 +172,21 @@ mod tests {
         assert_eq!(new.run(read).await.unwrap(), ("a".to_owned(), 7));
         let older = Database::open(&path, &[("notes", &[FIRST])]).unwrap_err();
         assert!(matches!(older, DatabaseError::TooNew { found: 2, known: 1, .. }), "{older}");
+    }
+
+    #[tokio::test]
+    async fn a_defect_of_one_job_fails_that_job_and_undoes_it() {
+        let db = Database::in_memory(&[("notes", &[FIRST])]).unwrap();
+        let defect = db.run(|db| -> rusqlite::Result<()> {
+            let change = db.transaction()?;
+            change.execute("INSERT INTO notes VALUES ('a')", ())?;
+            panic!("a defect")
+        });
+        assert!(matches!(defect.await, Err(DatabaseError::Stopped)));
+        let count = |db: &mut Connection| {
+            db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(db.run(count).await.unwrap(), 0);
     }
 
     #[tokio::test]

@@ -4,3 +4,5 @@
 //! what it did not check cannot be sent.
 
 pub mod http;
+pub(crate) mod post;
+pub mod provider;

@@ -12,6 +12,8 @@
 
 mod address;
 mod denied;
+mod endpoint;
+mod narrow;
 mod pattern;
 mod request;
 mod rules;
@@ -20,6 +22,7 @@ mod tests;
 
 pub use address::{Reach, reach};
 pub use denied::{EgressDenied, Reason};
+pub use endpoint::endpoint;
 pub use pattern::HostPattern;
 pub use request::{METHODS, check_request, is_forbidden_header};
 pub use rules::{EgressRules, HostRules, PORTS_DEFAULT, Target, TargetHost, parse_url};

@@ -49,12 +49,21 @@ impl HostPattern {
     }
 
     /// Returns whether `host` is one this pattern names.
-    pub(super) fn matches(&self, host: &TargetHost) -> bool {
+    pub fn matches(&self, host: &TargetHost) -> bool {
         match (&self.0, host) {
             (Form::Address(listed), TargetHost::Address(ip)) => *listed == ip.to_canonical(),
             (Form::Name(listed), TargetHost::Name(name)) => listed == name,
             (Form::Below(parent), TargetHost::Name(name)) => is_below(name, parent),
             _ => false,
+        }
+    }
+
+    /// Returns whether this pattern names every host that `other` names.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Form::Below(parent), Form::Below(name)) => name == parent || is_below(name, parent),
+            (Form::Below(parent), Form::Name(name)) => is_below(name, parent),
+            _ => self == other,
         }
     }
 

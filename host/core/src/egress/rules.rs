@@ -110,6 +110,14 @@ fn authority(text: &str) -> Option<&str> {
 }
 
 impl EgressRules {
+    /// Returns whether the rules name every host that `pattern` names.
+    pub fn covers(&self, pattern: &HostPattern) -> bool {
+        match &self.hosts {
+            HostRules::Any => true,
+            HostRules::Only(patterns) => patterns.iter().any(|wide| wide.covers(pattern)),
+        }
+    }
+
     /// Decides on `url` before anything is resolved, and returns where it leads.
     ///
     /// # Errors

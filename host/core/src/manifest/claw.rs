@@ -1,24 +1,25 @@
 //! `kind: Claw`: the manifest that puts an agent together.
 
-use super::shape::{ANY, Shape, opt, req};
+use super::shape::{Shape, opt, req};
 use crate::uri::Kind;
 
-const ENTRIES: Shape = Shape::List { of: &ANY, min: 0 };
-const SOME_ENTRIES: Shape = Shape::List { of: &ANY, min: 1 };
+const ENTRY: Shape = Shape::Entry;
+const ENTRIES: Shape = Shape::List { of: &ENTRY, min: 0 };
+const SOME_ENTRIES: Shape = Shape::List { of: &ENTRY, min: 1 };
 
 /// Entries have several forms, so their shapes are checked where they are resolved.
 pub(crate) const SPEC: Shape = Shape::Record(&[
-    req("identity", &ANY),
+    req("identity", &ENTRY),
     req("providers", &SOME_ENTRIES),
     opt("channels", &ENTRIES),
     opt("tools", &ENTRIES),
     opt("skills", &ENTRIES),
-    opt("memory", &ANY),
+    opt("memory", &ENTRY),
     opt("world_models", &ENTRIES),
-    opt("sandbox", &ANY),
+    opt("sandbox", &ENTRY),
     opt("policies", &ENTRIES),
-    opt("swarm", &ANY),
-    opt("telemetry", &ANY),
+    opt("swarm", &ENTRY),
+    opt("telemetry", &ENTRY),
 ]);
 
 /// The keys of a Claw, the kind of each, and whether it holds a list.

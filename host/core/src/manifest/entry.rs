@@ -11,6 +11,7 @@ use super::primitive::{
 };
 use super::problem::{Problems, Source};
 use super::refs::{self, Known};
+use super::remote::Wanted;
 use super::sandbox::tidy;
 use super::shape::{self, ANY, OBJECT, Shape, TEXT, opt, req, shown};
 use super::tool::ToolBinding;
@@ -21,6 +22,8 @@ pub(crate) enum Resolved {
     Primitive(Box<Primitive>),
     /// A profile that comes with the host.
     Profile(String),
+    /// What a registry may have to be asked for.
+    Remote(Wanted),
     /// A tool the host has to have: built in, or dropped in.
     Tool(ToolRef),
 }
@@ -30,6 +33,8 @@ impl Resolved {
         match self {
             Self::Primitive(of) => &of.name,
             Self::Profile(name) => name,
+            // What is fetched has to have the name of its address.
+            Self::Remote(wanted) => &wanted.uri.name,
             Self::Tool(of) => &of.name,
         }
     }
@@ -54,6 +59,16 @@ impl ToolRef {
         }
     }
 
+    /// Returns which of its references lead to registries.
+    pub(crate) fn wanted(&self) -> Vec<Wanted> {
+        let references = [(&self.sandbox, Kind::Sandbox), (&self.policy, Kind::Policy)];
+        let wanted = references.into_iter().filter_map(|(reference, kind)| {
+            let (text, at) = reference.as_ref()?;
+            refs::registry(text, kind, &self.source, *at)
+        });
+        wanted.collect()
+    }
+
     pub(crate) fn bind(&self, default_profile: &str) -> ToolBinding {
         let name = |reference: &Option<(String, Place)>, kind| {
             reference.as_ref().and_then(|(text, _)| refs::local_name(text, kind))
@@ -69,6 +84,8 @@ impl ToolRef {
             policy: name(&self.policy, Kind::Policy),
             annotations: serde_json::Map::new(),
             timeout: None,
+            retry: None,
+            registry: None,
             at: self.source.location(self.at),
         }
     }
@@ -79,6 +96,7 @@ const SHORT: Shape =
     Shape::Record(&[req("name", &TEXT), opt("sandbox", &TEXT), opt("policy", &TEXT)]);
 
 const FORMS: &str = "write a path, a claw:// address, or `inline:` with the spec";
+const SINGLE_FORMS: &str = "there is one at most: write a path, a claw:// address, or `inline:` with the spec, and no list";
 const TOOL_FORMS: &str = "write a path, a claw:// address, `inline:` with the spec, or `name:` with `sandbox:` and `policy:`";
 
 impl Loader<'_> {
@@ -105,8 +123,17 @@ impl Loader<'_> {
                 self.short(claw, item)
             }
             _ => {
-                let reason = format!("an entry for a {kind} is {}", item.describe());
-                let help = if kind == Kind::Tool { TOOL_FORMS } else { FORMS };
+                let is = match &item.value {
+                    Value::Text(_) => "an empty text",
+                    Value::Map(_) => "a mapping without `inline` and without `spec`",
+                    _ => item.describe(),
+                };
+                let reason = format!("an entry of the kind {kind} is {is}");
+                let help = match (kind, many) {
+                    (Kind::Tool, _) => TOOL_FORMS,
+                    (_, true) => FORMS,
+                    (_, false) => SINGLE_FORMS,
+                };
                 self.problems.invalid(&claw.source, item.at, reason, help);
                 Vec::new()
             }
@@ -126,15 +153,15 @@ impl Loader<'_> {
                 );
                 Vec::new()
             }
-            Ok(ClawUri::Registry(_)) => {
-                refs::no_registry(&claw.source, text, item.at, &mut self.problems);
-                Vec::new()
+            Ok(ClawUri::Registry(uri)) => {
+                let source = claw.source.clone();
+                vec![Resolved::Remote(Wanted { kind, uri, source, at: item.at })]
             }
             Err(error) => {
-                let help = if text.starts_with("mcp://") {
-                    "mcp:// is reserved and never allowed"
-                } else {
-                    FORMS
+                let help = match ManifestUri::parse(&text.to_ascii_lowercase()) {
+                    _ if text.starts_with("mcp://") => "mcp:// is reserved and never allowed",
+                    Ok(_) => "write `claw://`, `local`, `registry` and the kind in lower case",
+                    Err(_) => FORMS,
                 };
                 self.problems.invalid(&claw.source, item.at, error.to_string(), help);
                 Vec::new()
@@ -247,7 +274,18 @@ impl Loader<'_> {
             let help = "paths are relative to the manifest's own directory";
             self.problems.missing(&claw.source, item.at, reason, help);
         }
-        files.iter().filter_map(|file| self.document(claw, kind, item, file)).collect()
+        let mut found = Vec::new();
+        for file in &files {
+            if self.docs.leaves(&claw.base, file) {
+                let shown = shown(&file.display().to_string());
+                let reason = format!("`{shown}` leads out of the manifest's directory");
+                let help = "a pattern follows no link out of it: name the file by itself";
+                self.problems.invalid(&claw.source, item.at, reason, help);
+            } else {
+                found.extend(self.document(claw, kind, item, file));
+            }
+        }
+        found
     }
 
     fn inline(
@@ -275,6 +313,7 @@ impl Loader<'_> {
             at,
             base: claw.base.clone(),
             spec,
+            package: None,
             sound: self.problems.count() == before,
         };
         of.check(&mut self.problems);

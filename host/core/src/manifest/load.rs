@@ -1,22 +1,24 @@
 //! From paths to a [`Manifest`]: reading, resolving, cross-checking.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod build;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+use self::build::bind;
 use super::claw::KEYS;
 use super::documents::{DirEntry, Documents};
 use super::entry::{Resolved, ToolRef};
-use super::identity::{Autonomy, autonomy};
 use super::node::Place;
 use super::primitive::{Claw, Document, Primitive, read_document};
 use super::problem::{DocumentError, Problems, Source};
 use super::profile::Profile;
 use super::refs::{self, Known};
+use super::remote::{Remote, is_meant};
 use super::sandbox::tidy;
 use super::tool::ToolBinding;
-use super::{Manifest, PROFILE_NONE, policy, sandbox, tool};
+use super::{Manifest, memory};
 use crate::limits::DOCUMENTS_MAX;
-use crate::policy::PolicySet;
 use crate::uri::Kind;
 
 /// What documents are loaded into.
@@ -44,8 +46,6 @@ spec:
       reason: no manifest was given, so every tool may be called within its sandbox
 "#;
 
-/// The name of a Claw that the host supplies.
-const HOST_SUPPLIED_NAME: &str = "clawhost";
 /// A runtime file beside the documents is not one of them.
 const RUNTIME_FILE_STEM: &str = "clawhost";
 
@@ -78,6 +78,7 @@ pub(crate) fn sidecar(
         Some(Document::Primitive(of)) if of.kind == Kind::Tool => {
             let mut known = Known::default();
             known.add_all(Kind::Sandbox, manifest.profiles.keys());
+            manifest.fetched.iter().for_each(|of| known.settle(of.kind, &of.uri));
             known.add_all(
                 Kind::Policy,
                 manifest.policies.policies().iter().map(|policy| &policy.name),
@@ -114,7 +115,8 @@ pub(crate) struct Loader<'a> {
     /// Files that were read, so that a file named twice is one document.
     pub(crate) files: BTreeSet<PathBuf>,
     pub(crate) known: Known,
-    primitives: Vec<Primitive>,
+    pub(crate) primitives: Vec<Primitive>,
+    pub(crate) remote: Remote,
     tools: Vec<ToolEntry>,
     default_profile: Option<String>,
 }
@@ -138,6 +140,7 @@ impl<'a> Loader<'a> {
             files: BTreeSet::new(),
             known,
             primitives: Vec::new(),
+            remote: Remote::default(),
             tools: Vec::new(),
             default_profile: None,
         }
@@ -232,6 +235,7 @@ impl<'a> Loader<'a> {
         for (_, primitive) in std::mem::take(&mut self.loose) {
             self.take(Resolved::Primitive(Box::new(primitive)));
         }
+        self.follow_references();
         self.check_references();
         if self.claw.is_none() && !self.primitives.iter().any(|of| of.kind == Kind::Policy) {
             self.supply_policy();
@@ -239,6 +243,7 @@ impl<'a> Loader<'a> {
     }
 
     fn resolve_claw(&mut self, claw: &Claw) {
+        let mut found = VecDeque::new();
         for (key, kind, many) in KEYS {
             let Some(entry) = claw.spec.entry(key) else {
                 continue;
@@ -249,8 +254,27 @@ impl<'a> Loader<'a> {
                     if kind == Kind::Sandbox {
                         self.default_profile = Some(resolved.name().to_owned());
                     }
-                    self.take(resolved);
+                    found.push_back(resolved);
                 }
+            }
+        }
+        self.take_all(found);
+    }
+
+    /// Adds what the entries came to, in their order. Only now registries are asked: what any
+    /// entry holds comes before what they have.
+    fn take_all(&mut self, mut found: VecDeque<Resolved>) {
+        while let Some(resolved) = found.pop_front() {
+            let Resolved::Remote(wanted) = resolved else {
+                self.take(resolved);
+                continue;
+            };
+            let later =
+                |of: &Resolved| matches!(of, Resolved::Primitive(of) if is_meant(of, &wanted));
+            if found.iter().any(later) {
+                self.known.settle(wanted.kind, &wanted.uri);
+            } else if let Some(resolved) = self.listed(&wanted) {
+                self.take(resolved);
             }
         }
     }
@@ -264,9 +288,10 @@ impl<'a> Loader<'a> {
     }
 
     /// Adds what an entry came to, unless its name is taken.
-    fn take(&mut self, resolved: Resolved) {
+    pub(crate) fn take(&mut self, resolved: Resolved) {
         match resolved {
-            Resolved::Profile(_) => {}
+            // The host's own, or still to be asked for, which `take_all` does.
+            Resolved::Profile(_) | Resolved::Remote(_) => {}
             Resolved::Primitive(of) => {
                 self.known.declare(of.kind, &of.name, &of.source, of.at, &mut self.problems);
                 self.known.add_stores(&of);
@@ -284,6 +309,7 @@ impl<'a> Loader<'a> {
 
     fn check_references(&mut self) {
         self.known.every_tool = self.claw.is_none();
+        memory::check_names(&self.primitives, &mut self.problems);
         for primitive in &self.primitives {
             refs::check(primitive, &self.known, &mut self.problems);
         }
@@ -292,81 +318,27 @@ impl<'a> Loader<'a> {
                 tool.check(&self.known, &mut self.problems);
             }
         }
-        self.check_one_identity();
+        self.check_one(Kind::Identity, "an agent has one identity");
+        self.check_one(Kind::Telemetry, "put all exporters into one document");
     }
 
-    fn check_one_identity(&mut self) {
-        let mut identities = self.primitives.iter().filter(|of| of.kind == Kind::Identity);
-        let first = identities.next();
-        for second in identities {
+    /// Returns the tools that entries name and no document describes.
+    pub(crate) fn tool_references(&self) -> impl Iterator<Item = &ToolRef> {
+        self.tools.iter().filter_map(|entry| match entry {
+            ToolEntry::Document(_) => None,
+            ToolEntry::Reference(tool) => Some(tool),
+        })
+    }
+
+    fn check_one(&mut self, kind: Kind, help: &str) {
+        let mut all = self.primitives.iter().filter(|of| of.kind == kind);
+        let first = all.next();
+        for second in all {
             let first = first.map(|of| of.source.location(of.at)).unwrap_or_default();
-            let reason = format!("a second identity: the first is {first}");
-            self.problems.invalid(&second.source, second.at, reason, "an agent has one identity");
+            let reason = format!("a second {}: the first is {first}", kind.segment());
+            self.problems.invalid(&second.source, second.at, reason, help);
         }
     }
-
-    fn finish(self) -> Result<Manifest, Vec<DocumentError>> {
-        let manifest = self.sound().then(|| self.manifest());
-        self.problems.finish(manifest)
-    }
-
-    fn sound(&self) -> bool {
-        self.primitives.iter().all(|of| of.sound)
-            && self.claw.as_ref().is_none_or(|claw| claw.sound)
-    }
-
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Primitive> {
-        self.primitives.iter().filter(move |of| of.kind == kind)
-    }
-
-    fn manifest(&self) -> Manifest {
-        let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
-        let own: Vec<Profile> = own.collect();
-
-        let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
-        let tools = self.bindings();
-        let mut notes = refs::notes(&self.primitives);
-        notes.extend(refs::category_note(&tools, &policies));
-        notes.extend(own.iter().flat_map(Profile::notes));
-        let mut profiles = self.around.profiles.clone();
-        profiles.extend(own.into_iter().map(|profile| (profile.name.clone(), profile)));
-        Manifest {
-            name: self
-                .claw
-                .as_ref()
-                .map_or_else(|| HOST_SUPPLIED_NAME.to_owned(), |claw| claw.name.clone()),
-            version: self.claw.as_ref().and_then(|claw| claw.version.clone()),
-            autonomy: self.autonomy(),
-            tools,
-            profiles,
-            default_profile: self.default_profile.clone(),
-            policies,
-            supplied_by_host: self.claw.is_none(),
-            notes,
-        }
-    }
-
-    fn autonomy(&self) -> Autonomy {
-        let identity = self.primitives.iter().find(|of| of.kind == Kind::Identity);
-        identity.map_or(Autonomy::Autonomous, |of| autonomy(&of.spec))
-    }
-
-    fn bindings(&self) -> Vec<ToolBinding> {
-        let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
-        let bind_entry = |entry: &ToolEntry| match entry {
-            ToolEntry::Document(index) => self.primitives.get(*index).map(|of| bind(of, default)),
-            ToolEntry::Reference(tool) => Some(tool.bind(default)),
-        };
-        self.tools.iter().filter_map(bind_entry).collect()
-    }
-}
-
-fn bind(of: &Primitive, default_profile: &str) -> ToolBinding {
-    let sandbox =
-        of.spec.text(&["sandbox_ref"]).and_then(|text| refs::local_name(text, Kind::Sandbox));
-    let policy =
-        of.spec.text(&["policy_ref"]).and_then(|text| refs::local_name(text, Kind::Policy));
-    tool::read(of, sandbox.unwrap_or_else(|| default_profile.to_owned()), policy)
 }
 
 fn is_document(name: &str) -> bool {

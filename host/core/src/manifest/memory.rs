@@ -1,6 +1,21 @@
-//! `kind: Memory`: what the agent remembers. Checked here; no store is opened by this version.
+//! `kind: Memory`: what the agent remembers, read into a [`MemoryPlan`].
+//!
+//! What a document asks for and this host does not serve is refused, so that no store does less
+//! than it says: other backends than SQLite, embeddings, encryption, summaries. The cognitive
+//! fields (`role`, `lifecycle`, `forgetting`, `salience`, `confidence`) are advice that a runtime
+//! may ignore (CKP 0.3.0, section 5.6); this one does, and notes it.
 
+mod check;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::check::{check, check_names};
+use super::node::Node;
+use super::primitive::Primitive;
 use super::shape::{DURATION, FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
+use crate::limits::{
+    MEMORY_PART_MB, MEMORY_TOP_K_MAX, MEMORY_TOP_K_PER_CALL, MEMORY_WINDOW_ENTRIES_MAX,
+};
 
 const RETENTION: Shape = Shape::Record(&[opt("max_age", &DURATION), opt("max_entries", &POSITIVE)]);
 
@@ -74,3 +89,205 @@ const STORE: Shape = Shape::Record(&[
 ]);
 
 pub(crate) const SPEC: Shape = Shape::Record(&[req("stores", &Shape::List { of: &STORE, min: 1 })]);
+
+/// The fields that are accepted and have no effect.
+const COGNITIVE: [&str; 5] = ["role", "lifecycle", "forgetting", "salience", "confidence"];
+/// What a store's `path` may be made of beside plain text.
+const IDENTITY: &str = "{identity_name}";
+const TENANT: &str = "{tenant_id}";
+/// Bytes of a store's name.
+const NAME_BYTES_MAX: usize = 128;
+
+/// The memory of one run: every store that its documents declare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// The stores, in the order of the documents. No two have the same name.
+    pub stores: Vec<StorePlan>,
+}
+
+/// One store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorePlan {
+    /// By which callers name it.
+    pub name: String,
+    /// What it does with what it is given.
+    pub kind: StoreKind,
+    /// Who shares what is in it.
+    pub sharing: Sharing,
+    /// Its own file; the host's store where absent.
+    pub file: Option<FileTemplate>,
+    /// How long an entry is kept: the shorter of `retention.max_age` and `checkpoint.ttl`.
+    pub max_age_ms: Option<i64>,
+    /// How many entries are kept, the newest: the smaller of `retention.max_entries` and
+    /// `checkpoint.max_snapshots`.
+    pub max_entries: Option<u64>,
+    /// How many bytes one part of it may hold.
+    pub max_bytes: u64,
+    /// How many entries compacting leaves, the newest; none where it only applies the retention.
+    pub compacts_to: Option<u64>,
+    /// How many entries an answer has where the query does not say.
+    pub top_k: u32,
+}
+
+/// What a store does with what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Keeps snapshots.
+    Checkpoint,
+    /// Appends, and keeps the order.
+    Conversation,
+    /// Keeps one entry a key: the last writer's.
+    KeyValue,
+    /// Appends; is there to be searched.
+    Semantic,
+    /// Keeps one entry a key, as key-value does: what is being worked on.
+    Workspace,
+}
+
+impl StoreKind {
+    /// Says whether a second entry of the same key takes the place of the first.
+    pub const fn replaces(self) -> bool {
+        matches!(self, Self::KeyValue | Self::Workspace)
+    }
+}
+
+/// Whose entries stand together. Whatever a part of a store holds, no other part can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharing {
+    /// Each identity has a part of its own.
+    pub per_identity: bool,
+    /// Each principal, which is who stands behind a channel, has a part of its own.
+    pub per_principal: bool,
+}
+
+/// The path of a store's own file, in which names are still to be filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileTemplate(PathBuf);
+
+impl FileTemplate {
+    /// Returns the path for one identity and one tenant, which is the principal.
+    ///
+    /// Nothing where a name that is to be filled in could lead elsewhere: it has to begin with a
+    /// letter or digit and hold only letters, digits, `-`, `_` and `.`, at most 128.
+    pub fn resolve(&self, identity: &str, tenant: &str) -> Option<PathBuf> {
+        let mut text = self.0.to_str()?.to_owned();
+        for (placeholder, name) in [(IDENTITY, identity), (TENANT, tenant)] {
+            if text.contains(placeholder) {
+                text = text.replace(placeholder, harmless_name(name)?);
+            }
+        }
+        Some(PathBuf::from(text))
+    }
+}
+
+fn harmless_name(name: &str) -> Option<&str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let fits = name.len() <= NAME_BYTES_MAX
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(plain);
+    fits.then_some(name)
+}
+
+/// Naming a strategy asks for it, unless it is switched off beside it.
+fn compacts(store: &Node) -> bool {
+    let named = store.get(&["compaction", "strategy"]).is_some();
+    store.flag(&["compaction", "enabled"]).unwrap_or(named)
+}
+
+fn stores(primitives: &[Primitive]) -> impl Iterator<Item = (&Primitive, &Node)> {
+    let memories = primitives.iter().filter(|of| of.kind == crate::uri::Kind::Memory);
+    memories.flat_map(|of| {
+        let stores = of.spec.get(&["stores"]).map(Node::items).unwrap_or_default();
+        stores.iter().map(move |store| (of, store))
+    })
+}
+
+/// Returns the plan that checked documents make; nothing where none is a Memory.
+pub(crate) fn plan(primitives: &[Primitive], directory: &Path) -> Option<MemoryPlan> {
+    let stores: Vec<StorePlan> =
+        stores(primitives).map(|(of, store)| read(store, &directory.join(&of.base))).collect();
+    (!stores.is_empty()).then_some(MemoryPlan { stores })
+}
+
+/// Returns which fields of a Memory are set and have no effect.
+pub(crate) fn unserved(spec: &Node) -> impl Iterator<Item = String> {
+    let stores = spec.get(&["stores"]).map(Node::items).unwrap_or_default();
+    let set = |field: &&str| stores.iter().any(|store| store.get(&[*field]).is_some());
+    COGNITIVE.into_iter().filter(set).map(|field| format!("`{field}`"))
+}
+
+fn read(store: &Node, base: &Path) -> StorePlan {
+    let max_entries = least(
+        store.number(&["retention", "max_entries"]),
+        store.number(&["checkpoint", "max_snapshots"]),
+    );
+    let ages = [&["retention", "max_age"], &["checkpoint", "ttl"]];
+    let [max_age, ttl] = ages.map(|path| store.text(path).and_then(duration_ms));
+    StorePlan {
+        name: store.text(&["name"]).unwrap_or_default().to_owned(),
+        kind: kind(store),
+        sharing: sharing(store),
+        file: store
+            .text(&["path"])
+            .map(|path| FileTemplate(super::sandbox::tidy(&base.join(path)))),
+        max_age_ms: least(max_age, ttl),
+        max_entries,
+        max_bytes: store.number(&["max_size_mb"]).unwrap_or(MEMORY_PART_MB) << 20,
+        compacts_to: compacts_to(store, max_entries),
+        top_k: top_k(store),
+    }
+}
+
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
+}
+
+fn kind(store: &Node) -> StoreKind {
+    match store.text(&["type"]) {
+        Some("checkpoint") => StoreKind::Checkpoint,
+        Some("key-value") => StoreKind::KeyValue,
+        Some("semantic") => StoreKind::Semantic,
+        Some("workspace") => StoreKind::Workspace,
+        _ => StoreKind::Conversation,
+    }
+}
+
+/// `scope` and `isolation` say the same thing twice: each narrows, and where neither is said,
+/// nobody shares anything.
+fn sharing(store: &Node) -> Sharing {
+    let said = [store.text(&["scope"]), store.text(&["isolation"])];
+    let silent = said.iter().all(Option::is_none);
+    Sharing {
+        per_identity: silent || said.contains(&Some("per-identity")),
+        per_principal: silent || said.contains(&Some("per-channel")),
+    }
+}
+
+/// A sliding window leaves as many entries as are retained; truncating leaves half as many, so
+/// that there is room to go on.
+fn compacts_to(store: &Node, max_entries: Option<u64>) -> Option<u64> {
+    let window = max_entries.unwrap_or(MEMORY_WINDOW_ENTRIES_MAX);
+    let truncates = store.text(&["compaction", "strategy"]) == Some("truncate");
+    compacts(store).then_some(if truncates { window.div_ceil(2) } else { window })
+}
+
+fn top_k(store: &Node) -> u32 {
+    let said = store.number(&["search", "top_k"]).and_then(|top_k| u32::try_from(top_k).ok());
+    said.unwrap_or(MEMORY_TOP_K_PER_CALL).min(MEMORY_TOP_K_MAX)
+}
+
+/// Reads a checked time such as `30d`, in milliseconds.
+fn duration_ms(text: &str) -> Option<i64> {
+    let digits = text.trim_end_matches(['s', 'm', 'h', 'd']);
+    let seconds: i64 = match text.get(digits.len()..)? {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    digits.parse::<i64>().ok()?.checked_mul(seconds)?.checked_mul(1_000)
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,15 +4,16 @@
 //! tables that each kind's file holds, `load` resolves entries and references. Every problem of
 //! every document is reported at once, with its place and what would be right.
 //!
-//! Deliberately absent: I/O (documents come through [`Documents`]), the code of tools (a tool is
-//! bound to a component by name, the host finds it), and registries (an address of one is
-//! refused: this version has none to ask).
+//! Deliberately absent: I/O (documents come through [`Documents`], from files and registries alike)
+//! and running the code of tools: a tool is bound to a component by name, the host finds it.
 
 mod channel;
 mod claw;
 mod documents;
 mod entry;
 mod glob;
+mod head;
+mod heartbeat;
 mod identity;
 mod load;
 mod memory;
@@ -23,7 +24,10 @@ mod problem;
 mod profile;
 mod provider;
 mod refs;
+mod remote;
+mod retry;
 mod sandbox;
+mod session;
 mod settings;
 mod shape;
 mod skill;
@@ -32,21 +36,33 @@ mod telemetry;
 mod tool;
 mod world_model;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
-pub use documents::{DirEntry, Documents};
+pub use documents::{Component, DirEntry, Documents, Package, RegistryError};
+pub use head::{DocumentHead, read_head};
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
+pub use remote::Fetched;
+pub use retry::{Backoff, Retry};
+pub use memory::{FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
 pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
+pub use session::{SessionErrors, SessionManifest, SessionProblem};
+pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use settings::{
-    AgentSettings, Form, HttpSettings, LimitSettings, ProfileSettings, Settings, ToolSettings,
+    AuditSettings,
+    AgentSettings, Form, HttpSettings, LimitSettings, ProfileSettings, ProviderSettings,
+    RegistrySettings, SecretSettings, Settings, ToolSettings,
     VARIABLES, Variable,
 };
+pub use swarm::{Breaker, FailurePlan, SwarmAgent, SwarmPlan, Topology};
+pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
 pub use tool::ToolBinding;
 
 use crate::policy::PolicySet;
+use crate::uri::Kind;
 
 /// The profile of a tool that names none, in a manifest that names none.
 pub const PROFILE_NONE: &str = "none";
@@ -58,6 +74,9 @@ pub struct Manifest {
     pub name: String,
     /// `metadata.version` of the Claw.
     pub version: Option<String>,
+    /// What the agent is called: the name of its Identity, which is the Claw's where the
+    /// identity has none of its own.
+    pub identity: String,
     /// How freely the agent may act.
     pub autonomy: Autonomy,
     /// The tools that are bound to a profile or a policy, in the order of the documents.
@@ -68,8 +87,23 @@ pub struct Manifest {
     pub default_profile: Option<String>,
     /// All policies, in order.
     pub policies: PolicySet,
+    /// The language model providers, in the order of the documents.
+    pub providers: Vec<ProviderPlan>,
+    /// The kinds that are there: documents, and what entries name of the host's own.
+    pub kinds: BTreeSet<Kind>,
+    /// Time between two heartbeats, nothing where the Claw switches them off: its annotation
+    /// `heartbeat_interval_ms`, at least [`crate::limits::HEARTBEAT_FLOOR_MS`], where 0 means off.
+    pub heartbeat: Option<Duration>,
+    /// What the agent remembers; nothing where absent.
+    pub memory: Option<MemoryPlan>,
+    /// The swarms that this host serves.
+    pub swarms: Vec<SwarmPlan>,
+    /// Where measurements go; nowhere where absent.
+    pub telemetry: Option<TelemetryPlan>,
     /// No Claw was among the documents: the host made a minimal one.
     pub supplied_by_host: bool,
+    /// What came from registries, in the order in which it was fetched.
+    pub fetched: Vec<Fetched>,
     /// What was declared and has no effect in this version, one sentence each, for people.
     pub notes: Vec<String>,
 }

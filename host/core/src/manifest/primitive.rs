@@ -1,15 +1,16 @@
 //! The envelope every document shares, and a document or inline entry taken out of it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::node::{self, Node, Place};
 use super::problem::{Problems, Source};
 use super::shape::{self, OBJECT, STRING, Shape, TEXT, opt, req, shown};
 use super::{
-    channel, claw, identity, memory, policy, provider, sandbox, skill, swarm, telemetry, tool,
+    channel, claw, heartbeat, identity, memory, policy, provider, sandbox, skill, swarm, telemetry, tool,
     world_model,
 };
-use crate::uri::{Kind, is_declared_name, is_version};
+use crate::uri::{Kind, RegistryUri, is_declared_name, is_version};
 
 /// The protocol version that documents have to state.
 pub(crate) const PROTOCOL_VERSION: &str = "0.3.0";
@@ -27,6 +28,8 @@ pub(crate) struct Primitive {
     /// The directory its relative paths start from.
     pub(crate) base: PathBuf,
     pub(crate) spec: Node,
+    /// The address it was fetched from, where that was a registry.
+    pub(crate) package: Option<RegistryUri>,
     /// Nothing was wrong with it: only then may its values be used.
     pub(crate) sound: bool,
 }
@@ -36,6 +39,8 @@ pub(crate) struct Primitive {
 pub(crate) struct Claw {
     pub(crate) name: String,
     pub(crate) version: Option<String>,
+    /// Time between two heartbeats; nothing means none.
+    pub(crate) heartbeat: Option<Duration>,
     pub(crate) source: Source,
     pub(crate) at: Place,
     pub(crate) base: PathBuf,
@@ -141,6 +146,7 @@ pub(crate) fn from_envelope(
     let kind = root.get(&["kind"])?;
     let spec = root.get(&["spec"])?.clone();
     let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at));
+    let heartbeat = heartbeat::read(source, root, problems);
     let sound = problems.count() == before;
     if kind.as_text() == Some("Claw") {
         let sound = shape::check(source, &spec, &claw::SPEC, "spec", problems) && sound;
@@ -148,6 +154,7 @@ pub(crate) fn from_envelope(
         return Some(Document::Claw(Claw {
             name,
             version,
+            heartbeat,
             source: source.clone(),
             at,
             base,
@@ -165,6 +172,7 @@ pub(crate) fn from_envelope(
         at,
         base,
         spec,
+        package: None,
         sound,
     };
     primitive.check(problems);
@@ -189,7 +197,9 @@ impl Primitive {
             Kind::Sandbox => sandbox::check(self, problems),
             Kind::Telemetry => telemetry::check(&self.source, &self.spec, problems),
             Kind::Tool => tool::check(self, problems),
-            Kind::Identity | Kind::Memory | Kind::Skill | Kind::Swarm | Kind::WorldModel => {}
+            Kind::Swarm => swarm::check(self, problems),
+            Kind::Memory => memory::check(self, problems),
+            Kind::Identity | Kind::Skill | Kind::WorldModel => {}
         }
     }
 }

@@ -220,9 +220,12 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns "did you mean …? " and the whole list, as a help text.
+/// Returns "did you mean …?" and the whole list, as a help text.
 pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     let list: Vec<&str> = known.clone().into_iter().collect();
+    if let [only] = list.as_slice() {
+        return format!("write `{only}`");
+    }
     let list = list.join(", ");
     match nearest(wrong, known) {
         Some(right) => format!("did you mean `{right}`? possible here: {list}"),

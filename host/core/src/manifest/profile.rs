@@ -8,7 +8,7 @@ use super::primitive::{Document, read_document};
 use super::problem::{DocumentError, Problems};
 use super::sandbox;
 use crate::egress::EgressRules;
-use crate::grants::{CallLimits, Grants, Mount, Shell};
+use crate::grants::{CallLimits, Grants, Injection, Mount, SecretGrant, Shell};
 use crate::limits;
 
 /// How strongly a profile wants its tools kept apart. Components always run in wasm.
@@ -39,6 +39,12 @@ pub struct Profile {
     pub shell: Shell,
     /// The environment of guests and processes; from the runtime file, never from a document.
     pub env: BTreeMap<String, String>,
+    /// Whether the manifest's providers may be asked; from the runtime file, never from a document.
+    pub provider: bool,
+    /// How secrets reach its tools.
+    pub injection: Injection,
+    /// The secrets its tools may use; from the runtime file, never from a document.
+    pub secrets: Vec<SecretGrant>,
     /// The bounds it states.
     pub limits: ProfileLimits,
     /// `file:line`, for messages.
@@ -71,7 +77,9 @@ impl Profile {
             denied_paths: self.denied_paths.clone(),
             network: self.network.clone(),
             env: self.env.clone(),
+            secrets: self.secrets.clone(),
             shell: self.shell.clone(),
+            provider: self.provider,
             limits: self.call_limits(tool_timeout),
         }
     }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::node::{Node, Place};
 use super::primitive::Primitive;
 use super::problem::{Problems, Source, choices};
+use super::remote::Wanted;
 use super::shape::shown;
 use super::tool::ToolBinding;
+use super::{memory, swarm, telemetry};
 use crate::policy::PolicySet;
-use crate::uri::{ClawUri, Kind, ManifestUri, is_name};
+use crate::uri::{ClawUri, Kind, ManifestUri, RegistryUri, is_name};
 
 /// The names of a manifest, by kind.
 #[derive(Debug, Default)]
@@ -17,6 +19,8 @@ pub(crate) struct Known {
     declared: BTreeMap<(Kind, String), String>,
     /// Stores of the memory documents, which a `memory_ref` may also name.
     stores: BTreeSet<String>,
+    /// Addresses of registries that lead to something of that kind, or were reported.
+    settled: BTreeSet<(Kind, RegistryUri)>,
     /// Every tool may exist: without a Claw, all of the host's own tools do.
     pub(crate) every_tool: bool,
 }
@@ -49,13 +53,20 @@ impl Known {
         let key = (kind, name.to_owned());
         let taken = self.names.get(&kind).is_some_and(|names| names.contains(name));
         if taken {
-            let first = self.declared.get(&key).map_or("the host", String::as_str);
-            let reason = format!("the {kind} name `{name}` is taken: the first is of {first}");
+            let reason = match self.declared.get(&key) {
+                Some(first) => format!("the {kind} name `{name}` is taken: the first is {first}"),
+                None => format!("the {kind} name `{name}` is one of the host's own"),
+            };
             problems.invalid(source, at, reason, format!("give each {kind} a name of its own"));
             return;
         }
         self.declared.insert(key, source.location(at));
         self.names.entry(kind).or_default().insert(name.to_owned());
+    }
+
+    /// Notes that an address needs no more looking up.
+    pub(crate) fn settle(&mut self, kind: Kind, uri: &RegistryUri) {
+        self.settled.insert((kind, uri.clone()));
     }
 
     fn has(&self, kind: Kind, name: &str) -> bool {
@@ -74,26 +85,32 @@ impl Known {
     ) {
         match reference(text, kind) {
             Err((reason, help)) => problems.invalid(source, at, reason, help),
-            Ok(Target::Registry) => no_registry(source, text, at, problems),
+            Ok(Target::Registry(uri)) if !self.settled.contains(&(kind, uri.clone())) => {
+                let reason = format!("`{}` was not fetched", shown(text));
+                let help = "refer to it from the manifest, or write a local document";
+                problems.missing(source, at, reason, help);
+            }
             Ok(Target::Local(name)) if !self.has(kind, &name) => {
                 let reason = format!("there is no {kind} `{name}`");
                 problems.missing(source, at, reason, self.help(kind, &name));
             }
-            Ok(Target::Local(_)) => {}
+            Ok(Target::Local(_) | Target::Registry(_)) => {}
         }
     }
 
     fn help(&self, kind: Kind, name: &str) -> String {
-        match self.names.get(&kind).filter(|names| !names.is_empty()) {
-            Some(names) => choices(name, names.iter().map(String::as_str)),
-            None => format!("no {kind} is declared: add one"),
+        let names = self.names.get(&kind).into_iter().flatten().map(String::as_str);
+        match names.clone().count() {
+            0 => format!("no {kind} is declared: add one"),
+            1 => format!("the only {kind} is `{}`", names.collect::<String>()),
+            _ => choices(name, names),
         }
     }
 }
 
 enum Target {
     Local(String),
-    Registry,
+    Registry(RegistryUri),
 }
 
 /// Reads a reference: a plain name, or an address of the wanted kind.
@@ -107,23 +124,26 @@ fn reference(text: &str, kind: Kind) -> Result<Target, (String, String)> {
     match ManifestUri::parse(text).map(ManifestUri::canonical) {
         Ok(ClawUri::Local(uri)) if uri.kind == kind => Ok(Target::Local(uri.name)),
         Ok(ClawUri::Local(uri)) => Err((format!("`{}` is a {}", shown(text), uri.kind), help())),
-        Ok(ClawUri::Registry(_)) => Ok(Target::Registry),
+        Ok(ClawUri::Registry(uri)) => Ok(Target::Registry(uri)),
         Err(error) => Err((error.to_string(), help())),
     }
 }
 
-/// Returns the name a reference leads to, nothing where it is none of that kind.
+/// Returns the name a reference leads to, nothing where it is none of that kind. What came from a
+/// registry has the name of its address.
 pub(crate) fn local_name(text: &str, kind: Kind) -> Option<String> {
-    match reference(text, kind) {
-        Ok(Target::Local(name)) => Some(name),
-        Ok(Target::Registry) | Err(_) => None,
+    match reference(text, kind).ok()? {
+        Target::Local(name) => Some(name),
+        Target::Registry(uri) => Some(uri.name),
     }
 }
 
-pub(crate) fn no_registry(source: &Source, text: &str, at: Place, problems: &mut Problems) {
-    let reason = format!("`{}` cannot be found: no registry is configured", shown(text));
-    let help = "this version asks no registry: write a local document";
-    problems.missing(source, at, reason, help);
+/// Returns what a reference wants of a registry, nothing where it leads elsewhere.
+pub(crate) fn registry(text: &str, kind: Kind, source: &Source, at: Place) -> Option<Wanted> {
+    match reference(text, kind).ok()? {
+        Target::Local(_) => None,
+        Target::Registry(uri) => Some(Wanted { kind, uri, source: source.clone(), at }),
+    }
 }
 
 /// Where documents refer to others: the kind that refers, the way to the reference (through a
@@ -143,18 +163,27 @@ const REFERENCES: [(Kind, &[&str], &[&str], Kind); 10] = [
 
 /// Checks every reference of one document whose shape is right.
 pub(crate) fn check(of: &Primitive, known: &Known, problems: &mut Problems) {
-    for (_, path, inner, target) in REFERENCES.iter().filter(|row| row.0 == of.kind) {
-        let Some(node) = of.spec.get(path) else {
-            continue;
-        };
-        let items = node.items();
-        let nodes = if items.is_empty() { std::slice::from_ref(node) } else { items };
-        for node in nodes.iter().filter_map(|node| node.get(inner)) {
-            if let Some(text) = node.as_text().filter(|text| !text.is_empty()) {
-                known.check(&of.source, (text, node.at), *target, problems);
-            }
-        }
+    for (text, at, target) in references(of) {
+        known.check(&of.source, (text, at), target, problems);
     }
+}
+
+/// Returns which references of a document lead to registries.
+pub(crate) fn wanted(of: &Primitive) -> Vec<Wanted> {
+    references(of).filter_map(|(text, at, kind)| registry(text, kind, &of.source, at)).collect()
+}
+
+/// Returns every reference of a document, its place, and the kind it should lead to.
+fn references(of: &Primitive) -> impl Iterator<Item = (&str, Place, Kind)> {
+    let rows = REFERENCES.iter().filter(|row| row.0 == of.kind);
+    rows.flat_map(|(_, path, inner, target)| {
+        let node = of.spec.get(path);
+        let items = node.map(Node::items).unwrap_or_default();
+        let nodes = if items.is_empty() { node.map(std::slice::from_ref) } else { Some(items) };
+        let nodes = nodes.unwrap_or_default().iter().filter_map(|node| node.get(inner));
+        let texts = nodes.filter_map(|node| Some((node.as_text()?, node.at)));
+        texts.filter(|(text, _)| !text.is_empty()).map(|(text, at)| (text, at, *target))
+    })
 }
 
 /// Says what was declared and does nothing in this version.
@@ -180,7 +209,7 @@ fn note(of: &Primitive) -> Vec<String> {
     let unused = |what: &str| format!("{at}: {what} is checked but has no effect in this version");
     match of.kind {
         // Every Claw has to have a provider, so that one goes without saying.
-        Kind::Identity | Kind::Policy | Kind::Provider => Vec::new(),
+        Kind::Identity | Kind::Policy | Kind::Provider | Kind::Tool => Vec::new(),
         Kind::Sandbox => {
             let paths: [(&[&str], &str); 2] = [
                 (&["resource_limits", "cpu_shares"], "`cpu_shares`"),
@@ -189,12 +218,11 @@ fn note(of: &Primitive) -> Vec<String> {
             let set = paths.iter().filter(|(path, _)| of.spec.get(path).is_some());
             set.map(|(_, what)| unused(what)).collect()
         }
-        Kind::Tool => of.spec.entry("retry").map(|_| unused("`retry`")).into_iter().collect(),
-        Kind::Channel
-        | Kind::Memory
-        | Kind::Skill
-        | Kind::Swarm
-        | Kind::Telemetry
-        | Kind::WorldModel => vec![unused(&format!("the {} `{}`", of.kind, of.name))],
+        Kind::Memory => memory::unserved(&of.spec).map(|what| unused(&what)).collect(),
+        Kind::Swarm => swarm::unserved(&of.spec).map(|what| unused(&what)).collect(),
+        Kind::Telemetry => telemetry::unserved(&of.spec).map(|what| unused(&what)).collect(),
+        Kind::Channel | Kind::Skill | Kind::WorldModel => {
+            vec![unused(&format!("the {} `{}`", of.kind, of.name))]
+        }
     }
 }

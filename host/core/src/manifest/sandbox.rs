@@ -14,7 +14,7 @@ use super::problem::Problems;
 use super::profile::{Level, Profile, ProfileLimits};
 use super::shape::{COUNT, FLAG, STRING, STRINGS, Shape, TEXT, opt, req, shown, shown_sentence};
 use crate::egress::{EgressRules, HostPattern, HostRules};
-use crate::grants::{Access, Mount, Shell};
+use crate::grants::{Access, Injection, Mount, Shell};
 use crate::limits::{
     GUEST_MEMORY_CEILING_MB, RESOURCES_MAX, TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
 };
@@ -240,12 +240,12 @@ impl Check<'_> {
 
     fn secrets(&mut self) {
         let path = ["capabilities", "secrets", "injection"];
-        if let Some(mode) = self.of.spec.text(&path).filter(|mode| *mode != "host-boundary") {
-            let reason = format!("`secrets.injection: {mode}` is not served by this version");
+        if self.of.spec.text(&path) == Some("file-mount") {
+            let help = "write `injection: host-boundary`, which keeps the value from the tool, or `injection: environment`";
             self.refuse(
                 self.place(&path),
-                reason,
-                "write `injection: host-boundary`, or leave it out",
+                "`secrets.injection: file-mount` is not served by this version",
+                help,
             );
         }
     }
@@ -315,6 +315,9 @@ pub(crate) fn read(of: &Primitive, directory: &Path) -> Profile {
         denied_paths: denied_paths(&of.spec, &base),
         shell: shell(&of.spec),
         env: std::collections::BTreeMap::new(),
+        provider: false,
+        injection: injection(&of.spec),
+        secrets: Vec::new(),
         limits: limits(&of.spec),
         at: of.source.location(of.at),
     }
@@ -373,6 +376,14 @@ fn shell(spec: &Node) -> Shell {
         Some("full") => Shell::Full,
         Some("restricted") => Shell::Restricted,
         _ => Shell::Deny,
+    }
+}
+
+fn injection(spec: &Node) -> Injection {
+    match spec.text(&["capabilities", "secrets", "injection"]) {
+        Some("environment") => Injection::Environment,
+        Some("file-mount") => Injection::FileMount,
+        _ => Injection::HostBoundary,
     }
 }
 

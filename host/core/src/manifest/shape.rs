@@ -11,6 +11,8 @@ use super::problem::{Problems, Source, choices};
 pub(crate) enum Shape {
     /// Anything at all.
     Any,
+    /// What stands for a primitive in a Claw: its forms are checked where it is resolved.
+    Entry,
     /// A mapping with free keys and values of one shape.
     Dict(&'static Self),
     /// A span of time such as `90s`, `5m`, `24h` or `30d`.
@@ -101,7 +103,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, node: &Node, shape: &Shape, path: &str) {
         match (shape, &node.value) {
-            (Shape::Any, _) | (Shape::Flag, Value::Flag(_)) => {}
+            (Shape::Any | Shape::Entry, _) | (Shape::Flag, Value::Flag(_)) => {}
             (Shape::Later, _) => {
                 let reason = format!("`{path}` is not served by this version");
                 self.problems.invalid(self.source, node.at, reason, "take it out");
@@ -181,8 +183,11 @@ impl Walk<'_> {
     }
 
     fn wrong(&mut self, node: &Node, shape: &Shape, path: &str) {
-        let what = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
-        let reason = format!("{what} is {}", found(node));
+        let reason = match (path, &node.value) {
+            ("", Value::Null) => "the document is empty".to_owned(),
+            ("", _) => format!("the document is {}", found(node)),
+            (path, _) => format!("`{path}` is {}", found(node)),
+        };
         self.problems.invalid(self.source, node.at, reason, format!("write {}", expected(shape)));
     }
 }
@@ -226,6 +231,7 @@ fn found(node: &Node) -> String {
 fn expected(shape: &Shape) -> String {
     match shape {
         Shape::Any => "a value".to_owned(),
+        Shape::Entry => "a path, a claw:// address, or `inline:` and its spec".to_owned(),
         Shape::Dict(_) | Shape::OpenRecord(_) => "a mapping".to_owned(),
         Shape::Duration => "a time such as 90s, 5m, 24h or 30d".to_owned(),
         Shape::Flag => "true or false".to_owned(),

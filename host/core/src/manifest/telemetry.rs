@@ -1,8 +1,94 @@
-//! `kind: Telemetry`: where measurements go. Checked here; this version sends none.
+//! `kind: Telemetry`: where measurements go, read into a [`TelemetryPlan`].
+//!
+//! What a document leaves out about events and metrics is on, as the protocol has no other way to
+//! say "all"; what it leaves out about redaction is stripped. Deliberately absent: prompts and the
+//! bodies of providers, which no document can ask for.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::node::Node;
+use super::primitive::Primitive;
 use super::problem::{Problems, Source};
-use super::shape::{FLAG, POSITIVE, SHARE, STRING, Shape, TEXT, opt, req};
+use super::sandbox::tidy;
+use super::shape::{FLAG, POSITIVE, SHARE, STRING, Shape, TEXT, opt, req, shown, shown_sentence};
+use crate::egress;
+use crate::limits::{TELEMETRY_BATCH_MAX, TELEMETRY_FLUSH_MS, TELEMETRY_QUEUE_MAX};
+
+/// Where measurements go, and which.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TelemetryPlan {
+    /// The document's name.
+    pub name: String,
+    /// Where they go.
+    pub exporters: Vec<ExporterPlan>,
+    /// Which events are emitted.
+    pub events: EventFlags,
+    /// Which measurements are taken.
+    pub metrics: MetricFlags,
+    /// The share of tool calls that become events, 0 to 1. Metrics count all of them.
+    pub sampling_rate: f64,
+    /// A placeholder stands for the arguments of calls.
+    pub strip_arguments: bool,
+    /// A placeholder stands for the results of calls.
+    pub strip_results: bool,
+}
+
+/// One place that events and measurements go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExporterPlan {
+    /// Which.
+    pub kind: ExporterKind,
+    /// The name of the secret that is sent as a bearer token.
+    pub secret: Option<String>,
+    /// Events of one batch, at most.
+    pub batch_max: usize,
+    /// Time an event waits for its batch to fill.
+    pub flush_interval: Duration,
+}
+
+/// What kind of place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExporterKind {
+    /// Lines of JSON on standard error.
+    Console,
+    /// Lines of JSON in a file.
+    File(PathBuf),
+    /// A collector that takes OTLP over HTTP, below this URL.
+    Otlp(String),
+    /// A table in an SQLite file.
+    Sqlite(PathBuf),
+    /// A server that takes arrays of JSON at this URL.
+    Webhook(String),
+}
+
+/// Which events are emitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventFlags {
+    /// Tool calls.
+    pub tool_calls: bool,
+    /// Memory operations.
+    pub memory_ops: bool,
+    /// What happens in swarms.
+    pub swarm_ops: bool,
+    /// Changes of the host's state.
+    pub lifecycle: bool,
+    /// Failures beside tool calls.
+    pub errors: bool,
+}
+
+/// Which measurements are taken, beside the counts of calls and errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricFlags {
+    /// Tokens of providers.
+    pub token_usage: bool,
+    /// Cost of providers, in US dollars.
+    pub cost_usd: bool,
+    /// How long calls take.
+    pub latency_histogram: bool,
+    /// Memory queries, and how many of them found something.
+    pub retrieval_hit_rate: bool,
+}
 
 const EXPORTER: Shape = Shape::Record(&[
     req("type", &Shape::OneOf(&["otlp", "file", "sqlite", "webhook", "console"])),
@@ -54,9 +140,123 @@ pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
             "file" | "sqlite" => "path",
             _ => continue,
         };
-        if exporter.text(&[key]).is_none_or(str::is_empty) {
-            let reason = format!("the exporter has no `{key}`");
-            problems.invalid(source, exporter.at, reason, format!("`type: {kind}` needs it"));
+        match exporter.text(&[key]).filter(|text| !text.is_empty()) {
+            None => {
+                let reason = format!("the exporter has no `{key}`");
+                problems.invalid(source, exporter.at, reason, format!("`type: {kind}` needs it"));
+            }
+            Some(text) if key == "endpoint" => check_endpoint(source, exporter, text, problems),
+            Some(_) => {}
         }
+    }
+}
+
+fn check_endpoint(source: &Source, exporter: &Node, text: &str, problems: &mut Problems) {
+    let at = exporter.get(&["endpoint"]).map_or(exporter.at, |node| node.at);
+    if let Err(error) = egress::endpoint(text) {
+        let reason =
+            format!("`{}` is no endpoint: {}", shown(text), shown_sentence(&error.internal()));
+        let help = "write `https://host[:port]/path`, without a user name";
+        problems.invalid(source, at, reason, help);
+    }
+}
+
+/// Returns the plan a checked document holds; `directory` is absolute and the place that the
+/// document's own directory is relative to.
+pub(crate) fn read(of: &Primitive, directory: &Path) -> TelemetryPlan {
+    let base = directory.join(&of.base);
+    let exporters = of.spec.get(&["exporters"]).map(Node::items).unwrap_or_default();
+    let on = |block: &str, key: &str| of.spec.flag(&[block, key]) != Some(false);
+    let rate = of.spec.get(&["sampling", "rate"]).and_then(|node| node.to_json().as_f64());
+    TelemetryPlan {
+        name: of.name.clone(),
+        exporters: exporters.iter().filter_map(|node| exporter(node, &base)).collect(),
+        events: EventFlags {
+            tool_calls: on("events", "tool_calls"),
+            memory_ops: on("events", "memory_ops"),
+            swarm_ops: on("events", "swarm_ops"),
+            lifecycle: on("events", "lifecycle"),
+            errors: on("events", "errors"),
+        },
+        metrics: MetricFlags {
+            token_usage: on("metrics", "token_usage"),
+            cost_usd: on("metrics", "cost_usd"),
+            latency_histogram: on("metrics", "latency_histogram"),
+            retrieval_hit_rate: on("metrics", "retrieval_hit_rate"),
+        },
+        sampling_rate: rate.unwrap_or(1.0),
+        strip_arguments: on("redaction", "strip_arguments"),
+        strip_results: on("redaction", "strip_results"),
+    }
+}
+
+fn exporter(node: &Node, base: &Path) -> Option<ExporterPlan> {
+    let path = || Some(tidy(&base.join(node.text(&["path"])?)));
+    let endpoint = || Some(node.text(&["endpoint"])?.to_owned());
+    let kind = match node.text(&["type"])? {
+        "file" => ExporterKind::File(path()?),
+        "otlp" => ExporterKind::Otlp(endpoint()?),
+        "sqlite" => ExporterKind::Sqlite(path()?),
+        "webhook" => ExporterKind::Webhook(endpoint()?),
+        _ => ExporterKind::Console,
+    };
+    let batch = node.number(&["batch", "max_size"]).and_then(|size| usize::try_from(size).ok());
+    let flush = node.number(&["batch", "flush_interval_ms"]).unwrap_or(TELEMETRY_FLUSH_MS);
+    Some(ExporterPlan {
+        kind,
+        secret: node.text(&["auth", "secret_ref"]).map(str::to_owned),
+        batch_max: batch.unwrap_or(TELEMETRY_BATCH_MAX).min(TELEMETRY_QUEUE_MAX),
+        flush_interval: Duration::from_millis(flush),
+    })
+}
+
+/// Names what a document asks for and this host has nothing to say about.
+pub(crate) fn unserved(spec: &Node) -> impl Iterator<Item = String> {
+    const UNSERVED: [(&str, &str); 4] = [
+        ("events", "world_model_ops"),
+        ("events", "planning_ops"),
+        ("metrics", "prediction_error"),
+        ("metrics", "plan_revision_count"),
+    ];
+    let asked = UNSERVED.into_iter().filter(|(block, key)| spec.flag(&[block, key]) == Some(true));
+    asked.map(|(block, key)| format!("`{block}.{key}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node;
+    use super::*;
+    use crate::manifest::problem::DocumentError;
+
+    fn spec(text: &str) -> (Source, Node) {
+        node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_is_a_web_address_and_nothing_else() {
+        for (endpoint, fine) in [
+            ("http://localhost:4318", true),
+            ("https://otel.example.com/v1", true),
+            ("grpc://collector:4317", false),
+            ("collector:4317", false),
+            ("https://user:password@collector/", false),
+        ] {
+            let (source, spec) =
+                spec(&format!("exporters: [{{ type: otlp, endpoint: '{endpoint}' }}]"));
+            let mut problems = Problems::default();
+            check(&source, &spec, &mut problems);
+            let found = problems.finish(Some(())).err().unwrap_or_default();
+            let lines: Vec<String> = found.iter().map(DocumentError::one_line).collect();
+            assert_eq!(lines.is_empty(), fine, "{endpoint}: {lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_named_where_it_is_asked_for() {
+        let (_, spec) = spec(
+            "events: { planning_ops: true, world_model_ops: false }\nmetrics: { prediction_error: true }",
+        );
+        let named: Vec<String> = unserved(&spec).collect();
+        assert_eq!(named, ["`events.planning_ops`", "`metrics.prediction_error`"]);
     }
 }

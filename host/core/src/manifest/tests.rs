@@ -1,12 +1,14 @@
 //! Whole documents in, manifests or problems out; over a map instead of files.
 
+mod fields;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::grants::{Access, Shell};
-use crate::policy::{CallFacts, Verdict};
+use crate::policy::{CallFacts, Scope, Usage, Verdict};
 
 /// Documents that exist in memory only.
 #[derive(Default)]
@@ -105,8 +107,15 @@ fn a_minimal_claw_is_supervised_and_allows_nothing() {
 
 fn decide(manifest: &Manifest, tool: &str) -> Verdict {
     let (declared, hints) = (serde_json::Map::new(), crate::catalog::Annotations::default());
-    let facts = CallFacts { tool, category: None, declared: &declared, hints: &hints };
-    manifest.policies.decide(&facts, None)
+    let facts = CallFacts {
+        tool,
+        category: None,
+        declared: &declared,
+        hints: &hints,
+        paths: None,
+        usage: Usage::default(),
+    };
+    manifest.policies.decide(&facts, Scope::default())
 }
 
 #[test]
@@ -290,14 +299,14 @@ fn what_has_no_effect_is_noted() {
     - inline: { name: plain, description: d, input_schema: {}, retry: { max_attempts: 2 } }
   policies:
     - inline: { name: p, rules: [ { id: r, action: allow, scope: category, match: { category: web } } ] }
-  telemetry: { inline: { exporters: [ { type: console } ] } }
+  telemetry: { inline: { exporters: [ { type: console } ], metrics: { prediction_error: true } } }
 "#,
     );
     let manifest = load_text(&text).unwrap();
     let expected = [
-        "`retry` is checked",
-        "the Telemetry `telemetry-0` is checked",
+        "`metrics.prediction_error` is checked",
         "no category rule matches plain",
+        "the provider `provider-0` cannot be asked: this version does not speak `protocol: custom`",
     ];
     assert_eq!(manifest.notes.len(), expected.len(), "{:#?}", manifest.notes);
     for (note, part) in manifest.notes.iter().zip(expected) {

@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 use super::node::Node;
 use super::primitive::Primitive;
 use super::problem::{Problems, Source, nearest};
-use super::provider::BACKOFF;
+use super::retry::{self, BACKOFF, Retry};
 use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, req, shown, shown_sentence};
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
 use crate::schema::Schema;
+use crate::uri::RegistryUri;
 
 /// What a manifest says about one tool. Names are resolved: profile and policy exist.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +36,21 @@ pub struct ToolBinding {
     pub annotations: Map<String, Value>,
     /// The time a call gets; zero is legal and means none.
     pub timeout: Option<Duration>,
+    /// Whether and how a call that failed for a passing reason is tried again.
+    pub retry: Option<Retry>,
+    /// The registry its document came from. What such a document says in `annotations` is a
+    /// hint like a component's own: it tightens a decision and never relaxes one.
+    pub registry: Option<RegistryUri>,
     /// `file:line`, for messages.
     pub at: String,
+}
+
+impl ToolBinding {
+    /// Returns the annotations that the operator declares: none where the document is of a
+    /// registry, whose word relaxes nothing.
+    pub fn declared(&self) -> Map<String, Value> {
+        if self.registry.is_some() { Map::new() } else { self.annotations.clone() }
+    }
 }
 
 const SOURCE: Shape = Shape::Record(&[req("uri", &TEXT), opt("tool_name", &TEXT)]);
@@ -105,6 +119,8 @@ pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> T
         policy,
         annotations: annotations.unwrap_or_default(),
         timeout: of.spec.number(&["timeout_ms"]).map(Duration::from_millis),
+        retry: retry::read(&of.spec),
+        registry: of.package.clone(),
         at: of.source.location(of.at),
     }
 }

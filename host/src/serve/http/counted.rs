@@ -7,11 +7,17 @@ use std::sync::Arc;
 
 use clawhost_core::catalog::{Catalog, Tool};
 use clawhost_core::error::CallError;
+use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 use tokio::sync::watch;
 
+use crate::approvals::Approvals;
 use crate::host::{Principal, ToolCall};
+use crate::memory::Memory;
+use crate::replay::Replay;
 use crate::serve::calls::Calls;
+use crate::serve::ckp::Transition;
+use crate::swarm::Swarm;
 
 /// Calls that pass through here are counted while they run.
 #[derive(Debug, Clone)]
@@ -78,5 +84,29 @@ impl<C: Calls> Calls for Counted<C> {
 
     fn list(&self, principal: &Principal) -> Vec<Arc<Tool>> {
         self.calls.list(principal)
+    }
+
+    fn manifest(&self) -> &Manifest {
+        self.calls.manifest()
+    }
+
+    fn approvals(&self) -> Option<&Approvals> {
+        self.calls.approvals()
+    }
+
+    fn memory(&self) -> Option<&Memory> {
+        self.calls.memory()
+    }
+
+    fn swarm(&self) -> Option<&Swarm> {
+        self.calls.swarm()
+    }
+
+    fn replay(&self) -> Option<&Replay> {
+        self.calls.replay()
+    }
+
+    fn transition(&self, step: Transition) {
+        self.calls.transition(step);
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Denied {
     pub(super) status: StatusCode,
     /// A sentence for whoever reads it.
     pub(super) text: String,
+    /// The value of `Allow`.
+    pub(super) allow: Option<&'static str>,
     /// The value of `WWW-Authenticate`.
     pub(super) challenge: Option<&'static str>,
 }
@@ -26,18 +28,25 @@ pub(super) struct Denied {
 impl Denied {
     /// Returns a denial.
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), challenge: None }
+        Self { status, text: text.into(), allow: None, challenge: None }
+    }
+
+    /// Returns the answer to a method that is not among those of `allow`.
+    pub(super) fn method(allow: &'static str) -> Self {
+        let text = format!("only {allow} is served here");
+        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, text) }
     }
 }
 
 /// Headers that say one thing or nothing: a proxy and this host must not read different ones.
-const SINGLE_HEADERS: [HeaderName; 12] = [
+const SINGLE_HEADERS: [HeaderName; 13] = [
     header::AUTHORIZATION,
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
     header::HOST,
     header::ORIGIN,
     header::TRANSFER_ENCODING,
+    HeaderName::from_static("claw-session"),
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("mcp-method"),
     HeaderName::from_static("mcp-name"),

@@ -1,10 +1,13 @@
-//! MCP over streamable HTTP, and the operator's look at the host.
+//! Both dialects over HTTP, and the operator's look at the host.
 //!
-//! `/mcp` takes an agent's token, `/status` the operator's credential, neither takes the other's.
+//! `/mcp` (streamable HTTP) takes an agent's token, `/claw` one or the operator's credential, each
+//! for its own part, and `/status` the operator's credential only.
 //! Every request passes `guard` before anything reads its body. Deliberately absent: TLS (put a
 //! proxy in front for anything but loopback), HTTP/2, cookies, CORS.
 
+mod claw;
 mod counted;
+mod events;
 mod guard;
 mod held;
 mod places;

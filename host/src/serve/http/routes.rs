@@ -1,8 +1,9 @@
 //! What is behind each path, and for whom.
 //!
-//! An agent's token opens `/mcp` and nothing else, the operator's credential opens `/status` and
-//! nothing else: who calls tools can never be who approves. Each agent has sessions of its own,
-//! so one agent cannot listen to another's. Deliberately absent: any other path.
+//! An agent's token opens `/mcp` and `/claw`. The operator's credential opens `/status`, and `/claw`
+//! for its word about calls that wait and nothing else: who calls tools can never be who approves.
+//! Each agent has sessions of its own, so one agent cannot listen to another's; what it may have in
+//! flight counts over both paths. Deliberately absent: any other path.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,7 +15,7 @@ use clawhost_core::limits::{
     HTTP_BODY_READ_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX,
     MESSAGE_BYTES_MAX,
 };
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -25,15 +26,17 @@ use tokio::time::{Duration, Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
+use super::claw::{self, Sessions};
 use super::counted::Counted;
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Busy, Seat};
 use super::until::Until;
+use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::serve::calls::Calls;
 use crate::serve::mcp::McpServer;
-use crate::serve::message::{self, Incoming, Refusal};
+use crate::serve::message::{self, Incoming, METHOD_NOT_FOUND, Refusal};
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
 /// What an answer carries.
@@ -45,6 +48,8 @@ pub(super) struct App<C: Calls> {
     calls: Counted<C>,
     credentials: Arc<Credentials>,
     guard: Guard,
+    /// The operator can answer questions here.
+    _reach: Option<Reachable>,
     require_token: bool,
     shutdown: CancellationToken,
     started: Instant,
@@ -53,6 +58,7 @@ pub(super) struct App<C: Calls> {
 
 /// One agent's MCP server with the sessions of the older revisions.
 struct Agent<C: Calls> {
+    claws: Sessions<Counted<C>>,
     requests: Arc<Semaphore>,
     service: StreamableHttpService<McpServer<Counted<C>>, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
@@ -80,7 +86,18 @@ impl<C: Calls> App<C> {
             .collect();
         let require_token = options.require_token;
         let started = Instant::now();
-        Self { agents, calls, credentials, guard, require_token, shutdown, started, streams }
+        let reach = calls.approvals().map(|approvals| approvals.reach().open());
+        Self {
+            agents,
+            calls,
+            credentials,
+            guard,
+            _reach: reach,
+            require_token,
+            shutdown,
+            started,
+            streams,
+        }
     }
 
     /// Waits until no call runs.
@@ -91,6 +108,7 @@ impl<C: Calls> App<C> {
     /// Ends sessions, and with them the calls that still run.
     pub(super) fn close(&self) {
         self.streams.cancel();
+        self.agents.values().for_each(|agent| agent.claws.end());
     }
 
     /// Answers one request, whatever it is, that came over the connection in `seat`.
@@ -123,12 +141,21 @@ impl<C: Calls> App<C> {
                 let held = (busy(seat)?, agent.request()?);
                 Ok(until_sent(agent.answer(request).await?, held))
             }
+            "/claw" if matches!(self.role(&request)?, Some(Role::Operator)) => {
+                let busy = busy(seat)?;
+                Ok(until_sent(self.operator(request).await?, busy))
+            }
+            "/claw" => {
+                let agent = self.agent(&request)?;
+                let held = (busy(seat)?, agent.request()?);
+                Ok(until_sent(agent.claw(request).await?, held))
+            }
             "/status" => {
                 self.require_operator(&request)?;
                 let busy = busy(seat)?;
                 Ok(until_sent(self.status(request.method())?, busy))
             }
-            _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, and /status")),
+            _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, /claw, and /status")),
         }
     }
 
@@ -165,9 +192,24 @@ impl<C: Calls> App<C> {
         self.credentials.identify(token).map(Some).ok_or_else(guard::wrong_token)
     }
 
+    /// Answers the operator's message of the Claw Kernel Protocol.
+    async fn operator<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if request.method() != Method::POST {
+            return Err(Denied::method("POST"));
+        }
+        let (parts, body) = request.into_parts();
+        require_json(&parts.headers)?;
+        let body = read_body(body).await?;
+        Ok(claw::operator(&self.calls, self.started.elapsed(), &body).await)
+    }
+
     fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
         if method != Method::GET {
-            return Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here"));
+            return Err(Denied::method("GET"));
         }
         let catalog = self.calls.catalog();
         let tools: Vec<_> = catalog
@@ -212,11 +254,13 @@ impl<C: Calls> Agent<C> {
             .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
             .with_cancellation_token(streams.clone());
         let sessions = Arc::new(LocalSessionManager::default());
+        let claws = Sessions::new(calls.clone(), Principal(name.to_owned()));
         let (calls, closing) = (calls.clone(), shutdown.clone());
         let principal = Principal(name.to_owned());
         let server = move || Ok(McpServer::new(calls.clone(), principal.clone(), closing.clone()));
         let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
         Self {
+            claws,
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
             service,
             sessions,
@@ -251,7 +295,7 @@ impl<C: Calls> Agent<C> {
             return Ok(until_sent(response, stream));
         }
         let body = read_body(body).await?;
-        match screen(&body) {
+        match screen(&body, parts.headers.contains_key(MCP_SESSION)) {
             Screened::Answered(response) => Ok(response),
             Screened::Passed { method, value } => {
                 if method == "initialize" {
@@ -264,6 +308,30 @@ impl<C: Calls> Agent<C> {
                 let request = Request::from_parts(parts, Full::new(body));
                 Ok(until_sent(self.service.handle(request).await, stream))
             }
+        }
+    }
+
+    /// Answers a request to `/claw`.
+    async fn claw<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        match parts.method {
+            Method::POST => {
+                require_json(&parts.headers)?;
+                let body = read_body(body).await?;
+                self.claws.post(&parts.headers, &body).await
+            }
+            Method::GET => {
+                let stream = self.stream()?;
+                let response = self.claws.listen(&parts.headers)?;
+                let response = response.map(|body| Until::cancelled(body, self.shutdown.clone()));
+                Ok(until_sent(response, stream))
+            }
+            Method::DELETE => self.claws.delete(&parts.headers),
+            _ => Err(Denied::method("GET, POST, DELETE")),
         }
     }
 
@@ -296,7 +364,10 @@ enum Screened {
     Passed { method: String, value: Value },
 }
 
-fn screen(body: &[u8]) -> Screened {
+/// The header by which the older revisions name a session; only there a host asks its clients.
+const MCP_SESSION: &str = "mcp-session-id";
+
+fn screen(body: &[u8], in_session: bool) -> Screened {
     let refuse = |status, refusal: &Refusal| {
         Screened::Answered(answer_bytes(status, refusal.to_line(), "application/json"))
     };
@@ -305,14 +376,29 @@ fn screen(body: &[u8]) -> Screened {
     match message::read(body) {
         Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
         Ok(Incoming::Request { id, method, .. }) if message::is_ckp(&method) => {
-            refuse(StatusCode::NOT_FOUND, &message::ckp_not_served(id))
+            let text = "claw.* methods are served at /claw";
+            refuse(StatusCode::NOT_FOUND, &Refusal::new(Some(id), METHOD_NOT_FOUND, text))
         }
         Ok(Incoming::Notification { method, .. }) if message::is_ckp(&method) => accepted(),
-        Ok(Incoming::Reply) => accepted(),
+        Ok(Incoming::Reply { value, .. }) if in_session => {
+            Screened::Passed { method: String::new(), value }
+        }
+        Ok(Incoming::Reply { .. }) => accepted(),
         Ok(Incoming::Notification { method, value } | Incoming::Request { method, value, .. }) => {
             Screened::Passed { method, value }
         }
     }
+}
+
+/// A page can send other types to any address without being asked; this one it cannot.
+fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let text = "the body has to be of the type application/json";
+    Err(Denied::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
 }
 
 async fn read_body<B>(body: B) -> Result<Bytes, Denied>
@@ -334,8 +420,8 @@ where
 
 fn denied(denial: &Denied) -> Response<Body> {
     let mut response = answer_json(denial.status, &json!({"error": denial.text}));
-    if denial.status == StatusCode::METHOD_NOT_ALLOWED {
-        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("GET"));
+    if let Some(allow) = denial.allow {
+        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allow));
     }
     if let Some(challenge) = denial.challenge {
         let challenge = http::HeaderValue::from_static(challenge);
@@ -348,7 +434,11 @@ fn answer_json(status: StatusCode, value: &Value) -> Response<Body> {
     answer_bytes(status, value.to_string().into_bytes(), "application/json")
 }
 
-fn answer_bytes(status: StatusCode, bytes: Vec<u8>, mime_type: &'static str) -> Response<Body> {
+pub(super) fn answer_bytes(
+    status: StatusCode,
+    bytes: Vec<u8>,
+    mime_type: &'static str,
+) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -1,5 +1,7 @@
 //! The HTTP server as clients and strangers see it, over real connections.
 
+mod claw;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -183,7 +185,7 @@ async fn the_operator_sees_what_is_served() {
     let status = answer.json();
     assert_eq!(status["version"], json!(env!("CARGO_PKG_VERSION")));
     assert_eq!(status["catalog_version"], json!(1));
-    assert_eq!(status["tools"].as_array().unwrap().len(), 7);
+    assert_eq!(status["tools"].as_array().unwrap().len(), 8);
     let posted = server.send("POST", "/status", &[("authorization", &token)], b"").await;
     assert_eq!(posted.status, 405);
 }
@@ -238,7 +240,7 @@ async fn an_older_session_belongs_to_its_agent() {
 
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let tools = server.post("default", &list, &headers).await.json();
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 7);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 8);
     assert_eq!(server.post("other", &list, &headers).await.status, 404);
     assert!(server.post("default", &list, &[]).await.status.is_client_error());
 

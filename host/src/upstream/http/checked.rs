@@ -49,6 +49,12 @@ impl<B> CheckedRequest<B> {
         &self.route.target
     }
 
+    /// Returns where it goes, and the request itself, for a secret to be put into it: what is
+    /// written here is checked no more, so it is never a guest's, and adds no header.
+    pub(crate) const fn open(&mut self) -> (&Target, &mut Request<B>) {
+        (&self.route.target, &mut self.request)
+    }
+
     pub(super) fn into_parts(self) -> (Request<B>, Route) {
         (self.request, self.route)
     }

@@ -4,7 +4,11 @@
 //! environment variable ([`VARIABLES`]); where both say something, the variable wins.
 //! Deliberately absent: finding the file and reading the environment, which the host does.
 
+mod audit;
+mod providers;
 mod reader;
+mod registries;
+mod secrets;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -14,7 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use self::audit::AuditSettings;
+pub use self::providers::ProviderSettings;
 use self::reader::Reader;
+pub use self::registries::RegistrySettings;
+pub use self::secrets::SecretSettings;
 pub use self::variables::{Form, VARIABLES, Variable};
 use super::node::Place;
 use super::problem::{DocumentError, Problems, Source, choices};
@@ -35,10 +43,16 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// The HTTP front.
     pub http: HttpSettings,
+    /// Where copies of the record go.
+    pub audit: AuditSettings,
     /// Who may call; each has a token of its own.
     pub agents: Vec<AgentSettings>,
+    /// Who is asked for addresses of registries, in this order.
+    pub registries: Vec<RegistrySettings>,
     /// What sandbox profiles get beside their documents, by name.
     pub profiles: BTreeMap<String, ProfileSettings>,
+    /// What providers get beside their documents, by name.
+    pub providers: BTreeMap<String, ProviderSettings>,
 }
 
 /// `tools`: where tools come from.
@@ -81,6 +95,8 @@ pub struct HttpSettings {
 pub struct AgentSettings {
     /// The name of its token.
     pub name: String,
+    /// Whether its own client may ask its user to approve its calls.
+    pub elicitation: bool,
 }
 
 /// One of `profiles`: what a sandbox profile gets beside its document.
@@ -90,6 +106,10 @@ pub struct ProfileSettings {
     pub env: BTreeMap<String, String>,
     /// Ports that may be reached instead of the web's.
     pub ports: Option<Vec<u16>>,
+    /// Whether the manifest's language model providers may be asked.
+    pub provider: bool,
+    /// The secrets its tools may use.
+    pub secrets: Vec<SecretSettings>,
     source: Source,
     at: Place,
 }
@@ -116,10 +136,17 @@ impl Settings {
         reader.problems.finish(Some(reader.settings))
     }
 
+    /// Returns the agents whose own clients may ask their users to approve their calls.
+    pub fn elicitors(&self) -> BTreeSet<String> {
+        let may = self.agents.iter().filter(|agent| agent.elicitation);
+        may.map(|agent| agent.name.clone()).collect()
+    }
+
     /// Gives the manifest's profiles what the runtime file has for them.
     ///
     /// # Errors
-    /// Profiles that the manifest does not have, and ports for one without network.
+    /// Profiles that the manifest does not have, ports for one without network, and copies of the
+    /// record that have nowhere to go.
     pub fn apply(&self, manifest: &mut Manifest) -> Result<(), Vec<DocumentError>> {
         let mut problems = Problems::default();
         for (name, settings) in &self.profiles {
@@ -133,6 +160,10 @@ impl Settings {
                 }
             }
         }
+        for (name, settings) in &self.providers {
+            settings.apply(name, manifest, &mut problems);
+        }
+        self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
     }
 }
@@ -140,6 +171,9 @@ impl Settings {
 impl ProfileSettings {
     fn apply(&self, profile: &mut Profile, problems: &mut Problems) {
         profile.env.clone_from(&self.env);
+        profile.provider = self.provider;
+        profile.secrets.clear();
+        self.secrets.iter().for_each(|secret| secret.apply(profile, &self.source, problems));
         match (&self.ports, &mut profile.network) {
             (Some(ports), Some(rules)) => rules.ports.clone_from(ports),
             (Some(_), None) => {

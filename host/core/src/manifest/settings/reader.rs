@@ -55,6 +55,9 @@ impl Reader {
         self.take_limits(source, root);
         self.take_http(source, root);
         self.take_agents(source, root);
+        self.take_audit(source, root, base);
+        self.take_providers(source, root);
+        self.take_registries(source, root);
         if let Some(profiles) = root.get(&["profiles"]) {
             self.settings.profiles.clear();
             profiles.entries().iter().for_each(|entry| self.take_profile(source, entry));
@@ -168,7 +171,8 @@ impl Reader {
                     "name each agent once",
                 );
             }
-            self.settings.agents.push(AgentSettings { name });
+            let elicitation = agent.flag(&["elicitation"]).unwrap_or(false);
+            self.settings.agents.push(AgentSettings { name, elicitation });
         }
     }
 
@@ -186,7 +190,11 @@ impl Reader {
             env.insert(variable.key.clone(), value.to_owned());
         }
 
-        let settings = ProfileSettings { env, ports, source: source.clone(), at: entry.at };
+        let provider = entry.node.flag(&["provider"]).unwrap_or(false);
+        let secrets = entry.node.get(&["secrets"]).map(|list| self.take_secrets(source, list));
+        let secrets = secrets.unwrap_or_default();
+        let (source, at) = (source.clone(), entry.at);
+        let settings = ProfileSettings { env, ports, provider, secrets, source, at };
         self.settings.profiles.insert(entry.key.clone(), settings);
     }
 
@@ -232,7 +240,7 @@ fn is_origin(text: &str) -> bool {
     parsed.is_ok_and(|url| url.origin().is_tuple() && url.origin().ascii_serialization() == text)
 }
 
-fn is_variable(name: &str) -> bool {
+pub(super) fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

@@ -3,7 +3,11 @@
 use crate::limits::{
     ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
 };
-use crate::manifest::shape::{POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
+use super::audit::AUDIT;
+use super::providers::PROVIDERS;
+use super::registries::REGISTRIES;
+use super::secrets::SECRETS;
+use crate::manifest::shape::{FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
 
 const LATER: Shape = Shape::Later;
 
@@ -33,30 +37,34 @@ const HTTP: Shape = Shape::Record(&[
 const PROFILE: Shape = Shape::Record(&[
     opt("env", &Shape::Dict(&STRING)),
     opt("ports", &Shape::List { of: &POSITIVE, min: 1 }),
+    opt("provider", &FLAG),
     opt("fuel_per_ms", &LATER),
     opt("oversize", &LATER),
     opt("record", &LATER),
-    opt("secrets", &LATER),
+    opt("secrets", &SECRETS),
     opt("signature", &LATER),
 ]);
 
 const PROFILES: Shape = Shape::Dict(&PROFILE);
 
-const AGENTS: Shape = Shape::List { of: &Shape::Record(&[req("name", &TEXT)]), min: 0 };
+const AGENT: Shape = Shape::Record(&[req("name", &TEXT), opt("elicitation", &FLAG)]);
+
+const AGENTS: Shape = Shape::List { of: &AGENT, min: 0 };
 
 pub(super) const FILE: Shape = Shape::Record(&[
     req("version", &POSITIVE),
     opt("agents", &AGENTS),
+    opt("audit", &AUDIT),
     opt("http", &HTTP),
     opt("limits", &LIMITS),
     opt("profiles", &PROFILES),
+    opt("registries", &REGISTRIES),
+    opt("providers", &PROVIDERS),
     opt("state", &TEXT),
     opt("tools", &TOOLS),
     opt("composites", &LATER),
     opt("contracts", &LATER),
     opt("immune", &LATER),
-    opt("providers", &LATER),
-    opt("registries", &LATER),
     opt("registry", &LATER),
     opt("store", &LATER),
 ]);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::shapes::BOUNDS;
 use super::*;
+use crate::quota::Prices;
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -24,10 +25,15 @@ http:
   address: 127.0.0.1:7000
   allowed_hosts: [tools.example.com, "tools.example.com:8443"]
   allowed_origins: ["https://console.example.com"]
+audit: { webhook: "https://audit.example.com/in", syslog: run/log }
 agents:
-  - name: claude
+  - { name: claude, elicitation: true }
+registries:
+  - { name: main, url: "https://registry.example/v1/" }
 profiles:
-  network: { ports: [443, 8443], env: { LANG: C } }
+  network: { ports: [443, 8443], env: { LANG: C }, provider: true }
+providers:
+  main: { input_usd_per_million: 3, output_usd_per_million: 0.5 }
 "#;
 
 #[test]
@@ -40,10 +46,15 @@ fn every_key_is_read() {
     assert_eq!(settings.limits.calls_waiting_max, CALLS_WAITING_MAX);
     assert_eq!(settings.http.address, Some("127.0.0.1:7000".parse().unwrap()));
     assert_eq!(settings.http.allowed_hosts.len(), 2);
-    assert_eq!(settings.agents, [AgentSettings { name: "claude".to_owned() }]);
+    assert_eq!(settings.agents, [AgentSettings { name: "claude".to_owned(), elicitation: true }]);
+    assert_eq!(settings.registries[0].url, "https://registry.example/v1");
+    assert_eq!(settings.audit.webhook.as_deref(), Some("https://audit.example.com/in"));
+    assert_eq!(settings.audit.syslog.as_deref(), Some(Path::new("conf/run/log")));
     let network = &settings.profiles["network"];
     assert_eq!(network.ports.as_deref(), Some(&[443, 8443][..]));
     assert_eq!(network.env["LANG"], "C");
+    assert!(network.provider);
+    assert_eq!(settings.providers["main"].prices, Prices::per_million_usd(3.0, 0.5));
 }
 
 #[test]
@@ -70,6 +81,10 @@ fn every_key_has_a_variable_and_variables_win() {
             ("CLAWHOST_LIMITS_REPLY_BYTES_MAX", "4"),
             ("CLAWHOST_LIMITS_SHUTDOWN_GRACE_MS", "5"),
             ("CLAWHOST_PROFILES", "{\"none\": {\"env\": {\"A\": \"b\"}}}"),
+            ("CLAWHOST_PROVIDERS", "{\"own\": {\"input_usd_per_million\": 1}}"),
+            ("CLAWHOST_REGISTRIES", "a=https://a.example,b=http://[::1]:1/x"),
+            ("CLAWHOST_AUDIT_SYSLOG", "/dev/other"),
+            ("CLAWHOST_AUDIT_WEBHOOK", "http://127.0.0.1:1/"),
             ("CLAWHOST_STATE", "there"),
             ("CLAWHOST_TOOLS_DIRECTORY", "/tools"),
             ("CLAWHOST_TOOLS_REPLACE_BUILTINS", "web_fetch,exec_shell"),
@@ -97,6 +112,10 @@ fn every_key_has_a_variable_and_variables_win() {
     );
     assert_eq!(limits, (1, 2, 3, 4, 5));
     assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);
+    assert_eq!(settings.providers.keys().collect::<Vec<_>>(), ["own"]);
+    let registries: Vec<_> =
+        settings.registries.iter().map(|one| (one.name.as_str(), one.url.as_str())).collect();
+    assert_eq!(registries, [("a", "https://a.example"), ("b", "http://[::1]:1/x")]);
     assert_eq!(settings.state.as_deref(), Some(Path::new("there")));
     assert_eq!(settings.tools.directory.as_deref(), Some(Path::new("/tools")));
     assert_eq!(settings.tools.replace_builtins.len(), 2);
@@ -108,9 +127,17 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ("state: x", "conf/clawhost.yaml:1:1: `version` is missing"),
         ("version: 2", ":1:10: the runtime file has another version"),
         ("version: 1\nsate: x", ":2:1: unknown key `sate` (did you mean `state`?"),
-        ("version: 1\nregistries: []", ":2:13: `registries` is not served by this version"),
+        ("version: 1\nregistries: [{name: a, url: \"http://a.example\"}]", "no address of a registry"),
+        ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
+        ("version: 1\nimmune: []", ":2:9: `immune` is not served by this version"),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is not served"),
-        ("version: 1\nprofiles: {none: {secrets: []}}", "`profiles.none.secrets` is not served"),
+        ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
+        ("version: 1\nprofiles: {none: {secrets: [{env: A}]}}", "`profiles.none.secrets[0].name` is missing"),
+        ("version: 1\nprofiles: {none: {secrets: [{name: ../x}]}}", "`../x` is no name of a secret"),
+        ("version: 1\nprofiles: {none: {secrets: [{name: a-b}]}}", "`a-b` is no environment variable"),
+        ("version: 1\nprofiles: {none: {secrets: [{name: A}, {name: B, env: A}]}}", "two secrets in the variable `A`"),
+        ("version: 1\nprofiles: {none: {secrets: [{name: A, hosts: [\"https://x\"]}]}}", "is no host"),
+        ("version: 1\naudit: {webhook: here}", ":2:18: `audit.webhook` is no URL"),
         ("version: 1\nhttp: {address: localhost}", "`http.address` is no socket address"),
         (
             "version: 1\nhttp: {allowed_hosts: ['*']}",
@@ -126,6 +153,8 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ("version: 1\nagents: [{name: a}, {name: a}]", "the agent name `a` is there twice"),
         ("version: 1\nagents: [{name: a_b}]", "the agent name `a_b` is not allowed"),
         ("version: 1\nprofiles: {none: {ports: [70000]}}", "not a port"),
+        ("version: 1\nproviders: {p: {input_usd_per_million: -1}}", "the number -1"),
+        ("version: 1\nproviders: {p: {price: 1}}", "unknown key `price` in `providers.p`"),
         ("version: 1\nprofiles: {none: {env: {1A: x}}}", "`1A` is no environment variable"),
         ("version: 1\nprofiles: {none: {env: {A: 1}}}", "`profiles.none.env.A` is the number 1"),
     ] {

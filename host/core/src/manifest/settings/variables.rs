@@ -36,6 +36,8 @@ pub enum Form {
 /// Every variable, by name. An empty value says nothing.
 pub const VARIABLES: &[Variable] = &[
     Variable { name: "CLAWHOST_AGENTS", key: "agents", form: Form::List },
+    Variable { name: "CLAWHOST_AUDIT_SYSLOG", key: "audit.syslog", form: Form::Text },
+    Variable { name: "CLAWHOST_AUDIT_WEBHOOK", key: "audit.webhook", form: Form::Text },
     Variable { name: "CLAWHOST_HTTP_ADDRESS", key: "http.address", form: Form::Text },
     Variable { name: "CLAWHOST_HTTP_ALLOWED_HOSTS", key: "http.allowed_hosts", form: Form::List },
     Variable {
@@ -69,6 +71,8 @@ pub const VARIABLES: &[Variable] = &[
         form: Form::Number,
     },
     Variable { name: "CLAWHOST_PROFILES", key: "profiles", form: Form::Mapping },
+    Variable { name: "CLAWHOST_PROVIDERS", key: "providers", form: Form::Mapping },
+    Variable { name: "CLAWHOST_REGISTRIES", key: "registries", form: Form::List },
     Variable { name: "CLAWHOST_STATE", key: "state", form: Form::Text },
     Variable { name: "CLAWHOST_TOOLS_DIRECTORY", key: "tools.directory", form: Form::Text },
     Variable {
@@ -134,6 +138,8 @@ impl Reader {
             Form::List if variable.key == "agents" => {
                 Some(list(items.map(|name| map(vec![entry("name", text(name))]))))
             }
+            // `name=url`; without `=` the table says that the URL is missing.
+            Form::List if variable.key == "registries" => Some(list(items.map(registry))),
             Form::List => Some(list(items.map(text))),
             Form::Text => Some(text(value)),
             Form::Mapping | Form::Number => {
@@ -164,6 +170,13 @@ fn map(entries: Vec<Entry>) -> Node {
 
 fn list(items: impl Iterator<Item = Node>) -> Node {
     node_of(Value::List(items.collect()))
+}
+
+fn registry(item: &str) -> Node {
+    match item.split_once('=') {
+        Some((name, url)) => map(vec![entry("name", text(name)), entry("url", text(url))]),
+        None => map(vec![entry("name", text(item))]),
+    }
 }
 
 fn text(text: &str) -> Node {

@@ -1,7 +1,4 @@
-//! The embedding surface: a [`Host`] holds one catalog, one gate and one record.
-//!
-//! The library reads no environment, no home folder and no terminal: everything comes in
-//! through [`HostBuilder`].
+//! What a host is made of, and how it is put together.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,36 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use clawhost_core::catalog::{Catalog, Tool};
-use clawhost_core::error::CallError;
 use clawhost_core::manifest::{LimitSettings, Manifest};
-use clawhost_core::reply::ToolReply;
 
+use super::services::{MIGRATIONS, Outside, Services};
+use super::{Host, Inner};
 use crate::audit::AuditLog;
-use crate::dispatch::Dispatch;
-pub use crate::dispatch::{Principal, Timings, ToolCall};
-use crate::engine::{Allocator, CodeCache, Engine};
+use crate::dispatch::{Dispatch, Parts};
+use crate::engine::{CodeCache, Engine};
+use crate::forward::{self, ForwardError, ForwardPlaces};
 use crate::gate::Gate;
-use crate::registry::{self, Shelf, Sources, Watcher};
-use crate::state::{Database, DatabaseError, Migrations};
-pub use crate::sandbox::ProgressSink;
+use crate::registry::{self, Shelf, Sources};
+use crate::secrets::Secrets;
+use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
-
-/// The tables of every module that keeps something.
-pub const MIGRATIONS: &[Migrations] = &[];
-
-/// A running tool host. Cheap to clone; the last clone ends it.
-#[derive(Debug, Clone)]
-pub struct Host(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    dispatch: Dispatch,
-    shelf: Arc<Shelf>,
-    manifest: Arc<Manifest>,
-    allocator: Allocator,
-    _watcher: Option<Watcher>,
-}
 
 /// What a host is made of. Whatever is not given is absent: no drop-in directory, no cache.
 #[derive(Debug)]
@@ -52,6 +32,9 @@ pub struct HostBuilder {
     replaceable: BTreeSet<String>,
     client: Option<HttpClient>,
     database: Option<Database>,
+    secrets: Secrets,
+    elicitation: BTreeSet<String>,
+    audit_places: ForwardPlaces,
 }
 
 /// Why there is no host.
@@ -60,6 +43,9 @@ pub enum BuildError {
     /// The record cannot be opened; without one nothing runs.
     #[error("the audit log cannot be opened: {0}")]
     Audit(#[source] std::io::Error),
+    /// A copy of the record that a policy asks for cannot be made.
+    #[error("a copy of the audit log cannot be made: {0}")]
+    AuditCopy(#[source] ForwardError),
     /// The system cannot run WebAssembly.
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),
@@ -89,6 +75,9 @@ impl HostBuilder {
             replaceable: BTreeSet::new(),
             client: None,
             database: None,
+            secrets: Secrets::none(),
+            elicitation: BTreeSet::new(),
+            audit_places: ForwardPlaces::default(),
         }
     }
 
@@ -136,6 +125,27 @@ impl HostBuilder {
         self
     }
 
+    /// Lets the clients of these agents ask their own users to approve their calls.
+    #[must_use]
+    pub fn elicitation(mut self, agents: BTreeSet<String>) -> Self {
+        self.elicitation = agents;
+        self
+    }
+
+    /// Sends the copies of the record that policies ask for to `places`.
+    #[must_use]
+    pub fn audit_places(mut self, places: ForwardPlaces) -> Self {
+        self.audit_places = places;
+        self
+    }
+
+    /// Looks secrets up in `secrets`; without, none can be had.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
     /// Sends requests through `client` rather than one that asks the system's resolver.
     #[must_use]
     pub fn http_client(mut self, client: HttpClient) -> Self {
@@ -149,20 +159,37 @@ impl HostBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(self) -> Result<Host, BuildError> {
-        let audit = Arc::new(AuditLog::open(&self.audit).map_err(BuildError::Audit)?);
-        let _database = match self.database {
+        let manifest = Arc::new(self.manifest);
+        let client = self.client.unwrap_or_else(HttpClient::system);
+        let database = match self.database {
             Some(database) => database,
             None => Database::in_memory(MIGRATIONS).map_err(BuildError::Database)?,
         };
+        let terms = manifest.policies.audit();
+        let copies = forward::start(&terms.destinations, &self.audit_places, &client, &database)
+            .map_err(BuildError::AuditCopy)?;
+        let audit = AuditLog::open_with(&self.audit, terms.retention, copies);
+        let audit = audit.map_err(BuildError::Audit)?.without(self.secrets.clone());
+        let audit = Arc::new(audit);
+        let services = Services::open(Outside {
+            manifest: &manifest,
+            audit: Arc::clone(&audit),
+            client,
+            database,
+            secrets: self.secrets,
+        });
+        let services = services.await.map_err(BuildError::Database)?;
+        services.approvals.reach().allow_elicitation(self.elicitation);
         let engine = Engine::new(self.limits.calls_running_max, self.cache)
             .map_err(|e| BuildError::Engine(format!("{e:#}")))?;
         let engine = Arc::new(engine);
-        let manifest = Arc::new(self.manifest);
         let shelf = Arc::new(Shelf::default());
         let sources = Sources {
             engine: Arc::clone(&engine),
             manifest: Arc::clone(&manifest),
-            client: self.client.unwrap_or_else(HttpClient::system),
+            client: services.client.clone(),
+            providers: Some(services.providers.clone()),
+            secrets: services.secrets.clone(),
             replaceable: self.replaceable,
         };
         let path = self.tools_dir.clone().unwrap_or_default();
@@ -170,58 +197,30 @@ impl HostBuilder {
             registry::open(sources, self.tools_dir, self.patience, Arc::clone(&shelf)).await;
         let watcher = watcher.map_err(|source| BuildError::ToolsDir { path, source })?;
         let gate = Gate::new(
-            manifest.policies.clone(),
-            manifest.autonomy,
+            Arc::clone(&manifest),
+            services.approvals.clone(),
+            services.providers.clone(),
+            services.secrets.clone(),
             self.limits.arguments_bytes_max,
         );
         let allocator = engine.allocator();
-        let dispatch = Dispatch::new(engine, Arc::clone(&shelf), gate, audit, self.limits);
-        Ok(Host(Arc::new(Inner { dispatch, shelf, manifest, allocator, _watcher: watcher })))
-    }
-}
-
-impl Host {
-    /// Carries out one call. Dropping the future cancels it.
-    ///
-    /// # Errors
-    /// See [`clawhost_core::error::ErrorKind`].
-    pub async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
-        self.0.dispatch.call(call).await
-    }
-
-    /// As [`Host::call`], and says where the time went.
-    pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
-        self.0.dispatch.call_timed(call).await
-    }
-
-    /// Returns the tools that the gate would not refuse outright, in a fixed order.
-    pub fn list(&self, _principal: &Principal) -> Vec<Arc<Tool>> {
-        let catalog = self.catalog();
-        catalog.tools().filter(|tool| self.0.dispatch.gate().offers(tool)).cloned().collect()
-    }
-
-    /// Says whether `tool` is offered to callers: the decision that [`Host::list`] uses.
-    pub fn offers(&self, tool: &Arc<Tool>) -> bool {
-        self.0.dispatch.gate().offers(tool)
-    }
-
-    /// Returns the catalog in service.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.0.shelf.catalog()
-    }
-
-    /// Returns a receiver that changes with the catalog.
-    pub fn catalog_version(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.0.shelf.versions()
-    }
-
-    /// Returns the manifest the host runs.
-    pub fn manifest(&self) -> &Manifest {
-        &self.0.manifest
-    }
-
-    /// Returns where instances get their memory.
-    pub fn allocator(&self) -> Allocator {
-        self.0.allocator
+        let dispatch = Dispatch::new(Parts {
+            engine,
+            shelf: Arc::clone(&shelf),
+            gate,
+            audit: Arc::clone(&audit),
+            secrets: services.secrets.clone(),
+            telemetry: services.telemetry.clone(),
+            limits: self.limits,
+        });
+        Ok(Host::new(Inner {
+            allocator,
+            audit,
+            dispatch,
+            manifest,
+            services,
+            shelf,
+            _watcher: watcher,
+        }))
     }
 }

@@ -1,18 +1,26 @@
 //! `kind: Policy`: the rules a call has to pass, read into [`crate::policy`].
 //!
 //! Closed as the protocol has it, with one documented extension: `match.name`, a tool's name or
-//! a prefix followed by `*`. Whatever a rule promises and this version does not do is refused:
-//! a protection that is written down but absent is worse than none.
+//! a prefix followed by `*`. `conditions`, which the protocol leaves open, knows `path_within`
+//! alone. Whatever a rule promises and this version does not do is refused: a protection that is
+//! written down but absent is worse than none. The blocks beside the rules are in `blocks`.
+
+mod blocks;
+mod folders;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+pub(crate) use self::blocks::notes;
+pub(crate) use self::folders::check as check_folders;
+pub(crate) use self::folders::note as folder_note;
+
 use super::node::Node;
 use super::primitive::Primitive;
 use super::problem::Problems;
-use super::shape::{COUNT, DURATION, FLAG, NUMBER, POSITIVE, STRING, Shape, TEXT, opt, req, shown};
+use super::shape::{COUNT, NUMBER, POSITIVE, STRING, Shape, TEXT, opt, req, shown};
 use super::tool::{ANNOTATIONS, check_hints};
-use crate::policy::{Action, ApprovalTerms, Match, Policy, Rule};
+use crate::policy::{Action, ApprovalTerms, Folder, Match, Policy, RateLimit, Rule};
 use crate::uri::is_name;
 
 const MATCH: Shape = Shape::Record(&[
@@ -20,6 +28,8 @@ const MATCH: Shape = Shape::Record(&[
     opt("category", &STRING),
     opt("name", &TEXT),
 ]);
+
+const PATH_WITHIN: &[&str] = &["conditions", "path_within"];
 
 const APPROVAL: Shape = Shape::Record(&[
     opt("timeout_seconds", &POSITIVE),
@@ -33,55 +43,20 @@ const RULE: Shape = Shape::Record(&[
     opt("match", &MATCH),
     opt("reason", &STRING),
     opt("approval", &APPROVAL),
-    opt("conditions", &Shape::OpenRecord(&[opt("path_within", &STRING)])),
+    opt("conditions", &Shape::Record(&[opt("path_within", &STRING)])),
     opt(
         "rate_limit",
         &Shape::Record(&[opt("cost_per_day_usd", &NUMBER), opt("tokens_per_day", &COUNT)]),
     ),
 ]);
 
-const INJECTION: Shape = Shape::Record(&[
-    opt("detection", &Shape::OneOf(&["pattern", "llm-based", "hybrid", "none"])),
-    opt("pattern_engine", &STRING),
-    opt("pattern_count", &COUNT),
-    opt("action", &Shape::OneOf(&["block-and-log", "warn", "log-only", "ignore"])),
-]);
-
-const SCANNING: Shape = Shape::Record(&[
-    opt("enabled", &FLAG),
-    opt("scope", &Shape::OneOf(&["input", "output", "both"])),
-    opt("patterns", &COUNT),
-    opt("action", &Shape::OneOf(&["redact", "block", "warn"])),
-]);
-
-const VALIDATION: Shape = Shape::Record(&[
-    opt("max_size_bytes", &COUNT),
-    opt("null_byte_detection", &FLAG),
-    opt("whitespace_analysis", &FLAG),
-    opt("encoding", &STRING),
-]);
-
-const RATES: Shape = Shape::Record(&[
-    opt("tool_calls_per_minute", &COUNT),
-    opt("tokens_per_hour", &COUNT),
-    opt("cost_per_day_usd", &NUMBER),
-]);
-
-const AUDIT: Shape = Shape::Record(&[
-    opt("log_inputs", &FLAG),
-    opt("log_outputs", &FLAG),
-    opt("log_approvals", &FLAG),
-    opt("retention", &DURATION),
-    opt("destination", &Shape::OneOf(&["file", "sqlite", "webhook", "syslog"])),
-]);
-
 pub(crate) const SPEC: Shape = Shape::Record(&[
     req("rules", &Shape::List { of: &RULE, min: 1 }),
-    opt("prompt_injection", &INJECTION),
-    opt("secret_scanning", &SCANNING),
-    opt("input_validation", &VALIDATION),
-    opt("rate_limits", &RATES),
-    opt("audit", &AUDIT),
+    opt("prompt_injection", &blocks::INJECTION),
+    opt("secret_scanning", &blocks::SCANNING),
+    opt("input_validation", &blocks::VALIDATION),
+    opt("rate_limits", &blocks::RATES),
+    opt("audit", &blocks::AUDIT),
 ]);
 
 /// Checks what the shape cannot say.
@@ -98,9 +73,9 @@ pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
         if let Some(annotations) = rule.get(&["match", "annotations"]) {
             check_hints(&of.source, annotations, problems);
         }
-        check_served(of, rule, problems);
+        check_conditions(of, rule, problems);
     }
-    check_blocks_served(of, problems);
+    blocks::check(of, problems);
 }
 
 /// Returns the policy a checked document holds.
@@ -108,6 +83,9 @@ pub(crate) fn read(of: &Primitive) -> Policy {
     Policy {
         name: of.name.clone(),
         rules: rules(&of.spec).iter().map(|rule| read_rule(of, rule)).collect(),
+        screen: blocks::screen(&of.spec),
+        rates: blocks::rates(&of.spec),
+        audit: blocks::audit(&of.spec),
     }
 }
 
@@ -125,12 +103,21 @@ fn read_rule(of: &Primitive, rule: &Node) -> Rule {
                 .cloned()
                 .unwrap_or_default(),
         },
+        path_within: rule.text(PATH_WITHIN).and_then(|path| Folder::parse(path).ok()),
+        rate_limit: rule.get(&["rate_limit"]).map(rate_limit),
         reason: rule.text(&["reason"]).map(str::to_owned),
         approval: ApprovalTerms {
             timeout: rule.number(&["approval", "timeout_seconds"]).map(Duration::from_secs),
             allow_on_timeout: rule.text(&["approval", "default_if_timeout"]) == Some("allow"),
         },
         at: of.source.location(rule.at),
+    }
+}
+
+fn rate_limit(node: &Node) -> RateLimit {
+    RateLimit {
+        cost_per_day_usd: blocks::real(node, &["cost_per_day_usd"]),
+        tokens_per_day: node.number(&["tokens_per_day"]),
     }
 }
 
@@ -179,44 +166,21 @@ fn check_name(of: &Primitive, rule: &Node, problems: &mut Problems) {
     }
 }
 
-fn check_served(of: &Primitive, rule: &Node, problems: &mut Problems) {
-    for key in ["conditions", "rate_limit"] {
-        if let Some(entry) = rule.entry(key) {
-            let reason = format!("`{key}` of a rule is not served by this version");
-            let help = "take it out: a rule that ignored it would mean something else";
-            problems.invalid(&of.source, entry.at, reason, help);
+/// A condition that says nothing is a mistake: its author meant to say something.
+fn check_conditions(of: &Primitive, rule: &Node, problems: &mut Problems) {
+    for (key, help) in [
+        ("conditions", "add `path_within`, or take it out"),
+        ("rate_limit", "add `tokens_per_day` or `cost_per_day_usd`, or take it out"),
+    ] {
+        if let Some(entry) = rule.entry(key).filter(|entry| entry.node.entries().is_empty()) {
+            problems.invalid(&of.source, entry.at, format!("`{key}` of a rule says nothing"), help);
         }
     }
-}
-
-fn check_blocks_served(of: &Primitive, problems: &mut Problems) {
-    let spec = &of.spec;
-    let off = [
-        ("prompt_injection", spec.text(&["prompt_injection", "detection"]) == Some("none")),
-        ("secret_scanning", spec.flag(&["secret_scanning", "enabled"]) == Some(false)),
-        ("input_validation", false),
-        ("rate_limits", false),
-        ("audit", audit_is_served(spec)),
-    ];
-    for (key, harmless) in off {
-        if let Some(entry) = spec.entry(key).filter(|_| !harmless) {
-            let reason = format!("`spec.{key}` is not served by this version");
-            let help = match key {
-                "prompt_injection" => "take it out, or write `detection: none`",
-                "secret_scanning" => "take it out, or write `enabled: false`",
-                "audit" => {
-                    "every call is recorded in the state folder: only `destination: file` and `log_…: true` are possible"
-                }
-                _ => "take it out: nothing would enforce it",
-            };
-            problems.invalid(&of.source, entry.at, reason, help);
-        }
+    if let Some(node) = rule.get(PATH_WITHIN)
+        && let Err(reason) = Folder::parse(node.as_text().unwrap_or_default())
+    {
+        let help =
+            "write a folder as tools see it: `/` is the first granted folder, `/<name>` another";
+        problems.invalid(&of.source, node.at, format!("`path_within`: {reason}"), help);
     }
-}
-
-fn audit_is_served(spec: &Node) -> bool {
-    let logs = ["log_inputs", "log_outputs", "log_approvals"];
-    spec.get(&["audit", "retention"]).is_none()
-        && spec.text(&["audit", "destination"]).is_none_or(|to| to == "file")
-        && logs.iter().all(|key| spec.flag(&["audit", key]) != Some(false))
 }

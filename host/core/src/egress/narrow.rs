@@ -1,0 +1,100 @@
+//! Two sets of egress rules at once: what both allow.
+
+use super::pattern::HostPattern;
+use super::rules::{EgressRules, HostRules, PORTS_DEFAULT};
+
+/// A port that is never open, where no port is left: an empty list would mean the usual ones.
+const PORT_NONE: u16 = 0;
+
+impl EgressRules {
+    /// Returns rules that allow exactly what these and `other` both allow.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let blocked = self.blocked.iter().chain(&other.blocked).cloned().collect();
+        Self {
+            hosts: hosts(&self.hosts, &other.hosts),
+            blocked,
+            block_private: self.block_private || other.block_private,
+            ports: ports(self, other),
+        }
+    }
+
+    fn open_ports(&self) -> &[u16] {
+        if self.ports.is_empty() { &PORTS_DEFAULT } else { &self.ports }
+    }
+}
+
+fn hosts(first: &HostRules, second: &HostRules) -> HostRules {
+    match (first, second) {
+        (HostRules::Any, only) | (only, HostRules::Any) => only.clone(),
+        (HostRules::Only(first), HostRules::Only(second)) => {
+            let mut both = covered(first, second);
+            both.extend(covered(second, first));
+            both.sort();
+            both.dedup();
+            HostRules::Only(both)
+        }
+    }
+}
+
+/// Returns the patterns that lie wholly within one of `wider`. Two patterns share hosts only where
+/// one of them covers the other, so nothing that both allow is lost.
+fn covered(patterns: &[HostPattern], wider: &[HostPattern]) -> Vec<HostPattern> {
+    let lies_within = |pattern: &&HostPattern| wider.iter().any(|wide| wide.covers(pattern));
+    patterns.iter().filter(lies_within).cloned().collect()
+}
+
+fn ports(first: &EgressRules, second: &EgressRules) -> Vec<u16> {
+    let open = second.open_ports();
+    let both: Vec<u16> =
+        first.open_ports().iter().copied().filter(|port| open.contains(port)).collect();
+    if both.is_empty() { vec![PORT_NONE] } else { both }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::parse_url;
+    use super::*;
+    use proptest::prelude::*;
+
+    const URLS: [&str; 8] = [
+        "https://a.example.com/",
+        "https://b.a.example.com/",
+        "https://example.com/",
+        "http://example.com:8080/",
+        "https://example.org/",
+        "http://10.0.0.1/",
+        "http://192.0.2.7/",
+        "https://localhost/",
+    ];
+
+    fn pattern() -> impl Strategy<Value = HostPattern> {
+        let texts =
+            ["example.com", "*.example.com", "*.a.example.com", "a.example.com", "10.0.0.1"];
+        prop::sample::select(texts.to_vec()).prop_map(|text| HostPattern::parse(text).unwrap())
+    }
+
+    fn rules() -> impl Strategy<Value = EgressRules> {
+        let hosts = prop_oneof![
+            Just(HostRules::Any),
+            prop::collection::vec(pattern(), 0..4).prop_map(HostRules::Only)
+        ];
+        let ports = prop::sample::subsequence(vec![80, 443, 8080], 0..=3);
+        let blocked = prop::collection::vec(pattern(), 0..2);
+        (hosts, blocked, any::<bool>(), ports).prop_map(|(hosts, blocked, block_private, ports)| {
+            EgressRules { hosts, blocked, block_private, ports }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_what_both_allow(first in rules(), second in rules()) {
+            let both = first.within(&second);
+            for text in URLS {
+                let url = parse_url(text).unwrap();
+                let expected = first.check_url(&url).is_ok() && second.check_url(&url).is_ok();
+                prop_assert_eq!(both.check_url(&url).is_ok(), expected, "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What one document is, without loading anything around it.
+
+use std::path::Path;
+
+use super::primitive::{Document, read_document};
+use super::problem::{DocumentError, Problems};
+use crate::uri::Kind;
+
+/// What a document says that it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentHead {
+    /// Its kind; no Claw.
+    pub kind: Kind,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.version`.
+    pub version: Option<String>,
+}
+
+/// Reads and checks one document by itself: its references are not followed.
+///
+/// # Errors
+/// Every problem of the document; that it is a Claw, too, which is no primitive.
+pub fn read_head(file: &Path, bytes: &[u8]) -> Result<DocumentHead, Vec<DocumentError>> {
+    let mut problems = Problems::default();
+    let head = match read_document(file, bytes, &mut problems) {
+        Some(Document::Primitive(of)) => {
+            Some(DocumentHead { kind: of.kind, name: of.name, version: of.version })
+        }
+        Some(Document::Claw(claw)) => {
+            let help = "one of the eleven kinds of primitive belongs here";
+            problems.invalid(&claw.source, claw.at, "the document is a Claw", help);
+            None
+        }
+        None => None,
+    };
+    problems.finish(head)
+}

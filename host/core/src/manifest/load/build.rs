@@ -1,0 +1,130 @@
+//! The end of a load: from documents that are sound and settled to one [`Manifest`].
+
+use std::collections::BTreeSet;
+
+use super::{Loader, ToolEntry};
+use crate::manifest::identity::{Autonomy, autonomy};
+use crate::manifest::primitive::Primitive;
+use crate::manifest::problem::DocumentError;
+use crate::manifest::profile::Profile;
+use crate::manifest::provider::{self, ProviderPlan};
+use crate::manifest::refs;
+use crate::manifest::remote::Fetched;
+use crate::manifest::tool::{self, ToolBinding};
+use crate::manifest::{
+    Manifest, PROFILE_NONE, heartbeat, memory, policy, sandbox, swarm, telemetry,
+};
+use crate::policy::PolicySet;
+use crate::uri::Kind;
+/// The name of a Claw that the host supplies.
+const HOST_SUPPLIED_NAME: &str = "clawhost";
+
+impl Loader<'_> {
+    /// Rules name folders as tools see them; what those are is known once everything is.
+    fn check_folders(&mut self) {
+        let mut problems = std::mem::take(&mut self.problems);
+        let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
+        let own: Vec<Profile> = own.collect();
+        let mounts: Vec<_> = own.iter().flat_map(|profile| &profile.mounts).collect();
+        self.of_kind(Kind::Policy).for_each(|of| policy::check_folders(of, &mounts, &mut problems));
+        self.problems = problems;
+    }
+
+    /// Returns the manifest, or every problem of the load.
+    pub(super) fn finish(mut self) -> Result<Manifest, Vec<DocumentError>> {
+        if self.sound() {
+            self.check_folders();
+        }
+        let manifest = self.sound().then(|| self.manifest());
+        self.problems.finish(manifest)
+    }
+
+    fn sound(&self) -> bool {
+        self.primitives.iter().all(|of| of.sound)
+            && self.claw.as_ref().is_none_or(|claw| claw.sound)
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Primitive> {
+        self.primitives.iter().filter(move |of| of.kind == kind)
+    }
+
+    fn manifest(&self) -> Manifest {
+        let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
+        let own: Vec<Profile> = own.collect();
+
+        let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
+        let tools = self.bindings();
+        let mut notes = refs::notes(&self.primitives);
+        notes.extend(refs::category_note(&tools, &policies));
+        notes.extend(own.iter().flat_map(Profile::notes));
+        notes.extend(self.of_kind(Kind::Policy).flat_map(policy::notes));
+        let providers: Vec<_> = self.of_kind(Kind::Provider).map(provider::read).collect();
+        notes.extend(providers.iter().filter_map(ProviderPlan::note));
+        notes.extend(self.remote.fetched.iter().map(Fetched::note));
+        let mut profiles = self.around.profiles.clone();
+        profiles.extend(own.into_iter().map(|profile| (profile.name.clone(), profile)));
+        let mounts: Vec<_> = profiles.values().flat_map(|profile| &profile.mounts).collect();
+        notes.extend(policy::folder_note(policies.policies(), &mounts));
+        Manifest {
+            name: self.name().to_owned(),
+            version: self.claw.as_ref().and_then(|claw| claw.version.clone()),
+            identity: self.identity(),
+            autonomy: self.autonomy(),
+            tools,
+            profiles,
+            default_profile: self.default_profile.clone(),
+            policies,
+            providers,
+            kinds: self.kinds(),
+            fetched: self.remote.fetched.clone(),
+            heartbeat: self.claw.as_ref().map_or_else(heartbeat::default, |claw| claw.heartbeat),
+            memory: memory::plan(&self.primitives, self.around.directory),
+            swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
+            telemetry: self
+                .of_kind(Kind::Telemetry)
+                .next()
+                .map(|of| telemetry::read(of, self.around.directory)),
+            supplied_by_host: self.claw.is_none(),
+            notes,
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.claw.as_ref().map_or(HOST_SUPPLIED_NAME, |claw| &claw.name)
+    }
+
+    fn identity(&self) -> String {
+        let identity = self.of_kind(Kind::Identity).next();
+        identity.map_or_else(|| self.name(), |of| &of.name).to_owned()
+    }
+
+    fn kinds(&self) -> BTreeSet<Kind> {
+        let mut kinds: BTreeSet<Kind> = self.primitives.iter().map(|of| of.kind).collect();
+        kinds.extend(self.default_profile.as_ref().map(|_| Kind::Sandbox));
+        kinds.extend(self.tools.first().map(|_| Kind::Tool));
+        kinds
+    }
+
+    fn autonomy(&self) -> Autonomy {
+        let identity = self.primitives.iter().find(|of| of.kind == Kind::Identity);
+        identity.map_or(Autonomy::Autonomous, |of| autonomy(&of.spec))
+    }
+
+    fn bindings(&self) -> Vec<ToolBinding> {
+        let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
+        let bind_entry = |entry: &ToolEntry| match entry {
+            ToolEntry::Document(index) => self.primitives.get(*index).map(|of| bind(of, default)),
+            ToolEntry::Reference(tool) => Some(tool.bind(default)),
+        };
+        self.tools.iter().filter_map(bind_entry).collect()
+    }
+}
+
+/// Returns what a sound Tool document binds its tool to.
+pub(super) fn bind(of: &Primitive, default_profile: &str) -> ToolBinding {
+    let sandbox =
+        of.spec.text(&["sandbox_ref"]).and_then(|text| refs::local_name(text, Kind::Sandbox));
+    let policy =
+        of.spec.text(&["policy_ref"]).and_then(|text| refs::local_name(text, Kind::Policy));
+    tool::read(of, sandbox.unwrap_or_else(|| default_profile.to_owned()), policy)
+}

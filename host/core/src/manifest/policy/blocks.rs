@@ -1,0 +1,256 @@
+//! The blocks beside a policy's rules: screens, rates, audit.
+//!
+//! A block that is there is on: what it leaves out gets the stricter of the likely meanings.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::manifest::node::{Node, Value};
+use crate::manifest::primitive::Primitive;
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::{COUNT, DURATION, FLAG, NUMBER, STRING, Shape, opt, shown};
+use crate::policy::{AuditTerms, Destination, Rates};
+use crate::screen::{Action, INJECTION_PATTERNS, SECRET_PATTERNS, Scanning, Screen, Validation};
+
+pub(crate) const INJECTION: Shape = Shape::Record(&[
+    opt("detection", &Shape::OneOf(&["pattern", "llm-based", "hybrid", "none"])),
+    opt("pattern_engine", &STRING),
+    opt("pattern_count", &COUNT),
+    opt("action", &Shape::OneOf(&["block-and-log", "warn", "log-only", "ignore"])),
+]);
+
+pub(crate) const SCANNING: Shape = Shape::Record(&[
+    opt("enabled", &FLAG),
+    opt("scope", &Shape::OneOf(&["input", "output", "both"])),
+    opt("patterns", &COUNT),
+    opt("action", &Shape::OneOf(&["redact", "block", "warn"])),
+]);
+
+pub(crate) const VALIDATION: Shape = Shape::Record(&[
+    opt("max_size_bytes", &COUNT),
+    opt("null_byte_detection", &FLAG),
+    opt("whitespace_analysis", &FLAG),
+    opt("encoding", &STRING),
+]);
+
+pub(crate) const RATES: Shape = Shape::Record(&[
+    opt("tool_calls_per_minute", &COUNT),
+    opt("tokens_per_hour", &COUNT),
+    opt("cost_per_day_usd", &NUMBER),
+]);
+
+pub(crate) const AUDIT: Shape = Shape::Record(&[
+    opt("log_inputs", &FLAG),
+    opt("log_outputs", &FLAG),
+    opt("log_approvals", &FLAG),
+    opt("retention", &DURATION),
+    opt("destination", &Shape::OneOf(&["file", "sqlite", "webhook", "syslog"])),
+]);
+
+/// Engines that patterns can be searched with.
+const ENGINES: [&str; 1] = ["aho-corasick"];
+/// Encodings of arguments: JSON has one.
+const ENCODINGS: [&str; 1] = ["utf-8"];
+
+/// Checks what the shapes cannot say.
+pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
+    for (path, known) in [
+        (["prompt_injection", "pattern_engine"], ENGINES),
+        (["input_validation", "encoding"], ENCODINGS),
+    ] {
+        if let Some(node) = of.spec.get(&path)
+            && let Some(text) = node.as_text().filter(|text| !is_one_of(text, &known))
+        {
+            let [block, key] = path;
+            let reason = format!("`spec.{block}.{key}` is `{}`", shown(text));
+            problems.invalid(&of.source, node.at, reason, choices(text, known));
+        }
+    }
+    if let Some(node) = of.spec.get(&["prompt_injection", "detection"])
+        && let Some(wanted @ ("llm-based" | "hybrid")) = node.as_text()
+    {
+        let reason = format!("`detection: {wanted}` is not served: no model is asked about a call");
+        problems.invalid(&of.source, node.at, reason, "write `detection: pattern`");
+    }
+}
+
+fn is_one_of(text: &str, known: &[&str]) -> bool {
+    known.iter().any(|one| one.eq_ignore_ascii_case(text))
+}
+
+/// Says where a document counts other patterns than there are: the number selects nothing.
+pub(crate) fn notes(of: &Primitive) -> Vec<String> {
+    let counts = [
+        (["prompt_injection", "pattern_count"], INJECTION_PATTERNS),
+        (["secret_scanning", "patterns"], SECRET_PATTERNS),
+    ];
+    let note = |([block, key], there): ([&str; 2], usize)| {
+        let node = of.spec.get(&[block, key])?;
+        let wanted = of.spec.number(&[block, key])?;
+        let at = of.source.location(node.at);
+        (wanted != there as u64)
+            .then(|| format!("{at}: `{block}.{key}` is {wanted}, and this version has {there}: the number selects nothing"))
+    };
+    counts.into_iter().filter_map(note).collect()
+}
+
+/// Returns what is searched for.
+pub(crate) fn screen(spec: &Node) -> Screen {
+    Screen {
+        validation: spec.get(&["input_validation"]).map(validation).unwrap_or_default(),
+        injection: spec.get(&["prompt_injection"]).and_then(injection),
+        secrets: spec.get(&["secret_scanning"]).and_then(scanning),
+    }
+}
+
+fn validation(block: &Node) -> Validation {
+    Validation {
+        bytes_max: block.number(&["max_size_bytes"]),
+        null_bytes: block.flag(&["null_byte_detection"]) != Some(false),
+        whitespace: block.flag(&["whitespace_analysis"]) == Some(true),
+    }
+}
+
+fn injection(block: &Node) -> Option<Action> {
+    match (block.text(&["detection"]), block.text(&["action"])) {
+        (Some("none"), _) | (_, Some("ignore")) => None,
+        (_, Some("warn")) => Some(Action::Warn),
+        (_, Some("log-only")) => Some(Action::Log),
+        _ => Some(Action::Block),
+    }
+}
+
+fn scanning(block: &Node) -> Option<Scanning> {
+    if block.flag(&["enabled"]) == Some(false) {
+        return None;
+    }
+    let scope = block.text(&["scope"]);
+    let action = match block.text(&["action"]) {
+        Some("block") => Action::Block,
+        Some("warn") => Action::Warn,
+        _ => Action::Redact,
+    };
+    Some(Scanning { input: scope != Some("output"), output: scope != Some("input"), action })
+}
+
+/// Returns how much may happen.
+pub(crate) fn rates(spec: &Node) -> Rates {
+    let number = |key: &str| spec.number(&["rate_limits", key]);
+    Rates {
+        tool_calls_per_minute: number("tool_calls_per_minute"),
+        tokens_per_hour: number("tokens_per_hour"),
+        cost_per_day_usd: real(spec, &["rate_limits", "cost_per_day_usd"]),
+    }
+}
+
+/// Returns what is recorded.
+pub(crate) fn audit(spec: &Node) -> AuditTerms {
+    let flag = |key: &str| spec.flag(&["audit", key]) == Some(true);
+    let destination = match spec.text(&["audit", "destination"]) {
+        Some("file") => Some(Destination::File),
+        Some("sqlite") => Some(Destination::Sqlite),
+        Some("syslog") => Some(Destination::Syslog),
+        Some("webhook") => Some(Destination::Webhook),
+        _ => None,
+    };
+    AuditTerms {
+        log_inputs: flag("log_inputs"),
+        log_outputs: flag("log_outputs"),
+        log_approvals: flag("log_approvals"),
+        retention: spec.text(&["audit", "retention"]).and_then(duration),
+        destinations: BTreeSet::from_iter(destination),
+    }
+}
+
+/// Returns the number at a path, whole or not.
+pub(crate) fn real(node: &Node, path: &[&str]) -> Option<f64> {
+    match &node.get(path)?.value {
+        Value::Number(number) => number.as_f64(),
+        _ => None,
+    }
+}
+
+/// Reads a span of time whose form was checked.
+fn duration(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok().map(|count| Duration::from_secs(count.saturating_mul(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::manifest::node;
+
+    fn spec(text: &str) -> Node {
+        node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap().1
+    }
+
+    #[test]
+    fn without_blocks_nothing_is_searched_bounded_or_kept() {
+        let none = spec("rules: []");
+        assert_eq!(screen(&none), Screen::default());
+        assert_eq!(rates(&none), Rates::default());
+        assert_eq!(audit(&none), AuditTerms::default());
+    }
+
+    #[test]
+    fn a_block_that_says_little_gets_the_stricter_meaning() {
+        let bare =
+            screen(&spec("prompt_injection: {}\nsecret_scanning: {}\ninput_validation: {}\n"));
+        let secrets = Some(Scanning { input: true, output: true, action: Action::Redact });
+        let validation = Validation { null_bytes: true, ..Validation::default() };
+        assert_eq!(bare, Screen { validation, injection: Some(Action::Block), secrets });
+    }
+
+    #[test]
+    fn every_action_and_scope_is_read() {
+        for (action, expected) in [
+            ("block-and-log", Some(Action::Block)),
+            ("warn", Some(Action::Warn)),
+            ("log-only", Some(Action::Log)),
+            ("ignore", None),
+        ] {
+            let text = format!("prompt_injection: {{detection: pattern, action: {action}}}");
+            assert_eq!(screen(&spec(&text)).injection, expected, "{action}");
+        }
+        assert_eq!(screen(&spec("prompt_injection: {detection: none}")).injection, None);
+        assert_eq!(screen(&spec("secret_scanning: {enabled: false}")).secrets, None);
+        for (scope, input, output) in
+            [("input", true, false), ("output", false, true), ("both", true, true)]
+        {
+            let text = format!("secret_scanning: {{scope: {scope}, action: block}}");
+            let expected = Scanning { input, output, action: Action::Block };
+            assert_eq!(screen(&spec(&text)).secrets, Some(expected), "{scope}");
+        }
+    }
+
+    #[test]
+    fn rates_and_audit_are_read() {
+        let text = "rate_limits: {tool_calls_per_minute: 30, tokens_per_hour: 0, cost_per_day_usd: 2}\n\
+                    audit: {log_inputs: true, log_outputs: false, log_approvals: true, retention: 90d, destination: syslog}";
+        let spec = spec(text);
+        let expected = Rates {
+            tool_calls_per_minute: Some(30),
+            tokens_per_hour: Some(0),
+            cost_per_day_usd: Some(2.0),
+        };
+        assert_eq!(rates(&spec), expected);
+        let expected = AuditTerms {
+            log_inputs: true,
+            log_outputs: false,
+            log_approvals: true,
+            retention: Some(Duration::from_secs(90 * 86_400)),
+            destinations: BTreeSet::from([Destination::Syslog]),
+        };
+        assert_eq!(audit(&spec), expected);
+    }
+}

@@ -1,0 +1,248 @@
+//! Addresses of registries: from `claw://registry/…` to the documents they mean.
+//!
+//! A document of this run that has the wanted kind, the name and the version comes first; then
+//! the registries are asked, in their order. After a load nothing is left to be looked up.
+//!
+//! What is fetched is a document like any other, with four exceptions. It has to be exactly what
+//! was asked for. It names no path of this machine, which its author cannot know. Its policies
+//! count only where the Claw lists them: a document that is merely referred to must not add to
+//! the list of rules. And what it says about itself relaxes nothing (see [`super::ToolBinding`]).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::documents::{Component, RegistryError};
+use super::entry::Resolved;
+use super::load::Loader;
+use super::node::{Node, Place};
+use super::primitive::{Document, Primitive, read_document};
+use super::problem::Source;
+use super::refs;
+use super::shape::{shown, shown_sentence};
+use crate::limits::REGISTRY_PACKAGES_MAX;
+use crate::uri::{Kind, RegistryUri};
+use crate::visible;
+
+/// A document of a manifest that came from a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The address it was asked for under.
+    pub uri: RegistryUri,
+    /// What it is.
+    pub kind: Kind,
+    /// The name of the registry that had it.
+    pub registry: String,
+    /// `sha256:…` of the document.
+    pub digest: String,
+    /// The code that came with it; only a Tool has any.
+    pub component: Option<Component>,
+}
+
+impl Fetched {
+    /// Says where it came from, for people.
+    pub(crate) fn note(&self) -> String {
+        let Self { uri, registry, digest, .. } = self;
+        format!("{uri} is of the registry `{registry}`, {digest}")
+    }
+}
+
+/// An address of a registry where a primitive of some kind belongs.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) kind: Kind,
+    pub(crate) uri: RegistryUri,
+    pub(crate) source: Source,
+    pub(crate) at: Place,
+}
+
+/// What is known about addresses of registries.
+#[derive(Debug, Default)]
+pub(crate) struct Remote {
+    /// Every document that was fetched, in order.
+    pub(crate) fetched: Vec<Fetched>,
+    /// Addresses that were asked for in vain; that was reported.
+    failed: BTreeSet<RegistryUri>,
+}
+
+/// Documents that cannot be fetched merely because something refers to them.
+const LISTED_ONLY: [Kind; 1] = [Kind::Policy];
+
+impl Loader<'_> {
+    /// Resolves what an entry of the Claw wants; nothing where it is there already, or where
+    /// that failed, which is reported.
+    pub(crate) fn listed(&mut self, wanted: &Wanted) -> Option<Resolved> {
+        if let Some(index) = self.loose.iter().position(|(_, of)| is_meant(of, wanted)) {
+            self.known.settle(wanted.kind, &wanted.uri);
+            return Some(Resolved::Primitive(Box::new(self.loose.remove(index).1)));
+        }
+        if self.is_settled(wanted) || self.remote.failed.contains(&wanted.uri) {
+            return None;
+        }
+        self.fetch(wanted).map(|of| Resolved::Primitive(Box::new(of)))
+    }
+
+    /// Fetches whatever references lead to in registries, and what these refer to in turn.
+    pub(crate) fn follow_references(&mut self) {
+        let wanted: Vec<Wanted> = self.tool_references().flat_map(|tool| tool.wanted()).collect();
+        wanted.iter().for_each(|wanted| self.referred(wanted));
+        let mut next = 0;
+        while let Some(of) = self.primitives.get(next) {
+            let wanted = refs::wanted(of);
+            wanted.iter().for_each(|wanted| self.referred(wanted));
+            next += 1;
+        }
+    }
+
+    fn referred(&mut self, wanted: &Wanted) {
+        if self.is_settled(wanted) || self.remote.failed.contains(&wanted.uri) {
+            return;
+        }
+        if LISTED_ONLY.contains(&wanted.kind) {
+            let reason =
+                format!("the {} `{}` is referred to and not listed", wanted.kind, wanted.uri);
+            let help =
+                "add the address to `policies` of the Claw: only what is listed there adds rules";
+            self.problems.missing(&wanted.source, wanted.at, reason, help);
+            return self.fail(wanted);
+        }
+        if let Some(of) = self.fetch(wanted) {
+            self.take(Resolved::Primitive(Box::new(of)));
+        }
+    }
+
+    /// Says whether the address leads to something this load has, and remembers that.
+    fn is_settled(&mut self, wanted: &Wanted) -> bool {
+        let is_there = self.primitives.iter().any(|of| is_meant(of, wanted));
+        if is_there {
+            self.known.settle(wanted.kind, &wanted.uri);
+        }
+        is_there
+    }
+
+    fn fail(&mut self, wanted: &Wanted) {
+        self.known.settle(wanted.kind, &wanted.uri);
+        self.remote.failed.insert(wanted.uri.clone());
+    }
+
+    /// Asks the registries; a document that is not what was asked for is as good as none.
+    fn fetch(&mut self, wanted: &Wanted) -> Option<Primitive> {
+        let found = self.found(wanted);
+        match found {
+            Some(_) => self.known.settle(wanted.kind, &wanted.uri),
+            None => self.fail(wanted),
+        }
+        found
+    }
+
+    fn found(&mut self, wanted: &Wanted) -> Option<Primitive> {
+        if self.remote.fetched.len() >= REGISTRY_PACKAGES_MAX {
+            let reason = format!("more than {REGISTRY_PACKAGES_MAX} documents from registries");
+            let help = "refer to fewer, or write some of them locally";
+            self.problems.missing(&wanted.source, wanted.at, reason, help);
+            return None;
+        }
+        let package = match self.docs.registry(&wanted.uri) {
+            Ok(package) => package,
+            Err(error) => {
+                self.unobtainable(wanted, &error);
+                return None;
+            }
+        };
+        // Counted even where it is of no use: asking is what is bounded.
+        self.remote.fetched.push(Fetched {
+            uri: wanted.uri.clone(),
+            kind: wanted.kind,
+            registry: package.registry,
+            digest: package.digest,
+            component: package.component,
+        });
+        let file = wanted.uri.to_string();
+        let read = read_document(Path::new(&file), &package.document, &mut self.problems);
+        let mut of = self.as_asked(wanted, read?)?;
+        of.package = Some(wanted.uri.clone());
+        Some(of)
+    }
+
+    fn unobtainable(&mut self, wanted: &Wanted, error: &RegistryError) {
+        let help = match error {
+            RegistryError::Failed { .. } => {
+                "mend or remove that registry in clawhost.yaml, or give the document locally"
+            }
+            RegistryError::NotConfigured => {
+                "add it under `registries` of clawhost.yaml, or give the document locally"
+            }
+            RegistryError::NotFound(_) => {
+                "check namespace, name and version, or give the document locally"
+            }
+        };
+        // It may quote what a registry sent.
+        let why = visible::line(&shown_sentence(&error.to_string()));
+        let reason = format!("`{}` cannot be found: {why}", shown(&wanted.uri.to_string()));
+        self.problems.missing(&wanted.source, wanted.at, reason, help);
+    }
+
+    /// Compares a document with the address that it was fetched from.
+    fn as_asked(&mut self, wanted: &Wanted, read: Document) -> Option<Primitive> {
+        let problem = match &read {
+            Document::Claw(_) => Some("a Claw".to_owned()),
+            Document::Primitive(of) => self.difference(wanted, of),
+        };
+        let Some(what) = problem else {
+            return if let Document::Primitive(of) = read { Some(of) } else { None };
+        };
+        let reason = format!("`{}` is {}", wanted.uri, shown(&what));
+        let help = format!(
+            "a {} `{}` of version {} belongs there: tell who publishes it",
+            wanted.kind, wanted.uri.name, wanted.uri.version
+        );
+        self.problems.invalid(&wanted.source, wanted.at, reason, help);
+        None
+    }
+
+    fn difference(&mut self, wanted: &Wanted, of: &Primitive) -> Option<String> {
+        let version = of.version.as_deref();
+        let brings = self.remote.fetched.last().is_some_and(|last| last.component.is_some());
+        if of.kind != wanted.kind {
+            return Some(format!("a {}", of.kind));
+        }
+        if of.name != wanted.uri.name {
+            return Some(format!("called `{}`", of.name));
+        }
+        if version != Some(&wanted.uri.version) {
+            return Some(format!("of version {}", version.unwrap_or("(none)")));
+        }
+        if brings && of.kind != Kind::Tool {
+            return Some(format!("a {} with a component", of.kind));
+        }
+        let (path, at) = local_path(of)?;
+        let reason = "a path of this machine in a fetched document".to_owned();
+        let help = "its author cannot know this machine: give the document locally";
+        self.problems.invalid(&of.source, at, reason, help);
+        Some(format!("a document that names the path `{path}`"))
+    }
+}
+
+/// Says whether a document of this run is what an address means. What a registry gave is meant by
+/// its own address only, whatever its namespace.
+pub(crate) fn is_meant(of: &Primitive, wanted: &Wanted) -> bool {
+    of.kind == wanted.kind
+        && of.name == wanted.uri.name
+        && of.version.as_deref() == Some(&wanted.uri.version)
+        && of.package.as_ref().is_none_or(|package| *package == wanted.uri)
+}
+
+/// Returns the first path of this machine that a document names, if it names any.
+fn local_path(of: &Primitive) -> Option<(String, Place)> {
+    let (list, key): (&[&str], _) = match of.kind {
+        Kind::Memory => (&["stores"], "path"),
+        Kind::Sandbox => (&["capabilities", "filesystem", "mount_paths"], "path"),
+        Kind::Telemetry => (&["exporters"], "path"),
+        _ => return None,
+    };
+    let items = of.spec.get(list).map(Node::items).unwrap_or_default();
+    let path = items.iter().find_map(|item| item.get(&[key]))?;
+    Some((path.as_text().unwrap_or_default().to_owned(), path.at))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! `audit`: where copies of the record go that policies ask for.
+
+use std::path::{Path, PathBuf};
+
+use super::Settings;
+use super::reader::Reader;
+use crate::egress;
+use crate::manifest::node::Node;
+use crate::manifest::problem::{DocumentError, Problems, Source};
+use crate::manifest::sandbox::tidy;
+use crate::manifest::shape::{Shape, TEXT, opt, shown_sentence};
+use crate::policy::{Destination, PolicySet};
+
+/// `audit`: where copies of the record go that policies ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuditSettings {
+    /// The URL that a policy's `destination: webhook` means; the protocol has no key for it.
+    pub webhook: Option<String>,
+    /// The socket that `destination: syslog` means; the system's own where absent.
+    pub syslog: Option<PathBuf>,
+}
+
+pub(super) const AUDIT: Shape = Shape::Record(&[opt("syslog", &TEXT), opt("webhook", &TEXT)]);
+
+impl Reader {
+    /// Takes over both keys, each where it is there.
+    pub(super) fn take_audit(&mut self, source: &Source, root: &Node, base: &Path) {
+        if let Some(socket) = root.text(&["audit", "syslog"]) {
+            self.settings.audit.syslog = Some(tidy(&base.join(socket)));
+        }
+        let Some(node) = root.get(&["audit", "webhook"]) else {
+            return;
+        };
+        let url = node.as_text().unwrap_or_default();
+        if let Err(error) = egress::endpoint(url) {
+            // The address itself is not shown: somebody may have put a password into it.
+            let reason = error.internal();
+            let reason = reason.split(':').next().unwrap_or_default();
+            let reason = format!("`audit.webhook` is no URL: {}", shown_sentence(reason));
+            let help = "write `https://host[:port]/path`, without a user name";
+            self.problems.invalid(source, node.at, reason, help);
+        }
+        self.settings.audit.webhook = Some(url.to_owned());
+    }
+}
+
+impl Settings {
+    /// Reports a policy that sends records to a webhook nobody named.
+    pub(super) fn check_audit(&self, policies: &PolicySet, problems: &mut Problems) {
+        let wanted = policies.audit().destinations.contains(&Destination::Webhook);
+        if wanted && self.audit.webhook.is_none() {
+            problems.push(DocumentError::whole_file(
+                Path::new("clawhost.yaml"),
+                "a policy's `audit.destination` is `webhook`, and nothing says where that is",
+                Some("write `audit: { webhook: https://… }`, or set CLAWHOST_AUDIT_WEBHOOK"),
+            ));
+        }
+    }
+}

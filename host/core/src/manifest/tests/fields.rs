@@ -1,0 +1,123 @@
+//! What a Claw says beside its tools: names, kinds, heartbeat, retries.
+
+use std::time::Duration;
+
+use super::*;
+use crate::limits::{HEARTBEAT_FLOOR_MS, HEARTBEAT_MS, RETRY_ATTEMPTS_MAX};
+use crate::uri::Kind;
+
+fn loaded(text: &str) -> Manifest {
+    load_text(text).unwrap_or_else(|list| panic!("{}", list[0].one_line()))
+}
+
+#[test]
+fn names_that_are_not_given_are_made_and_those_that_are_win() {
+    let manifest = loaded(&claw(
+        r#"  sandbox: { inline: { level: wasm } }
+  tools:
+    - { name: read-file }
+    - inline: { description: d, input_schema: {} }
+    - inline: { name: own, description: d, input_schema: {} }
+    - { metadata: { name: beside }, inline: { description: d, input_schema: {} } }
+    - inline: { description: d, input_schema: {} }
+  policies:
+    - inline: { rules: [{ id: r, action: deny, scope: all }] }
+"#,
+    ));
+    let names: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["read-file", "tool-1", "own", "beside", "tool-4"]);
+    assert_eq!(manifest.default_profile_name(), "sandbox-0");
+    assert_eq!(manifest.policies.policies()[0].name, "policy-0");
+    assert_eq!((manifest.name.as_str(), manifest.identity.as_str()), ("test-agent", "test-agent"));
+    let named = HEAD.replace(
+        "identity: { inline: { personality: careful } }",
+        "identity: { metadata: { name: somebody }, inline: { personality: careful } }",
+    );
+    assert_eq!(loaded(&named).identity, "somebody");
+}
+
+#[test]
+fn the_kinds_are_those_of_documents_and_entries() {
+    let kinds = |rest: &str| loaded(&claw(rest)).kinds.into_iter().collect::<Vec<_>>();
+    assert_eq!(kinds(""), [Kind::Identity, Kind::Provider]);
+    assert_eq!(
+        kinds("  tools: [{ name: read-file }]\n  sandbox: claw://sandbox/workspace\n"),
+        [Kind::Identity, Kind::Provider, Kind::Sandbox, Kind::Tool]
+    );
+}
+
+#[test]
+fn the_heartbeat_is_the_claws_unless_it_is_off_or_too_fast() {
+    let heartbeat = |annotations: &str| {
+        let text = HEAD.replace("  version: 1.0.0\n", &format!("  annotations: {annotations}\n"));
+        loaded(&text).heartbeat.map(|time| time.as_millis())
+    };
+    assert_eq!(heartbeat("{}"), Some(u128::from(HEARTBEAT_MS)));
+    assert_eq!(heartbeat("{ heartbeat_interval_ms: 45000, other: [1] }"), Some(45_000));
+    assert_eq!(heartbeat("{ heartbeat_interval_ms: 1 }"), Some(u128::from(HEARTBEAT_FLOOR_MS)));
+    assert_eq!(heartbeat("{ heartbeat_interval_ms: 0 }"), None);
+    for wrong in ["soon", "-1", "1.5", "null"] {
+        let annotations = format!("  annotations: {{ heartbeat_interval_ms: {wrong} }}\n");
+        let text = HEAD.replace("  version: 1.0.0\n", &annotations);
+        assert_eq!(problems(load_text(&text)).len(), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn retries_have_the_protocols_defaults() {
+    let retry = |text: &str| {
+        let tools =
+            format!("  tools: [{{ inline: {{ description: d, input_schema: {{}}{text} }} }}]\n");
+        loaded(&claw(&tools)).tools[0].retry
+    };
+    assert_eq!(retry(""), None);
+    let default = Retry { max_attempts: RETRY_ATTEMPTS_MAX, backoff: Backoff::Exponential };
+    assert_eq!(retry(", retry: {}"), Some(default));
+    assert_eq!(
+        retry(", retry: { max_attempts: 7, backoff: linear }, timeout_ms: 5"),
+        Some(Retry { max_attempts: 7, backoff: Backoff::Linear })
+    );
+    assert_eq!(
+        loaded(&claw(
+            "  tools: [{ inline: { description: d, input_schema: {}, timeout_ms: 5 } }]\n"
+        ))
+        .tools[0]
+            .timeout,
+        Some(Duration::from_millis(5))
+    );
+}
+
+#[test]
+fn a_pattern_takes_no_link_that_leads_out() {
+    struct Linked(Files);
+
+    impl Documents for Linked {
+        fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
+            self.0.read(file)
+        }
+
+        fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
+            self.0.list(directory)
+        }
+
+        fn is_directory(&self, path: &Path) -> bool {
+            self.0.is_directory(path)
+        }
+
+        fn leaves(&self, directory: &Path, file: &Path) -> bool {
+            assert_eq!(directory, Path::new("m"));
+            file.ends_with("linked.yaml")
+        }
+    }
+
+    let files = Files::default()
+        .with("m/claw.yaml", &claw("  tools: [\"t/*.yaml\"]\n"))
+        .with("m/t/linked.yaml", &tool("linked"))
+        .with("m/t/own.yaml", &tool("own"));
+    let directory = Path::new("/here");
+    let profiles = builtin_profiles(directory).unwrap();
+    let around = Surroundings { directory, profiles: &profiles };
+    let refused = problems(load(&Linked(files), &["m/claw.yaml".into()], around));
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].contains("leads out of the manifest's directory"), "{refused:?}");
+}

@@ -1,0 +1,79 @@
+//! How a verdict came about: every rule that was tried, by the same code that decides.
+
+use super::{Action, CallFacts, PolicySet, RuleRef, Scope, Verdict, first_match, unknown};
+
+/// A verdict and every rule that was looked at on the way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// What was decided.
+    pub verdict: Verdict,
+    /// Each rule tried, list by list in order; the last of each list is the one that matched,
+    /// if any did.
+    pub steps: Vec<Step>,
+}
+
+/// The list of rules that a step belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// All policies of the manifest.
+    All,
+    /// The policy that the caller names.
+    Asked,
+    /// The policy that the tool's document names.
+    Own,
+}
+
+/// One rule that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Whose turn it was.
+    pub list: List,
+    /// The rule.
+    pub rule: RuleRef,
+    /// What it does where it matches.
+    pub action: Action,
+    /// `file:line` of the rule.
+    pub at: String,
+    /// The first thing that did not match; absent where the rule matched.
+    pub mismatch: Option<String>,
+}
+
+impl PolicySet {
+    /// Decides as [`PolicySet::decide`] does, and says how.
+    pub fn explain(&self, facts: &CallFacts<'_>, scope: Scope<'_>) -> Explanation {
+        let mut steps = Vec::new();
+        let mut verdict = self.explain_list(List::All, None, facts, &mut steps);
+        for (list, name) in [(List::Own, scope.own), (List::Asked, scope.asked)] {
+            if name.is_some() {
+                let also = self.explain_list(list, name, facts, &mut steps);
+                verdict = verdict.stricter(also);
+            }
+        }
+        Explanation { verdict, steps }
+    }
+
+    fn explain_list(
+        &self,
+        list: List,
+        name: Option<&str>,
+        facts: &CallFacts<'_>,
+        steps: &mut Vec<Step>,
+    ) -> Verdict {
+        let policies = match name.map(|name| (name, self.find(name))) {
+            None => self.policies(),
+            Some((_, Some(policy))) => std::slice::from_ref(policy),
+            Some((name, None)) => return unknown(name),
+        };
+        first_match(policies, facts, |policy, rule, mismatch| {
+            let name = RuleRef { policy: policy.name.clone(), id: rule.id.clone() };
+            let mismatch = mismatch.map(|mismatch| mismatch.to_string());
+            steps.push(Step {
+                list,
+                rule: name,
+                action: rule.action,
+                at: rule.at.clone(),
+                mismatch,
+            });
+        })
+    }
+}

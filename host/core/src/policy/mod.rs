@@ -1,0 +1,266 @@
+//! Policy: ordered rules, of which the first that matches decides; no match denies.
+//!
+//! All policies of a manifest are one concatenated list. A tool that names a policy of its own
+//! has to pass that one as well, and so has a call whose caller names one: naming a policy can
+//! only narrow. Deliberately absent: asking anybody. [`Verdict::Ask`] says that a human has to
+//! answer; the gate knows how.
+//!
+//! Hints a component gives about itself are untrusted: a rule that relaxes (`allow`,
+//! `audit-only`) counts only what the operator's own tool document declares, a rule that
+//! tightens (`deny`, `require-approval`) also counts what the component says, and the worst
+//! that it leaves unsaid. `conditions.path_within` and `rate_limit` follow the same rule: what
+//! is unknown relaxes nothing ([`Rule`]).
+
+mod explain;
+mod paths;
+#[cfg(test)]
+mod reference;
+mod rule;
+mod terms;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+pub use self::explain::{Explanation, List, Step};
+pub use self::paths::{Folder, NOWHERE, PathNames};
+pub use self::rule::{Action, ApprovalTerms, Match, RateLimit, Rule};
+pub use self::terms::{AuditTerms, Destination, Rates};
+use crate::catalog::Annotations;
+use crate::limits::TOOL_NAME_BYTES_MAX;
+use crate::screen::{Screen, Screens};
+use crate::{truncate, visible};
+
+/// A named, ordered list of rules, and what else it says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Policy {
+    /// Its name, which a tool's `policy_ref` may state.
+    pub name: String,
+    /// Its rules, in the order in which they are tried.
+    pub rules: Vec<Rule>,
+    /// What it has arguments and results searched for.
+    pub screen: Screen,
+    /// How much it lets happen.
+    pub rates: Rates,
+    /// What it wants recorded.
+    pub audit: AuditTerms,
+}
+
+/// All policies of a manifest, in its order. The default has none and denies everything.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PolicySet {
+    policies: Vec<Policy>,
+    screens: Screens,
+    rates: Rates,
+    audit: AuditTerms,
+}
+
+/// What a policy may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct CallFacts<'a> {
+    /// The tool's CKP name.
+    pub tool: &'a str,
+    /// The tool's `labels.category`.
+    pub category: Option<&'a str>,
+    /// Annotations of the operator's own tool document: trusted.
+    pub declared: &'a Map<String, Value>,
+    /// What the component says about itself: untrusted.
+    pub hints: &'a Annotations,
+    /// The arguments that are paths, as [`PathNames::paths`] returns them. Absent where there is no call
+    /// yet, only the question whether one could pass: a rule with a condition on them then
+    /// matches if it relaxes, and does not if it tightens.
+    pub paths: Option<&'a [String]>,
+    /// What was spent today.
+    pub usage: Usage,
+}
+
+/// What providers were used for since midnight UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Tokens read and written.
+    pub tokens_today: u64,
+    /// What they cost, in dollars.
+    pub cost_today_usd: f64,
+}
+
+/// Which policies have to allow a call beside the whole list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scope<'a> {
+    /// The one that the tool's document names.
+    pub own: Option<&'a str>,
+    /// The one that the caller names.
+    pub asked: Option<&'a str>,
+}
+
+/// Which rule decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleRef {
+    /// The policy's name.
+    pub policy: String,
+    /// The rule's id.
+    pub id: String,
+}
+
+/// What a policy says about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may run.
+    Allow {
+        /// The rule that says so.
+        rule: RuleRef,
+    },
+    /// A human has to say so first.
+    Ask {
+        /// The rule that asks.
+        rule: RuleRef,
+        /// How it wants to be asked.
+        terms: ApprovalTerms,
+        /// What the rule's author says about it.
+        reason: Option<String>,
+    },
+    /// It may run; its record names the rule.
+    AuditOnly {
+        /// The rule that says so.
+        rule: RuleRef,
+    },
+    /// It may not run.
+    Deny {
+        /// The rule that says so; absent where no rule matched.
+        rule: Option<RuleRef>,
+        /// Why, for the caller.
+        reason: String,
+    },
+}
+
+impl PolicySet {
+    /// Returns the set of `policies`, in that order.
+    pub fn new(policies: Vec<Policy>) -> Self {
+        let rates = policies.iter().fold(Rates::default(), |all, one| all.and(one.rates));
+        let audit =
+            policies.iter().fold(AuditTerms::default(), |all, one| all.and(one.audit.clone()));
+        let screens = Screens::new(policies.iter().map(|one| (one.name.as_str(), &one.screen)));
+        Self { policies, screens, rates, audit }
+    }
+
+    /// Returns the policies in their order.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// Says whether `name` is one of the policies.
+    pub fn contains(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// Returns what arguments and results are searched for, by all policies together.
+    pub const fn screens(&self) -> &Screens {
+        &self.screens
+    }
+
+    /// Returns how much may happen: the strictest of all policies.
+    pub const fn rates(&self) -> Rates {
+        self.rates
+    }
+
+    /// Returns what is recorded: all that any policy wants.
+    pub const fn audit(&self) -> &AuditTerms {
+        &self.audit
+    }
+
+    /// Says whether any rule looks at paths, so that a call's have to be found.
+    pub fn looks_at_paths(&self) -> bool {
+        self.policies.iter().flat_map(|policy| &policy.rules).any(|rule| rule.path_within.is_some())
+    }
+
+    /// Decides about a call: the whole list, and each policy of `scope`. All of them have to
+    /// allow, the strictest verdict counts, and a name that does not exist denies.
+    pub fn decide(&self, facts: &CallFacts<'_>, scope: Scope<'_>) -> Verdict {
+        let mut verdict = first_match(&self.policies, facts, |_, _, _| {});
+        for name in [scope.own, scope.asked].into_iter().flatten() {
+            let also = match self.find(name) {
+                Some(policy) => first_match(std::slice::from_ref(policy), facts, |_, _, _| {}),
+                None => unknown(name),
+            };
+            verdict = verdict.stricter(also);
+        }
+        verdict
+    }
+
+    fn find(&self, name: &str) -> Option<&Policy> {
+        self.policies.iter().find(|policy| policy.name == name)
+    }
+}
+
+/// Tries rules in their order until one matches, and shows `look` each of them.
+fn first_match<'a>(
+    policies: &'a [Policy],
+    facts: &'a CallFacts<'_>,
+    mut look: impl FnMut(&'a Policy, &'a Rule, Option<rule::Mismatch<'a>>),
+) -> Verdict {
+    for policy in policies {
+        for rule in &policy.rules {
+            let mismatch = rule.mismatch(facts);
+            look(policy, rule, mismatch);
+            if mismatch.is_none() {
+                return verdict(policy, rule, facts);
+            }
+        }
+    }
+    Verdict::Deny { rule: None, reason: format!("no policy rule allows tool `{}`", facts.tool) }
+}
+
+fn verdict(policy: &Policy, rule: &Rule, facts: &CallFacts<'_>) -> Verdict {
+    let name = RuleRef { policy: policy.name.clone(), id: rule.id.clone() };
+    match rule.action {
+        Action::Allow => Verdict::Allow { rule: name },
+        Action::AuditOnly => Verdict::AuditOnly { rule: name },
+        Action::Deny => {
+            let why = rule.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let reason = format!("rule `{}` denies tool `{}`{why}", rule.id, facts.tool);
+            Verdict::Deny { rule: Some(name), reason }
+        }
+        Action::RequireApproval => {
+            Verdict::Ask { rule: name, terms: rule.approval, reason: rule.reason.clone() }
+        }
+    }
+}
+
+/// A caller may have named it, so the name is shown with care.
+fn unknown(name: &str) -> Verdict {
+    let name = visible::line(truncate::text(name, TOOL_NAME_BYTES_MAX));
+    Verdict::Deny { rule: None, reason: format!("there is no policy `{name}`") }
+}
+
+impl Verdict {
+    /// Returns the stricter of two verdicts; this one where they are equally strict.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        if other.strictness() > self.strictness() { other } else { self }
+    }
+
+    const fn strictness(&self) -> u8 {
+        match self {
+            Self::Allow { .. } => 0,
+            Self::AuditOnly { .. } => 1,
+            Self::Ask { terms, .. } if terms.allow_on_timeout => 2,
+            Self::Ask { .. } => 3,
+            Self::Deny { .. } => 4,
+        }
+    }
+
+    /// Returns the rule that decided; absent where none matched.
+    pub const fn rule(&self) -> Option<&RuleRef> {
+        match self {
+            Self::Allow { rule } | Self::Ask { rule, .. } | Self::AuditOnly { rule } => Some(rule),
+            Self::Deny { rule, .. } => rule.as_ref(),
+        }
+    }
+}
+
+impl fmt::Display for RuleRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` of policy `{}`", self.id, self.policy)
+    }
+}

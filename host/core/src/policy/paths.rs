@@ -1,0 +1,365 @@
+//! Which arguments are paths, and where they lead.
+//!
+//! Paths are taken as the tool sees them: `/` is the first granted folder, `/<name>` another one,
+//! and a relative path starts at `/`. They are resolved by their text alone, and compared byte by
+//! byte, component by component.
+//!
+//! Deliberately absent: looking at any file. A symbolic link inside a granted folder can lead to
+//! another place inside it, and names that differ in case can be one file where the system says
+//! so: a rule about paths is a rule about words. The wall is the sandbox, whose `denied_paths`
+//! are told by the file itself.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::limits::{PATH_BYTES_MAX, POLICY_PATHS_MAX};
+
+/// Stands for a path that has no place below `/`: it climbs past it, is too long, or holds what
+/// tools read differently (a NUL, a control character, a backslash). It lies in no folder; a rule
+/// that tightens takes it for one that lies in its own.
+pub const NOWHERE: &str = "..";
+
+/// Values of a schema's `format` that make a property a path.
+const FORMATS: [&str; 3] = ["directory-path", "file-path", "path"];
+
+/// Last words of the names of arguments that are paths in any schema, in lower case: `path`,
+/// `file_path`, `outputDir` and `working-directory` are; `pathology` and `filter` are not.
+const LAST_WORDS: [&str; 16] = [
+    "cwd",
+    "dir",
+    "directories",
+    "directory",
+    "dirs",
+    "file",
+    "filename",
+    "filenames",
+    "filepath",
+    "filepaths",
+    "files",
+    "folder",
+    "folders",
+    "path",
+    "paths",
+    "workdir",
+];
+
+/// What `file_name`, `dirName` and their like are the names of.
+const NAMED: [&str; 5] = ["dir", "directory", "file", "folder", "path"];
+
+/// Names that are paths only as a whole: the two ends of copying and moving.
+const WHOLE_NAMES: [&str; 8] =
+    ["dest", "destination", "dst", "from", "source", "src", "target", "to"];
+
+/// A folder as tools see it, in canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder(String);
+
+impl Folder {
+    /// Reads a folder that a policy names.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match canonical(text) {
+            _ if text.is_empty() => Err("the path is empty; `/` is the whole".to_owned()),
+            path if path == NOWHERE => Err(format!(
+                "the path is over {PATH_BYTES_MAX} bytes, climbs past `/`, or holds a backslash or a control character"
+            )),
+            path => Ok(Self(path)),
+        }
+    }
+
+    /// Says whether `path`, in canonical form, is this folder or lies in it.
+    pub fn holds(&self, path: &str) -> bool {
+        match path.strip_prefix(self.0.trim_end_matches('/')) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// Returns it as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Folder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The names of arguments that are paths: those that say so themselves, and those that the
+/// schemas of one tool declare.
+///
+/// A name says so itself that is `source`, `destination`, `src`, `dst`, `dest`, `from`, `to` or
+/// `target`, or whose last word is `path`, `file`, `filename`, `filepath`, `dir`, `directory`,
+/// `folder`, `cwd`, `workdir` or the plural of one, or whose last words are such a thing and
+/// `name`. A schema declares a property by the `format` `path`, `file-path` or `directory-path`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathNames(BTreeSet<String>);
+
+impl PathNames {
+    /// Returns the names for a tool with these schemas: its own and, where it has one, that of
+    /// its document.
+    pub fn of<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut names = BTreeSet::new();
+        schemas.into_iter().for_each(|schema| find_formatted(schema, &mut names));
+        Self(names)
+    }
+
+    /// Returns every path in `arguments`, at any depth, in canonical form; below the name of a
+    /// path every text is one. More than [`POLICY_PATHS_MAX`] paths end in one that leads
+    /// [`NOWHERE`].
+    pub fn paths(&self, arguments: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        collect(arguments, &self.0, false, &mut found);
+        found
+    }
+}
+
+fn collect(value: &Value, formatted: &BTreeSet<String>, is_path: bool, found: &mut Vec<String>) {
+    if found.len() > POLICY_PATHS_MAX {
+        return;
+    }
+    match value {
+        Value::String(_) if is_path && found.len() == POLICY_PATHS_MAX => {
+            found.push(NOWHERE.to_owned());
+        }
+        Value::String(text) if is_path => found.push(canonical(text)),
+        Value::Array(items) => {
+            items.iter().for_each(|item| collect(item, formatted, is_path, found));
+        }
+        Value::Object(entries) => {
+            for (name, value) in entries {
+                let is_path = is_path || formatted.contains(name) || is_path_name(name);
+                collect(value, formatted, is_path, found);
+            }
+        }
+        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Finds the names that any part of a schema declares to be paths.
+fn find_formatted(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| find_formatted(item, found)),
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                if let ("properties", Value::Object(properties)) = (key.as_str(), value) {
+                    let paths = properties.iter().filter(|(_, schema)| has_path_format(schema));
+                    found.extend(paths.map(|(name, _)| name.clone()));
+                }
+                find_formatted(value, found);
+            }
+        }
+        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Says whether a property, one of its alternatives or its items have the format of a path.
+fn has_path_format(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().any(has_path_format),
+        Value::Object(entries) => entries.iter().any(|(key, value)| match key.as_str() {
+            "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+            "properties" => false,
+            _ => has_path_format(value),
+        }),
+        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn is_path_name(name: &str) -> bool {
+    if WHOLE_NAMES.iter().any(|whole| whole.eq_ignore_ascii_case(name)) {
+        return true;
+    }
+    let words = words(name);
+    match words.as_slice() {
+        [.., of, last] if last == "name" || last == "names" => NAMED.contains(&of.as_str()),
+        [.., last] => LAST_WORDS.contains(&last.as_str()),
+        [] => false,
+    }
+}
+
+/// Returns the words of `snake_case`, `kebab-case` and `camelCase` alike, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for c in name.chars().filter(|c| !c.is_numeric()) {
+        if !c.is_alphabetic() {
+            before = ' ';
+            continue;
+        }
+        let hump = c.is_uppercase() && before.is_lowercase();
+        match words.last_mut().filter(|_| before != ' ' && !hump) {
+            Some(word) => word.extend(c.to_lowercase()),
+            None => words.push(c.to_lowercase().collect()),
+        }
+        before = c;
+    }
+    words
+}
+
+/// Resolves `.`, `..` and empty steps by the text alone; [`NOWHERE`] where that leads nowhere.
+fn canonical(text: &str) -> String {
+    let strange = |c: char| c == '\\' || c.is_control();
+    if text.len() > PATH_BYTES_MAX || text.contains(strange) {
+        return NOWHERE.to_owned();
+    }
+    let mut steps = Vec::new();
+    for step in text.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if steps.pop().is_none() => return NOWHERE.to_owned(),
+            ".." => {}
+            name => steps.push(name),
+        }
+    }
+    format!("/{}", steps.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn found(arguments: &Value) -> Vec<String> {
+        PathNames::default().paths(arguments)
+    }
+
+    #[test]
+    fn paths_are_resolved_by_their_text() {
+        for (text, expected) in [
+            ("a.txt", "/a.txt"),
+            ("/a/b", "/a/b"),
+            ("./a//b/./c/", "/a/b/c"),
+            ("a/../b", "/b"),
+            ("", "/"),
+            (".", "/"),
+            ("/", "/"),
+            ("..", NOWHERE),
+            ("a/../../a", NOWHERE),
+            ("/..", NOWHERE),
+            ("a\0b", NOWHERE),
+            ("a/..\\..\\b", NOWHERE),
+            ("a\nb", NOWHERE),
+            ("...", "/..."),
+            ("%2e%2e/x", "/%2e%2e/x"),
+        ] {
+            assert_eq!(canonical(text), expected, "{text:?}");
+        }
+        assert_eq!(canonical(&"a/".repeat(PATH_BYTES_MAX)), NOWHERE);
+    }
+
+    #[test]
+    fn a_folder_holds_itself_and_what_is_below_and_nothing_that_only_begins_alike() {
+        let docs = Folder::parse("./docs/").unwrap();
+        assert_eq!(docs.as_str(), "/docs");
+        assert!(docs.holds("/docs") && docs.holds("/docs/a") && docs.holds("/docs/a/b"));
+        for other in ["/", "/documents", "/docs-old/a", "/a/docs", NOWHERE, "/Docs/a"] {
+            assert!(!docs.holds(other), "{other}");
+        }
+        let all = Folder::parse("/").unwrap();
+        assert!(all.holds("/") && all.holds("/a") && !all.holds(NOWHERE));
+        for wrong in ["", "..", "/../etc", "a\\b", "a\0"] {
+            assert!(Folder::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_say_so_are_paths() {
+        for name in [
+            "path",
+            "file_path",
+            "filePath",
+            "PATH",
+            "output-dir",
+            "outputDir",
+            "workingDirectory",
+            "cwd",
+            "source",
+            "To",
+            "fileName",
+            "folder_name",
+            "FILE_NAMES_FILE",
+            "old_path",
+            "path2",
+            "paths",
+            "srcFiles",
+            "X.file",
+        ] {
+            assert_eq!(found(&json!({name: "a"})), ["/a"], "{name}");
+        }
+        for name in [
+            "pathology",
+            "filter",
+            "content",
+            "profile",
+            "profileName",
+            "query",
+            "tofu",
+            "",
+            "_",
+            "directive",
+        ] {
+            assert_eq!(found(&json!({name: "a"})), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_format_makes_any_name_a_path_wherever_the_schema_says_it() {
+        for schema in [
+            json!({"properties": {"x": {"format": "path"}}}),
+            json!({"properties": {"x": {"items": {"format": "file-path"}}}}),
+            json!({"properties": {"x": {"anyOf": [{"type": "null"}, {"format": "directory-path"}]}}}),
+            json!({"allOf": [{"$defs": {"in": {"properties": {"x": {"format": "path"}}}}}]}),
+        ] {
+            // Of several schemas each counts.
+            let names = PathNames::of([&json!({}), &schema]);
+            assert_eq!(names.paths(&json!({"x": "a", "y": "b"})), ["/a"], "{schema}");
+        }
+        for schema in [
+            json!({"properties": {"x": {"format": "uri"}}}),
+            json!({"properties": {"x": {"properties": {"z": {"format": "path"}}}}}),
+            json!({"format": "path"}),
+            json!([null, 1, true]),
+        ] {
+            assert_eq!(PathNames::of([&schema]).paths(&json!({"x": "a"})), [""; 0], "{schema}");
+        }
+    }
+
+    #[test]
+    fn every_text_below_a_path_is_one() {
+        let arguments =
+            json!({"jobs": [{"path": {"old": "a", "new": ["b", 1, "c/../.."]}, "mode": "x"}]});
+        let mut all = found(&arguments);
+        all.sort();
+        assert_eq!(all, ["..", "/a", "/b"]);
+    }
+
+    #[test]
+    fn too_many_paths_lead_nowhere() {
+        let at_most = vec!["a"; POLICY_PATHS_MAX];
+        assert!(!found(&json!({"paths": at_most})).contains(&NOWHERE.to_owned()));
+        let too_many = vec!["a"; 10 * POLICY_PATHS_MAX];
+        let all = found(&json!({"paths": too_many, "file": "b"}));
+        assert_eq!(all.len(), POLICY_PATHS_MAX + 1);
+        assert_eq!(all.iter().filter(|path| *path == NOWHERE).count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn what_lies_within_has_no_step_that_leaves(text in "[a-c./\\\\\u{0}é]{0,24}") {
+            let path = canonical(&text);
+            if Folder::parse("/a").unwrap().holds(&path) {
+                prop_assert!(path == "/a" || path.starts_with("/a/"));
+                prop_assert!(path.split('/').skip(1).all(|step| !["", ".", ".."].contains(&step)));
+            }
+            prop_assert!(path == NOWHERE || canonical(&path) == path);
+        }
+    }
+}

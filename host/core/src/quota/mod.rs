@@ -1,0 +1,20 @@
+//! How much of what may be used up: calls of a principal, requests and tokens of a provider.
+//!
+//! Whoever asks is counted before anything happens, so that callers that race for the last token
+//! never get more than there is; whoever is refused is not counted. Days begin at midnight UTC,
+//! minutes and hours slide. A limit of zero means none at all. Deliberately absent: the clock
+//! (the time is an argument, in milliseconds since the epoch) and the store: a [`Ledger`] is data,
+//! and the host keeps it.
+
+mod ledger;
+mod rates;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use ledger::{Account, Ledger, Reservation};
+pub use rates::CallRates;
+pub use terms::{
+    Ask, Caps, Exceeded, Prices, ProviderLimits, QuotaLimit, Used, estimate_tokens,
+};

@@ -1,0 +1,95 @@
+//! Calls a minute, of each principal by itself.
+
+use std::collections::BTreeMap;
+
+use super::window::{SECOND_MS, Window};
+use crate::error::{CallError, ErrorKind};
+use crate::limits::CALL_RATES_PRINCIPALS_MAX;
+
+/// Counts the calls of each principal over the last minute.
+#[derive(Debug, Clone, Default)]
+pub struct CallRates {
+    principals: BTreeMap<String, Window<SECOND_MS>>,
+}
+
+impl CallRates {
+    /// Counts a call of `principal`, which may make `limit_per_minute` of them in any 60 seconds.
+    /// A call that is refused is not counted.
+    ///
+    /// # Errors
+    /// -32011 with `data.stage` `quota` and `data.limit` `tool_calls_per_minute`, where they are
+    /// used up, or where more principals than [`CALL_RATES_PRINCIPALS_MAX`] call at once.
+    pub fn take(
+        &mut self,
+        principal: &str,
+        limit_per_minute: u64,
+        now_ms: u64,
+    ) -> Result<(), CallError> {
+        let Some(calls) = self.window(principal, now_ms) else {
+            return Err(exceeded("too many callers at once; try again later", None));
+        };
+        if calls.total(now_ms) >= limit_per_minute {
+            let message = format!("more than {limit_per_minute} tool calls a minute");
+            return Err(exceeded(&message, calls.frees_in_ms(now_ms)));
+        }
+        calls.add(now_ms, 1);
+        Ok(())
+    }
+
+    /// Returns the window of `principal`; nothing where there is no room for another.
+    fn window(&mut self, principal: &str, now_ms: u64) -> Option<&mut Window<SECOND_MS>> {
+        let known = self.principals.contains_key(principal);
+        if !known && self.principals.len() >= CALL_RATES_PRINCIPALS_MAX {
+            self.principals.retain(|_, calls| !calls.is_idle(now_ms));
+        }
+        let room = known || self.principals.len() < CALL_RATES_PRINCIPALS_MAX;
+        room.then(|| self.principals.entry(principal.to_owned()).or_default())
+    }
+}
+
+fn exceeded(message: &str, retry_after_ms: Option<u64>) -> CallError {
+    let error = CallError::new(ErrorKind::Overloaded, message)
+        .with("stage", "quota")
+        .with("limit", "tool_calls_per_minute");
+    match retry_after_ms {
+        Some(ms) => error.with("retry_after_ms", ms),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_principal_has_its_own_minute() {
+        let mut rates = CallRates::default();
+        assert!(rates.take("a", 2, 0).is_ok());
+        assert!(rates.take("a", 2, 30_000).is_ok());
+        let error = rates.take("a", 2, 59_999).unwrap_err();
+        assert_eq!((error.kind, error.kind.code()), (ErrorKind::Overloaded, -32011));
+        assert_eq!(error.data["stage"], "quota");
+        assert_eq!(error.data["limit"], "tool_calls_per_minute");
+        assert_eq!(error.data["retry_after_ms"], 1_001);
+        assert!(rates.take("b", 2, 59_999).is_ok());
+        // What was refused did not count: the first call has left, the second has not.
+        assert!(rates.take("a", 2, 61_000).is_ok());
+        assert!(rates.take("a", 2, 61_000).is_err());
+    }
+
+    #[test]
+    fn zero_means_none() {
+        assert!(CallRates::default().take("a", 0, 1).is_err());
+    }
+
+    #[test]
+    fn principals_that_stopped_calling_make_room_for_others() {
+        let mut rates = CallRates::default();
+        for n in 0..CALL_RATES_PRINCIPALS_MAX {
+            rates.take(&n.to_string(), 1, 0).unwrap();
+        }
+        assert!(rates.take("new", 1, 0).is_err());
+        assert!(rates.take("new", 1, 120_000).is_ok());
+        assert_eq!(rates.principals.len(), 1);
+    }
+}

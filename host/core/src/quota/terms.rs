@@ -1,0 +1,199 @@
+//! What is asked of a provider, within which limits, at which price; and which limit said no.
+
+use std::fmt;
+
+use crate::error::{CallError, ErrorKind};
+
+/// What a provider's document allows. Absent is unlimited, zero is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProviderLimits {
+    /// Tokens between two midnights UTC, of prompts and completions.
+    pub tokens_per_day: Option<u64>,
+    /// Tokens of one request, its completion included.
+    pub tokens_per_request: Option<u64>,
+    /// Requests in any 60 seconds.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens the model can look at at once, its completion included.
+    pub max_context_window: Option<u64>,
+}
+
+/// What all providers together may use, as the policies say. Absent is unlimited, zero is none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Caps {
+    /// Tokens in any hour.
+    pub tokens_per_hour: Option<u64>,
+    /// Costs between two midnights UTC, in US dollars.
+    pub cost_per_day_usd: Option<f64>,
+}
+
+/// What one token costs, in billionths of a US dollar. The default is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prices {
+    /// One token of the prompt.
+    pub input_nano_usd: u64,
+    /// One token of the completion.
+    pub output_nano_usd: u64,
+}
+
+/// A request that is about to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The provider's name.
+    pub provider: &'a str,
+    /// What it allows.
+    pub limits: &'a ProviderLimits,
+    /// What it costs.
+    pub prices: Prices,
+    /// Tokens of the prompt; see [`estimate_tokens`].
+    pub prompt_tokens: u64,
+    /// Tokens the completion may have; absent where the request does not say.
+    pub completion_tokens: Option<u64>,
+}
+
+/// What a request used, as the provider reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// Tokens of the completion.
+    pub completion_tokens: u64,
+}
+
+/// One of the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuotaLimit {
+    /// [`Caps::cost_per_day_usd`].
+    CostPerDay,
+    /// [`ProviderLimits::max_context_window`].
+    ContextWindow,
+    /// [`ProviderLimits::requests_per_minute`].
+    RequestsPerMinute,
+    /// [`ProviderLimits::tokens_per_day`].
+    TokensPerDay,
+    /// [`Caps::tokens_per_hour`].
+    TokensPerHour,
+    /// [`ProviderLimits::tokens_per_request`].
+    TokensPerRequest,
+}
+
+/// A limit that a request would exceed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The limit.
+    pub limit: QuotaLimit,
+    /// The provider that was asked.
+    pub provider: String,
+    /// Milliseconds until there may be room again, where that is a matter of time.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Returns how many tokens `bytes` of a request are taken for before a provider has counted them:
+/// one for three bytes, rounded up. English has four bytes a token and other scripts about three,
+/// so it is more often too many than too few; what the provider counts replaces it.
+pub const fn estimate_tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(3) as u64
+}
+
+impl Prices {
+    /// Returns the prices of tokens that cost this much a million, in US dollars; a fraction of a
+    /// billionth is rounded up, and what is no number or below zero costs nothing.
+    pub fn per_million_usd(input: f64, output: f64) -> Self {
+        // A dollar a million is a thousand billionths a token. `as` saturates.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        let nano_usd = |usd: f64| (usd * 1_000.0).ceil() as u64;
+        Self { input_nano_usd: nano_usd(input), output_nano_usd: nano_usd(output) }
+    }
+
+    /// Returns what `used` costs, in US dollars, for measurements; the ledger counts exactly.
+    #[expect(clippy::cast_precision_loss, reason = "a measurement, not a bill")]
+    pub fn cost_usd(self, used: Used) -> f64 {
+        self.cost(used) as f64 / 1_000_000_000.0
+    }
+
+    pub(super) const fn cost(self, used: Used) -> u64 {
+        let input = self.input_nano_usd.saturating_mul(used.prompt_tokens);
+        input.saturating_add(self.output_nano_usd.saturating_mul(used.completion_tokens))
+    }
+}
+
+impl Used {
+    pub(super) const fn tokens(self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+}
+
+impl QuotaLimit {
+    /// Returns the name of `data.limit`: the key of the document that states it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CostPerDay => "cost_per_day_usd",
+            Self::ContextWindow => "max_context_window",
+            Self::RequestsPerMinute => "requests_per_minute",
+            Self::TokensPerDay => "tokens_per_day",
+            Self::TokensPerHour => "tokens_per_hour",
+            Self::TokensPerRequest => "tokens_per_request",
+        }
+    }
+
+    /// A provider's limits have a code of their own; those of policies have the policies'.
+    const fn kind(self) -> ErrorKind {
+        match self {
+            Self::CostPerDay | Self::TokensPerHour => ErrorKind::Overloaded,
+            _ => ErrorKind::ProviderQuota,
+        }
+    }
+}
+
+impl From<Exceeded> for CallError {
+    fn from(exceeded: Exceeded) -> Self {
+        let error = Self::new(exceeded.limit.kind(), exceeded.to_string())
+            .with("stage", "quota")
+            .with("limit", exceeded.limit.name())
+            .with("provider", exceeded.provider);
+        match exceeded.retry_after_ms {
+            Some(ms) => error.with("retry_after_ms", ms),
+            None => error,
+        }
+    }
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit, provider, .. } = self;
+        write!(f, "the request would exceed `{}` of provider `{provider}`", limit.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_rounded_up_and_nonsense_costs_nothing() {
+        let prices = Prices::per_million_usd(0.15, 0.000_1);
+        assert_eq!((prices.input_nano_usd, prices.output_nano_usd), (150, 1));
+        assert_eq!(
+            prices.cost(Used { prompt_tokens: 1_000_000, completion_tokens: 2 }),
+            150_000_002
+        );
+        assert_eq!(Prices::per_million_usd(f64::NAN, -1.0), Prices::default());
+        assert_eq!(Prices::per_million_usd(f64::INFINITY, 0.0).input_nano_usd, u64::MAX);
+    }
+
+    #[test]
+    fn an_estimate_is_rounded_up() {
+        assert_eq!([0, 1, 3, 4].map(estimate_tokens), [0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_refusal_has_the_code_of_whoever_set_the_limit() {
+        let code = |limit| {
+            let provider = "p".to_owned();
+            CallError::from(Exceeded { limit, provider, retry_after_ms: None }).kind.code()
+        };
+        assert_eq!(code(QuotaLimit::TokensPerDay), -32021);
+        assert_eq!(code(QuotaLimit::RequestsPerMinute), -32021);
+        assert_eq!(code(QuotaLimit::TokensPerHour), -32011);
+        assert_eq!(code(QuotaLimit::CostPerDay), -32011);
+    }
+}

@@ -1,0 +1,235 @@
+//! The ledger against a plain list of everything that was ever spent.
+
+use proptest::prelude::*;
+
+use super::{Account, Ask, Caps, Ledger, Prices, ProviderLimits, QuotaLimit, Reservation, Used};
+use crate::limits::COMPLETION_TOKENS_MAX;
+
+const DAY_MS: u64 = 86_400_000;
+const PRICES: Prices = Prices { input_nano_usd: 1_000, output_nano_usd: 10_000 };
+
+fn ask(limits: &ProviderLimits, prompt_tokens: u64, completion_tokens: Option<u64>) -> Ask<'_> {
+    Ask { provider: "p", limits, prices: PRICES, prompt_tokens, completion_tokens }
+}
+
+fn used(prompt_tokens: u64, completion_tokens: u64) -> Used {
+    Used { prompt_tokens, completion_tokens }
+}
+
+fn refused(
+    limits: &ProviderLimits,
+    caps: &Caps,
+    prompt: u64,
+    completion: Option<u64>,
+) -> QuotaLimit {
+    let mut ledger = Ledger::default();
+    let refused = ledger.reserve(&ask(limits, prompt, completion), caps, 5).unwrap_err().limit;
+    assert_eq!(ledger.usage(5).tokens_today, 0, "a refusal was charged");
+    refused
+}
+
+#[test]
+fn each_limit_refuses_what_would_exceed_it() {
+    let none = ProviderLimits::default();
+    let no_caps = Caps::default();
+    let day = ProviderLimits { tokens_per_day: Some(100), ..none };
+    assert_eq!(refused(&day, &no_caps, 50, Some(51)), QuotaLimit::TokensPerDay);
+    let request = ProviderLimits { tokens_per_request: Some(100), ..none };
+    assert_eq!(refused(&request, &no_caps, 100, None), QuotaLimit::TokensPerRequest);
+    let window = ProviderLimits { max_context_window: Some(100), ..none };
+    assert_eq!(refused(&window, &no_caps, 101, None), QuotaLimit::ContextWindow);
+    let hour = Caps { tokens_per_hour: Some(9), ..no_caps };
+    assert_eq!(refused(&none, &hour, 5, Some(5)), QuotaLimit::TokensPerHour);
+    // Ten prompt tokens cost as much as one of the completion, which is all of it.
+    let cost = Caps { cost_per_day_usd: Some(0.000_02), ..no_caps };
+    assert_eq!(refused(&none, &cost, 10, Some(2)), QuotaLimit::CostPerDay);
+    assert!(Ledger::default().reserve(&ask(&none, 10, Some(1)), &cost, 5).is_ok());
+}
+
+#[test]
+fn zero_means_none() {
+    let zero = Some(0);
+    let none = ProviderLimits::default();
+    for limits in [
+        ProviderLimits { tokens_per_day: zero, ..none },
+        ProviderLimits { tokens_per_request: zero, ..none },
+        ProviderLimits { requests_per_minute: zero, ..none },
+        ProviderLimits { max_context_window: zero, ..none },
+    ] {
+        refused(&limits, &Caps::default(), 0, None);
+    }
+    refused(&none, &Caps { tokens_per_hour: zero, cost_per_day_usd: None }, 0, None);
+    refused(&none, &Caps { tokens_per_hour: None, cost_per_day_usd: Some(0.0) }, 0, None);
+}
+
+#[test]
+fn a_request_that_names_no_length_gets_what_is_left() {
+    let limits = ProviderLimits { tokens_per_day: Some(100), ..ProviderLimits::default() };
+    let mut ledger = Ledger::default();
+    let all = ledger.reserve(&ask(&limits, 40, None), &Caps::default(), 5).unwrap();
+    assert_eq!(all.completion_tokens(), 60);
+    assert!(ledger.reserve(&ask(&limits, 0, None), &Caps::default(), 5).is_err());
+    ledger.settle(all, used(30, 10));
+    let rest = ledger.reserve(&ask(&limits, 10, None), &Caps::default(), 5).unwrap();
+    assert_eq!(rest.completion_tokens(), 50);
+    let free = ask(&limits, 10, None);
+    let free = Ask { provider: "q", limits: &ProviderLimits::default(), ..free };
+    let most = ledger.reserve(&free, &Caps::default(), 5).unwrap();
+    assert_eq!(most.completion_tokens(), COMPLETION_TOKENS_MAX);
+}
+
+#[test]
+fn a_day_ends_at_midnight_and_not_when_the_clock_is_set_back() {
+    let limits = ProviderLimits { tokens_per_day: Some(10), ..ProviderLimits::default() };
+    let mut ledger = Ledger::default();
+    let mut spend =
+        |now_ms| ledger.reserve(&ask(&limits, 9, Some(1)), &Caps::default(), now_ms).map(drop);
+    spend(3 * DAY_MS - 1).unwrap();
+    let late = spend(3 * DAY_MS - 1).unwrap_err();
+    assert_eq!(late.retry_after_ms, Some(1));
+    spend(3 * DAY_MS).unwrap();
+    assert!(spend(3 * DAY_MS - 1).is_err(), "the clock was set back over midnight");
+    assert!(spend(DAY_MS).is_err(), "the clock was set back two days");
+    assert!(spend(2 * DAY_MS).is_ok());
+}
+
+#[test]
+fn what_the_provider_counted_replaces_the_estimate_even_where_it_is_more() {
+    let limits = ProviderLimits { tokens_per_day: Some(100), ..ProviderLimits::default() };
+    let mut ledger = Ledger::default();
+    let one = ledger.reserve(&ask(&limits, 10, Some(10)), &Caps::default(), 5).unwrap();
+    ledger.settle(one, used(90, 20));
+    let usage = ledger.usage(5);
+    assert_eq!((usage.tokens_today, usage.cost_today_usd), (110, 0.000_29));
+    assert_eq!(ledger.tokens_last_hour(5), 110);
+    assert!(ledger.reserve(&ask(&limits, 0, Some(1)), &Caps::default(), 5).is_err());
+    assert_eq!(ledger.usage(DAY_MS).tokens_today, 0);
+}
+
+#[test]
+fn an_answer_after_midnight_is_of_the_day_before() {
+    let limits = ProviderLimits::default();
+    let mut ledger = Ledger::default();
+    let before = ledger.reserve(&ask(&limits, 5, Some(5)), &Caps::default(), DAY_MS - 1).unwrap();
+    let after = ledger.reserve(&ask(&limits, 1, Some(1)), &Caps::default(), DAY_MS).unwrap();
+    ledger.settle(before, used(100, 100));
+    assert_eq!(ledger.usage(DAY_MS).tokens_today, 2);
+    ledger.release(after);
+    assert_eq!(ledger.usage(DAY_MS).tokens_today, 0);
+}
+
+/// One step of callers that run beside each other.
+#[derive(Debug, Clone)]
+enum Step {
+    Reserve {
+        prompt: u64,
+        completion: Option<u64>,
+    },
+    /// Of the reservations that are open, the one at this index; what was used, in per mille.
+    Settle {
+        index: usize,
+        per_mille: u64,
+    },
+    Release {
+        index: usize,
+    },
+    /// The caller was cancelled.
+    Lose {
+        index: usize,
+    },
+    Wait {
+        ms: u64,
+    },
+    Restart,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let index = 0_usize..8;
+    let step = prop_oneof![
+        4 => (0_u64..60, prop::option::of(1_u64..60))
+            .prop_map(|(prompt, completion)| Step::Reserve { prompt, completion }),
+        2 => (index.clone(), 0_u64..=1_000)
+            .prop_map(|(index, per_mille)| Step::Settle { index, per_mille }),
+        1 => index.clone().prop_map(|index| Step::Release { index }),
+        1 => index.prop_map(|index| Step::Lose { index }),
+        2 => prop_oneof![0_u64..2_000, 0_u64..(DAY_MS / 2)].prop_map(|ms| Step::Wait { ms }),
+        1 => Just(Step::Restart),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+/// What was ever granted and not taken back: when, and how many tokens.
+#[derive(Debug, Default)]
+struct Model(Vec<(u64, u64)>);
+
+impl Model {
+    fn today(&self, now_ms: u64) -> u64 {
+        self.0.iter().filter(|(at, _)| at / DAY_MS == now_ms / DAY_MS).map(|(_, n)| n).sum()
+    }
+
+    /// What surely is of the window: the ledger's window is one piece longer.
+    fn since(&self, from_ms: u64) -> impl Iterator<Item = u64> {
+        self.0.iter().filter(move |(at, _)| *at > from_ms).map(|(_, n)| *n)
+    }
+}
+
+fn restart(ledger: &Ledger) -> Ledger {
+    let mut next = Ledger::default();
+    if let Some(account) = ledger.account("p") {
+        let kept = serde_json::to_string(account).unwrap();
+        next.restore("p", serde_json::from_str::<Account>(&kept).unwrap());
+    }
+    next
+}
+
+proptest! {
+    #[test]
+    fn callers_beside_each_other_never_get_more_than_there_is(steps in steps()) {
+        let limits = ProviderLimits {
+            tokens_per_day: Some(300),
+            requests_per_minute: Some(5),
+            ..ProviderLimits::default()
+        };
+        let caps = Caps { tokens_per_hour: Some(200), cost_per_day_usd: None };
+        let mut now_ms = 5 * DAY_MS + DAY_MS / 3;
+        let mut ledger = Ledger::default();
+        let mut model = Model::default();
+        let mut open: Vec<(Reservation, usize)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Reserve { prompt, completion } => {
+                    let granted = ledger.reserve(&ask(&limits, prompt, completion), &caps, now_ms);
+                    let fits = model.today(now_ms) + prompt + completion.unwrap_or(1) <= 300;
+                    match granted {
+                        Ok(granted) => {
+                            prop_assert!(fits);
+                            model.0.push((now_ms, prompt + granted.completion_tokens()));
+                            open.push((granted, model.0.len() - 1));
+                        }
+                        Err(no) => prop_assert!(!fits || no.limit != QuotaLimit::TokensPerDay),
+                    }
+                }
+                Step::Settle { index, per_mille } if index < open.len() => {
+                    let (reservation, at) = open.remove(index);
+                    let tokens = model.0[at].1 * per_mille / 1_000;
+                    ledger.settle(reservation, used(tokens, 0));
+                    model.0[at].1 = tokens;
+                }
+                Step::Release { index } if index < open.len() => {
+                    let (reservation, at) = open.remove(index);
+                    ledger.release(reservation);
+                    model.0[at] = (0, 0);
+                }
+                Step::Lose { index } if index < open.len() => drop(open.remove(index)),
+                Step::Settle { .. } | Step::Release { .. } | Step::Lose { .. } => {}
+                Step::Wait { ms } => now_ms += ms,
+                Step::Restart => ledger = restart(&ledger),
+            }
+            prop_assert_eq!(ledger.usage(now_ms).tokens_today, model.today(now_ms));
+            prop_assert!(model.today(now_ms) <= 300);
+            prop_assert!(model.since(now_ms - 3_600_000).sum::<u64>() <= 200);
+            prop_assert!(model.since(now_ms - 60_000).count() <= 5);
+            prop_assert!(ledger.tokens_last_hour(now_ms) >= model.since(now_ms - 3_600_000).sum());
+        }
+    }
+}

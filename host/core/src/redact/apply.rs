@@ -1,0 +1,175 @@
+//! Writing markers into texts, JSON values, replies and errors.
+
+use std::mem::take;
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use super::{Found, Redactor};
+use crate::error::CallError;
+use crate::reply::{Content, ResourceBody, ToolReply};
+
+impl Redactor {
+    /// Returns `value` with every secret in its texts and keys replaced; a number that spells
+    /// one becomes text.
+    pub fn json(&self, mut value: Value) -> Value {
+        if !self.is_empty() {
+            self.redact_json(&mut value);
+        }
+        value
+    }
+
+    /// Returns `reply` with every secret in it replaced, also where it is spread over text
+    /// blocks that follow each other: the marker then stands where it begins.
+    pub fn reply(&self, mut reply: ToolReply) -> ToolReply {
+        if self.is_empty() {
+            return reply;
+        }
+        for run in reply.content.chunk_by_mut(|a, b| is_text(a) && is_text(b)) {
+            match run {
+                [block] => self.redact_block(block),
+                run => self.redact_run(run),
+            }
+        }
+        reply.structured.iter_mut().for_each(|value| self.redact_json(value));
+        reply.internal.iter_mut().for_each(|text| self.redact_text(text));
+        reply
+    }
+
+    /// Returns `error` with every secret in its texts and facts replaced.
+    pub fn error(&self, mut error: CallError) -> CallError {
+        if self.is_empty() {
+            return error;
+        }
+        self.redact_text(&mut error.message);
+        error.internal.iter_mut().for_each(|text| self.redact_text(text));
+        self.redact_map(&mut error.data);
+        error
+    }
+
+    fn redact_text(&self, text: &mut String) {
+        let found = self.find(text.as_bytes());
+        if !found.is_empty() {
+            *text = to_text(text, &found, &self.markers);
+        }
+    }
+
+    fn redact_bytes(&self, bytes: &mut Vec<u8>) {
+        let found = self.find(bytes);
+        if !found.is_empty() {
+            *bytes = to_bytes(bytes, &found, &self.markers);
+        }
+    }
+
+    fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(map) => self.redact_map(map),
+            Value::Number(number) if self.numeric => {
+                let text = number.to_string();
+                if !self.find(text.as_bytes()).is_empty() {
+                    *value = Value::String(self.text(&text).into_owned());
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn redact_map(&self, map: &mut Map<String, Value>) {
+        if map.keys().any(|key| !self.find(key.as_bytes()).is_empty()) {
+            let redacted = |(key, value): (String, Value)| (self.text(&key).into_owned(), value);
+            *map = take(map).into_iter().map(redacted).collect();
+        }
+        map.values_mut().for_each(|value| self.redact_json(value));
+    }
+
+    fn redact_block(&self, block: &mut Content) {
+        match block {
+            Content::Text(text) => self.redact_text(text),
+            Content::Audio { data, mime_type } | Content::Image { data, mime_type } => {
+                self.redact_bytes(data);
+                self.redact_text(mime_type);
+            }
+            Content::Resource { uri, mime_type, body } => {
+                self.redact_text(uri);
+                mime_type.iter_mut().for_each(|text| self.redact_text(text));
+                match body {
+                    ResourceBody::Text(text) => self.redact_text(text),
+                    ResourceBody::Bytes(bytes) => self.redact_bytes(bytes),
+                }
+            }
+        }
+    }
+
+    /// Reads text blocks as one text, and puts each its own part back.
+    fn redact_run(&self, run: &mut [Content]) {
+        let whole: String = run.iter().filter_map(text_of).collect();
+        let found = self.find(whole.as_bytes());
+        if found.is_empty() {
+            return;
+        }
+        let mut start = 0;
+        for block in run {
+            if let Content::Text(text) = block {
+                let part = start..start + text.len();
+                start = part.end;
+                *text = redacted_part(&whole, &part, &found, &self.markers);
+            }
+        }
+    }
+}
+
+fn is_text(block: &Content) -> bool {
+    matches!(block, Content::Text(_))
+}
+
+fn text_of(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(super) fn to_text(text: &str, found: &[Found], markers: &[String]) -> String {
+    redacted_part(text, &(0..text.len()), found, markers)
+}
+
+/// Returns the bytes `part` of `whole` with what was found in it replaced. What began before
+/// the part has its marker there, and only its bytes are missing here.
+fn redacted_part(whole: &str, part: &Range<usize>, found: &[Found], markers: &[String]) -> String {
+    let mut redacted = String::new();
+    let mut kept_to = part.start;
+    let first = found.partition_point(|found| found.at.end <= part.start);
+    let inside = found.iter().skip(first).take_while(|found| found.at.start < part.end);
+    for Found { at, secret } in inside {
+        let (from, to) = (floor(whole, at.start), ceil(whole, at.end));
+        redacted.push_str(whole.get(kept_to..from.max(kept_to)).unwrap_or_default());
+        if at.start >= part.start {
+            redacted.push_str(markers.get(*secret).map_or("", String::as_str));
+        }
+        kept_to = to.clamp(kept_to, part.end);
+    }
+    redacted.push_str(whole.get(kept_to..part.end).unwrap_or_default());
+    redacted
+}
+
+pub(super) fn to_bytes(bytes: &[u8], found: &[Found], markers: &[String]) -> Vec<u8> {
+    let mut redacted = Vec::new();
+    let mut kept_to = 0;
+    for Found { at, secret } in found {
+        redacted.extend_from_slice(bytes.get(kept_to..at.start).unwrap_or_default());
+        redacted.extend(markers.get(*secret).map_or("", String::as_str).bytes());
+        kept_to = at.end;
+    }
+    redacted.extend_from_slice(bytes.get(kept_to..).unwrap_or_default());
+    redacted
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn ceil(text: &str, at: usize) -> usize {
+    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}

@@ -1,0 +1,150 @@
+//! Reading a text as whoever decodes it will: percent-encoding and backslash escapes undone, with
+//! every byte's place in the original kept.
+
+use std::ops::Range;
+
+/// What begins an escape.
+pub(super) const MARKS: &[u8] = b"%\\";
+
+/// A text without its outermost layer of escapes.
+pub(super) struct Layer {
+    bytes: Vec<u8>,
+    /// From this decoded byte on, bytes stand in the original from that place on, one for one.
+    /// In order of both.
+    jumps: Vec<(usize, usize)>,
+}
+
+/// One escape: what it stands for, and its own length.
+struct Escape {
+    bytes: [u8; 4],
+    decoded_len: usize,
+    len: usize,
+}
+
+impl Layer {
+    /// Undoes the escapes of `bytes` that begin with one of `marks`, or returns none where there
+    /// are none.
+    pub(super) fn peel(bytes: &[u8], marks: &[u8]) -> Option<Self> {
+        let mut layer = Self { bytes: Vec::new(), jumps: vec![(0, 0)] };
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let plain = rest.iter().position(|byte| marks.contains(byte));
+            let plain = plain.unwrap_or(rest.len());
+            layer.bytes.extend_from_slice(rest.get(..plain).unwrap_or_default());
+            at += plain;
+            at += layer.take_escape(rest.get(plain..).unwrap_or_default(), at);
+        }
+        (layer.jumps.len() > 1).then_some(layer)
+    }
+
+    /// Undoes the next layer; places are still those of the original.
+    pub(super) fn again(&self) -> Option<Self> {
+        let mut next = Self::peel(&self.bytes, MARKS)?;
+        next.jumps = self.jumps_through(&next);
+        Some(next)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns where the decoded bytes `at` stand in the original.
+    pub(super) fn source(&self, at: Range<usize>) -> Range<usize> {
+        self.place(at.start)..self.place(at.end)
+    }
+
+    fn place(&self, at: usize) -> usize {
+        let behind = self.jumps.partition_point(|(decoded, _)| *decoded <= at);
+        let jump = behind.checked_sub(1).and_then(|index| self.jumps.get(index));
+        jump.map_or(at, |(decoded, source)| source + (at - decoded))
+    }
+
+    /// The places of `next`, which was made from this layer, in the original: one more jump
+    /// for each of this layer's that lies inside an unescaped stretch of the next.
+    fn jumps_through(&self, next: &Self) -> Vec<(usize, usize)> {
+        let mut jumps = Vec::new();
+        for (index, (decoded, from)) in next.jumps.iter().enumerate() {
+            let end = next.jumps.get(index + 1).map_or(next.bytes.len(), |(end, _)| *end);
+            jumps.push((*decoded, self.place(*from)));
+            let inside = *from + 1..*from + (end - decoded);
+            let first = self.jumps.partition_point(|(at, _)| *at < inside.start);
+            let own = self.jumps.iter().skip(first).take_while(|(at, _)| inside.contains(at));
+            jumps.extend(own.map(|(at, source)| (decoded + (at - from), *source)));
+        }
+        jumps
+    }
+
+    /// Takes what stands at the start of `rest`, which begins with a mark of escapes (or is
+    /// empty), and returns its length; a mark that escapes nothing stands for itself.
+    fn take_escape(&mut self, rest: &[u8], at: usize) -> usize {
+        let Some(first) = rest.first() else {
+            return 0;
+        };
+        let Some(escape) = escape(rest) else {
+            self.bytes.push(*first);
+            return 1;
+        };
+        self.jumps.push((self.bytes.len(), at));
+        self.bytes.extend(escape.bytes.iter().take(escape.decoded_len));
+        self.jumps.push((self.bytes.len(), at + escape.len));
+        escape.len
+    }
+}
+
+fn escape(text: &[u8]) -> Option<Escape> {
+    match text {
+        [b'%', high, low, ..] => Some(byte(digit(*high)? << 4 | digit(*low)?, 3)),
+        [b'\\', b'x', high, low, ..] => Some(byte(digit(*high)? << 4 | digit(*low)?, 4)),
+        [b'\\', b'u', rest @ ..] => unicode(rest),
+        [b'\\', other, ..] => Some(byte(short(*other)?, 2)),
+        _ => None,
+    }
+}
+
+/// `\n` and its like; whatever is no letter or digit stands for itself.
+fn short(letter: u8) -> Option<u8> {
+    match letter {
+        b'b' => Some(8),
+        b'f' => Some(12),
+        b'n' => Some(b'\n'),
+        b'r' => Some(b'\r'),
+        b't' => Some(b'\t'),
+        b'0' => Some(0),
+        other => (other.is_ascii_punctuation() || other == b' ').then_some(other),
+    }
+}
+
+/// `\u` with four digits, two of these for a character beyond them, or with digits in braces.
+fn unicode(rest: &[u8]) -> Option<Escape> {
+    if let [b'{', digits @ ..] = rest {
+        let len = digits.iter().position(|byte| *byte == b'}').filter(|len| *len <= 6)?;
+        return character(number(digits.get(..len)?)?, len + 4);
+    }
+    let unit = number(rest.get(..4)?)?;
+    match (unit, rest.get(4..10)) {
+        (0xd800..=0xdbff, Some([b'\\', b'u', digits @ ..])) => {
+            let low = number(digits)?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+            character(0x10000 + ((unit - 0xd800) << 10) + low, 12)
+        }
+        _ => character(unit, 6),
+    }
+}
+
+fn character(number: u32, len: usize) -> Option<Escape> {
+    let character = char::from_u32(number)?;
+    let mut bytes = [0; 4];
+    let decoded_len = character.encode_utf8(&mut bytes).len();
+    Some(Escape { bytes, decoded_len, len })
+}
+
+fn number(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |sum, byte| Some(sum << 4 | u32::from(digit(*byte)?)))
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+const fn byte(value: u8, len: usize) -> Escape {
+    Escape { bytes: [value, 0, 0, 0], decoded_len: 1, len }
+}

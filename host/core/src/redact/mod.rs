@@ -1,0 +1,227 @@
+//! Taking known secrets out of everything that leaves the host: replies, errors, records, logs.
+//!
+//! A value is found as it is, in base64 (both alphabets, at each of its three alignments, so
+//! also inside `user:password`) and in hexadecimal, and each of these behind up to
+//! [`REDACT_ROUNDS_MAX`] layers of percent-encoding and of JSON, Rust or shell escapes. All
+//! spellings are searched at once, in time linear in the text.
+//!
+//! Values shorter than [`REDACT_VALUE_BYTES`] are found only as they are and as a whole word, and
+//! those shorter than [`REDACT_WORD_BYTES`] never: a one-letter secret is in every text.
+//!
+//! Deliberately absent: guessing at what looks like a secret (that is `screen`), spellings that
+//! change the value (compressed, reversed, wrapped into lines), and pieces of one value spread
+//! over several JSON strings. Text blocks that follow each other are read as one text.
+
+mod apply;
+mod layers;
+mod spellings;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
+
+use self::layers::{Layer, MARKS};
+use self::spellings::{Spelling, spellings};
+use crate::limits::{REDACT_ROUNDS_MAX, REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
+
+/// Knows secret values, and takes them out of what it is given.
+///
+/// The default knows none and changes nothing.
+#[derive(Default)]
+pub struct Redactor {
+    automaton: Option<AhoCorasick>,
+    /// What each pattern of the automaton stands for.
+    patterns: Vec<Pattern>,
+    /// The patterns themselves, the start of which may be the end of a part of a stream.
+    texts: Vec<Vec<u8>>,
+    /// What is written in the place of each secret.
+    markers: Vec<String>,
+    /// Whether a secret could be spelled as a JSON number.
+    numeric: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pattern {
+    secret: usize,
+    whole_word: bool,
+}
+
+/// Bytes of a text that are a secret, and which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    at: Range<usize>,
+    secret: usize,
+}
+
+/// Why there is no redactor for these values.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the secrets are too many or too long to be searched for")]
+pub struct TooMuch;
+
+impl Redactor {
+    /// Returns a redactor that knows these secrets: the name to show in the place of each, and
+    /// its value. A name may have several values.
+    ///
+    /// # Errors
+    /// Together they are longer than can be searched for; far above every bound of the host.
+    pub fn new<'a>(
+        secrets: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Self, TooMuch> {
+        let mut made = Self::default();
+        for (name, value) in secrets {
+            made.add(name, value);
+        }
+        if !made.texts.is_empty() {
+            let mut builder = AhoCorasick::builder();
+            // The others are faster, and many times larger for values as long as keys are.
+            builder.kind(Some(AhoCorasickKind::ContiguousNFA));
+            made.automaton = Some(builder.build(&made.texts).map_err(|_| TooMuch)?);
+        }
+        Ok(made)
+    }
+
+    fn add(&mut self, name: &str, value: &[u8]) {
+        if value.len() < REDACT_WORD_BYTES {
+            return;
+        }
+        let secret = self.markers.len();
+        self.markers.push(format!("[redacted:{name}]"));
+        self.numeric |= value.iter().all(|byte| b"0123456789.eE+-".contains(byte));
+        if value.len() < REDACT_VALUE_BYTES {
+            self.texts.push(value.to_vec());
+            self.patterns.push(Pattern { secret, whole_word: true });
+            return;
+        }
+        for Spelling(text) in spellings(value) {
+            self.texts.push(text);
+            self.patterns.push(Pattern { secret, whole_word: false });
+        }
+    }
+
+    /// Returns whether it knows no secret, so that there is nothing to do.
+    pub const fn is_empty(&self) -> bool {
+        self.automaton.is_none()
+    }
+
+    /// Returns `text` with `[redacted:NAME]` in the place of every secret.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let found = self.find(text.as_bytes());
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(apply::to_text(text, &found, &self.markers))
+    }
+
+    /// As [`Redactor::text`], for bytes that may be no text.
+    pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let found = self.find(bytes);
+        if found.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        Cow::Owned(apply::to_bytes(bytes, &found, &self.markers))
+    }
+
+    /// Writes `*` over every secret in `bytes`, whose length stays as it is.
+    pub fn mask(&self, bytes: &mut [u8]) {
+        for found in self.find(bytes) {
+            bytes.get_mut(found.at).unwrap_or_default().fill(b'*');
+        }
+    }
+
+    /// Returns how many bytes at the end of a part of a stream may be the start of a secret whose
+    /// rest is yet to come. Escapes that a part ends in are not seen through.
+    pub fn unfinished(&self, part: &[u8]) -> usize {
+        let start_of = |text: &Vec<u8>| {
+            let longest = part.len().min(text.len().saturating_sub(1));
+            (1..=longest).rev().find(|len| text.get(..*len).is_some_and(|s| part.ends_with(s)))
+        };
+        self.texts.iter().filter_map(start_of).max().unwrap_or(0)
+    }
+
+    /// Returns where the secrets are: in order, apart from each other.
+    fn find(&self, bytes: &[u8]) -> Vec<Found> {
+        let mut found = Vec::new();
+        let Some(automaton) = &self.automaton else {
+            return found;
+        };
+        self.search(automaton, bytes, |at| at, &mut found);
+        if MARKS.iter().all(|mark| bytes.contains(mark)) {
+            // A backslash before a percent sign is an escape to some readers and none to others.
+            for mark in MARKS.chunks(1) {
+                if let Some(peeled) = Layer::peel(bytes, mark) {
+                    self.search(automaton, peeled.bytes(), |at| peeled.source(at), &mut found);
+                }
+            }
+        }
+        let mut layer = Layer::peel(bytes, MARKS);
+        for _ in 0..REDACT_ROUNDS_MAX {
+            let Some(peeled) = layer else {
+                break;
+            };
+            self.search(automaton, peeled.bytes(), |at| peeled.source(at), &mut found);
+            layer = peeled.again();
+        }
+        merge(found)
+    }
+
+    fn search(
+        &self,
+        automaton: &AhoCorasick,
+        bytes: &[u8],
+        source: impl Fn(Range<usize>) -> Range<usize>,
+        found: &mut Vec<Found>,
+    ) {
+        // Overlapping: where two values overlap, neither may leave its end behind.
+        for hit in automaton.find_overlapping_iter(Input::new(bytes)) {
+            let Some(pattern) = self.patterns.get(hit.pattern().as_usize()) else {
+                continue;
+            };
+            if !pattern.whole_word || is_whole_word(bytes, &hit.range()) {
+                note(found, Found { at: source(hit.range()), secret: pattern.secret });
+            }
+        }
+    }
+}
+
+/// Says nothing of the values.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").field("values", &self.markers.len()).finish_non_exhaustive()
+    }
+}
+
+fn is_whole_word(bytes: &[u8], at: &Range<usize>) -> bool {
+    let word = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let before = at.start.checked_sub(1).and_then(|index| bytes.get(index));
+    !word(before) && !word(bytes.get(at.end))
+}
+
+/// Adds `next`; where it overlaps the last one, joins them at once, so that a text of nothing but
+/// hits needs no room for each.
+fn note(found: &mut Vec<Found>, next: Found) {
+    match found.last_mut() {
+        Some(last) if next.at.start <= last.at.end && last.at.start <= next.at.end => {
+            last.at = last.at.start.min(next.at.start)..last.at.end.max(next.at.end);
+        }
+        _ => found.push(next),
+    }
+}
+
+/// Sorts, and joins what overlaps or touches: the first secret's name stands for all of it.
+fn merge(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|found| (found.at.start, found.at.end));
+    let mut merged: Vec<Found> = Vec::new();
+    for next in found {
+        match merged.last_mut() {
+            Some(last) if next.at.start <= last.at.end => {
+                last.at.end = last.at.end.max(next.at.end);
+            }
+            _ => merged.push(next),
+        }
+    }
+    merged
+}

@@ -1,0 +1,46 @@
+//! The spellings of one value that are searched for.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use super::layers::{Layer, MARKS};
+
+/// One text that gives a secret away.
+pub(super) struct Spelling(pub(super) Vec<u8>);
+
+/// Returns every spelling of `value`, each once.
+pub(super) fn spellings(value: &[u8]) -> Vec<Spelling> {
+    let mut texts = vec![value.to_vec()];
+    // What a form makes of blanks; everything else of it is a layer of percent-encoding.
+    texts.push(value.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
+    // What is left of a value that looks escaped itself once a layer around it is undone.
+    for marks in [MARKS, b"%", b"\\"] {
+        texts.extend(Layer::peel(value, marks).map(|layer| layer.bytes().to_vec()));
+    }
+    for before in 0..3 {
+        texts.push(inside_base64(before, value, |bytes| STANDARD_NO_PAD.encode(bytes)));
+        texts.push(inside_base64(before, value, |bytes| URL_SAFE_NO_PAD.encode(bytes)));
+    }
+    texts.push(hex(value, b"0123456789abcdef"));
+    texts.push(hex(value, b"0123456789ABCDEF"));
+    texts.sort_unstable();
+    texts.dedup();
+    texts.into_iter().map(Spelling).collect()
+}
+
+/// Returns the characters that `value` alone decides in the base64 of any text that has it
+/// behind `before` bytes (modulo three): those at its ends that it shares with its neighbours
+/// are left out.
+fn inside_base64(before: usize, value: &[u8], encode: impl Fn(&[u8]) -> String) -> Vec<u8> {
+    let mut bytes = vec![0; before];
+    bytes.extend_from_slice(value);
+    let text = encode(&bytes).into_bytes();
+    let first = (before * 8).div_ceil(6);
+    let end = bytes.len() * 8 / 6;
+    text.get(first..end).unwrap_or_default().to_vec()
+}
+
+fn hex(value: &[u8], digits: &[u8; 16]) -> Vec<u8> {
+    let digit = |half: u8| digits.get(usize::from(half)).copied().unwrap_or_default();
+    value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
+}

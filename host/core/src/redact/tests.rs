@@ -1,0 +1,216 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::error::{CallError, ErrorKind};
+use crate::reply::{Content, ResourceBody, ToolReply};
+
+fn knows(values: &[(&str, &str)]) -> Redactor {
+    Redactor::new(values.iter().map(|(name, value)| (*name, value.as_bytes()))).unwrap()
+}
+
+fn text(block: &Content) -> &str {
+    let Content::Text(text) = block else {
+        panic!("no text: {block:?}");
+    };
+    text
+}
+
+#[test]
+fn a_value_is_replaced_by_its_name_and_the_rest_stays() {
+    let redactor = knows(&[("TOKEN", "s3cr3t-value"), ("OTHER", "another one")]);
+    assert_eq!(redactor.text("ä s3cr3t-value ö"), "ä [redacted:TOKEN] ö");
+    assert_eq!(redactor.text("s3cr3t-valuanother one"), "s3cr3t-valu[redacted:OTHER]");
+    assert!(matches!(redactor.text("s3cr3t-valu"), Cow::Borrowed(_)));
+    assert!(!redactor.is_empty() && Redactor::default().is_empty());
+}
+
+#[test]
+fn values_that_overlap_leave_no_end_behind() {
+    let redactor = knows(&[("A", "abcdefgh"), ("B", "efghijkl")]);
+    assert_eq!(redactor.text("<abcdefghijkl>"), "<[redacted:A]>");
+}
+
+#[test]
+fn a_text_of_nothing_but_a_value_is_one_hit() {
+    let redactor = knows(&[("A", "aaaaaaaa")]);
+    assert_eq!(redactor.find(&[b'a'; 1_000]), [Found { at: 0..1_000, secret: 0 }]);
+    assert_eq!(redactor.text(&"a".repeat(1_000)), "[redacted:A]");
+}
+
+#[test]
+fn short_values_are_whole_words_and_shorter_ones_nothing() {
+    let redactor = knows(&[("PIN", "1234"), ("BIT", "1")]);
+    assert_eq!(redactor.text("1 pin=1234, 12345, x1234"), "1 pin=[redacted:PIN], 12345, x1234");
+    assert_eq!(
+        redactor.json(json!({"pin": 1234, "one": 1})),
+        json!({"pin": "[redacted:PIN]", "one": 1})
+    );
+}
+
+#[test]
+fn nothing_shows_a_value() {
+    assert_eq!(format!("{:?}", knows(&[("A", "abcdefgh")])), "Redactor { values: 1, .. }");
+}
+
+#[test]
+fn encoded_values_are_found() {
+    let redactor = knows(&[("T", "pa ss/wörd+\"1")]);
+    for (spelled, expected) in [
+        ("pa%20ss%2Fw%C3%B6rd%2b%221", "[redacted:T]"),
+        ("x=pa+ss%2Fw%c3%b6rd%2B%221&y", "x=[redacted:T]&y"),
+        (r#"{"a":"pa ss\/w\u00f6rd+\"1"}"#, r#"{"a":"[redacted:T]"}"#),
+        (r#""{\"a\":\"pa ss/wörd+\\\"1\"}""#, r#""{\"a\":\"[redacted:T]\"}""#),
+        (r#"w: pa ss/w\u{f6}rd+\"1!"#, "w: [redacted:T]!"),
+        ("70612073732F77C3B67264 2b2231", "70612073732F77C3B67264 2b2231"),
+        ("7061 70612073732f77c3b672642b2231", "7061 [redacted:T]"),
+    ] {
+        assert_eq!(redactor.text(spelled), expected, "{spelled}");
+    }
+}
+
+#[test]
+fn basic_credentials_are_found() {
+    let redactor = knows(&[("T", "abcdefghijkl")]);
+    for user in ["", "u", "us", "use", "user"] {
+        let header = format!("Basic {}", STANDARD.encode(format!("{user}:abcdefghijkl")));
+        let shown = redactor.text(&header).into_owned();
+        assert!(shown.contains("[redacted:T]"), "{header}: {shown}");
+    }
+}
+
+#[test]
+fn a_value_spread_over_text_blocks_is_found() {
+    let redactor = knows(&[("T", "abcdefghijkl")]);
+    let content = ["x abcd", "", "efgh", "ijkl y", "z"].map(|text| Content::Text(text.to_owned()));
+    let reply = redactor.reply(ToolReply { content: content.to_vec(), ..ToolReply::default() });
+    let texts: Vec<&str> = reply.content.iter().map(text).collect();
+    assert_eq!(texts, ["x [redacted:T]", "", "", " y", "z"]);
+}
+
+#[test]
+fn every_part_of_a_reply_and_of_an_error_is_searched() {
+    let value = "abcdefghijkl";
+    let redactor = knows(&[("T", value)]);
+    let bytes = || value.as_bytes().to_vec();
+    let resource = |body| Content::Resource {
+        uri: format!("https://x/?t={value}"),
+        mime_type: Some(value.to_owned()),
+        body,
+    };
+    let reply = ToolReply {
+        content: vec![
+            Content::Text(value.to_owned()),
+            Content::Image { data: bytes(), mime_type: value.to_owned() },
+            Content::Audio { data: bytes(), mime_type: value.to_owned() },
+            resource(ResourceBody::Text(value.to_owned())),
+            resource(ResourceBody::Bytes(bytes())),
+        ],
+        structured: Some(json!({value: [value, {"x": format!("-{value}-")}]})),
+        internal: Some(value.to_owned()),
+        ..ToolReply::default()
+    };
+    let shown = format!("{:?}", redactor.reply(reply));
+    assert!(!shown.contains(value) && !shown.contains(&format!("{:?}", bytes())), "{shown}");
+    let error = CallError::new(ErrorKind::Upstream, value).with_internal(value).with(value, value);
+    let shown = format!("{:?}", redactor.error(error));
+    assert!(!shown.contains(value) && shown.contains("[redacted:T]"), "{shown}");
+}
+
+#[test]
+fn a_mask_keeps_the_length() {
+    let mut bytes = *b"x abcdefgh y";
+    knows(&[("T", "abcdefgh")]).mask(&mut bytes);
+    assert_eq!(&bytes, b"x ******** y");
+}
+
+#[test]
+fn a_part_of_a_stream_says_what_it_may_end_in() {
+    let redactor = knows(&[("T", "abcdefgh")]);
+    for (part, expected) in [("", 0), ("x", 0), ("x a", 1), ("abcdefg", 7), ("abcdefgh!", 0)] {
+        assert_eq!(redactor.unfinished(part.as_bytes()), expected, "{part}");
+    }
+    assert_eq!(redactor.unfinished(b"6162"), 4);
+}
+
+/// How a value may be written by somebody who means no harm.
+fn spell(value: &str, how: usize, around: &str) -> String {
+    let percent = |keep: fn(u8) -> bool, upper: bool| -> String {
+        let one = |byte: u8| match (keep(byte), upper) {
+            (true, _) => char::from(byte).to_string(),
+            (false, true) => format!("%{byte:02X}"),
+            (false, false) => format!("%{byte:02x}"),
+        };
+        value.bytes().map(one).collect()
+    };
+    let json = |text: &str| Value::from(text).to_string();
+    match how {
+        0 => value.to_owned(),
+        1 => STANDARD.encode(format!("{around}{value}{around}")),
+        2 => URL_SAFE.encode(format!("{around}{value}")),
+        3 => value.bytes().map(|byte| format!("{byte:02x}")).collect(),
+        4 => value.bytes().map(|byte| format!("{byte:02X}")).collect(),
+        5 => percent(|byte| byte.is_ascii_alphanumeric(), true),
+        6 => percent(|byte| byte.is_ascii() && !b"%?#&".contains(&byte), false),
+        7 => percent(|_| false, false),
+        8 => json(value),
+        9 => json(&json(value)),
+        10 => value.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect(),
+        11 => format!("{value:?}"),
+        _ => json(&percent(|byte| byte.is_ascii_alphanumeric(), false)),
+    }
+}
+
+fn anything(reply: &ToolReply) -> String {
+    let mut texts = String::new();
+    for block in &reply.content {
+        texts.push_str(text(block));
+    }
+    texts + &reply.structured.clone().unwrap_or_default().to_string()
+}
+
+proptest! {
+    #[test]
+    fn no_secret_survives_in_any_spelling_anywhere(
+        value in "\\PC{8,40}",
+        how in 0_usize..13,
+        around in "[ -~]{0,4}",
+        before in "\\PC{0,20}",
+        after in "\\PC{0,20}",
+        cut in 0_usize..200,
+    ) {
+        prop_assume!(value.len() >= REDACT_VALUE_BYTES);
+        let redactor = knows(&[("N", &value)]);
+        let spelled = spell(&value, how, &around);
+        let whole = format!("{before} {spelled} {after}");
+        // Cut into two blocks at some character.
+        let at = (0..=cut.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
+        let blocks = [&whole[..at], &whole[at..]].map(|text| Content::Text(text.to_owned()));
+        let structured = Some(json!({"k": [{"x": whole}], whole.as_str(): 1}));
+        let reply = ToolReply { content: blocks.to_vec(), structured, ..ToolReply::default() };
+        let reply = redactor.reply(reply);
+        let shown = anything(&reply);
+        prop_assert!(shown.matches("[redacted:N]").count() >= 3, "{} in {}", spelled, shown);
+        prop_assert!(how == 1 || how == 2 || !shown.contains(&spelled), "{} in {}", spelled, shown);
+        prop_assert_eq!(redactor.text(&shown), shown.as_str());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let redactor = knows(&[("A", "abcdefgh"), ("B", "ab\\ncd%41")]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        drop(redactor.text(&text));
+        let mut masked = bytes.clone();
+        redactor.mask(&mut masked);
+        prop_assert_eq!(masked.len(), bytes.len());
+    }
+
+    #[test]
+    fn escapes_of_any_kind_are_read_without_harm(text in "[%\\\\u0-9a-fDd{}xn\"é]{0,60}") {
+        let redactor = knows(&[("A", "abcdefgh"), ("B", "0123456789")]);
+        let shown = redactor.text(&text);
+        prop_assert_eq!(redactor.text(&shown), shown.as_ref());
+    }
+}

@@ -1,0 +1,276 @@
+//! Screens: what arguments and results are searched for because a policy says so.
+//!
+//! Three checks: the input's form ([`Validation`]), text that tries to instruct the model that
+//! reads it (`injection`), and what looks like a credential (`secrets`). All policies of a
+//! manifest hold together: each check runs once, with the strictest action that any of them
+//! asks for. Every check takes time linear in the text, whatever the text is.
+//!
+//! Deliberately absent: certainty. Patterns know what is common; text can be written so that
+//! they miss it, in other words, other encodings or pieces, and a harmless page can quote what
+//! they find. They come on top of the sandbox and the rules, never instead of them. Secrets
+//! that the host knows are taken out by `redact`, exactly. Bytes that are no text (pictures,
+//! recordings, binary resources) are not searched.
+
+mod fold;
+mod injection;
+mod secrets;
+mod validation;
+mod walk;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub(crate) use self::injection::PATTERNS as INJECTION_PATTERNS;
+pub(crate) use self::secrets::PATTERNS as SECRET_PATTERNS;
+use crate::error::{CallError, ErrorKind};
+use crate::reply::ToolReply;
+
+/// The check of the input's form.
+pub const INPUT_VALIDATION: &str = "input-validation";
+/// The check for text that instructs the model.
+pub const PROMPT_INJECTION: &str = "prompt-injection";
+/// The check for credentials.
+pub const SECRET_SCANNING: &str = "secret-scanning";
+
+/// What happens with what was found, from the mildest to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// It is recorded.
+    Log,
+    /// It is recorded, and the operator is told.
+    Warn,
+    /// It is taken out.
+    Redact,
+    /// The call, or its result, goes no further.
+    Block,
+}
+
+/// What one policy has arguments and results searched for. The default is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Screen {
+    /// What arguments have to look like.
+    pub validation: Validation,
+    /// What happens with text that tries to instruct the model, in arguments and in results.
+    pub injection: Option<Action>,
+    /// Where credentials are looked for, and what happens with them.
+    pub secrets: Option<Scanning>,
+}
+
+/// What arguments have to look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Validation {
+    /// The most bytes they may have, as serialised JSON.
+    pub bytes_max: Option<u64>,
+    /// Refuse NUL characters, in names and values.
+    pub null_bytes: bool,
+    /// Report characters that cannot be seen, or look like an ordinary space.
+    pub whitespace: bool,
+}
+
+/// Where credentials are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scanning {
+    /// In arguments.
+    pub input: bool,
+    /// In results.
+    pub output: bool,
+    /// What happens with them.
+    pub action: Action,
+}
+
+/// The screens of all policies together: of each check the strictest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Screens {
+    bytes_max: Option<(u64, String)>,
+    null_bytes: Option<String>,
+    whitespace: Option<Asked>,
+    injection: Option<Asked>,
+    secrets_in: Option<Asked>,
+    secrets_out: Option<Asked>,
+}
+
+/// An action, and the policy that asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    action: Action,
+    policy: String,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The check that found it.
+    pub check: &'static str,
+    /// The policy that asked for the check.
+    pub policy: String,
+    /// What it is, and how often; never the text itself.
+    pub what: String,
+    /// What happened with it.
+    pub action: Action,
+}
+
+/// What came through, and what was found in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Screened<T> {
+    /// The arguments or the result, without what had to be taken out.
+    pub value: T,
+    /// Everything that was found, one entry for each kind.
+    pub findings: Vec<Finding>,
+    /// Why it may go no further, where that is so.
+    pub blocked: Option<CallError>,
+}
+
+impl Screens {
+    /// Returns what `policies` ask for together.
+    pub fn new<'a>(policies: impl Iterator<Item = (&'a str, &'a Screen)>) -> Self {
+        let mut all = Self::default();
+        for (policy, screen) in policies {
+            all.add(policy, screen);
+        }
+        all
+    }
+
+    fn add(&mut self, policy: &str, screen: &Screen) {
+        let Validation { bytes_max, null_bytes, whitespace } = screen.validation;
+        if let Some(bytes) = bytes_max
+            && self.bytes_max.as_ref().is_none_or(|(least, _)| bytes < *least)
+        {
+            self.bytes_max = Some((bytes, policy.to_owned()));
+        }
+        if null_bytes {
+            self.null_bytes.get_or_insert_with(|| policy.to_owned());
+        }
+        let scans = |wanted: fn(&Scanning) -> bool| {
+            screen.secrets.filter(wanted).map(|scanning| scanning.action)
+        };
+        strictest(&mut self.whitespace, policy, whitespace.then_some(Action::Warn));
+        strictest(&mut self.injection, policy, screen.injection);
+        strictest(&mut self.secrets_in, policy, scans(|scanning| scanning.input));
+        strictest(&mut self.secrets_out, policy, scans(|scanning| scanning.output));
+    }
+
+    /// Says whether there is nothing to do.
+    pub fn is_off(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Searches the arguments of a call.
+    pub fn input<'a>(&self, arguments: &'a Value) -> Screened<Cow<'a, Value>> {
+        let mut screened = Screened::clean(Cow::Borrowed(arguments));
+        if self.is_off() {
+            return screened;
+        }
+        self.validate(arguments, &mut screened);
+        if let Some(asked) = &self.injection {
+            let found =
+                count(|see| walk::value(arguments, &mut |_, text| injection::find(text, see)));
+            screened.note(PROMPT_INJECTION, asked, found);
+        }
+        if let Some(asked) = &self.secrets_in {
+            let found =
+                count(|see| walk::value(arguments, &mut |key, text| secrets::see(key, text, see)));
+            if asked.action == Action::Redact && !found.is_empty() {
+                let redacted = walk::rewrite(arguments.clone(), &mut secrets::redact);
+                screened.value = Cow::Owned(redacted);
+            }
+            screened.note(SECRET_SCANNING, asked, found);
+        }
+        screened
+    }
+
+    /// Searches the result of a call.
+    pub fn output(&self, reply: ToolReply) -> Screened<ToolReply> {
+        let mut screened = Screened::clean(reply);
+        if let Some(asked) = &self.injection {
+            let found = count(|see| {
+                walk::reply(&screened.value, &mut |_, text| injection::find(text, see))
+            });
+            screened.note(PROMPT_INJECTION, asked, found);
+        }
+        if let Some(asked) = &self.secrets_out {
+            let found = count(|see| {
+                walk::reply(&screened.value, &mut |key, text| secrets::see(key, text, see));
+            });
+            if asked.action == Action::Redact && !found.is_empty() {
+                screened.value = walk::rewrite_reply(screened.value, &mut secrets::redact);
+            }
+            screened.note(SECRET_SCANNING, asked, found);
+        }
+        screened
+    }
+
+    fn validate<T>(&self, arguments: &Value, screened: &mut Screened<T>) {
+        if let Some((bytes_max, policy)) = &self.bytes_max {
+            let bytes = validation::bytes(arguments);
+            if bytes > *bytes_max {
+                let what = format!("{bytes} bytes, where {bytes_max} are taken");
+                screened.refuse(policy, &what, "max_size_bytes");
+            }
+        }
+        if let Some(policy) = &self.null_bytes
+            && walk::any(arguments, |text| text.contains('\0'))
+        {
+            screened.refuse(policy, "a NUL character", "null_byte_detection");
+        }
+        if let Some(asked) = &self.whitespace {
+            let found =
+                count(|see| walk::value(arguments, &mut |_, text| validation::unusual(text, see)));
+            screened.note(INPUT_VALIDATION, asked, found);
+        }
+    }
+}
+
+/// Keeps the strictest of the actions, and the first policy that asks for it.
+fn strictest(kept: &mut Option<Asked>, policy: &str, action: Option<Action>) {
+    if let Some(action) = action
+        && kept.as_ref().is_none_or(|kept| action > kept.action)
+    {
+        *kept = Some(Asked { action, policy: policy.to_owned() });
+    }
+}
+
+/// Counts what `search` sees, by its name.
+fn count(search: impl FnOnce(&mut dyn FnMut(&'static str))) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    search(&mut |name| *counts.entry(name).or_default() += 1);
+    counts
+}
+
+impl<T> Screened<T> {
+    const fn clean(value: T) -> Self {
+        Self { value, findings: Vec::new(), blocked: None }
+    }
+
+    fn note(&mut self, check: &'static str, asked: &Asked, found: BTreeMap<&'static str, usize>) {
+        let Asked { action, policy } = asked;
+        for (name, times) in found {
+            let what = if times == 1 { name.to_owned() } else { format!("{name} ({times} times)") };
+            if *action == Action::Block && self.blocked.is_none() {
+                let reason = format!("{check}, by policy `{policy}`: {what}");
+                self.blocked = Some(refusal(ErrorKind::Policy, reason, check, policy));
+            }
+            self.findings.push(Finding { check, policy: policy.clone(), what, action: *action });
+        }
+    }
+
+    fn refuse(&mut self, policy: &str, what: &str, limit: &str) {
+        let reason = format!("the arguments have {what}, by policy `{policy}`");
+        let error = refusal(ErrorKind::InvalidArguments, reason, INPUT_VALIDATION, policy);
+        self.blocked.get_or_insert_with(|| error.with("limit", limit));
+        self.findings.push(Finding {
+            check: INPUT_VALIDATION,
+            policy: policy.to_owned(),
+            what: what.to_owned(),
+            action: Action::Block,
+        });
+    }
+}
+
+fn refusal(kind: ErrorKind, reason: String, check: &str, policy: &str) -> CallError {
+    CallError::new(kind, reason).with("stage", "screen").with("check", check).with("policy", policy)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The board of questions: each waits until it is answered, withdrawn or out of time, and gets
+//! exactly one end.
+//!
+//! Taking a question off the board is what decides: whoever takes it ends it. Deliberately absent:
+//! whether a call has to be asked about at all (the gate knows), and how an answer arrives.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{
+    APPROVAL_REASON_BYTES_MAX, APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS,
+    APPROVALS_PENDING_MAX, APPROVALS_PENDING_PER_PRINCIPAL_MAX,
+};
+use clawhost_core::truncate;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::leases::{Leased, Leases};
+use super::parked::Parking;
+use super::question::{Answer, Approved, Approver, Asked, Lease, Pending};
+use super::{Reach, WaitingSink};
+use crate::clock::now_ms;
+use crate::state::{Database, DatabaseError};
+
+/// All questions of one host. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Approvals(Arc<Inner>);
+
+struct Inner {
+    board: Mutex<Board>,
+    changes: watch::Sender<u64>,
+    leases: Leases,
+    reach: Reach,
+    parking: Parking,
+    clock: Box<dyn Fn() -> i64 + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Board {
+    waiting: BTreeMap<String, Waiting>,
+    closed: bool,
+}
+
+struct Waiting {
+    pending: Pending,
+    asked: Arc<Asked>,
+    end: oneshot::Sender<Result<Approved, CallError>>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Approvals").finish_non_exhaustive()
+    }
+}
+
+impl Approvals {
+    /// Returns an empty board whose leases are kept in `database`, which has to have
+    /// [`MIGRATIONS`](super::MIGRATIONS).
+    pub fn new(database: Database) -> Self {
+        Self::with_clock(database, Box::new(now_ms))
+    }
+
+    /// As [`Approvals::new`], with the time of day from `clock`, in milliseconds since 1970, UTC.
+    pub(super) fn with_clock(
+        database: Database,
+        clock: Box<dyn Fn() -> i64 + Send + Sync>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            board: Mutex::default(),
+            changes: watch::Sender::new(0),
+            leases: Leases::new(database),
+            reach: Reach::default(),
+            parking: Parking::default(),
+            clock,
+        }))
+    }
+
+    /// Returns who can be reached, and takes note of who can.
+    pub fn reach(&self) -> &Reach {
+        &self.0.reach
+    }
+
+    /// Returns the calls whose clients are away while they wait.
+    pub fn parking(&self) -> &Parking {
+        &self.0.parking
+    }
+
+    /// Says whether anybody can answer for every caller; [`Reach::reaches`] asks about one.
+    pub fn reachable(&self) -> bool {
+        self.0.reach.reaches_for_all()
+    }
+
+    /// Asks a person and waits for the answer, unless a lease covers the call. `waiting` is told
+    /// the question's id when it is on the board. Dropping the future withdraws the question.
+    ///
+    /// # Errors
+    /// -32012 where nobody answered in time, -32013 where somebody said no or the host stops;
+    /// -32011 where nobody can answer at all, or too many questions wait.
+    pub async fn ask(
+        &self,
+        asked: Asked,
+        waiting: Option<&WaitingSink>,
+    ) -> Result<Approved, CallError> {
+        if let Some(lease) = self.lease_for(&asked).await {
+            let by = format!("lease {} of {}", lease.id, lease.granted_by);
+            return Ok(Approved { by, how: "lease" });
+        }
+        let asked = Arc::new(asked);
+        self.require_reachable(&asked)?;
+        let wait = wait(&asked);
+        let (id, mut end) = self.post(&asked, wait)?;
+        let withdrawn = Withdrawn { approvals: self, id: &id };
+        if let Some(waiting) = waiting {
+            waiting.tell(&id);
+        }
+        match timeout(wait, &mut end).await {
+            Ok(end) => ended(&asked, end),
+            // Somebody took it at the last moment: their word counts.
+            Err(_) if self.take_off(&id).is_none() => ended(&asked, end.await),
+            Err(_) => {
+                drop(withdrawn);
+                silence(&asked, wait)
+            }
+        }
+    }
+
+    /// Answers the question `which`: its id, or the caller's request id where only one question
+    /// has it. With `within`, only a question about a call of that principal.
+    ///
+    /// Returns whether there was such a question, `by` may answer it, and this answer ended it.
+    /// Whoever gets `false` has changed nothing.
+    pub async fn answer(
+        &self,
+        which: &str,
+        within: Option<&str>,
+        answer: Answer,
+        by: &Approver,
+    ) -> bool {
+        let Some(waiting) = self.take(which, within, by) else {
+            return false;
+        };
+        let asked = &waiting.asked;
+        let end = match answer {
+            Answer::Approve { lease } => {
+                if let Some(lease) = lease.filter(|_| may_lease(by)) {
+                    self.grant(asked, lease, by).await;
+                }
+                Ok(Approved { by: by.to_string(), how: "operator" })
+            }
+            Answer::Deny { reason } => {
+                let reason = reason.as_deref();
+                let reason = reason.map(|text| truncate::text(text, APPROVAL_REASON_BYTES_MAX));
+                Err(asked.denied(reason).with_internal(format!("denied by {by}")))
+            }
+        };
+        waiting.end.send(end).is_ok()
+    }
+
+    /// Returns the questions that wait, oldest first.
+    pub fn pending(&self) -> Vec<Pending> {
+        let mut pending: Vec<_> =
+            self.board().waiting.values().map(|waiting| waiting.pending.clone()).collect();
+        pending.sort_by_key(|pending| pending.asked_at_ms);
+        pending
+    }
+
+    /// Returns the question `id`, while it waits.
+    pub fn find(&self, id: &str) -> Option<Pending> {
+        self.board().waiting.get(id).map(|waiting| waiting.pending.clone())
+    }
+
+    /// Returns a receiver that changes whenever a question comes or goes.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Returns every lease in force, oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn leases(&self) -> Result<Vec<Leased>, DatabaseError> {
+        self.0.leases.list((self.0.clock)()).await
+    }
+
+    /// Ends a lease; says whether there was one.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: it may still be in force.
+    pub async fn revoke(&self, id: &str) -> Result<bool, DatabaseError> {
+        self.0.leases.revoke(id).await
+    }
+
+    /// Denies every question that waits, and every later one: the host stops.
+    pub fn close(&self) {
+        let waiting = {
+            let mut board = self.board();
+            board.closed = true;
+            std::mem::take(&mut board.waiting)
+        };
+        for waiting in waiting.into_values() {
+            // Who does not wait any more needs no answer.
+            let _ = waiting.end.send(Err(waiting.asked.denied(Some(STOPPING))));
+        }
+        self.changed();
+    }
+
+    /// A store that does not answer covers nothing: a person is asked.
+    async fn lease_for(&self, asked: &Asked) -> Option<Leased> {
+        let found = self.0.leases.find(asked, (self.0.clock)()).await;
+        found
+            .inspect_err(|error| tracing::warn!(%error, "leases cannot be read: a person is asked"))
+            .ok()
+            .flatten()
+    }
+
+    /// The call at hand is approved in any case; only the later ones are asked about again.
+    async fn grant(&self, asked: &Asked, lease: Lease, by: &Approver) {
+        let now = (self.0.clock)();
+        let granted = async {
+            let id = random_id().map_err(|error| error.to_string())?;
+            let kept = self.0.leases.grant(id, asked, lease, by.to_string(), now).await;
+            kept.map_err(|error| error.to_string())
+        };
+        if let Err(error) = granted.await {
+            tracing::warn!(%error, tool = asked.tool, "the call is approved, without its lease");
+        }
+    }
+
+    /// Where silence allows, waiting in vain is what the rule's author wants.
+    fn require_reachable(&self, asked: &Asked) -> Result<(), CallError> {
+        if self.0.reach.reaches(&asked.principal) || asked.terms.allow_on_timeout {
+            return Ok(());
+        }
+        let text = format!("{}, and nobody can be asked here", asked.reason);
+        Err(asked.refused(ErrorKind::Policy, text))
+    }
+
+    /// Puts a question on the board, within the bounds.
+    fn post(&self, asked: &Arc<Asked>, wait: Duration) -> Result<(String, End), CallError> {
+        let id = random_id()?;
+        let pending = Pending::new(id.clone(), asked, (self.0.clock)(), wait);
+        let (end, receiver) = oneshot::channel();
+        {
+            let mut board = self.board();
+            board.has_room_for(asked)?;
+            let waiting = Waiting { pending, asked: Arc::clone(asked), end };
+            board.waiting.insert(id.clone(), waiting);
+        }
+        self.changed();
+        Ok((id, receiver))
+    }
+
+    fn take(&self, which: &str, within: Option<&str>, by: &Approver) -> Option<Waiting> {
+        let taken = {
+            let mut board = self.board();
+            let waiting = board.named(which, within)?;
+            if !self.may_answer(by, &waiting.pending) {
+                return None;
+            }
+            let id = waiting.pending.id.clone();
+            board.waiting.remove(&id)
+        };
+        self.changed();
+        taken
+    }
+
+    fn may_answer(&self, by: &Approver, pending: &Pending) -> bool {
+        match by {
+            Approver::Operator | Approver::Terminal => true,
+            Approver::Elicited { agent } => {
+                *agent == pending.principal && self.0.reach.may_elicit(agent)
+            }
+        }
+    }
+
+    fn take_off(&self, id: &str) -> Option<Waiting> {
+        let taken = self.board().waiting.remove(id);
+        if taken.is_some() {
+            self.changed();
+        }
+        taken
+    }
+
+    fn changed(&self) {
+        self.0.changes.send_modify(|version| *version = version.wrapping_add(1));
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type End = oneshot::Receiver<Result<Approved, CallError>>;
+
+/// What the callers of a stopping host read.
+const STOPPING: &str = "the host is stopping";
+
+impl Board {
+    fn has_room_for(&self, asked: &Asked) -> Result<(), CallError> {
+        if self.closed {
+            return Err(asked.denied(Some(STOPPING)));
+        }
+        if self.waiting.len() >= APPROVALS_PENDING_MAX {
+            return Err(full(asked, "APPROVALS_PENDING_MAX"));
+        }
+        let same = |waiting: &&Waiting| waiting.pending.principal == asked.principal;
+        if self.waiting.values().filter(same).count() >= APPROVALS_PENDING_PER_PRINCIPAL_MAX {
+            return Err(full(asked, "APPROVALS_PENDING_PER_PRINCIPAL_MAX"));
+        }
+        Ok(())
+    }
+
+    /// Returns the one question that is meant. Two principals may use the same request id, so an
+    /// ambiguous one means none.
+    fn named(&self, which: &str, within: Option<&str>) -> Option<&Waiting> {
+        let allowed =
+            |waiting: &&Waiting| within.is_none_or(|name| waiting.pending.principal == name);
+        if let Some(waiting) = self.waiting.get(which) {
+            return Some(waiting).filter(allowed);
+        }
+        let mut meant = self
+            .waiting
+            .values()
+            .filter(allowed)
+            .filter(|waiting| waiting.pending.request_id.as_deref() == Some(which));
+        let first = meant.next()?;
+        meant.next().is_none().then_some(first)
+    }
+}
+
+/// Takes a question off the board when nobody waits for its answer any more.
+struct Withdrawn<'a> {
+    approvals: &'a Approvals,
+    id: &'a str,
+}
+
+impl Drop for Withdrawn<'_> {
+    fn drop(&mut self) {
+        self.approvals.take_off(self.id);
+    }
+}
+
+fn ended(
+    asked: &Asked,
+    end: Result<Result<Approved, CallError>, oneshot::error::RecvError>,
+) -> Result<Approved, CallError> {
+    // An answer that was lost on its way is none.
+    end.unwrap_or_else(|_| Err(asked.denied(Some("the answer was withdrawn"))))
+}
+
+fn silence(asked: &Asked, waited: Duration) -> Result<Approved, CallError> {
+    if !asked.terms.allow_on_timeout {
+        return Err(asked.unanswered(waited));
+    }
+    tracing::warn!(
+        tool = asked.tool, principal = asked.principal, rule = ?asked.rule,
+        "nobody answered in time: the rule lets the call run all the same"
+    );
+    Ok(Approved { by: "nobody".to_owned(), how: "timeout-default" })
+}
+
+fn wait(asked: &Asked) -> Duration {
+    let wait = asked.terms.timeout.unwrap_or(Duration::from_millis(APPROVAL_TIMEOUT_MS));
+    wait.min(Duration::from_millis(APPROVAL_TIMEOUT_CEILING_MS))
+}
+
+/// A caller's own client may say yes to one call, never to those that come later.
+fn may_lease(by: &Approver) -> bool {
+    !matches!(by, Approver::Elicited { .. })
+}
+
+fn full(asked: &Asked, limit: &str) -> CallError {
+    let text = "too many calls wait for a person; try again later";
+    asked.refused(ErrorKind::Overloaded, text).with("limit", limit)
+}
+
+/// A random UUID (RFC 9562, version 4): who does not know one cannot guess it, and the protocols
+/// that name requests by UUIDs can name a question.
+pub(super) fn random_id() -> Result<String, CallError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        CallError::new(ErrorKind::Internal, "the system has no random numbers")
+            .with_internal(error.to_string())
+    })?;
+    let bits = u128::from_ne_bytes(bytes) & !VERSION_BITS | VERSION_4;
+    let text = format!("{bits:032x}");
+    let parts =
+        [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| text.get(part).unwrap_or_default());
+    Ok(parts.join("-"))
+}
+
+/// The bits that say what a UUID is made of, and what they say.
+const VERSION_BITS: u128 = 0xf000_c000_0000_0000_0000;
+const VERSION_4: u128 = 0x4000_8000_0000_0000_0000;

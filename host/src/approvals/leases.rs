@@ -1,0 +1,252 @@
+//! Approvals that cover later calls: in memory for a session, in the store for a stated time.
+//!
+//! Hosts that share a state folder share the timed ones, so each look-up asks the store. Deliberately
+//! absent: any way for a caller to make one.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clawhost_core::lease::Covers;
+use clawhost_core::limits::{LEASE_CEILING_MS, LEASES_MAX};
+use rusqlite::{Connection, Row};
+use serde_json::{Value, json};
+
+use super::question::{Asked, Lease, Until};
+use crate::state::{Database, DatabaseError};
+
+/// The table of timed leases. `ends_at_ms` is in milliseconds since 1970, UTC.
+pub const MIGRATIONS: &[&str] = &["CREATE TABLE leases (
+    id TEXT PRIMARY KEY, principal TEXT NOT NULL, tool TEXT NOT NULL, tool_digest TEXT NOT NULL,
+    covers TEXT NOT NULL, granted_by TEXT NOT NULL, granted_at_ms INTEGER NOT NULL,
+    ends_at_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX leases_of ON leases (principal, tool, tool_digest)"];
+
+const COLUMNS: &str =
+    "id, principal, tool, tool_digest, covers, granted_by, granted_at_ms, ends_at_ms";
+
+/// One lease in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leased {
+    /// Its name, by which it is revoked.
+    pub id: String,
+    /// Whose calls it covers.
+    pub principal: String,
+    /// The tool's CKP name.
+    pub tool: String,
+    /// The component it was given for.
+    pub tool_digest: String,
+    /// Which arguments.
+    pub covers: Covers,
+    /// Who gave it.
+    pub granted_by: String,
+    /// When, in milliseconds since 1970, UTC.
+    pub granted_at_ms: i64,
+    /// When it ends, likewise; absent where it ends with the host.
+    pub ends_at_ms: Option<i64>,
+}
+
+impl Leased {
+    fn allows(&self, asked: &Asked) -> bool {
+        self.principal == asked.principal
+            && self.tool == asked.tool
+            && self.tool_digest == asked.tool_digest
+            && self.covers.covers(&asked.digest, &asked.arguments)
+    }
+
+    /// Returns it as the control socket and the command line show it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id, "principal": self.principal, "tool": self.tool,
+            "tool_digest": self.tool_digest, "covers": self.covers, "granted_by": self.granted_by,
+            "granted_at_ms": self.granted_at_ms, "ends_at_ms": self.ends_at_ms,
+        })
+    }
+}
+
+/// Why there is no lease.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LeaseError {
+    /// The store does not answer.
+    #[error("{0}")]
+    Database(#[from] DatabaseError),
+    /// There are too many.
+    #[error("there are {LEASES_MAX} leases already; revoke some")]
+    Full,
+}
+
+/// All leases of one host.
+#[derive(Debug)]
+pub(super) struct Leases {
+    database: Database,
+    session: Mutex<Vec<Leased>>,
+}
+
+impl Leases {
+    /// Returns the leases that `database` holds, and none of a session.
+    pub(super) fn new(database: Database) -> Self {
+        Self { database, session: Mutex::default() }
+    }
+
+    /// Returns a lease that covers `asked` at `now_ms`.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub(super) async fn find(
+        &self,
+        asked: &Asked,
+        now_ms: i64,
+    ) -> Result<Option<Leased>, DatabaseError> {
+        if let Some(lease) = self.session().iter().find(|lease| lease.allows(asked)) {
+            return Ok(Some(lease.clone()));
+        }
+        let key = (asked.principal.clone(), asked.tool.clone(), asked.tool_digest.clone(), now_ms);
+        let timed = self.database.run(move |db| {
+            let text = format!(
+                "SELECT {COLUMNS} FROM leases \
+                 WHERE principal = ?1 AND tool = ?2 AND tool_digest = ?3 AND ends_at_ms > ?4"
+            );
+            read(db, &text, key)
+        });
+        Ok(timed.await?.into_iter().find(|lease| lease.allows(asked)))
+    }
+
+    /// Keeps a lease for calls like `asked`, given by `by` at `now_ms` under the name `id`.
+    ///
+    /// # Errors
+    /// [`LeaseError`].
+    pub(super) async fn grant(
+        &self,
+        id: String,
+        asked: &Asked,
+        lease: Lease,
+        by: String,
+        now_ms: i64,
+    ) -> Result<(), LeaseError> {
+        let time = match lease.until {
+            Until::Once => return Ok(()),
+            Until::Session => None,
+            Until::Time(time) => Some(time.min(Duration::from_millis(LEASE_CEILING_MS))),
+        };
+        let leased = Leased {
+            id,
+            principal: asked.principal.clone(),
+            tool: asked.tool.clone(),
+            tool_digest: asked.tool_digest.clone(),
+            covers: lease.arguments,
+            granted_by: by,
+            granted_at_ms: now_ms,
+            ends_at_ms: time.map(|time| {
+                now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+            }),
+        };
+        match leased.ends_at_ms {
+            None => self.keep(leased),
+            Some(ends_at_ms) => self.store(leased, ends_at_ms, now_ms).await,
+        }
+    }
+
+    fn keep(&self, leased: Leased) -> Result<(), LeaseError> {
+        let mut session = self.session();
+        if session.len() >= LEASES_MAX {
+            return Err(LeaseError::Full);
+        }
+        session.push(leased);
+        Ok(())
+    }
+
+    async fn store(&self, leased: Leased, ends_at_ms: i64, now_ms: i64) -> Result<(), LeaseError> {
+        let covers = json!(leased.covers).to_string();
+        let stored = self.database.run(move |db| {
+            let change = db.transaction()?;
+            change.execute("DELETE FROM leases WHERE ends_at_ms <= ?1", [now_ms])?;
+            let count: i64 =
+                change.query_row("SELECT count(*) FROM leases", (), |row| row.get(0))?;
+            if usize::try_from(count).is_ok_and(|count| count >= LEASES_MAX) {
+                return Ok(false);
+            }
+            change.execute(
+                &format!("INSERT INTO leases ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"),
+                (
+                    leased.id,
+                    leased.principal,
+                    leased.tool,
+                    leased.tool_digest,
+                    covers,
+                    leased.granted_by,
+                    leased.granted_at_ms,
+                    ends_at_ms,
+                ),
+            )?;
+            change.commit()?;
+            Ok(true)
+        });
+        if stored.await? { Ok(()) } else { Err(LeaseError::Full) }
+    }
+
+    /// Returns every lease in force at `now_ms`, oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub(super) async fn list(&self, now_ms: i64) -> Result<Vec<Leased>, DatabaseError> {
+        let timed = self.database.run(move |db| {
+            let text = format!("SELECT {COLUMNS} FROM leases WHERE ends_at_ms > ?1");
+            read(db, &text, [now_ms])
+        });
+        let mut all = timed.await?;
+        all.extend(self.session().iter().cloned());
+        all.sort_by_key(|lease| lease.granted_at_ms);
+        Ok(all)
+    }
+
+    /// Ends a lease; says whether there was one.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: it may still be in force.
+    pub(super) async fn revoke(&self, id: &str) -> Result<bool, DatabaseError> {
+        if self.forget(id) {
+            return Ok(true);
+        }
+        let id = id.to_owned();
+        let gone =
+            self.database.run(move |db| db.execute("DELETE FROM leases WHERE id = ?1", [id]));
+        Ok(gone.await? > 0)
+    }
+
+    fn forget(&self, id: &str) -> bool {
+        let mut session = self.session();
+        let before = session.len();
+        session.retain(|lease| lease.id != id);
+        session.len() < before
+    }
+
+    fn session(&self) -> MutexGuard<'_, Vec<Leased>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(
+    db: &Connection,
+    text: &str,
+    parameters: impl rusqlite::Params,
+) -> rusqlite::Result<Vec<Leased>> {
+    let mut statement = db.prepare(text)?;
+    statement.query_map(parameters, leased)?.filter_map(Result::transpose).collect()
+}
+
+/// Returns the lease in `row`; one that cannot be read covers nothing.
+fn leased(row: &Row<'_>) -> rusqlite::Result<Option<Leased>> {
+    let Ok(covers) = serde_json::from_str(&row.get::<_, String>("covers")?) else {
+        return Ok(None);
+    };
+    Ok(Some(Leased {
+        id: row.get("id")?,
+        principal: row.get("principal")?,
+        tool: row.get("tool")?,
+        tool_digest: row.get("tool_digest")?,
+        covers,
+        granted_by: row.get("granted_by")?,
+        granted_at_ms: row.get("granted_at_ms")?,
+        ends_at_ms: Some(row.get("ends_at_ms")?),
+    }))
+}

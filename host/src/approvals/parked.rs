@@ -1,0 +1,218 @@
+//! Calls whose client is away: it was told to come back for the answer.
+//!
+//! The stateless revision of MCP has no request to a client, so a call that waits for a person
+//! goes on in a task of its own while its client holds a ticket: random, for one use, worth
+//! something only to the principal and the call it was given for. What a ticket stands for stays
+//! here, so there is nothing in it to tamper with. Deliberately absent: what a ticket looks like
+//! on the wire.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clawhost_core::error::CallError;
+use clawhost_core::limits::{APPROVALS_PARKED_MAX, PARKED_KEPT_MS};
+use clawhost_core::reply::ToolReply;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::board::random_id;
+
+/// What a call comes to.
+type Outcome = Result<ToolReply, CallError>;
+
+/// The calls that are parked. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Parking {
+    tickets: Arc<Mutex<HashMap<String, Ticket>>>,
+    places: Arc<Semaphore>,
+}
+
+/// What a ticket stands for.
+#[derive(Debug)]
+struct Ticket {
+    principal: String,
+    digest: String,
+    call: Arc<ParkedCall>,
+}
+
+/// A call that goes on by itself. Dropping the last handle to one that still runs ends it: nobody
+/// could come back for it.
+pub struct ParkedCall {
+    outcome: watch::Receiver<Option<Outcome>>,
+    question: watch::Receiver<Option<String>>,
+    task: JoinHandle<()>,
+    // Held until the answer is fetched, as answers take room too.
+    _place: Place,
+}
+
+impl fmt::Debug for ParkedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParkedCall").finish_non_exhaustive()
+    }
+}
+
+impl Drop for ParkedCall {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl ParkedCall {
+    /// Returns what the call came to; nothing where its task is gone without a word.
+    pub async fn outcome(&self) -> Option<Outcome> {
+        let mut outcome = self.outcome.clone();
+        outcome.wait_for(Option::is_some).await.ok()?.clone()
+    }
+
+    /// Returns a receiver of the ids of the questions that the call has to ask.
+    pub fn questions(&self) -> watch::Receiver<Option<String>> {
+        self.question.clone()
+    }
+
+    /// Returns the id of the last question that the call had to ask.
+    pub fn question(&self) -> Option<String> {
+        self.question.borrow().clone()
+    }
+}
+
+/// A place for one parked call.
+#[derive(Debug)]
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Default for Parking {
+    fn default() -> Self {
+        Self { tickets: Arc::default(), places: Arc::new(Semaphore::new(APPROVALS_PARKED_MAX)) }
+    }
+}
+
+impl Parking {
+    /// Returns a place where one is free.
+    pub fn place(&self) -> Option<Place> {
+        Arc::clone(&self.places).try_acquire_owned().ok().map(|_permit| Place { _permit })
+    }
+
+    /// Lets `call` go on in a task of its own; `question` holds the id of what it asked.
+    pub fn park(
+        &self,
+        place: Place,
+        question: watch::Receiver<Option<String>>,
+        call: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Arc<ParkedCall> {
+        let (sender, outcome) = watch::channel(None);
+        let task = tokio::spawn(async move {
+            sender.send_replace(Some(call.await));
+        });
+        Arc::new(ParkedCall { outcome, question, task, _place: place })
+    }
+
+    /// Returns a new ticket for `call`, which is `principal`'s and has this digest.
+    ///
+    /// # Errors
+    /// -32603 where the system has no random numbers.
+    pub fn ticket(
+        &self,
+        call: Arc<ParkedCall>,
+        principal: &str,
+        digest: &str,
+    ) -> Result<String, CallError> {
+        let name = format!("{}{}", random_id()?, random_id()?);
+        tokio::spawn(self.clone().forget(name.clone(), call.outcome.clone()));
+        let ticket = Ticket { principal: principal.to_owned(), digest: digest.to_owned(), call };
+        self.tickets().insert(name.clone(), ticket);
+        Ok(name)
+    }
+
+    /// Takes a ticket back and returns its call. Whoever shows one that is not theirs, or for
+    /// another call, gets nothing, and the ticket stays good for its owner.
+    pub fn redeem(&self, name: &str, principal: &str, digest: &str) -> Option<Arc<ParkedCall>> {
+        let mut tickets = self.tickets();
+        let ticket = tickets.get(name)?;
+        if ticket.principal != principal || ticket.digest != digest {
+            return None;
+        }
+        tickets.remove(name).map(|ticket| ticket.call)
+    }
+
+    /// Keeps the answer for a while; then whoever left it here does not come back.
+    async fn forget(self, name: String, mut outcome: watch::Receiver<Option<Outcome>>) {
+        // An error means that the call is gone, and its ticket with it.
+        let _ = outcome.wait_for(Option::is_some).await;
+        drop(outcome);
+        sleep(Duration::from_millis(PARKED_KEPT_MS)).await;
+        self.tickets().remove(&name);
+    }
+
+    fn tickets(&self) -> MutexGuard<'_, HashMap<String, Ticket>> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn parked(parking: &Parking) -> (Arc<ParkedCall>, oneshot::Sender<()>) {
+        let (release, released) = oneshot::channel::<()>();
+        let call = async move {
+            let _ = released.await;
+            Ok(ToolReply::error("done", "done"))
+        };
+        let (_, question) = watch::channel(None);
+        (parking.park(parking.place().unwrap(), question, call), release)
+    }
+
+    #[tokio::test]
+    async fn a_ticket_is_for_one_use_by_its_owner_for_its_call() {
+        let parking = Parking::default();
+        let (call, release) = parked(&parking);
+        let ticket = parking.ticket(call, "a", "d").unwrap();
+        for (name, principal, digest) in
+            [("x", "a", "d"), (ticket.as_str(), "b", "d"), (ticket.as_str(), "a", "e")]
+        {
+            assert!(parking.redeem(name, principal, digest).is_none());
+        }
+        let call = parking.redeem(&ticket, "a", "d").unwrap();
+        assert!(parking.redeem(&ticket, "a", "d").is_none(), "used twice");
+        let again = parking.ticket(Arc::clone(&call), "a", "d").unwrap();
+        assert_ne!(again, ticket);
+        release.send(()).unwrap();
+        assert_eq!(call.outcome().await, Some(Ok(ToolReply::error("done", "done"))));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_nobody_can_come_back_for_ends() {
+        let parking = Parking::default();
+        let (call, mut release) = parked(&parking);
+        drop(call);
+        release.closed().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_fetches_is_kept_for_a_while() {
+        let parking = Parking::default();
+        let (call, release) = parked(&parking);
+        let _ticket = parking.ticket(Arc::clone(&call), "a", "d").unwrap();
+        release.send(()).unwrap();
+        call.outcome().await;
+        sleep(Duration::from_millis(PARKED_KEPT_MS / 2)).await;
+        assert_eq!(parking.tickets().len(), 1);
+        sleep(Duration::from_millis(PARKED_KEPT_MS)).await;
+        assert!(parking.tickets().is_empty());
+    }
+
+    #[tokio::test]
+    async fn places_are_bounded_and_come_back() {
+        let parking = Parking::default();
+        let places: Vec<_> = std::iter::from_fn(|| parking.place()).collect();
+        assert_eq!(places.len(), APPROVALS_PARKED_MAX);
+        drop(places);
+        assert!(parking.place().is_some());
+    }
+}

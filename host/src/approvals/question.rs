@@ -1,0 +1,216 @@
+//! What a person is asked, what they may answer, and what comes of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::lease::Covers;
+use clawhost_core::limits::APPROVAL_SHOWN_BYTES_MAX;
+use clawhost_core::policy::{ApprovalTerms, RuleRef};
+use clawhost_core::truncate;
+use serde_json::{Value, json};
+
+/// A call that a person has to decide about.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The caller's own name of the request, by which it can be answered too.
+    pub request_id: Option<String>,
+    /// Who calls.
+    pub principal: String,
+    /// The tool's CKP name.
+    pub tool: String,
+    /// The digest of the component behind it: a lease ends when another takes its place.
+    pub tool_digest: String,
+    /// The digest of tool and arguments: what exactly is approved.
+    pub digest: String,
+    /// The arguments as they may be shown. A lease's patterns are held against them.
+    pub arguments: Value,
+    /// The rule that asks; absent where the identity's autonomy does.
+    pub rule: Option<RuleRef>,
+    /// Why a person is asked.
+    pub reason: String,
+    /// How long, and what silence means.
+    pub terms: ApprovalTerms,
+}
+
+/// A call that may go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approved {
+    /// Who said so; for the record.
+    pub by: String,
+    /// `operator`, `lease` or `timeout-default`.
+    pub how: &'static str,
+}
+
+/// A question that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pending {
+    /// Its name: random, so that nobody can guess another's.
+    pub id: String,
+    /// The caller's own name of the request.
+    pub request_id: Option<String>,
+    /// Who calls.
+    pub principal: String,
+    /// The tool's CKP name.
+    pub tool: String,
+    /// The digest of tool and arguments.
+    pub digest: String,
+    /// The arguments; where they are too long, the start of their JSON as one text.
+    pub arguments: Value,
+    /// Whether `arguments` is such a start.
+    pub cut: bool,
+    /// The rule that asks.
+    pub rule: Option<RuleRef>,
+    /// Why a person is asked.
+    pub reason: String,
+    /// When, in milliseconds since 1970, UTC.
+    pub asked_at_ms: i64,
+    /// Until when it can be answered, likewise.
+    pub expires_at_ms: i64,
+    /// Whether silence allows the call.
+    pub allow_on_timeout: bool,
+}
+
+impl Pending {
+    /// Returns `asked` as it is shown, asked at `now_ms` for `wait`.
+    pub(super) fn new(id: String, asked: &Asked, now_ms: i64, wait: Duration) -> Self {
+        let (arguments, cut) = shown(&asked.arguments);
+        let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            id,
+            request_id: asked.request_id.clone(),
+            principal: asked.principal.clone(),
+            tool: asked.tool.clone(),
+            digest: asked.digest.clone(),
+            arguments,
+            cut,
+            rule: asked.rule.clone(),
+            reason: asked.reason.clone(),
+            asked_at_ms: now_ms,
+            expires_at_ms: now_ms.saturating_add(wait_ms),
+            allow_on_timeout: asked.terms.allow_on_timeout,
+        }
+    }
+
+    /// Returns it as the control socket and the command line show it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "request_id": self.request_id,
+            "principal": self.principal,
+            "tool": self.tool,
+            "digest": self.digest,
+            "arguments": self.arguments,
+            "arguments_cut": self.cut,
+            "policy": self.rule.as_ref().map(|rule| rule.policy.as_str()),
+            "rule_id": self.rule.as_ref().map(|rule| rule.id.as_str()),
+            "reason": self.reason,
+            "asked_at_ms": self.asked_at_ms,
+            "expires_at_ms": self.expires_at_ms,
+            "silence": if self.allow_on_timeout { "allows" } else { "denies" },
+        })
+    }
+}
+
+/// Many questions may wait at once, each with arguments as long as a caller may send.
+fn shown(arguments: &Value) -> (Value, bool) {
+    let text = arguments.to_string();
+    if text.len() <= APPROVAL_SHOWN_BYTES_MAX {
+        return (arguments.clone(), false);
+    }
+    (Value::from(truncate::text(&text, APPROVAL_SHOWN_BYTES_MAX)), true)
+}
+
+/// What a person says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The call may run.
+    Approve {
+        /// Which later calls may run too, without a question.
+        lease: Option<Lease>,
+    },
+    /// The call may not run.
+    Deny {
+        /// Why; the caller reads it.
+        reason: Option<String>,
+    },
+}
+
+/// Which later calls of the same principal to the same component of the same tool are approved
+/// along with this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// How long.
+    pub until: Until,
+    /// Which arguments.
+    pub arguments: Covers,
+}
+
+/// How long a lease lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// This call only, which is no lease at all.
+    Once,
+    /// As long as this host runs.
+    Session,
+    /// For this time from now; it survives a restart.
+    Time(Duration),
+}
+
+/// Who answers. A caller is never its own approver, so each way says what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approver {
+    /// Somebody who sits at an agent's own client. Counts only for that agent's calls, only where
+    /// the operator allowed it for that agent, and never makes a lease.
+    Elicited {
+        /// The agent.
+        agent: String,
+    },
+    /// The holder of the operator's credential, of the control socket, or the parent process of a
+    /// host that speaks the Claw Kernel Protocol on standard input.
+    Operator,
+    /// Whoever sits at the terminal at which the call was typed.
+    Terminal,
+}
+
+impl fmt::Display for Approver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Elicited { agent } => write!(f, "the user of agent `{agent}`"),
+            Self::Operator => f.write_str("the operator"),
+            Self::Terminal => f.write_str("the person at the terminal"),
+        }
+    }
+}
+
+impl Asked {
+    /// Returns the error of a person's no.
+    pub(super) fn denied(&self, reason: Option<&str>) -> CallError {
+        let text = match reason {
+            Some(reason) => format!("the call was not approved: {reason}"),
+            None => "the call was not approved".to_owned(),
+        };
+        let error = self.refused(ErrorKind::ApprovalDenied, text);
+        reason.into_iter().fold(error, |error, reason| error.with("reason", reason))
+    }
+
+    /// Returns the error of silence.
+    pub(super) fn unanswered(&self, waited: Duration) -> CallError {
+        let text = format!("nobody approved the call within {} s", waited.as_secs_f64());
+        self.refused(ErrorKind::ApprovalTimeout, text)
+    }
+
+    /// Returns an error with the facts that every end of an approval states.
+    pub(super) fn refused(&self, kind: ErrorKind, text: impl Into<String>) -> CallError {
+        let error = CallError::new(kind, text)
+            .with("stage", "approval")
+            .with("tool", self.tool.as_str())
+            .with("action", "require-approval");
+        match &self.rule {
+            Some(rule) => {
+                error.with("policy", rule.policy.as_str()).with("rule_id", rule.id.as_str())
+            }
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Which chains are old enough to go.
+//!
+//! Only whole chains go, the oldest first, and the chain that is opened then says through which:
+//! what is missing beyond that is still missed. Deliberately absent: chains that still grow (their
+//! owner holds a lock), and the newest one, which the next has to name.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::time::Duration;
+
+use cap_std::fs::Dir;
+use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
+use serde_json::{Map, Value};
+
+use super::log::{HEAD_SUFFIX, LOG_SUFFIX};
+use super::verify::{chains, first_record};
+
+/// The fact of a chain's first record that names the last chain that was removed.
+const REMOVED_THROUGH: &str = "removed_through";
+
+/// Chains that go.
+#[derive(Debug, Default)]
+pub(super) struct Pruning(Vec<String>);
+
+/// Returns the chains of which every record is older than `keep`, up to the first that is not.
+pub(super) fn plan(dir: &Dir, keep: Duration, now_ms: i64) -> std::io::Result<Pruning> {
+    let oldest_ms = now_ms.saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+    let mut names = chains(dir)?;
+    names.pop();
+    let is_old = |name: &String| {
+        newest_ms(dir, name).is_some_and(|newest_ms| newest_ms < oldest_ms) && has_ended(dir, name)
+    };
+    Ok(Pruning(names.into_iter().take_while(is_old).collect()))
+}
+
+impl Pruning {
+    /// Returns what the next chain says about it.
+    pub(super) fn facts(&self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        if let Some(last) = self.0.last() {
+            facts.insert(REMOVED_THROUGH.to_owned(), last.as_str().into());
+            facts.insert("removed_chains".to_owned(), self.0.len().into());
+        }
+        facts
+    }
+
+    /// Removes them; what cannot be removed is left for the next time.
+    pub(super) fn carry_out(&self, dir: &Dir) {
+        for name in &self.0 {
+            for suffix in [LOG_SUFFIX, HEAD_SUFFIX] {
+                if let Err(error) = dir.remove_file(format!("{name}{suffix}")) {
+                    tracing::warn!("the old audit chain {name} cannot be removed: {error}.");
+                }
+            }
+        }
+    }
+}
+
+/// Returns the newest chain that some chain says was removed.
+pub(super) fn removed_through(dir: &Dir, names: &[String]) -> std::io::Result<Option<String>> {
+    let mut newest = None;
+    for name in names {
+        let said = first_record(dir, name)?;
+        let said = said.as_ref().and_then(|record| record.get(REMOVED_THROUGH)?.as_str());
+        newest = newest.max(said.map(str::to_owned));
+    }
+    Ok(newest)
+}
+
+/// Says whether nobody writes to a chain any more.
+fn has_ended(dir: &Dir, name: &str) -> bool {
+    let head = dir.open(format!("{name}{HEAD_SUFFIX}"));
+    head.is_ok_and(|head| head.into_std().try_lock().is_ok())
+}
+
+/// Returns the time of a chain's last record; nothing where it cannot be told.
+fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
+    let mut log = dir.open(format!("{name}{LOG_SUFFIX}")).ok()?;
+    let bytes = log.metadata().ok()?.len();
+    log.seek(SeekFrom::Start(bytes.saturating_sub(2 * AUDIT_RECORD_BYTES_MAX as u64))).ok()?;
+    let mut tail = Vec::new();
+    log.read_to_end(&mut tail).ok()?;
+    let last = tail.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
+    let record: Value = serde_json::from_slice(last).ok()?;
+    let time = chrono::DateTime::parse_from_rfc3339(record.get("time")?.as_str()?).ok()?;
+    Some(time.timestamp_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{AuditLog, verify};
+    use cap_std::ambient_authority;
+
+    fn folder() -> (tempfile::TempDir, Dir) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        (folder, dir)
+    }
+
+    /// Opens a chain once the clock shows another millisecond than before: that is old here.
+    fn opened(dir: &Dir, keep: Option<Duration>) -> AuditLog {
+        let before = crate::clock::now_ms();
+        while crate::clock::now_ms() == before {}
+        AuditLog::open_with(dir, keep, Vec::new()).unwrap()
+    }
+
+    fn holds(dir: &Dir) -> bool {
+        verify(dir).unwrap().iter().all(|report| report.broken.is_none())
+    }
+
+    #[test]
+    fn old_chains_go_and_the_rest_still_verifies() {
+        let (_folder, dir) = folder();
+        (0..4).for_each(|_| drop(opened(&dir, None)));
+        let first = chains(&dir).unwrap();
+        drop(opened(&dir, Some(Duration::from_secs(3_600))));
+        assert_eq!(chains(&dir).unwrap().len(), 5, "nothing is an hour old");
+        drop(opened(&dir, Some(Duration::ZERO)));
+        let left = chains(&dir).unwrap();
+        assert!(left.len() == 2 && !first.contains(&left[0]), "{left:?}");
+        assert!(holds(&dir), "{:?}", verify(&dir));
+        drop(opened(&dir, Some(Duration::ZERO)));
+        assert!(holds(&dir), "{:?}", verify(&dir));
+    }
+
+    #[test]
+    fn a_chain_that_still_grows_stays_and_so_do_those_after_it() {
+        let (_folder, dir) = folder();
+        drop(opened(&dir, None));
+        let growing = opened(&dir, None);
+        (0..2).for_each(|_| drop(opened(&dir, None)));
+        drop(opened(&dir, Some(Duration::ZERO)));
+        assert_eq!(chains(&dir).unwrap().len(), 4);
+        drop(growing);
+        assert!(holds(&dir), "{:?}", verify(&dir));
+    }
+
+    #[test]
+    fn a_chain_that_nobody_said_was_removed_is_still_missed() {
+        let (_folder, dir) = folder();
+        (0..3).for_each(|_| drop(opened(&dir, None)));
+        drop(opened(&dir, Some(Duration::ZERO)));
+        (0..2).for_each(|_| drop(opened(&dir, None)));
+        assert!(holds(&dir));
+        let later = chains(&dir).unwrap()[2].clone();
+        for suffix in [LOG_SUFFIX, HEAD_SUFFIX] {
+            dir.remove_file(format!("{later}{suffix}")).unwrap();
+        }
+        assert!(!holds(&dir));
+    }
+}

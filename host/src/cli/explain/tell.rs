@@ -1,0 +1,185 @@
+//! The story of a call in words and as JSON.
+
+use std::time::Duration;
+
+use clawhost_core::grants::Grants;
+use clawhost_core::limits::{APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS};
+use clawhost_core::manifest::Autonomy;
+use clawhost_core::policy::{ApprovalTerms, List, Rates, Step};
+use clawhost_core::screen::Finding;
+use serde_json::{Value, json};
+
+use super::super::show;
+use super::{Outcome, Story, is_read_only};
+
+impl Story<'_> {
+    pub(super) fn as_json(&self) -> Value {
+        let rule = self.explanation.verdict.rule();
+        let quotas = json!({
+            "tool_calls_per_minute": self.rates.tool_calls_per_minute,
+            "tokens_per_hour": self.rates.tokens_per_hour,
+            "cost_per_day_usd": self.rates.cost_per_day_usd,
+            "tokens_last_hour": self.tokens_last_hour,
+            "tokens_today": self.usage.tokens_today,
+            "cost_today_usd": self.usage.cost_today_usd,
+        });
+        let approval = self.ask.map(|terms| {
+            json!({
+                "timeout_seconds": patience(terms).as_secs(),
+                "default_if_timeout": if terms.allow_on_timeout { "allow" } else { "deny" },
+            })
+        });
+        json!({
+            "tool": self.tool.definition.name,
+            "uri": format!("claw://local/tool/{}", self.tool.ckp_name),
+            "outcome": self.outcome.is,
+            "stage": self.outcome.stage,
+            "reason": self.outcome.reason,
+            "rule": rule.map(|rule| json!({"policy": rule.policy, "id": rule.id})),
+            "steps": self.explanation.steps.iter().map(step_json).collect::<Value>(),
+            "arguments": {"given": self.given, "problem": self.mismatch, "paths": self.paths},
+            "findings": self.findings.iter().map(finding).collect::<Value>(),
+            "autonomy": autonomy(self.autonomy),
+            "approval": approval,
+            "sandbox": {
+                "profile": self.grants.profile,
+                "may_touch": show::touches(&self.grants),
+                "timeout_ms": u64::try_from(self.grants.limits.timeout.as_millis()).unwrap_or(u64::MAX),
+            },
+            "quotas": quotas,
+        })
+    }
+
+    pub(super) fn as_text(&self) -> String {
+        let Outcome { is, reason, .. } = &self.outcome;
+        let is = match *is {
+            "asks" => "waits for a person".to_owned(),
+            is => format!("is {is}"),
+        };
+        let mut table = show::table(&["list", "rule", "does", "at", "outcome"]);
+        for step in &self.explanation.steps {
+            let rule = format!("{}/{}", step.rule.policy, step.rule.id);
+            let outcome = step.mismatch.as_deref().unwrap_or("matches");
+            table.add_row([list(step.list), &rule, step.action.name(), &step.at, outcome]);
+        }
+        let lines = [
+            format!("{} {is}: {reason}\n", self.tool.definition.name),
+            format!("{table}\n"),
+            format!("arguments: {}", self.arguments_line()),
+            format!("screens:   {}", self.screens_line()),
+            format!("autonomy:  {}", self.autonomy_line()),
+            format!("approval:  {}", self.approval_line()),
+            format!("sandbox:   {}", self.sandbox_line()),
+            format!("quotas:    {}", self.quotas_line()),
+        ];
+        lines.join("\n")
+    }
+
+    fn arguments_line(&self) -> String {
+        let paths = match self.paths.as_deref() {
+            None => {
+                return "none given: rules about arguments count as they suit the call".to_owned();
+            }
+            Some([]) => "they hold no path".to_owned(),
+            Some(paths) => format!("their paths are {}", paths.join(", ")),
+        };
+        match &self.mismatch {
+            None => format!("they match the schema; {paths}"),
+            Some(reason) => format!("they do not match the schema ({reason})"),
+        }
+    }
+
+    fn screens_line(&self) -> String {
+        let found: Vec<String> = self
+            .findings
+            .iter()
+            .map(|found| format!("{}: {} (policy `{}`)", found.check, found.what, found.policy))
+            .collect();
+        match (self.screened, self.given) {
+            (false, _) => "none".to_owned(),
+            (true, false) => "some, which look at arguments or results".to_owned(),
+            (true, true) if found.is_empty() => "nothing found in the arguments".to_owned(),
+            (true, true) => found.join("; "),
+        }
+    }
+
+    fn autonomy_line(&self) -> String {
+        let what = match self.autonomy {
+            Autonomy::Autonomous => "the rules alone decide",
+            Autonomy::Observer => "no tool runs",
+            Autonomy::Supervised if is_read_only(self.tool) => {
+                "the manifest says that the tool only reads, so nobody is asked for it"
+            }
+            Autonomy::Supervised => "a person is asked, as the tool may have side effects",
+        };
+        format!("{}: {what}", autonomy(self.autonomy))
+    }
+
+    fn approval_line(&self) -> String {
+        match self.ask {
+            None => "nobody is asked".to_owned(),
+            Some(terms) => {
+                let silence = if terms.allow_on_timeout { "yes" } else { "no" };
+                format!("a person has {} s; silence means {silence}", patience(terms).as_secs())
+            }
+        }
+    }
+
+    fn sandbox_line(&self) -> String {
+        let Grants { profile, limits, .. } = &self.grants;
+        let touches = show::touches(&self.grants);
+        format!("`{profile}`: {touches}; {} ms a call", limits.timeout.as_millis())
+    }
+
+    fn quotas_line(&self) -> String {
+        let Rates { tool_calls_per_minute, tokens_per_hour, cost_per_day_usd } = self.rates;
+        let parts: Vec<String> = [
+            tool_calls_per_minute.map(|calls| format!("{calls} calls a minute for each caller")),
+            tokens_per_hour
+                .map(|tokens| format!("{tokens} tokens an hour, {} used", self.tokens_last_hour)),
+            cost_per_day_usd
+                .map(|cost| format!("{cost} USD a day, {} spent", self.usage.cost_today_usd)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join("; ") }
+    }
+}
+
+fn patience(terms: ApprovalTerms) -> Duration {
+    let default = Duration::from_millis(APPROVAL_TIMEOUT_MS);
+    terms.timeout.unwrap_or(default).min(Duration::from_millis(APPROVAL_TIMEOUT_CEILING_MS))
+}
+
+const fn list(list: List) -> &'static str {
+    match list {
+        List::All => "manifest",
+        List::Asked => "--policy",
+        List::Own => "tool",
+    }
+}
+
+const fn autonomy(autonomy: Autonomy) -> &'static str {
+    match autonomy {
+        Autonomy::Autonomous => "autonomous",
+        Autonomy::Observer => "observer",
+        Autonomy::Supervised => "supervised",
+    }
+}
+
+fn step_json(step: &Step) -> Value {
+    json!({
+        "list": list(step.list),
+        "policy": step.rule.policy,
+        "rule": step.rule.id,
+        "action": step.action.name(),
+        "at": step.at,
+        "matches": step.mismatch.is_none(),
+        "mismatch": step.mismatch,
+    })
+}
+
+fn finding(found: &Finding) -> Value {
+    json!({"check": found.check, "policy": found.policy, "what": found.what})
+}

@@ -1,0 +1,101 @@
+//! Questions at a terminal: asked there, or announced with the command that answers them.
+//!
+//! Deliberately absent: deciding without a person. Whatever is no clear yes is a no.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use clawhost_core::visible;
+
+use crate::approvals::{Answer, Approvals, Approver, Pending};
+
+/// Says whether a person sits at both ends: reads what is asked, and can type.
+pub(super) fn is_attended() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks about each question that waits, one after the other, for as long as it is polled.
+pub(super) async fn answer_all(approvals: &Approvals) {
+    let _reachable = approvals.reach().open();
+    let mut changes = approvals.changes();
+    loop {
+        if let Some(pending) = approvals.pending().first() {
+            eprintln!("{}\nlet it run? [y/N] ", question(pending));
+            let answer = answer(&typed().await);
+            approvals.answer(&pending.id, None, answer, &Approver::Terminal).await;
+        } else if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says on standard error that a call waits, once for each, and how to answer.
+pub(super) async fn announce_all(approvals: Approvals, state: PathBuf) {
+    let state = visible::line(&state.display().to_string());
+    let mut changes = approvals.changes();
+    let mut announced = BTreeSet::new();
+    loop {
+        let waiting = approvals.pending();
+        for pending in &waiting {
+            if announced.insert(pending.id.clone()) {
+                eprintln!(
+                    "{}\n  clawhost approvals approve {id} --state {state}   (or: deny)",
+                    question(pending),
+                    id = pending.id,
+                );
+            }
+        }
+        announced.retain(|id| waiting.iter().any(|pending| pending.id == *id));
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The tool, the arguments and the reason, none of which can drive the terminal.
+fn question(pending: &Pending) -> String {
+    let cut = if pending.cut { " (cut)" } else { "" };
+    let rule = pending.rule.as_ref().map(|rule| format!(", rule {rule}")).unwrap_or_default();
+    format!(
+        "{} wants to call {} with{cut}\n  {}\n  {}{}",
+        visible::line(&pending.principal),
+        visible::line(&pending.tool),
+        visible::line(&pending.arguments.to_string()),
+        visible::line(&pending.reason),
+        visible::line(&rule),
+    )
+}
+
+/// Returns the line that the person types; nothing where the input has ended.
+async fn typed() -> String {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        // An input that cannot be read says nothing, and nothing is a no.
+        let _ = std::io::stdin().read_line(&mut line);
+        line
+    });
+    read.await.unwrap_or_default()
+}
+
+fn answer(line: &str) -> Answer {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Answer::Approve { lease: None },
+        _ => Answer::Deny { reason: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for line in ["y\n", "Y\n", " yes \n"] {
+            assert!(matches!(answer(line), Answer::Approve { lease: None }), "{line:?}");
+        }
+        for line in ["", "\n", "n\n", "ye\n", "yes please\n", "\u{1b}y\n"] {
+            assert!(matches!(answer(line), Answer::Deny { .. }), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the words behind `call` and `explain` mean: a tool, and arguments for it.
+
+use clawhost_core::catalog::Tool;
+use clawhost_core::error::exit;
+use clawhost_core::json;
+use serde_json::{Map, Value};
+
+use super::fail::Fail;
+use crate::Host;
+
+/// Says that there is no tool of that name: why it was refused, or which there are.
+pub(super) fn unknown(name: &str, host: &Host) -> Fail {
+    let catalog = host.catalog();
+    let ckp = clawhost_core::catalog::ckp_name(name);
+    if let Some(refused) = catalog.refused.iter().find(|refused| {
+        refused.reason.contains(&format!("`{name}`"))
+            || refused.reason.contains(&format!("`{ckp}`"))
+    }) {
+        return Fail::new(
+            exit::DOCUMENT,
+            format!(
+                "the tool `{name}` could not be loaded from {}: {}",
+                refused.source, refused.reason
+            ),
+        );
+    }
+    let names: Vec<&str> = catalog.tools().map(|tool| tool.definition.name.as_str()).collect();
+    Fail::usage(format!("unknown tool `{name}`"), &format!("there are: {}", names.join(", ")))
+}
+
+/// Reads one JSON object, or `key=value` pairs typed by the tool's schema.
+pub(super) fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, Fail> {
+    if let [only] = words
+        && only.trim_start().starts_with('{')
+    {
+        return json::parse(only.as_bytes()).map_err(|e| {
+            Fail::usage(
+                format!("the arguments are no JSON object: {e}"),
+                "quote them for the shell: '{\"path\": \"a.txt\"}'",
+            )
+        });
+    }
+    let mut object = Map::new();
+    for word in words {
+        let Some((key, text)) = word.split_once('=') else {
+            return Err(Fail::usage(
+                format!("`{word}` is no key=value pair"),
+                "write path=hello.txt, or one JSON object",
+            ));
+        };
+        if object.insert(key.to_owned(), typed(tool, key, text)?).is_some() {
+            return Err(Fail::usage(format!("`{key}` is given twice"), "give each argument once"));
+        }
+    }
+    Ok(Value::Object(object))
+}
+
+fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
+    let place = format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1"));
+    let wanted = tool.and_then(|tool| tool.definition.input_schema.pointer(&place));
+    let is_text = match wanted {
+        Some(Value::Array(types)) => types.iter().any(|name| name == "string"),
+        Some(name) => name == "string",
+        None => true,
+    };
+    if is_text {
+        return Ok(Value::from(text));
+    }
+    let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
+    serde_json::from_str(text)
+        .map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
+}

@@ -1,0 +1,66 @@
+//! What the gate makes, and nobody else can.
+
+use std::time::Duration;
+
+use clawhost_core::policy::RuleRef;
+
+use crate::registry::Resolved;
+
+/// A call that passed every check, carrying all an executor may use.
+///
+/// Deliberately not `Clone`: one admission pays for one execution. Its fields are private to
+/// the gate, so nothing else can make one:
+///
+/// ```compile_fail
+/// # use clawhost::{gate::Admitted, registry::Resolved};
+/// # use clawhost_core::policy::RuleRef;
+/// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
+///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
+///     Admitted { resolved, arguments, timeout, rule, approved: None }
+/// }
+/// ```
+///
+/// What an admitted call carries can be read by anyone:
+///
+/// ```
+/// # use clawhost::{gate::Admitted, registry::Resolved};
+/// # use clawhost_core::policy::RuleRef;
+/// fn read(admitted: &Admitted) -> (&Resolved, &str, std::time::Duration, &RuleRef) {
+///     (admitted.resolved(), admitted.arguments(), admitted.timeout(), admitted.rule())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Admitted {
+    pub(super) resolved: Resolved,
+    pub(super) arguments: String,
+    pub(super) timeout: Duration,
+    pub(super) rule: RuleRef,
+    pub(super) approved: Option<String>,
+}
+
+impl Admitted {
+    /// Returns the tool, pinned to the component that was loaded when the call arrived.
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// Returns the checked arguments as JSON text, as the tool will read them.
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
+    /// Returns the call's time: the least of tool, profile and caller.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Takes the digest of what a person allowed, if anybody was asked.
+    pub fn take_approval(&mut self) -> Option<String> {
+        self.approved.take()
+    }
+
+    /// Returns the policy rule that allowed it.
+    pub fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+}

@@ -1,0 +1,90 @@
+//! Autonomy and policy: whether a call may run, and whether a person has to say so.
+
+use clawhost_core::catalog::Tool;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::manifest::Autonomy;
+use clawhost_core::policy::{ApprovalTerms, CallFacts, RuleRef, Scope, Verdict};
+use serde_json::Value;
+
+use super::{CallContext, Gate};
+
+/// A call that policy does not refuse.
+pub(super) struct Decision {
+    /// The rule that decided.
+    pub(super) rule: RuleRef,
+    /// What to ask a person first, if anything.
+    pub(super) ask: Option<Ask>,
+}
+
+/// Why a person has to be asked.
+pub(super) struct Ask {
+    /// The rule that asks; absent where the identity's autonomy does.
+    pub(super) rule: Option<RuleRef>,
+    pub(super) reason: String,
+    pub(super) terms: ApprovalTerms,
+}
+
+impl Gate {
+    /// Decides about a call with `arguments`, or with some arguments where there are none yet.
+    pub(super) fn decide(
+        &self,
+        tool: &Tool,
+        arguments: Option<&Value>,
+        context: &CallContext,
+    ) -> Result<Decision, CallError> {
+        if self.manifest.autonomy == Autonomy::Observer {
+            return Err(refused("autonomy", "the identity is an observer: it runs no tool"));
+        }
+        let paths = arguments.map(|it| tool.paths.paths(it));
+        let facts = CallFacts {
+            tool: &tool.ckp_name,
+            category: tool.category.as_deref(),
+            declared: &tool.declared,
+            hints: &tool.definition.annotations,
+            paths: paths.as_deref(),
+            usage: self.providers.usage(),
+        };
+        let scope = Scope { own: tool.policy_ref.as_deref(), asked: context.policy.as_deref() };
+        let mut verdict = self.manifest.policies.decide(&facts, scope);
+        if let Some(session) = &context.session {
+            verdict = verdict.stricter(session.decide(&facts, Scope::default()));
+        }
+        self.conclude(tool, verdict)
+    }
+
+    fn conclude(&self, tool: &Tool, verdict: Verdict) -> Result<Decision, CallError> {
+        match verdict {
+            Verdict::Allow { rule } | Verdict::AuditOnly { rule } => {
+                Ok(Decision { ask: self.supervise(tool), rule })
+            }
+            Verdict::Ask { rule, terms, reason } => {
+                let reason = reason.unwrap_or_else(|| format!("the rule {rule} asks for approval"));
+                let ask = Ask { rule: Some(rule.clone()), reason, terms };
+                Ok(Decision { ask: Some(ask), rule })
+            }
+            Verdict::Deny { rule, reason } => Err(ruled(refused("policy", &reason), rule.as_ref())),
+        }
+    }
+
+    /// A supervised identity asks a person before side effects (CKP 0.3.0, section 5.1).
+    fn supervise(&self, tool: &Tool) -> Option<Ask> {
+        // Only the operator's own document counts: a component's hint relaxes nothing.
+        let reads_only = tool.declared.get("readOnlyHint") == Some(&Value::Bool(true));
+        if self.manifest.autonomy != Autonomy::Supervised || reads_only {
+            return None;
+        }
+        let reason = "the identity is supervised, and the tool may have side effects".to_owned();
+        Some(Ask { rule: None, reason, terms: ApprovalTerms::default() })
+    }
+}
+
+fn ruled(error: CallError, rule: Option<&RuleRef>) -> CallError {
+    match rule {
+        Some(rule) => error.with("policy", rule.policy.as_str()).with("rule_id", rule.id.as_str()),
+        None => error,
+    }
+}
+
+fn refused(stage: &str, reason: &str) -> CallError {
+    CallError::new(ErrorKind::Policy, reason).with("stage", stage)
+}

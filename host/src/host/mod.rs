@@ -1,0 +1,145 @@
+//! The embedding surface: a [`Host`] holds one catalog, one gate and one record.
+//!
+//! The library reads no environment, no home folder and no terminal: everything comes in
+//! through [`HostBuilder`].
+
+mod builder;
+mod services;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::catalog::{Catalog, Tool};
+use clawhost_core::error::CallError;
+use clawhost_core::manifest::Manifest;
+use clawhost_core::reply::ToolReply;
+
+pub use self::builder::{BuildError, HostBuilder};
+use self::services::Services;
+pub use self::services::MIGRATIONS;
+use crate::approvals::Approvals;
+use crate::audit::AuditLog;
+use crate::dispatch::Dispatch;
+pub use crate::dispatch::{Principal, Timings, ToolCall};
+use crate::engine::Allocator;
+use crate::gate::Standing;
+use crate::memory::Memory;
+use crate::registry::{Shelf, Watcher};
+use crate::replay::Replay;
+pub use crate::sandbox::ProgressSink;
+use crate::secrets::Secrets;
+use crate::swarm::Swarm;
+use crate::telemetry::Telemetry;
+use crate::upstream::provider::Providers;
+
+/// A running tool host. Cheap to clone; the last clone ends it.
+#[derive(Debug, Clone)]
+pub struct Host(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    allocator: Allocator,
+    audit: Arc<AuditLog>,
+    dispatch: Dispatch,
+    manifest: Arc<Manifest>,
+    services: Services,
+    shelf: Arc<Shelf>,
+    _watcher: Option<Watcher>,
+}
+
+impl Host {
+    fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// Carries out one call. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// See [`clawhost_core::error::ErrorKind`].
+    pub async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
+        self.0.dispatch.call(call).await
+    }
+
+    /// As [`Host::call`], and says where the time went.
+    pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
+        self.0.dispatch.call_timed(call).await
+    }
+
+    /// Returns the tools that the gate would not refuse `principal` outright, in a fixed order.
+    pub fn list(&self, principal: &Principal) -> Vec<Arc<Tool>> {
+        let catalog = self.catalog();
+        catalog.tools().filter(|tool| self.offers(tool, principal)).cloned().collect()
+    }
+
+    /// Says whether `tool` is offered to `principal`: the decision that [`Host::list`] uses.
+    pub fn offers(&self, tool: &Tool, principal: &Principal) -> bool {
+        self.0.dispatch.gate().offers(tool, &principal.0)
+    }
+
+    /// Says what would become of a call of `tool` with the best of arguments.
+    pub fn standing(&self, tool: &Tool) -> Standing {
+        self.0.dispatch.gate().standing(tool)
+    }
+
+    /// Returns the catalog in service.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.0.shelf.catalog()
+    }
+
+    /// Returns a receiver that changes with the catalog.
+    pub fn catalog_version(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.shelf.versions()
+    }
+
+    /// Returns the questions that wait for a person, and the way to answer them.
+    pub fn approvals(&self) -> &Approvals {
+        &self.0.services.approvals
+    }
+
+    /// Returns what the agents remember.
+    pub fn memory(&self) -> &Memory {
+        &self.0.services.memory
+    }
+
+    /// Returns the requests that are answered again rather than run again.
+    pub fn replay(&self) -> &Replay {
+        &self.0.services.replay
+    }
+
+    /// Returns the language model providers, and what was used of them.
+    pub fn providers(&self) -> &Providers {
+        &self.0.services.providers
+    }
+
+    /// Returns the secrets of the host, and what keeps them out of sight.
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.services.secrets
+    }
+
+    /// Returns the swarms that this host serves.
+    pub fn swarm(&self) -> &Swarm {
+        &self.0.services.swarm
+    }
+
+    /// Returns where measurements go.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.0.services.telemetry
+    }
+
+    /// Hands over what telemetry and the copies of the record still hold, before the host goes;
+    /// what is not taken within `patience` is lost there. The record itself is complete.
+    pub async fn flush(&self, patience: Duration) {
+        let telemetry = self.telemetry().flush(Instant::now() + patience);
+        tokio::join!(telemetry, self.0.audit.flush_copies(patience));
+    }
+
+    /// Returns the manifest the host runs.
+    pub fn manifest(&self) -> &Manifest {
+        &self.0.manifest
+    }
+
+    /// Returns where instances get their memory.
+    pub fn allocator(&self) -> Allocator {
+        self.0.allocator
+    }
+}

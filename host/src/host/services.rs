@@ -1,0 +1,98 @@
+//! What a host keeps beside its tools: each service once, whoever asks for it.
+
+use std::sync::Arc;
+
+use clawhost_core::manifest::Manifest;
+use clawhost_core::quota::Caps;
+
+use crate::approvals::{self, Approvals};
+use crate::audit::AuditLog;
+use crate::forward;
+use crate::memory::{self, Memory};
+use crate::replay::{self, Replay};
+use crate::secrets::Secrets;
+use crate::state::{Database, DatabaseError, Migrations};
+use crate::swarm::{self, Swarm};
+use crate::telemetry::{Event, Telemetry};
+use crate::upstream::http::HttpClient;
+use crate::upstream::provider::{self, Providers, UsageSink};
+
+/// The tables of every module that keeps something.
+pub const MIGRATIONS: &[Migrations] = &[
+    ("approvals", approvals::MIGRATIONS),
+    ("audit", forward::MIGRATIONS),
+    ("memory", memory::MIGRATIONS),
+    ("providers", provider::MIGRATIONS),
+    ("replay", replay::MIGRATIONS),
+    ("swarm", swarm::MIGRATIONS),
+];
+
+/// What services are made from.
+pub(super) struct Outside<'a> {
+    pub(super) manifest: &'a Manifest,
+    pub(super) audit: Arc<AuditLog>,
+    pub(super) client: HttpClient,
+    pub(super) database: Database,
+    pub(super) secrets: Secrets,
+}
+
+/// The services of one host.
+#[derive(Debug)]
+pub(super) struct Services {
+    pub(super) approvals: Approvals,
+    pub(super) client: HttpClient,
+    pub(super) memory: Memory,
+    pub(super) providers: Providers,
+    pub(super) replay: Replay,
+    pub(super) secrets: Secrets,
+    pub(super) swarm: Swarm,
+    pub(super) telemetry: Telemetry,
+}
+
+impl Services {
+    /// Opens them all. Nothing is connected to yet.
+    pub(super) async fn open(outside: Outside<'_>) -> Result<Self, DatabaseError> {
+        let Outside { manifest, audit, client, database, secrets } = outside;
+        let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
+        secrets.learn(granted.map(|secret| secret.name.as_str()));
+        let plan = manifest.telemetry.as_ref();
+        let telemetry = plan.map_or_else(Telemetry::off, |plan| {
+            Telemetry::start(plan, &manifest.name, &client, &secrets)
+        });
+        let (identity, swarms) = (manifest.identity.as_str(), manifest.swarms.clone());
+        let swarm = Swarm::open(swarms, identity, database.clone(), telemetry.clone()).await?;
+        let (plans, caps) = (manifest.providers.clone(), caps(manifest));
+        let providers =
+            Providers::open(plans, caps, client.clone(), secrets.clone(), database.clone());
+        let providers = providers.await?;
+        providers.tell(usage_sink(telemetry.clone()));
+        Ok(Self {
+            approvals: Approvals::new(database.clone()),
+            memory: Memory::new(manifest.memory.clone(), database.clone(), audit),
+            providers,
+            replay: Replay::new(database),
+            client,
+            secrets,
+            swarm,
+            telemetry,
+        })
+    }
+}
+
+/// Tells telemetry what completions use.
+fn usage_sink(telemetry: Telemetry) -> UsageSink {
+    UsageSink::new(move |provider, used, cost_usd| {
+        telemetry.emit(Event::Usage {
+            provider: provider.to_owned(),
+            input_tokens: used.prompt_tokens,
+            output_tokens: used.completion_tokens,
+            cost_usd,
+        });
+    })
+}
+
+/// What policies say about the host's providers as a whole.
+fn caps(manifest: &Manifest) -> Caps {
+    let rates = manifest.policies.rates();
+    Caps { tokens_per_hour: rates.tokens_per_hour, cost_per_day_usd: rates.cost_per_day_usd }
+}

@@ -1,0 +1,338 @@
+//! Memory stores: what `claw.memory.store`, `query` and `compact` do (CKP 0.3.0, section 5.6).
+//!
+//! A store is divided into parts, one for each who shares nothing with the others; no query
+//! reaches past its own part, not even through how the words of another count in a score. What
+//! is acknowledged is on disk, all of a request's entries or none, and recorded before that.
+//!
+//! A semantic query is answered by full-text search, ranked by BM25: words are compared without
+//! regard to case and accents, and an entry with any of them is found. The score is higher for
+//! the better; of equal ones the newer comes first.
+//!
+//! What is wrong with a request is -32602; a request that this store cannot carry out (its part
+//! is full, the answer is too long) is -32031; a store that does not answer is -32030.
+//!
+//! Deliberately absent: embeddings, summaries, encryption, and backends other than SQLite. A
+//! document that asks for them is refused when it is loaded.
+
+mod check;
+mod files;
+mod retention;
+mod rows;
+mod words;
+
+use std::sync::Arc;
+
+use clawhost_core::digest;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::manifest::{MemoryPlan, StorePlan};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use serde_json::{Map, Value, json};
+
+use self::check::Row;
+use self::files::Files;
+pub use self::rows::MIGRATIONS;
+use crate::audit::{AuditLog, Event};
+use crate::clock::now_ms;
+use crate::state::{Database, DatabaseError};
+
+/// The stores of one run. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Memory(Arc<Inner>);
+
+struct Inner {
+    stores: Vec<StorePlan>,
+    database: Database,
+    files: Files,
+    audit: Arc<AuditLog>,
+    clock: Clock,
+}
+
+type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// Who remembers: what a store's sharing is told by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// Who stands behind the channel.
+    pub principal: String,
+    /// The identity that the request names.
+    pub identity: String,
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// How.
+    pub kind: QueryKind,
+    /// How many entries the answer has at most: 1 to [`clawhost_core::limits::MEMORY_TOP_K_MAX`].
+    /// Where it is not said, the store's `search.top_k` holds for semantic queries and the
+    /// greatest number for others.
+    pub top_k: Option<u32>,
+}
+
+/// How entries are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryKind {
+    /// The entries of a key in the order in which they were stored; where there are too many, the
+    /// newest of them. Stores that keep one entry a key have one.
+    Key {
+        /// The key.
+        key: String,
+    },
+    /// The entries with any of these words, the best first.
+    Semantic {
+        /// The words.
+        text: String,
+    },
+    /// The entries of a time, both ends included, in the order of time; where there are too many,
+    /// the newest of them.
+    TimeRange {
+        /// Milliseconds since 1970, UTC.
+        from_ms: i64,
+        /// As `from_ms`, and not before it.
+        to_ms: i64,
+    },
+}
+
+/// What is to be remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEntry {
+    /// Any JSON, at most [`clawhost_core::limits::MEMORY_CONTENT_BYTES_MAX`].
+    pub content: Value,
+    /// A name for it. Without one it can be found by time and words only.
+    pub key: Option<String>,
+    /// Given back as it is; nothing looks for it.
+    pub metadata: Option<Value>,
+}
+
+/// What is remembered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// As [`Memory::store`] returned it.
+    pub id: String,
+    /// What was stored.
+    pub content: Value,
+    /// Its key.
+    pub key: Option<String>,
+    /// How well it answers a semantic query: the higher, the better. Scores of different queries
+    /// do not compare.
+    pub score: Option<f64>,
+    /// When it was stored, in milliseconds since 1970, UTC.
+    pub timestamp_ms: i64,
+    /// What was stored beside it.
+    pub metadata: Option<Value>,
+}
+
+/// What compacting did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// Entries before, those included whose time was over.
+    pub before: u64,
+    /// Entries after.
+    pub after: u64,
+}
+
+/// What the work of one request comes to: the store may fail, or refuse.
+type Outcome<T> = rusqlite::Result<Result<T, CallError>>;
+
+impl Memory {
+    /// Returns the stores of `plan`, none where there is no plan. They are kept in `database`,
+    /// which has to have [`MIGRATIONS`], but for those with a file of their own.
+    pub fn new(plan: Option<MemoryPlan>, database: Database, audit: Arc<AuditLog>) -> Self {
+        Self::with_clock(plan, database, audit, Arc::new(now_ms))
+    }
+
+    fn with_clock(
+        plan: Option<MemoryPlan>,
+        database: Database,
+        audit: Arc<AuditLog>,
+        clock: Clock,
+    ) -> Self {
+        let stores = plan.map(|plan| plan.stores).unwrap_or_default();
+        Self(Arc::new(Inner { stores, database, files: Files::default(), audit, clock }))
+    }
+
+    /// Returns the names of the stores, in the order of the documents.
+    pub fn stores(&self) -> impl Iterator<Item = &str> {
+        self.0.stores.iter().map(|store| store.name.as_str())
+    }
+
+    /// Returns what `query` finds in the caller's part of `store`.
+    ///
+    /// # Errors
+    /// As the module's page says.
+    pub async fn query(
+        &self,
+        scope: &Scope,
+        store: &str,
+        query: Query,
+    ) -> Result<Vec<Entry>, CallError> {
+        let plan = self.plan(store)?;
+        let top_k = check::query(&query, &plan)?;
+        let database = self.database(&plan, scope).await?;
+        let (owner, now) = (owner(&plan, scope), (self.0.clock)());
+        let work = move |change: &Transaction<'_>| {
+            let Some(part) = rows::part(change, &plan.name, &owner)? else {
+                return Ok(Ok(Vec::new()));
+            };
+            rows::find(change, part, &query.kind, top_k, retention::since_ms(&plan, now))
+        };
+        transact(&database, TransactionBehavior::Deferred, work).await
+    }
+
+    /// Adds entries to the caller's part of `store`, all of them or none, and returns their ids
+    /// in the same order. When it returns they are on disk.
+    ///
+    /// An entry that takes the place of another of its key takes over its id too.
+    ///
+    /// # Errors
+    /// As the module's page says.
+    pub async fn store(
+        &self,
+        scope: &Scope,
+        store: &str,
+        entries: Vec<NewEntry>,
+    ) -> Result<Vec<String>, CallError> {
+        let plan = self.plan(store)?;
+        let new = check::entries(entries)?;
+        let database = self.database(&plan, scope).await?;
+        let (owner, now) = (owner(&plan, scope), (self.0.clock)());
+        let facts = facts(scope, store);
+        let audit = Arc::clone(&self.0.audit);
+        let work = move |change: &Transaction<'_>| {
+            let ids = match add(change, &plan, &owner, &new, now)? {
+                Ok(ids) => ids,
+                refused @ Err(_) => return Ok(refused),
+            };
+            let facts = with_ids(facts, &ids);
+            Ok(record(&audit, Event::MemoryStored, facts).map(|()| ids))
+        };
+        transact(&database, TransactionBehavior::Immediate, work).await
+    }
+
+    /// Drops what the store's retention and compaction no longer keep of the caller's part.
+    ///
+    /// # Errors
+    /// As the module's page says.
+    pub async fn compact(&self, scope: &Scope, store: &str) -> Result<Compacted, CallError> {
+        let plan = self.plan(store)?;
+        let database = self.database(&plan, scope).await?;
+        let (owner, now) = (owner(&plan, scope), (self.0.clock)());
+        let mut facts = facts(scope, store);
+        let audit = Arc::clone(&self.0.audit);
+        let work = move |change: &Transaction<'_>| {
+            let Some(part) = rows::part(change, &plan.name, &owner)? else {
+                return Ok(Ok(Compacted { before: 0, after: 0 }));
+            };
+            let before = rows::totals(change, part)?.entries;
+            retention::compact(change, &plan, part, now)?;
+            let done = Compacted { before, after: rows::totals(change, part)?.entries };
+            facts.insert("before".to_owned(), done.before.into());
+            facts.insert("after".to_owned(), done.after.into());
+            Ok(record(&audit, Event::MemoryCompacted, facts).map(|()| done))
+        };
+        transact(&database, TransactionBehavior::Immediate, work).await
+    }
+
+    fn plan(&self, store: &str) -> Result<StorePlan, CallError> {
+        let plan = self.0.stores.iter().find(|plan| plan.name == store);
+        plan.cloned().ok_or_else(|| {
+            let reason = format!("there is no memory store `{store}`");
+            CallError::new(ErrorKind::InvalidArguments, reason)
+        })
+    }
+
+    /// Returns the file that the caller's part of a store is in.
+    async fn database(&self, plan: &StorePlan, scope: &Scope) -> Result<Database, CallError> {
+        match &plan.file {
+            None => Ok(self.0.database.clone()),
+            Some(file) => self.0.files.open(file, scope).await,
+        }
+    }
+}
+
+/// Does `work` in one transaction, which counts only where `work` did not refuse.
+async fn transact<T: Send + 'static>(
+    database: &Database,
+    behavior: TransactionBehavior,
+    work: impl FnOnce(&Transaction<'_>) -> Outcome<T> + Send + 'static,
+) -> Result<T, CallError> {
+    let done = database.run(move |db: &mut Connection| {
+        let change = db.transaction_with_behavior(behavior)?;
+        let done = work(&change)?;
+        if done.is_ok() {
+            change.commit()?;
+        }
+        Ok(done)
+    });
+    done.await.map_err(backend)?
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("stores", &self.stores).finish_non_exhaustive()
+    }
+}
+
+fn backend(error: DatabaseError) -> CallError {
+    error.into_call_error(ErrorKind::MemoryBackend)
+}
+
+/// Returns whose part of a store `scope` is in, as a text that no other owner has.
+fn owner(plan: &StorePlan, scope: &Scope) -> String {
+    let identity = plan.sharing.per_identity.then_some(&scope.identity);
+    let principal = plan.sharing.per_principal.then_some(&scope.principal);
+    json!([identity, principal]).to_string()
+}
+
+/// What a record says of every change.
+fn facts(scope: &Scope, store: &str) -> Map<String, Value> {
+    let facts = [
+        ("principal", scope.principal.as_str()),
+        ("identity", scope.identity.as_str()),
+        ("store", store),
+    ];
+    facts.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+}
+
+fn add(
+    change: &Transaction<'_>,
+    plan: &StorePlan,
+    owner: &str,
+    new: &[Row],
+    now_ms: i64,
+) -> Outcome<Vec<String>> {
+    let part = rows::make_part(change, &plan.name, owner)?;
+    let mut ids = Vec::with_capacity(new.len());
+    for row in new {
+        ids.push(rows::add(change, part, row, plan.kind.replaces(), now_ms)?);
+    }
+    retention::apply(change, plan, part, now_ms)?;
+    let full = rows::totals(change, part)?.bytes > plan.max_bytes;
+    Ok(if full { Err(too_large(plan)) } else { Ok(ids) })
+}
+
+fn too_large(plan: &StorePlan) -> CallError {
+    let reason = format!(
+        "the memory store `{}` is full: {} MiB; compact it or give it a retention",
+        plan.name,
+        plan.max_bytes >> 20
+    );
+    CallError::new(ErrorKind::MemoryQuery, reason).with("limit", "max_size_mb")
+}
+
+fn with_ids(mut facts: Map<String, Value>, ids: &[String]) -> Map<String, Value> {
+    facts.insert("entries".to_owned(), ids.len().into());
+    facts.insert("ids_digest".to_owned(), digest::of_json(&json!(ids)).into());
+    facts
+}
+
+/// Records a change that is about to count: without a record there is none.
+fn record(audit: &AuditLog, event: Event, facts: Map<String, Value>) -> Result<(), CallError> {
+    audit.append(event, facts).map_err(|error| {
+        CallError::new(ErrorKind::Internal, "the change could not be recorded")
+            .with_internal(error.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! The tables of memory stores, and everything that is done to them.
+//!
+//! Each part has an index of words of its own: a shared one would let the words of one part
+//! change the scores of another, which is a way to read it.
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::MEMORY_ANSWER_BYTES_MAX;
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{OptionalExtension as _, Params, Transaction, params_from_iter};
+use serde_json::Value;
+
+use super::check::Row;
+use super::{Entry, Outcome, QueryKind, words};
+
+/// The tables. The store itself keeps the totals of each part. An entry's small columns come
+/// first: its age is told without reading its content.
+pub const MIGRATIONS: &[&str] = &["
+CREATE TABLE memory_parts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    store TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    entries INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (store, owner)
+) STRICT;
+CREATE TABLE memory_entries (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    part INTEGER NOT NULL REFERENCES memory_parts (id),
+    at_ms INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    key TEXT,
+    metadata TEXT,
+    content TEXT NOT NULL
+) STRICT;
+CREATE INDEX memory_by_time ON memory_entries (part, at_ms, seq);
+CREATE INDEX memory_by_order ON memory_entries (part, seq);
+CREATE INDEX memory_by_key ON memory_entries (part, key, seq) WHERE key IS NOT NULL;
+CREATE TRIGGER memory_added AFTER INSERT ON memory_entries BEGIN
+    UPDATE memory_parts SET entries = entries + 1, bytes = bytes + new.bytes WHERE id = new.part;
+END;
+CREATE TRIGGER memory_dropped AFTER DELETE ON memory_entries BEGIN
+    UPDATE memory_parts SET entries = entries - 1, bytes = bytes - old.bytes WHERE id = old.part;
+END;
+"];
+
+/// What a part holds.
+pub(super) struct Totals {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// Returns the part of `store` that is `owner`'s, if anything was ever stored there.
+pub(super) fn part(
+    change: &Transaction<'_>,
+    store: &str,
+    owner: &str,
+) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT id FROM memory_parts WHERE store = ?1 AND owner = ?2";
+    change.query_row(sql, (store, owner), |row| row.get(0)).optional()
+}
+
+/// Returns that part, made where it is missing.
+pub(super) fn make_part(
+    change: &Transaction<'_>,
+    store: &str,
+    owner: &str,
+) -> rusqlite::Result<i64> {
+    if let Some(part) = part(change, store, owner)? {
+        return Ok(part);
+    }
+    change.execute("INSERT INTO memory_parts (store, owner) VALUES (?1, ?2)", (store, owner))?;
+    let part = change.last_insert_rowid();
+    change.execute_batch(&format!(
+        "CREATE VIRTUAL TABLE memory_words_{part}
+             USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'unicode61')"
+    ))?;
+    Ok(part)
+}
+
+/// Returns what a part holds.
+pub(super) fn totals(change: &Transaction<'_>, part: i64) -> rusqlite::Result<Totals> {
+    let sql = "SELECT entries, bytes FROM memory_parts WHERE id = ?1";
+    change.query_row(sql, [part], |row| {
+        let [entries, bytes] = [row.get::<_, i64>(0)?, row.get(1)?].map(i64::unsigned_abs);
+        Ok(Totals { entries, bytes })
+    })
+}
+
+/// Adds an entry and returns its id: that of the entry whose key it has, where it is to take the
+/// place of that one.
+pub(super) fn add(
+    change: &Transaction<'_>,
+    part: i64,
+    new: &Row,
+    replaces: bool,
+    now_ms: i64,
+) -> rusqlite::Result<String> {
+    let taken = if replaces { take_out(change, part, new.key.as_deref())? } else { None };
+    let id = taken.unwrap_or_else(|| new.id.clone());
+    let sql = "INSERT INTO memory_entries (part, at_ms, bytes, id, key, metadata, content)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let bytes = i64::try_from(new.bytes).unwrap_or(i64::MAX);
+    change.execute(sql, (part, now_ms, bytes, &id, &new.key, &new.metadata, &new.content))?;
+    let sql = format!("INSERT INTO memory_words_{part} (rowid, words) VALUES (?1, ?2)");
+    change.execute(&sql, (change.last_insert_rowid(), &new.words))?;
+    Ok(id)
+}
+
+/// Drops the entries of a key and returns the id of the newest.
+fn take_out(
+    change: &Transaction<'_>,
+    part: i64,
+    key: Option<&str>,
+) -> rusqlite::Result<Option<String>> {
+    let Some(key) = key else { return Ok(None) };
+    let sql =
+        "SELECT id FROM memory_entries WHERE part = ?1 AND key = ?2 ORDER BY seq DESC LIMIT 1";
+    let id = change.query_row(sql, (part, key), |row| row.get(0)).optional()?;
+    if id.is_some() {
+        drop_where(change, part, "key = ?2", key)?;
+    }
+    Ok(id)
+}
+
+/// Drops the entries that are older than `since_ms`.
+pub(super) fn drop_before(
+    change: &Transaction<'_>,
+    part: i64,
+    since_ms: i64,
+) -> rusqlite::Result<()> {
+    drop_where(change, part, "at_ms < ?2", since_ms)
+}
+
+/// Drops all but the `most` entries that were stored last.
+pub(super) fn keep_newest(change: &Transaction<'_>, part: i64, most: u64) -> rusqlite::Result<()> {
+    let sql = "SELECT seq FROM memory_entries WHERE part = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2";
+    let offset = i64::try_from(most).unwrap_or(i64::MAX);
+    let last: Option<i64> = change.query_row(sql, (part, offset), |row| row.get(0)).optional()?;
+    last.map_or(Ok(()), |last| drop_where(change, part, "seq <= ?2", last))
+}
+
+/// Drops entries, and their words with them. `condition` is this module's own text.
+fn drop_where(
+    change: &Transaction<'_>,
+    part: i64,
+    condition: &'static str,
+    value: impl rusqlite::ToSql + Copy,
+) -> rusqlite::Result<()> {
+    let these = format!("FROM memory_entries WHERE part = ?1 AND {condition}");
+    change.execute(
+        &format!("DELETE FROM memory_words_{part} WHERE rowid IN (SELECT seq {these})"),
+        (part, value),
+    )?;
+    change.execute(&format!("DELETE {these}"), (part, value))?;
+    Ok(())
+}
+
+/// Returns what is looked for among the entries that are not older than `since_ms`.
+pub(super) fn find(
+    change: &Transaction<'_>,
+    part: i64,
+    kind: &QueryKind,
+    top_k: u32,
+    since_ms: i64,
+) -> Outcome<Vec<Entry>> {
+    match kind {
+        QueryKind::Semantic { text } => best(change, part, text, top_k, since_ms),
+        QueryKind::Key { key } => {
+            let condition = "key = ?3 AND at_ms >= ?4 ORDER BY seq DESC";
+            let values = [key.clone().into(), since_ms.into()];
+            newest(change, part, top_k, condition, values)
+        }
+        QueryKind::TimeRange { from_ms, to_ms } => {
+            let condition = "at_ms BETWEEN ?3 AND ?4 ORDER BY at_ms DESC, seq DESC";
+            let values = [(*from_ms).max(since_ms).into(), (*to_ms).into()];
+            newest(change, part, top_k, condition, values)
+        }
+    }
+}
+
+/// Returns the last of those that meet `condition`, in its order turned round.
+fn newest(
+    change: &Transaction<'_>,
+    part: i64,
+    top_k: u32,
+    condition: &'static str,
+    values: [SqlValue; 2],
+) -> Outcome<Vec<Entry>> {
+    let sql = format!(
+        "SELECT id, key, metadata, content, at_ms, NULL FROM memory_entries
+         WHERE part = ?1 AND {condition} LIMIT ?2"
+    );
+    let given = [part.into(), i64::from(top_k).into()];
+    let found = read(change, &sql, params_from_iter(given.into_iter().chain(values)))?;
+    Ok(found.map(|mut entries| {
+        entries.reverse();
+        entries
+    }))
+}
+
+/// Returns the entries that answer best. Which they are is found before any content is read.
+fn best(
+    change: &Transaction<'_>,
+    part: i64,
+    text: &str,
+    top_k: u32,
+    since_ms: i64,
+) -> Outcome<Vec<Entry>> {
+    let Some(query) = words::any_of(text) else { return Ok(Ok(Vec::new())) };
+    let index = format!("memory_words_{part}");
+    let sql = format!(
+        "WITH best AS (
+             SELECT e.seq AS seq, -bm25({index}) AS score
+             FROM {index} JOIN memory_entries e ON e.seq = {index}.rowid
+             WHERE {index} MATCH ?1 AND e.at_ms >= ?2
+             ORDER BY score DESC, e.seq DESC LIMIT ?3
+         )
+         SELECT id, key, metadata, content, at_ms, score
+         FROM best JOIN memory_entries USING (seq) ORDER BY score DESC, seq DESC"
+    );
+    read(change, &sql, (query, since_ms, top_k))
+}
+
+/// Reads entries until the answer is too long.
+fn read(change: &Transaction<'_>, sql: &str, values: impl Params) -> Outcome<Vec<Entry>> {
+    let mut statement = change.prepare(sql)?;
+    let mut rows = statement.query(values)?;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let (metadata, content): (Option<String>, String) = (row.get(2)?, row.get(3)?);
+        bytes += metadata.as_ref().map_or(0, String::len) + content.len();
+        if bytes > MEMORY_ANSWER_BYTES_MAX {
+            return Ok(Err(too_long()));
+        }
+        entries.push(Entry {
+            id: row.get(0)?,
+            key: row.get(1)?,
+            metadata: metadata.as_deref().map(json).transpose()?,
+            content: json(&content)?,
+            timestamp_ms: row.get(4)?,
+            score: row.get(5)?,
+        });
+    }
+    Ok(Ok(entries))
+}
+
+/// What was written here is JSON: anything else is a damaged file.
+fn json(text: &str) -> rusqlite::Result<Value> {
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
+    })
+}
+
+fn too_long() -> CallError {
+    let reason = format!(
+        "the answer would have more than {MEMORY_ANSWER_BYTES_MAX} bytes: ask for fewer entries with `top_k`"
+    );
+    CallError::new(ErrorKind::MemoryQuery, reason).with("limit", "MEMORY_ANSWER_BYTES_MAX")
+}

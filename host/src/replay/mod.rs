@@ -1,0 +1,203 @@
+//! The replay window: a request that is sent again is answered again, and not run again.
+//!
+//! A request is known by its principal, its method and its own id. Whoever repeats one with the
+//! same parameters gets the first answer, or waits for it where the request still runs; the same
+//! id with other parameters is refused. A row is on disk before the work begins and the answer
+//! before it leaves, so that neither a restart nor `kill -9` makes a request run twice: one that
+//! was running when its host died has an outcome that nobody knows, and is answered so.
+//!
+//! Every answer that was decided is kept, errors too. Only where nothing was carried out, for
+//! want of room or of a store, may the same request be tried again.
+//!
+//! Deliberately absent: MCP. Its ids number the messages of one connection and name no request.
+
+mod table;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::REPLAY_ID_BYTES_MAX;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use serde_json::Value;
+
+use self::table::Known;
+pub use self::table::MIGRATIONS;
+use crate::clock::now_ms;
+use crate::state::Database;
+
+/// What tells one request from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Who asks. Two principals may use the same id.
+    pub principal: String,
+    /// What is asked for. One id may be used once with each method.
+    pub method: &'static str,
+    /// The caller's own name of the request, at most [`REPLAY_ID_BYTES_MAX`].
+    pub request_id: String,
+}
+
+/// The requests that run or ran lately. Cheap to clone.
+#[derive(Clone)]
+pub struct Replay(Arc<Inner>);
+
+struct Inner {
+    database: Database,
+    clock: Clock,
+    running: Mutex<HashMap<Key, Running>>,
+}
+
+type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+type Answer = Result<Value, CallError>;
+type Answering = Shared<BoxFuture<'static, Answer>>;
+
+struct Running {
+    digest: String,
+    answer: Answering,
+}
+
+impl Replay {
+    /// Returns a window that is kept in `database`, which has to have [`MIGRATIONS`].
+    pub fn new(database: Database) -> Self {
+        Self::with_clock(database, Arc::new(now_ms))
+    }
+
+    fn with_clock(database: Database, clock: Clock) -> Self {
+        Self(Arc::new(Inner { database, clock, running: Mutex::default() }))
+    }
+
+    /// Answers the request `key`: by `work` where it is new, else with the answer it had or is
+    /// about to have. `params_digest` is a digest of all its parameters.
+    ///
+    /// The work runs in a task of its own and goes on where the caller no longer waits. An answer
+    /// is given again for at least [`clawhost_core::limits::REPLAY_WINDOW_MS`].
+    ///
+    /// # Errors
+    /// Those of `work`, again each time. [`ErrorKind::InvalidArguments`]: the id was used with
+    /// other parameters. [`ErrorKind::Overloaded`]: the principal's part of the window is full.
+    /// [`ErrorKind::Internal`]: the outcome of the first request is not known, or the store
+    /// cannot be used and nothing was run.
+    pub async fn once(
+        &self,
+        key: Key,
+        params_digest: &str,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) -> Answer {
+        if key.request_id.len() > REPLAY_ID_BYTES_MAX {
+            let reason = format!("the request's id has more than {REPLAY_ID_BYTES_MAX} bytes");
+            return Err(CallError::new(ErrorKind::InvalidArguments, reason));
+        }
+        self.join_or_start(key, params_digest, work)?.await
+    }
+
+    fn join_or_start(
+        &self,
+        key: Key,
+        digest: &str,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) -> Result<Answering, CallError> {
+        let mut running = self.0.running();
+        if let Some(first) = running.get(&key) {
+            let same = first.digest == digest;
+            return if same { Ok(first.answer.clone()) } else { Err(other_parameters()) };
+        }
+        // The task gives its place up when it ends, for which it needs the lock held here.
+        let task = tokio::spawn(carry_out(Arc::clone(&self.0), key.clone(), digest.into(), work));
+        let answer = task.map(|ended| ended.unwrap_or_else(|_| Err(unknown()))).boxed().shared();
+        running.insert(key, Running { digest: digest.to_owned(), answer: answer.clone() });
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay").field("running", &self.0.running().len()).finish_non_exhaustive()
+    }
+}
+
+/// A request's place among the running ones, which it gives up however its task ends.
+struct Place {
+    inner: Arc<Inner>,
+    key: Key,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.inner.running().remove(&self.key);
+    }
+}
+
+async fn carry_out(
+    inner: Arc<Inner>,
+    key: Key,
+    digest: String,
+    work: impl Future<Output = Answer>,
+) -> Answer {
+    let place = Place { inner, key };
+    match place.inner.claim(&place.key, digest).await? {
+        Known::Answered(text) => table::read_answer(&text),
+        Known::New => {
+            let answer = work.await;
+            place.inner.keep(&place.key, &answer).await;
+            answer
+        }
+        Known::OtherParameters => Err(other_parameters()),
+        Known::Full { limit, value } => Err(full(limit, value)),
+        Known::Unknown => Err(unknown()),
+    }
+}
+
+impl Inner {
+    fn running(&self) -> MutexGuard<'_, HashMap<Key, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn claim(&self, key: &Key, digest: String) -> Result<Known, CallError> {
+        let (key, now) = (key.clone(), (self.clock)());
+        let claimed = self.database.run(move |db| table::claim(db, &key, &digest, now)).await;
+        claimed.map_err(|error| error.into_call_error(ErrorKind::Internal))
+    }
+
+    /// Keeps what a request came to. Where the store refuses, the row of a running request stays,
+    /// so that it is not run again.
+    async fn keep(&self, key: &Key, answer: &Answer) {
+        let (key, now) = (key.clone(), (self.clock)());
+        let text = (!nothing_was_done(answer)).then(|| table::write_answer(answer));
+        let kept = self.database.run(move |db| match text {
+            Some(text) => table::keep(db, &key, &text, now),
+            None => table::forget(db, &key),
+        });
+        if let Err(error) = kept.await {
+            tracing::error!("the answer of a request could not be kept: {error}");
+        }
+    }
+}
+
+/// Says whether the request may be tried again: it found no room, or its store took nothing.
+fn nothing_was_done(answer: &Answer) -> bool {
+    let kind = answer.as_ref().err().map(|error| error.kind);
+    matches!(kind, Some(ErrorKind::Overloaded | ErrorKind::MemoryBackend))
+}
+
+fn other_parameters() -> CallError {
+    let reason = "this request's id was used before, with other parameters";
+    CallError::new(ErrorKind::InvalidArguments, reason).with("stage", "replay")
+}
+
+fn full(limit: &'static str, value: u64) -> CallError {
+    let reason = "too many requests are kept to be answered again; try later";
+    CallError::new(ErrorKind::Overloaded, reason)
+        .with("stage", "replay")
+        .with("limit", limit)
+        .with("value", value)
+}
+
+fn unknown() -> CallError {
+    let reason = "outcome unknown: the host ended while this request ran; it is not run again";
+    CallError::new(ErrorKind::Internal, reason).with("stage", "replay")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The rows of the replay window. A row without an answer is a request that runs, or whose host
+//! died while it ran.
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{
+    REPLAY_ANSWER_BYTES_MAX, REPLAY_BYTES_MAX, REPLAY_KEPT_MS, REPLAY_ROWS_MAX,
+    REPLAY_UNKNOWN_KEPT_MS, REPLAY_WINDOW_MS,
+};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Key};
+
+/// The tables. The store itself keeps each principal's totals, so that no bound is counted anew
+/// at each request.
+pub const MIGRATIONS: &[&str] = &["
+CREATE TABLE replays (
+    principal TEXT NOT NULL,
+    method TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    answer TEXT,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (principal, method, request_id)
+) STRICT;
+CREATE INDEX replays_by_age ON replays (at_ms);
+CREATE INDEX replays_by_principal ON replays (principal, at_ms);
+CREATE TABLE replay_totals (
+    principal TEXT PRIMARY KEY,
+    count INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER replay_added AFTER INSERT ON replays BEGIN
+    INSERT INTO replay_totals VALUES (new.principal, 1, new.bytes)
+        ON CONFLICT DO UPDATE SET count = count + 1, bytes = bytes + new.bytes;
+END;
+CREATE TRIGGER replay_answered AFTER UPDATE ON replays BEGIN
+    UPDATE replay_totals SET bytes = bytes - old.bytes + new.bytes
+        WHERE principal = new.principal;
+END;
+CREATE TRIGGER replay_dropped AFTER DELETE ON replays BEGIN
+    UPDATE replay_totals SET count = count - 1, bytes = bytes - old.bytes
+        WHERE principal = old.principal;
+END;
+"];
+
+/// What the store knows of a request.
+pub(super) enum Known {
+    /// What it came to.
+    Answered(String),
+    /// There is no room for it.
+    Full { limit: &'static str, value: u64 },
+    /// Nothing so far; from now on it is known as running.
+    New,
+    /// Its id, with other parameters.
+    OtherParameters,
+    /// It began and never ended.
+    Unknown,
+}
+
+/// Looks a request up, and takes its place where it is new.
+pub(super) fn claim(
+    db: &mut Connection,
+    key: &Key,
+    digest: &str,
+    now_ms: i64,
+) -> rusqlite::Result<Known> {
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    sweep(&change, now_ms)?;
+    let known = match look_up(&change, key)? {
+        Some((first, _)) if first != digest => Known::OtherParameters,
+        Some((_, Some(answer))) => Known::Answered(answer),
+        Some((_, None)) => Known::Unknown,
+        None => match make_room(&change, &key.principal, now_ms)? {
+            Some((limit, value)) => Known::Full { limit, value },
+            None => {
+                insert(&change, key, digest, now_ms)?;
+                Known::New
+            }
+        },
+    };
+    change.commit()?;
+    Ok(known)
+}
+
+/// Drops what is past its time, and what a clock that went wrong dated into the future.
+fn sweep(change: &Transaction<'_>, now_ms: i64) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM replays WHERE (at_ms < ?1 OR at_ms > ?2)
+        AND (answer IS NOT NULL OR at_ms NOT BETWEEN ?3 AND ?4)";
+    let (from, to) = around(now_ms, REPLAY_KEPT_MS);
+    let (unknown_from, unknown_to) = around(now_ms, REPLAY_UNKNOWN_KEPT_MS);
+    change.prepare(sql)?.execute((from, to, unknown_from, unknown_to))?;
+    Ok(())
+}
+
+fn around(now_ms: i64, span_ms: i64) -> (i64, i64) {
+    (now_ms.saturating_sub(span_ms), now_ms.saturating_add(span_ms))
+}
+
+fn look_up(
+    change: &Transaction<'_>,
+    key: &Key,
+) -> rusqlite::Result<Option<(String, Option<String>)>> {
+    let sql = "SELECT digest, answer FROM replays
+        WHERE principal = ?1 AND method = ?2 AND request_id = ?3";
+    change
+        .prepare(sql)?
+        .query_row((&key.principal, key.method, &key.request_id), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()
+}
+
+fn insert(
+    change: &Transaction<'_>,
+    key: &Key,
+    digest: &str,
+    now_ms: i64,
+) -> rusqlite::Result<usize> {
+    let sql = "INSERT INTO replays (principal, method, request_id, digest, at_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5)";
+    change.prepare(sql)?.execute((&key.principal, key.method, &key.request_id, digest, now_ms))
+}
+
+/// Returns the bound that stands in the way of one more row of `principal`. Where one does, the
+/// rows that are kept longer than was promised go first.
+fn make_room(
+    change: &Transaction<'_>,
+    principal: &str,
+    now_ms: i64,
+) -> rusqlite::Result<Option<(&'static str, u64)>> {
+    if bound_reached(change, principal)?.is_none() {
+        return Ok(None);
+    }
+    let sql = "DELETE FROM replays WHERE principal = ?1 AND at_ms < ?2 AND answer IS NOT NULL";
+    change.prepare(sql)?.execute((principal, now_ms.saturating_sub(REPLAY_WINDOW_MS)))?;
+    bound_reached(change, principal)
+}
+
+fn bound_reached(
+    change: &Transaction<'_>,
+    principal: &str,
+) -> rusqlite::Result<Option<(&'static str, u64)>> {
+    let sql = "SELECT count, bytes FROM replay_totals WHERE principal = ?1";
+    let totals = change
+        .prepare(sql)?
+        .query_row([principal], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        .optional()?;
+    let (count, bytes) = totals.unwrap_or((0, 0));
+    let reached = [
+        ("REPLAY_ROWS_MAX", count, REPLAY_ROWS_MAX),
+        ("REPLAY_BYTES_MAX", bytes, REPLAY_BYTES_MAX),
+    ];
+    let reached = reached.into_iter().find(|(_, used, most)| used >= most);
+    Ok(reached.map(|(name, _, most)| (name, most.unsigned_abs())))
+}
+
+/// Adds its answer to a running request.
+pub(super) fn keep(
+    db: &mut Connection,
+    key: &Key,
+    answer: &str,
+    now_ms: i64,
+) -> rusqlite::Result<usize> {
+    let sql = "UPDATE replays SET answer = ?4, at_ms = ?5, bytes = ?6
+        WHERE principal = ?1 AND method = ?2 AND request_id = ?3";
+    let bytes = i64::try_from(answer.len()).unwrap_or(i64::MAX);
+    db.prepare(sql)?.execute((&key.principal, key.method, &key.request_id, answer, now_ms, bytes))
+}
+
+/// Drops a request that did nothing.
+pub(super) fn forget(db: &mut Connection, key: &Key) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM replays WHERE principal = ?1 AND method = ?2 AND request_id = ?3";
+    db.prepare(sql)?.execute((&key.principal, key.method, &key.request_id))
+}
+
+/// Writes an answer as JSON: what the caller was told, not what only the record knows.
+pub(super) fn write_answer(answer: &Answer) -> String {
+    let value = match answer {
+        Ok(result) => json!({ "result": result }),
+        Err(error) => json!({
+            "error": { "kind": error.kind.name(), "message": error.message, "data": error.data },
+        }),
+    };
+    let text = value.to_string();
+    if text.len() <= REPLAY_ANSWER_BYTES_MAX { text } else { write_answer(&Err(too_long())) }
+}
+
+fn too_long() -> CallError {
+    let reason = "the request was carried out; its answer was too long to be given again";
+    CallError::new(ErrorKind::Internal, reason)
+        .with("stage", "replay")
+        .with("limit", "REPLAY_ANSWER_BYTES_MAX")
+}
+
+/// Reads what [`write_answer`] wrote.
+pub(super) fn read_answer(text: &str) -> Answer {
+    let mut kept: Map<String, Value> = serde_json::from_str(text).map_err(|_| unreadable())?;
+    match kept.remove("result") {
+        Some(result) => Ok(result),
+        None => Err(kept.get("error").and_then(read_error).unwrap_or_else(unreadable)),
+    }
+}
+
+fn read_error(error: &Value) -> Option<CallError> {
+    let kind = ErrorKind::named(error.get("kind")?.as_str()?)?;
+    let mut read = CallError::new(kind, error.get("message")?.as_str()?);
+    read.data = error.get("data")?.as_object()?.clone();
+    Some(read)
+}
+
+fn unreadable() -> CallError {
+    CallError::new(ErrorKind::Internal, "the kept answer of this request cannot be read")
+        .with("stage", "replay")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_it_was_written() {
+        let error = CallError::new(ErrorKind::ApprovalTimeout, "nobody came").with("rule_id", "r");
+        for answer in [Ok(json!({"a": [1, null, "é"]})), Ok(Value::Null), Err(error)] {
+            assert_eq!(read_answer(&write_answer(&answer)), answer);
+        }
+    }
+
+    #[test]
+    fn what_only_the_record_knows_is_not_kept() {
+        let error = CallError::new(ErrorKind::Internal, "no").with_internal("canary");
+        assert!(!write_answer(&Err(error)).contains("canary"));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_said_to_have_been() {
+        let text = write_answer(&Ok("x".repeat(REPLAY_ANSWER_BYTES_MAX).into()));
+        assert!(text.len() < 1_000);
+        assert_eq!(read_answer(&text), Err(too_long()));
+    }
+
+    #[test]
+    fn a_damaged_answer_is_an_error() {
+        for text in ["", "[]", "{}", r#"{"error":{"kind":"nothing","message":"","data":{}}}"#] {
+            assert_eq!(read_answer(text), Err(unreadable()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! An answer whose secrets are masked while it streams past.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use clawhost_core::redact::Redactor;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body::{Body, Frame, SizeHint};
+
+/// A body in which every secret that `redactor` knows is `*`, at the same length. The end of a
+/// part that may be the start of a secret waits for what follows.
+pub(super) struct Masked<B> {
+    body: B,
+    redactor: Arc<Redactor>,
+    held: BytesMut,
+    /// Trailers, which come after what is still held.
+    last: Option<Frame<Bytes>>,
+}
+
+/// Returns `response` with its headers and body masked.
+pub(super) fn mask<B>(response: Response<B>, redactor: Arc<Redactor>) -> Response<Masked<B>> {
+    let (mut parts, body) = response.into_parts();
+    mask_headers(&mut parts.headers, &redactor);
+    let masked = Masked { body, redactor, held: BytesMut::new(), last: None };
+    Response::from_parts(parts, masked)
+}
+
+fn mask_headers(headers: &mut HeaderMap, redactor: &Redactor) {
+    for value in headers.values_mut() {
+        let mut bytes = value.as_bytes().to_vec();
+        redactor.mask(&mut bytes);
+        if bytes != value.as_bytes() {
+            // Stars are fine in a header, so nothing is lost here.
+            *value = HeaderValue::from_bytes(&bytes).unwrap_or(HeaderValue::from_static("*"));
+        }
+    }
+}
+
+impl<B> Masked<B> {
+    /// Takes more of the body, and returns what of it can go on.
+    fn take(&mut self, data: &[u8]) -> Bytes {
+        self.held.extend_from_slice(data);
+        self.redactor.mask(&mut self.held);
+        let waits = self.redactor.unfinished(&self.held);
+        self.held.split_to(self.held.len().saturating_sub(waits)).freeze()
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Masked<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(trailers) = this.last.take() {
+                return Poll::Ready(Some(Ok(trailers)));
+            }
+            let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+            let frame = match frame.transpose() {
+                Err(error) => return Poll::Ready(Some(Err(error))),
+                Ok(None) if this.held.is_empty() => return Poll::Ready(None),
+                Ok(None) => None,
+                Ok(Some(frame)) => Some(frame),
+            };
+            let passed = match frame.map(Frame::into_data) {
+                Some(Ok(data)) => this.take(&data),
+                Some(Err(other)) => {
+                    let trailers = other.into_trailers().map(|mut trailers| {
+                        mask_headers(&mut trailers, &this.redactor);
+                        Frame::trailers(trailers)
+                    });
+                    this.last = trailers.ok();
+                    this.held.split().freeze()
+                }
+                // Nothing follows, so it was no secret.
+                None => this.held.split().freeze(),
+            };
+            if !passed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(passed))));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream() && self.held.is_empty() && self.last.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let held = self.held.len() as u64;
+        let body = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower().saturating_add(held));
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper.saturating_add(held));
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::convert::Infallible;
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    /// Gives its parts one by one, then the trailers.
+    struct Parts(VecDeque<&'static str>, Option<HeaderMap>);
+
+    impl Body for Parts {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let data = self.0.pop_front().map(|part| Frame::data(Bytes::from(part)));
+            let frame = data.or_else(|| self.1.take().map(Frame::trailers));
+            Poll::Ready(frame.map(Ok))
+        }
+    }
+
+    fn masked(parts: &[&'static str], trailers: Option<HeaderMap>) -> Masked<Parts> {
+        let redactor = Redactor::new([("T", b"abcdefgh".as_slice())]).unwrap();
+        let parts = Parts(parts.iter().copied().collect(), trailers);
+        mask(Response::new(parts), Arc::new(redactor)).into_body()
+    }
+
+    async fn read(parts: &[&'static str]) -> String {
+        let bytes = masked(parts, None).collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_masked_wherever_the_parts_are_cut() {
+        assert_eq!(read(&["x abcdefgh y"]).await, "x ******** y");
+        assert_eq!(read(&["x abc", "", "defgh y"]).await, "x ******** y");
+        assert_eq!(read(&["a", "b", "c", "d", "e", "f", "g", "h"]).await, "********");
+        assert_eq!(read(&["YWJjZG", "VmZ2g="]).await, "**********g=");
+        assert_eq!(read(&["x abcdefg"]).await, "x abcdefg");
+        assert_eq!(read(&[]).await, "");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_the_start_of_a_secret_does_not_wait() {
+        let mut body = masked(&["data: {}\n", "x"], None);
+        let frame = body.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), "data: {}\n");
+    }
+
+    #[tokio::test]
+    async fn trailers_come_last_and_are_masked_too() {
+        let trailers = [(http::header::ETAG, HeaderValue::from_static("abcdefgh"))];
+        let body = masked(&["x", "a"], Some(trailers.into_iter().collect()));
+        let whole = body.collect().await.unwrap();
+        assert_eq!(whole.trailers().unwrap()[http::header::ETAG], "********");
+        assert_eq!(whole.to_bytes(), "xa");
+    }
+
+    #[test]
+    fn headers_are_masked() {
+        let redactor = Redactor::new([("T", b"abcdefgh".as_slice())]).unwrap();
+        let response = Response::builder().header("location", "/?t=abcdefgh").body(()).unwrap();
+        let response = mask(response, Arc::new(redactor));
+        assert_eq!(response.headers()["location"], "/?t=********");
+    }
+}

@@ -1,0 +1,255 @@
+//! Secrets by name: looked up when they are needed, and never shown.
+//!
+//! A name is looked for in this order: the operator's store, the environment, the folder that
+//! `CLAW_SECRETS_DIR` names. Whoever needs a secret that is nowhere fails; nothing stands in for
+//! it. Every value that was ever handed out is known to the [`Redactor`], which takes it out of
+//! what leaves the host.
+//!
+//! In the environment a name is looked for as it is, then in upper snake case: `openai-key` is
+//! `OPENAI_KEY` there. In the folder it is a file of that very name.
+//!
+//! Deliberately absent: reading the process's environment (the environment is an argument), and
+//! any decision on who may have a secret.
+
+mod folder;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use clawhost_core::grants::is_secret_name;
+use clawhost_core::limits::{SECRET_BYTES_MAX, SECRET_NAME_BYTES_MAX, SECRETS_BYTES_MAX};
+use clawhost_core::redact::Redactor;
+
+pub use self::secret::Secret;
+use crate::state::{SecretStore, SecretStoreError};
+
+/// Looks up a variable of an environment.
+pub type Environment = dyn Fn(&str) -> Option<OsString> + Send + Sync;
+
+/// Where secrets come from. Whatever is not given is not looked at.
+#[derive(Default)]
+pub struct SecretSources {
+    /// The operator's store.
+    pub store: Option<SecretStore>,
+    /// The environment.
+    pub environment: Option<Box<Environment>>,
+    /// A folder with a file for each secret.
+    pub folder: Option<PathBuf>,
+}
+
+impl fmt::Debug for SecretSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretSources")
+            .field("store", &self.store)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a secret cannot be had. Names a secret, never a value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The place it is in cannot be read.
+    #[error("the secret {name:?} cannot be read: {reason}")]
+    Io {
+        /// The secret.
+        name: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// No source has it.
+    #[error(
+        "the secret {0:?} is in no store, environment variable or secrets folder; set it with: clawhost secrets set NAME"
+    )]
+    Missing(String),
+    /// The store cannot be used.
+    #[error("the secret {name:?} cannot be looked up: {source}")]
+    Store {
+        /// The secret.
+        name: String,
+        /// Why not.
+        source: SecretStoreError,
+    },
+    /// All the values together are more than can be kept out of replies and logs.
+    #[error("the secret {0:?} would be one more than this host can keep from showing")]
+    TooMany(String),
+    /// What was found can be no secret.
+    #[error("the secret {name:?} is not usable: {reason}")]
+    Unusable {
+        /// The secret.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// The secrets of one host. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Secrets(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sources: SecretSources,
+    known: Mutex<BTreeMap<String, Known>>,
+    redactor: ArcSwap<Redactor>,
+}
+
+/// The values a name had: what was handed out before a change may still be on its way.
+#[derive(Debug)]
+struct Known {
+    now: Secret,
+    before: Option<Secret>,
+}
+
+impl Secrets {
+    /// Returns the secrets that `sources` have.
+    pub fn new(sources: SecretSources) -> Self {
+        let redactor = ArcSwap::from_pointee(Redactor::default());
+        Self(Arc::new(Inner { sources, known: Mutex::default(), redactor }))
+    }
+
+    /// Returns none: every look-up fails.
+    pub fn none() -> Self {
+        Self::new(SecretSources::default())
+    }
+
+    /// Looks the secret `name` up, anew each time: one that was changed is the new one.
+    ///
+    /// Reads a small file or two, so it does not belong on a path that must not wait for a disk.
+    ///
+    /// # Errors
+    /// [`SecretError`]. A source that cannot be read ends the search: what comes after it might
+    /// be an older value.
+    pub fn resolve(&self, name: &str) -> Result<Secret, SecretError> {
+        let secret = self.look_up(name)?;
+        self.remember(name, &secret)?;
+        Ok(secret)
+    }
+
+    /// Looks these secrets up for the redactor's sake, before anybody needs them, and logs which
+    /// are missing.
+    pub fn learn<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        for name in names {
+            if let Err(error) = self.resolve(name) {
+                tracing::warn!("{error}.");
+            }
+        }
+    }
+
+    /// Returns what takes every value that was handed out so far out of a text.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        self.0.redactor.load_full()
+    }
+
+    fn look_up(&self, name: &str) -> Result<Secret, SecretError> {
+        let found = match self.in_store(name)? {
+            Some(secret) => Some(secret),
+            None => match self.in_environment(name)? {
+                Some(secret) => Some(secret),
+                None => self.in_folder(name)?,
+            },
+        };
+        let secret = found.ok_or_else(|| SecretError::Missing(shown(name)))?;
+        match unusable_because(secret.expose()) {
+            Some(reason) => Err(SecretError::Unusable { name: shown(name), reason }),
+            None => Ok(secret),
+        }
+    }
+
+    fn in_store(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+        let Some(store) = &self.0.sources.store else {
+            return Ok(None);
+        };
+        let value = store.get(name);
+        let value = value.map_err(|source| SecretError::Store { name: shown(name), source })?;
+        Ok(value.map(Secret::from))
+    }
+
+    fn in_environment(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+        let Some(environment) = &self.0.sources.environment else {
+            return Ok(None);
+        };
+        let snake = snake_case(name);
+        let value = [name, &snake]
+            .into_iter()
+            .filter(|variable| is_variable(variable))
+            .find_map(|variable| environment(variable).filter(|value| !value.is_empty()));
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let no_text = |_| SecretError::Unusable { name: shown(name), reason: NO_TEXT };
+        value.into_string().map(|value| Some(Secret::from(value))).map_err(no_text)
+    }
+
+    fn in_folder(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+        match &self.0.sources.folder {
+            Some(folder) if is_secret_name(name) => folder::read(folder, name),
+            _ => Ok(None),
+        }
+    }
+
+    /// Lets the redactor know `secret` before anybody has it.
+    fn remember(&self, name: &str, secret: &Secret) -> Result<(), SecretError> {
+        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get(name).is_some_and(|known| known.now == *secret) {
+            return Ok(());
+        }
+        let before = known.get(name).map(|known| known.now.clone());
+        let new = Known { now: secret.clone(), before };
+        let old = known.insert(name.to_owned(), new);
+        let Some(redactor) = redactor_of(&known) else {
+            known.remove(name);
+            known.extend(old.map(|old| (name.to_owned(), old)));
+            return Err(SecretError::TooMany(shown(name)));
+        };
+        self.0.redactor.store(Arc::new(redactor));
+        Ok(())
+    }
+}
+
+/// What is said of a value that is not text.
+const NO_TEXT: &str = "its value is not UTF-8";
+
+/// Returns a redactor of all values; none where they are too many.
+fn redactor_of(known: &BTreeMap<String, Known>) -> Option<Redactor> {
+    let values = || {
+        known.iter().flat_map(|(name, known)| {
+            let values = known.before.iter().chain([&known.now]);
+            values.map(|value| (name.as_str(), value.expose().as_bytes()))
+        })
+    };
+    let bytes: usize = values().map(|(_, value)| value.len()).sum();
+    (bytes <= SECRETS_BYTES_MAX).then(|| Redactor::new(values()).ok())?
+}
+
+fn unusable_because(value: &str) -> Option<&'static str> {
+    match value {
+        "" => Some("it is empty"),
+        value if value.len() > SECRET_BYTES_MAX => Some("it is too long"),
+        value if value.contains('\0') => Some("it has a zero byte"),
+        _ => None,
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn snake_case(name: &str) -> String {
+    let snake = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.chars().map(snake).collect()
+}
+
+/// A name from a document can be anything.
+fn shown(name: &str) -> String {
+    clawhost_core::truncate::text(name, SECRET_NAME_BYTES_MAX).to_owned()
+}

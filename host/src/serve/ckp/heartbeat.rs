@@ -1,0 +1,58 @@
+//! `claw.heartbeat`: the session says from time to time that it is ready.
+//!
+//! Never before `claw.initialize` is answered, never from STOPPING on, and not while the last one
+//! has not been taken: who does not read is not told twice.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Value, json};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::members::put;
+use super::session::Inner;
+use crate::clock;
+
+/// Begins to beat until `stopping` or until the session is gone; not at all without an interval.
+pub(super) fn start<C: Send + Sync + 'static>(
+    every: Option<Duration>,
+    session: &Arc<Inner<C>>,
+    stopping: CancellationToken,
+) {
+    let Some(every) = every else { return };
+    let session = Arc::downgrade(session);
+    tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => {}
+            () = beat(every, session) => {}
+        }
+    });
+}
+
+async fn beat<C>(every: Duration, session: Weak<Inner<C>>) {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(session) = session.upgrade() else { return };
+        let mut params = session.state();
+        if params.get("state").and_then(Value::as_str) == Some("READY")
+            && session.notices.capacity() == session.notices.max_capacity()
+        {
+            put(&mut params, "timestamp", Some(timestamp(clock::now_ms()).into()));
+            let notice = json!({"jsonrpc": "2.0", "method": "claw.heartbeat", "params": params});
+            // One that finds no room is not missed.
+            let _ = session.notices.try_send(notice);
+        }
+    }
+}
+
+/// Returns a time of day as RFC 3339 has it, in UTC.
+pub(super) fn timestamp(ms: i64) -> String {
+    DateTime::from_timestamp_millis(ms)
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
+}

@@ -1,0 +1,243 @@
+//! `claw.initialize`: parameters, version, state, manifest, in that order.
+
+use std::sync::Arc;
+
+use clawhost_core::manifest::{SessionErrors, SessionManifest};
+use clawhost_core::uri::{ClawUri, Kind, ManifestUri, is_version};
+use serde_json::{Map, Value, json};
+
+use super::fault::{Fault, Outcome, VERSION_NOT_SUPPORTED};
+use super::heartbeat;
+use super::method::Level;
+use super::params::Params;
+use super::session::{Agreed, Session};
+use crate::offload;
+use crate::serve::calls::Calls;
+
+/// The version this host speaks.
+const VERSION: &str = "0.3.0";
+/// Its minor version and patch.
+const VERSION_PARTS: (u64, u64) = (3, 0);
+/// The protocol's code for something that does not exist.
+const NOT_FOUND: i32 = -32061;
+/// A manifest longer than this is read where it holds up nobody, in bytes of its text.
+const QUICK_MANIFEST_BYTES: usize = 65_536;
+
+/// What a client asks for, in the right shape.
+struct Asked<'a> {
+    version: &'a str,
+    manifest: &'a Value,
+    capabilities: Capabilities,
+}
+
+/// What a client wants of the host.
+struct Capabilities {
+    /// It names none, and so gets all.
+    all: bool,
+    tools: bool,
+    progress: bool,
+    memory: bool,
+    swarm: bool,
+    events: bool,
+}
+
+impl<C: Calls> Session<C> {
+    pub(super) fn initialize(&self, params: Params<'_>) -> Outcome {
+        let asked = Asked::read(params)?;
+        let version = agree(asked.version)?;
+        let step = self.life().begin()?;
+        self.tell(step);
+        match self.read_manifest(asked.manifest, &version) {
+            Ok(manifest) => Ok(self.begin(&asked.capabilities, &version, manifest)),
+            Err(fault) => {
+                let step = self.life().back();
+                self.tell(step);
+                Err(fault)
+            }
+        }
+    }
+
+    fn read_manifest(&self, value: &Value, version: &str) -> Result<SessionManifest, Fault> {
+        if let Value::String(text) = value {
+            let message = format!("there is no registry to fetch `{text}` from");
+            return Err(Fault::new(NOT_FOUND, message).with("param", "manifest"));
+        }
+        let long = value.to_string().len() > QUICK_MANIFEST_BYTES;
+        let base = self.inner().calls.manifest();
+        offload::blocking(long, || SessionManifest::read(value, version, base))
+            .map_err(|errors| refused(&errors))
+    }
+
+    fn begin(&self, wanted: &Capabilities, version: &str, manifest: SessionManifest) -> Value {
+        let calls = &self.inner().calls;
+        let base = calls.manifest();
+        let level = Level::of(base, &calls.catalog());
+        let result = json!({
+            "protocolVersion": version,
+            "agentInfo": {
+                "name": base.name,
+                "version": base.version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION")),
+            },
+            "conformanceLevel": level.name(),
+            "capabilities": wanted.granted(level, |kind| base.kinds.contains(&kind)),
+        });
+        let identity = manifest.identity.clone();
+        let policies = manifest.policies.clone().map(Arc::new);
+        let (progress, reach) = (wanted.progress, self.reach());
+        let agreed = Agreed { level, manifest, policies, progress, _reach: reach };
+        let heartbeat = base.heartbeat;
+        let mut life = self.life();
+        let step = life.ready(Arc::new(agreed));
+        let stopping = life.stopping().clone();
+        drop(life);
+        self.tell(step);
+        if wanted.events {
+            self.follow(&identity, stopping.clone());
+        }
+        heartbeat::start(heartbeat, self.inner(), stopping);
+        result
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn read(params: Params<'a>) -> Result<Self, Fault> {
+        let version = params.text("protocolVersion")?;
+        if !is_version(version) {
+            return Err(params.fault("protocolVersion", "has to be a version such as 0.3.0"));
+        }
+        let client = Params::within(params.object("clientInfo")?, "clientInfo.");
+        client.name("name")?;
+        client.name("version")?;
+        let manifest = params.any("manifest")?;
+        check_form(params, manifest)?;
+        let capabilities = Capabilities::read(params.object("capabilities")?)?;
+        Ok(Self { version, manifest, capabilities })
+    }
+}
+
+/// A manifest is an object. The protocol's prose also allows an address: only one of a registry
+/// can be meant, as an alias never travels and a local one is inside this host.
+fn check_form(params: Params<'_>, manifest: &Value) -> Result<(), Fault> {
+    match manifest {
+        Value::Object(_) => Ok(()),
+        Value::String(text) => match ManifestUri::parse(text) {
+            Ok(ManifestUri::Canonical(ClawUri::Registry(_))) => Ok(()),
+            _ => {
+                Err(params.fault("manifest", "has to be an object, or the address of a registry's"))
+            }
+        },
+        _ => Err(params.fault("manifest", "has to be an object")),
+    }
+}
+
+impl Capabilities {
+    fn read(wanted: &Map<String, Value>) -> Result<Self, Fault> {
+        let params = Params::within(wanted, "capabilities.");
+        let tools = params.object_or_none("tools")?;
+        let memory = params.object_or_none("memory")?.is_some();
+        let swarm = params.object_or_none("swarm")?;
+        let progress = switch(params, tools, "tools", "progress")?;
+        let events = switch(params, swarm, "swarm", "events")?;
+        let swarm = swarm.is_some();
+        Ok(Self { all: wanted.is_empty(), tools: tools.is_some(), progress, memory, swarm, events })
+    }
+
+    /// Returns what both sides can: everything this host serves where nothing was named.
+    fn granted(&self, level: Level, has: impl Fn(Kind) -> bool) -> Value {
+        let mut granted = Map::new();
+        if level >= Level::Two && (self.all || self.tools) {
+            granted.insert("tools".to_owned(), switched("progress", self.progress));
+        }
+        if has(Kind::Memory) && (self.all || self.memory) {
+            granted.insert("memory".to_owned(), json!({}));
+        }
+        if has(Kind::Swarm) && (self.all || self.swarm) {
+            granted.insert("swarm".to_owned(), switched("events", self.events));
+        }
+        Value::Object(granted)
+    }
+}
+
+/// Reads `capabilities.<of>.<key>`: off where it is not there.
+fn switch(
+    params: Params<'_>,
+    members: Option<&Map<String, Value>>,
+    of: &str,
+    key: &str,
+) -> Result<bool, Fault> {
+    match members.and_then(|members| members.get(key)) {
+        None => Ok(false),
+        Some(Value::Bool(wanted)) => Ok(*wanted),
+        Some(_) => Err(params.fault(&format!("{of}.{key}"), "has to be true or false")),
+    }
+}
+
+fn switched(key: &str, on: bool) -> Value {
+    if on { json!({key: true}) } else { json!({}) }
+}
+
+/// Returns the version of the session: the client's, or this host's where that is older. Every
+/// version of major 0 is spoken (CKP 0.3.0, section 9.3.1).
+fn agree(asked: &str) -> Result<String, Fault> {
+    let core = asked.split_once('-').map_or(asked, |(core, _)| core);
+    // A number beyond all bounds is larger than any version there is.
+    let mut parts = core.split('.').map(|part| part.parse().unwrap_or(u64::MAX));
+    let mut next = || parts.next().unwrap_or_default();
+    let (major, minor, patch) = (next(), next(), next());
+    if major != 0 {
+        let message = format!("version {} is not spoken here", shown(asked));
+        return Err(Fault::new(VERSION_NOT_SUPPORTED, message).with("supported", json!([VERSION])));
+    }
+    let is_older =
+        (minor, patch) < VERSION_PARTS || ((minor, patch) == VERSION_PARTS && core != asked);
+    Ok(if is_older { asked.to_owned() } else { VERSION.to_owned() })
+}
+
+fn shown(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 32;
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+fn refused(errors: &SessionErrors) -> Fault {
+    let first = errors.problems.first().map(|problem| problem.reason.as_str()).unwrap_or_default();
+    let problems: Vec<Value> = errors
+        .problems
+        .iter()
+        .map(|problem| match &problem.help {
+            Some(help) => json!({"at": problem.at, "reason": problem.reason, "help": help}),
+            None => json!({"at": problem.at, "reason": problem.reason}),
+        })
+        .collect();
+    Fault::new(errors.code, format!("the manifest is refused: {first}"))
+        .with("param", "manifest")
+        .with("problems", problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_s_version_is_the_older_one() {
+        for (asked, agreed) in [
+            ("0.3.0", "0.3.0"),
+            ("0.2.0", "0.2.0"),
+            ("0.0.1", "0.0.1"),
+            ("0.2.9-rc.1", "0.2.9-rc.1"),
+            ("0.3.0-rc.1", "0.3.0-rc.1"),
+            ("0.3.1", "0.3.0"),
+            ("0.3.1-rc.1", "0.3.0"),
+            ("0.10.0", "0.3.0"),
+            ("0.99999999999999999999999.0", "0.3.0"),
+        ] {
+            assert_eq!(agree(asked).unwrap(), agreed, "{asked}");
+        }
+        for asked in ["1.0.0", "99.0.0", "99999999999999999999999.0.0", "1.0.0-0"] {
+            let refused = agree(asked).unwrap_err().to_refusal(None);
+            assert_eq!(
+                (refused.code, refused.data),
+                (-32001, Some(json!({"supported": ["0.3.0"]})))
+            );
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The Claw Kernel Protocol 0.3.0 as a tool host speaks it: sessions, tools, memory, swarms.
+//!
+//! One [`Session`] is one connection on standard input, or one `Claw-Session` over HTTP. It says in
+//! which order requests are checked: the method and its level (-32601), the shape of its
+//! parameters (-32602), the session's state (-32600), then what they name. `claw.initialize` looks
+//! at its parameters, the version, the state and the manifest, in that order, so that a wrong one
+//! never harms the session that runs. Requests are answered as they end, in any order.
+//!
+//! The host's own manifest is the base of every session. The manifest a client sends narrows it:
+//! see [`clawhost_core::manifest::SessionManifest`]. Results carry what the protocol names and
+//! nothing besides, except `_meta` where a result was cut or failed.
+//!
+//! Notifications go out only where nobody can take them for an answer by surprise: a heartbeat
+//! every 30 seconds unless the base Claw says otherwise, reports of progress and what comes from a
+//! swarm only where the client asked for them in its capabilities
+//! (`{"tools": {"progress": true}, "swarm": {"events": true}}`).
+//!
+//! Members of parameters that the protocol does not name are passed over, except in the `context`
+//! of a call: a narrowing that is misspelt would not narrow.
+//!
+//! A notification that names a method which wants an answer is not carried out: nobody could hear
+//! what became of it.
+//!
+//! Deliberately absent: bytes and lines, which belong to the transports; any way to a tool beside
+//! the gate; and the A2A profile's `claw.task.*`, which are answered with -32601.
+
+mod approve;
+mod content;
+mod fault;
+mod heartbeat;
+mod initialize;
+mod life;
+mod members;
+mod memory;
+mod method;
+mod params;
+mod progress;
+mod session;
+mod shutdown;
+mod swarm;
+mod tool;
+
+pub(crate) use self::approve::operator;
+pub(crate) use self::fault::{Fault, Outcome, line};
+pub(crate) use self::life::Transition;
+pub(crate) use self::session::{Answer, Authority, Session};
+
+#[cfg(test)]
+mod tests;

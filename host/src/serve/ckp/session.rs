@@ -1,0 +1,315 @@
+//! One session: what it is, what it may do now, and what of it still runs.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::manifest::SessionManifest;
+use clawhost_core::policy::PolicySet;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::fault::{Fault, INVALID_PARAMS, Outcome};
+use super::life::{Life, State, Transition};
+use super::method::{Level, Method};
+use super::params::Params;
+use crate::approvals::Reachable;
+use crate::host::Principal;
+use crate::serve::calls::Calls;
+
+/// What whoever speaks on a connection may do beside calling tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Authority {
+    /// Nothing.
+    Agent,
+    /// Answer for the operator: the parent process of a host on standard input.
+    Operator,
+}
+
+/// One session of one client. Cheap to clone; the last clone ends what it runs.
+#[derive(Debug)]
+pub(crate) struct Session<C>(Arc<Inner<C>>);
+
+impl<C> Clone for Session<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Inner<C> {
+    pub(super) calls: C,
+    pub(super) principal: Principal,
+    pub(super) authority: Authority,
+    /// Where messages go that answer nothing.
+    pub(super) notices: mpsc::Sender<Value>,
+    life: Mutex<Life<Arc<Agreed>>>,
+    /// Requests that were taken and are not answered yet.
+    running: watch::Sender<usize>,
+    /// Their own ids, of calls.
+    request_ids: Arc<Mutex<Vec<String>>>,
+}
+
+/// What `claw.initialize` settled.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    pub(super) level: Level,
+    pub(super) manifest: SessionManifest,
+    pub(super) policies: Option<Arc<PolicySet>>,
+    /// The client wants to hear how calls go on.
+    pub(super) progress: bool,
+    /// Questions about this session's calls can be answered on it.
+    pub(super) _reach: Option<Reachable>,
+}
+
+/// How a request is answered.
+pub(crate) enum Answer {
+    /// When it ends. What comes with the outcome is to be dropped behind the answer.
+    Later(BoxFuture<'static, (Outcome, Option<Place>)>),
+    /// At once.
+    Now(Outcome),
+}
+
+/// A request's place among the running ones, until it is answered.
+#[derive(Debug)]
+pub(crate) struct Place {
+    running: watch::Sender<usize>,
+    request_ids: Arc<Mutex<Vec<String>>>,
+    request_id: Option<String>,
+}
+
+impl Place {
+    /// Names the request.
+    fn name(&mut self, request_id: String) {
+        lock(&self.request_ids).push(request_id.clone());
+        self.request_id = Some(request_id);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(own) = &self.request_id {
+            let mut ids = lock(&self.request_ids);
+            if let Some(index) = ids.iter().position(|id| id == own) {
+                ids.swap_remove(index);
+            }
+        }
+        self.running.send_modify(|running| *running = running.saturating_sub(1));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The right to carry out one request.
+pub(super) struct Ticket {
+    pub(super) agreed: Arc<Agreed>,
+    /// Cancelled when the request has to end.
+    pub(super) ended: CancellationToken,
+    place: Place,
+}
+
+impl<C> Drop for Inner<C> {
+    fn drop(&mut self) {
+        let life = self.life.get_mut().unwrap_or_else(PoisonError::into_inner);
+        life.stopping().cancel();
+        life.ended().cancel();
+    }
+}
+
+impl<C: Calls> Session<C> {
+    /// Returns a session of `principal` that has not begun. What it has to say unasked goes to
+    /// `notices`.
+    pub(crate) fn new(
+        calls: C,
+        principal: Principal,
+        authority: Authority,
+        notices: mpsc::Sender<Value>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            calls,
+            principal,
+            authority,
+            notices,
+            life: Mutex::new(Life::new()),
+            running: watch::Sender::new(0),
+            request_ids: Arc::default(),
+        }))
+    }
+
+    /// Takes one request. Order counts: one that begins or ends the session holds for the next.
+    pub(crate) fn request(&self, method: &str, params: Option<&Value>) -> Answer {
+        self.take(method, params).unwrap_or_else(|fault| Answer::Now(Err(fault)))
+    }
+
+    /// Takes one notification; one that makes no sense is ignored, as JSON-RPC has it.
+    pub(crate) fn notification(&self, method: &str, params: Option<&Value>) {
+        if method == "claw.swarm.broadcast" {
+            self.swarm_broadcast(params);
+        }
+    }
+
+    /// Says whether a session runs, or ran.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.life().has_begun().is_ok()
+    }
+
+    /// Ends whatever runs; a client that has gone away hears nothing of it.
+    pub(crate) fn end(&self) {
+        let life = self.life();
+        life.stopping().cancel();
+        life.ended().cancel();
+    }
+
+    /// Says whether a request runs.
+    pub(crate) fn is_busy(&self) -> bool {
+        *self.0.running.borrow() > 0
+    }
+
+    fn take(&self, name: &str, params: Option<&Value>) -> Result<Answer, Fault> {
+        let method = Method::named(name, self.level())?;
+        let none = Map::new();
+        let members = match params {
+            None => &none,
+            Some(Value::Object(members)) => members,
+            Some(_) => return Err(Fault::new(INVALID_PARAMS, "`params` has to be an object")),
+        };
+        let params = Params::new(members);
+        match method {
+            Method::Initialize => self.initialize(params).map(now),
+            Method::Shutdown => self.shutdown(params),
+            Method::Status => self.status().map(now),
+            Method::ToolApprove => self.word(params, true),
+            Method::ToolCall => self.tool_call(members),
+            Method::ToolDeny => self.word(params, false),
+            Method::MemoryCompact => self.memory_compact(members),
+            Method::MemoryQuery => self.memory_query(members),
+            Method::MemoryStore => self.memory_store(members),
+            Method::SwarmDelegate => self.swarm_delegate(members),
+            Method::SwarmDiscover => self.swarm_discover(members),
+            Method::SwarmReport => self.swarm_report(members),
+        }
+    }
+
+    fn level(&self) -> Level {
+        let current = || Level::of(self.0.calls.manifest(), &self.0.calls.catalog());
+        self.life().taking_calls().map_or_else(|_| current(), |agreed| agreed.level)
+    }
+
+    fn status(&self) -> Outcome {
+        let life = self.life();
+        life.has_begun()?;
+        Ok(status(life.state(), life.uptime()))
+    }
+
+    /// Takes a request that has to be carried out while the session takes calls.
+    pub(super) fn ticket(&self) -> Result<Ticket, Fault> {
+        let life = self.life();
+        let agreed = life.taking_calls()?;
+        let ended = life.ended().clone();
+        // Under the lock: a shutdown that begins now waits for this request.
+        self.0.running.send_modify(|running| *running += 1);
+        let (running, request_ids) = (self.0.running.clone(), Arc::clone(&self.0.request_ids));
+        let place = Place { running, request_ids, request_id: None };
+        drop(life);
+        Ok(Ticket { agreed, ended, place })
+    }
+
+    /// Notes a step, and tells whoever observes the host.
+    pub(super) fn tell(&self, step: Transition) {
+        tracing::debug!(from = step.from, to = step.to, lasted = ?step.lasted, "a session's step");
+        self.0.calls.transition(step);
+    }
+
+    pub(super) fn inner(&self) -> &Arc<Inner<C>> {
+        &self.0
+    }
+
+    pub(super) fn running(&self) -> watch::Receiver<usize> {
+        self.0.running.subscribe()
+    }
+
+    pub(super) fn life(&self) -> MutexGuard<'_, Life<Arc<Agreed>>> {
+        lock(&self.0.life)
+    }
+
+    /// Says whether a call of that name runs.
+    pub(super) fn runs(&self, request_id: &str) -> bool {
+        lock(&self.0.request_ids).iter().any(|id| id == request_id)
+    }
+
+    /// Opens the way to the person behind this session, where there is one.
+    pub(super) fn reach(&self) -> Option<Reachable> {
+        let approvals = self.0.calls.approvals()?;
+        let is_operator = self.0.authority == Authority::Operator;
+        is_operator.then(|| approvals.reach().open_for(&self.0.principal.0))
+    }
+
+    /// Goes to ERROR and back with what a call tells of the host.
+    pub(super) fn works(&self, works: bool) {
+        let step = self.life().works(works);
+        step.into_iter().for_each(|step| self.tell(step));
+    }
+}
+
+impl<C> Inner<C> {
+    pub(super) fn state(&self) -> Value {
+        let life = lock(&self.life);
+        status(life.state(), life.uptime())
+    }
+}
+
+impl Ticket {
+    /// Names the request, so that what is said about it finds it.
+    pub(super) fn name(&mut self, request_id: &str) {
+        self.place.name(request_id.to_owned());
+    }
+
+    /// Returns how the request is answered: with what `work` comes to, unless the session ends
+    /// before.
+    pub(super) fn later(
+        self,
+        work: impl Future<Output = Result<Value, CallError>> + Send + 'static,
+    ) -> Answer {
+        Answer::Later(Box::pin(async move {
+            let Self { ended, place, .. } = self;
+            let outcome = until(&ended, guarded(work)).await.map_err(Fault::from);
+            (outcome, Some(place))
+        }))
+    }
+}
+
+/// Runs `work` until `ended`.
+pub(super) async fn until<T>(
+    ended: &CancellationToken,
+    work: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    tokio::select! {
+        biased;
+        outcome = work => outcome,
+        () = ended.cancelled() => {
+            let text = "the session was stopped before this came to its end";
+            Err(CallError::new(ErrorKind::Timeout, text).with("limit", "shutdown_timeout_ms"))
+        }
+    }
+}
+
+/// A defect that panics is still an answer.
+async fn guarded(work: impl Future<Output = Result<Value, CallError>>) -> Result<Value, CallError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
+        Err(CallError::new(ErrorKind::Internal, "the host failed; please report this"))
+    })
+}
+
+fn status(state: State, uptime: std::time::Duration) -> Value {
+    let uptime_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
+    json!({"state": state.name(), "uptime_ms": uptime_ms})
+}
+
+fn now(result: Value) -> Answer {
+    Answer::Now(Ok(result))
+}

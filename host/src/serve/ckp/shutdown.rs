@@ -1,0 +1,43 @@
+//! `claw.shutdown`: no more calls, time for those that run, an end to the rest.
+
+use std::time::Duration;
+
+use clawhost_core::limits::{SHUTDOWN_GRACE_MS, SHUTDOWN_TIMEOUT_CEILING_MS};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::fault::{Fault, Outcome};
+use super::params::Params;
+use super::session::{Answer, Session};
+use crate::serve::calls::Calls;
+
+impl<C: Calls> Session<C> {
+    pub(super) fn shutdown(&self, params: Params<'_>) -> Result<Answer, Fault> {
+        params.text_or_none("reason")?;
+        let asked = params.number_or_none("timeout_ms", 0)?;
+        let wait = Duration::from_millis(
+            asked.unwrap_or(SHUTDOWN_GRACE_MS).min(SHUTDOWN_TIMEOUT_CEILING_MS),
+        );
+        let step = self.life().stop()?;
+        self.tell(step);
+        // A task of its own: the session stops even where nobody waits for the answer any more.
+        let draining = tokio::spawn(self.clone().drain(wait));
+        Ok(Answer::Later(Box::pin(async move {
+            let failed = |_| Fault::new(-32603, "the host failed; please report this");
+            (draining.await.map_err(failed).and_then(|outcome| outcome), None)
+        })))
+    }
+
+    /// Waits for what runs, ends what is left, and says whether nothing was.
+    async fn drain(self, wait: Duration) -> Outcome {
+        let mut running = self.running();
+        // The senders are the session's own, so waiting ends only with zero.
+        let drained = timeout(wait, running.wait_for(|running| *running == 0)).await.is_ok();
+        let ended = self.life().ended().clone();
+        ended.cancel();
+        let _ = running.wait_for(|running| *running == 0).await;
+        let step = self.life().stopped();
+        self.tell(step);
+        Ok(json!({"drained": drained}))
+    }
+}

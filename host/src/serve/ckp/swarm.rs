@@ -1,0 +1,172 @@
+//! `claw.swarm.*`: tasks, reports and messages between agents.
+//!
+//! A session speaks for its own identity where that is a member of one of the host's swarms, else
+//! for the host's. A session that asked for it (`{"swarm": {"events": true}}`) counts as present
+//! and is told of what is for it: messages as `claw.swarm.broadcast`, tasks as
+//! `claw.swarm.delegate` and reports as `claw.swarm.report`, all of them notifications.
+
+use clawhost_core::error::CallError;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::fault::Fault;
+use super::members::put;
+use super::params::Params;
+use super::session::{Agreed, Answer, Session, until};
+use super::tool::named;
+use crate::serve::calls::Calls;
+use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
+
+impl<C: Calls> Session<C> {
+    pub(super) fn swarm_delegate(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
+        let params = Params::new(members);
+        let task_id = params.name("task_id")?.to_owned();
+        let task = Params::within(params.object("task")?, "task.");
+        let description = task.text("description")?.to_owned();
+        let input = task.object_or_none("input")?.cloned().map(Value::Object);
+        let context = Params::within(params.object("context")?, "context.");
+        let request_id = context.request_id("request_id")?.to_owned();
+        let swarm = swarm_name(context, context.name("swarm")?)?;
+        let ticket = self.ticket()?;
+        let once = self.once("claw.swarm.delegate", &request_id, members);
+        let (swarms, from) = self.swarm("claw.swarm.delegate", &ticket.agreed)?;
+        let ended = ticket.ended.clone();
+        Ok(ticket.later(once.run(async move {
+            let task = Task { task_id, swarm, description, input };
+            acknowledged(until(&ended, swarms.delegate(&from, task)).await)
+        })))
+    }
+
+    pub(super) fn swarm_report(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
+        let params = Params::new(members);
+        let task_id = params.name("task_id")?.to_owned();
+        let status = Status::read(params.text("status")?)
+            .ok_or_else(|| params.fault("status", "has to be completed, failed or partial"))?;
+        let result = Value::Object(params.object("result")?.clone());
+        let token_usage = params.number_or_none("token_usage", 0)?;
+        let duration_ms = params.number_or_none("duration_ms", 0)?;
+        let ticket = self.ticket()?;
+        let (swarms, from) = self.swarm("claw.swarm.report", &ticket.agreed)?;
+        let report = Report { task_id, status, result, token_usage, duration_ms };
+        Ok(ticket.later(async move { acknowledged(swarms.report(&from, report).await) }))
+    }
+
+    pub(super) fn swarm_discover(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
+        let params = Params::new(members);
+        let name = params.text_or_none("swarm")?;
+        let name = name.map(|name| swarm_name(params, name)).transpose()?;
+        let ticket = self.ticket()?;
+        let (swarms, _) = self.swarm("claw.swarm.discover", &ticket.agreed)?;
+        let peers = swarms.discover(name.as_deref())?;
+        let peer = |peer: crate::swarm::Peer| json!({"identity": peer.identity, "uri": peer.uri, "status": peer.status.name()});
+        let peers: Vec<Value> = peers.into_iter().map(peer).collect();
+        Ok(Answer::Now(Ok(json!({"peers": peers}))))
+    }
+
+    /// Passes a message on. Nobody hears what became of it: it was a notification.
+    pub(super) fn swarm_broadcast(&self, params: Option<&Value>) {
+        let none = Map::new();
+        let members = params.and_then(Value::as_object).unwrap_or(&none);
+        if let Err(fault) = self.broadcast(Params::new(members)) {
+            tracing::debug!(?fault, "a message to a swarm is dropped");
+        }
+    }
+
+    fn broadcast(&self, params: Params<'_>) -> Result<(), Fault> {
+        let name = swarm_name(params, params.name("swarm")?)?;
+        let message = Value::Object(params.object("message")?.clone());
+        let ticket = self.ticket()?;
+        let (swarms, from) = self.swarm("claw.swarm.broadcast", &ticket.agreed)?;
+        Ok(swarms.broadcast(&from, &name, message)?)
+    }
+
+    fn swarm(&self, method: &str, agreed: &Agreed) -> Result<(Swarm, String), Fault> {
+        let absent = || Fault::method(method, "this host has no swarm");
+        let swarm = self.inner().calls.swarm().cloned().ok_or_else(absent)?;
+        Ok((swarm, self.member(&agreed.manifest.identity)))
+    }
+
+    /// A stranger's name in a session's manifest is nobody in a swarm.
+    fn member(&self, identity: &str) -> String {
+        let base = self.inner().calls.manifest();
+        let mut agents = base.swarms.iter().flat_map(|swarm| &swarm.agents);
+        let known = agents.any(|agent| agent.identity == identity);
+        if known { identity } else { base.identity.as_str() }.to_owned()
+    }
+
+    /// Tells the client what is for it, until `stopping`.
+    pub(super) fn follow(&self, identity: &str, stopping: CancellationToken) {
+        let Some(swarm) = self.inner().calls.swarm() else { return };
+        let mut events = swarm.subscribe(&self.member(identity));
+        let notices = self.inner().notices.clone();
+        tokio::spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => return,
+                    event = events.next() => event,
+                };
+                let Some(notice) = notice(event) else { continue };
+                // Waits for room: meanwhile the swarm keeps what comes, and drops the oldest.
+                let sent = tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => return,
+                    sent = notices.send(notice) => sent,
+                };
+                if sent.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn swarm_name(params: Params<'_>, text: &str) -> Result<String, Fault> {
+    named(params, "swarm", clawhost_core::uri::Kind::Swarm, text)
+}
+
+fn acknowledged(outcome: Result<bool, CallError>) -> Result<Value, CallError> {
+    outcome.map(|acknowledged| json!({"acknowledged": acknowledged}))
+}
+
+fn notice(event: SwarmEvent) -> Option<Value> {
+    let (method, params) = match event {
+        SwarmEvent::Message { swarm, from, message } => (
+            "claw.swarm.broadcast",
+            json!({"swarm": swarm, "message": message, "context": {"from": from}}),
+        ),
+        SwarmEvent::Task { from, task } => (
+            "claw.swarm.delegate",
+            json!({
+                "task_id": task.task_id, "task": work(&task.description, task.input),
+                "context": {"swarm": task.swarm, "from": from},
+            }),
+        ),
+        SwarmEvent::Report { swarm, from, report } => {
+            let context = json!({"swarm": swarm, "from": from});
+            ("claw.swarm.report", told(&report, &context))
+        }
+        SwarmEvent::Missed(events) => {
+            tracing::warn!(events, "a session was too slow for its swarm");
+            return None;
+        }
+    };
+    Some(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+}
+
+fn work(description: &str, input: Option<Value>) -> Value {
+    match input {
+        None => json!({"description": description}),
+        Some(input) => json!({"description": description, "input": input}),
+    }
+}
+
+fn told(report: &Report, context: &Value) -> Value {
+    let mut told = json!({
+        "task_id": report.task_id, "status": report.status.name(), "result": report.result,
+        "context": context,
+    });
+    put(&mut told, "token_usage", report.token_usage.map(Value::from));
+    put(&mut told, "duration_ms", report.duration_ms.map(Value::from));
+    told
+}

@@ -1,0 +1,189 @@
+//! `claw.tool.call`: from parameters to a call through the gate, once for each request id.
+
+use clawhost_core::digest;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::manifest::{Autonomy, Manifest};
+use clawhost_core::reply::ToolReply;
+use clawhost_core::uri::{ClawUri, Kind, LocalUri};
+use serde_json::{Map, Value};
+
+use super::content;
+use super::fault::Fault;
+use super::params::Params;
+use super::progress;
+use super::session::{Agreed, Answer, Session, Ticket, until};
+use crate::gate::CallContext;
+use crate::host::ToolCall;
+use crate::replay::{Key, Replay};
+use crate::serve::calls::Calls;
+
+/// What a call says, in the right shape.
+struct Asked {
+    name: String,
+    arguments: Value,
+    request_id: String,
+    identity: String,
+    sandbox: Option<String>,
+    policy: Option<String>,
+}
+
+impl Asked {
+    fn read(members: &Map<String, Value>) -> Result<Self, Fault> {
+        let params = Params::new(members);
+        let name = params.name("name")?.to_owned();
+        let arguments = Value::Object(params.object("arguments")?.clone());
+        let context = Params::within(params.object("context")?, "context.");
+        let request_id = context.request_id("request_id")?.to_owned();
+        let identity = named(context, "identity", Kind::Identity, context.name("identity")?)?;
+        let narrowed = |key: &str, kind| {
+            let text = context.text_or_none(key)?;
+            text.map(|text| named(context, key, kind, text)).transpose()
+        };
+        let sandbox = narrowed("sandbox", Kind::Sandbox)?;
+        let policy = narrowed("policy", Kind::Policy)?;
+        // A misspelt narrowing that is passed over would not narrow.
+        context.only(&["request_id", "identity", "sandbox", "policy"])?;
+        Ok(Self { name, arguments, request_id, identity, sandbox, policy })
+    }
+
+    /// Says what the call names that is not there.
+    fn check(&self, base: &Manifest, agreed: &Agreed) -> Result<(), Fault> {
+        let wrong = |key: &str, reason: &str| Err(Fault::param(&format!("context.{key}"), reason));
+        let own = agreed.manifest.identity.as_str();
+        if self.identity != base.identity && self.identity != own {
+            return wrong("identity", "is neither the host's identity nor the session's");
+        }
+        if self.sandbox.as_deref().is_some_and(|name| base.profile(name).is_none()) {
+            return wrong("sandbox", "is no sandbox of this host");
+        }
+        let known = |name: &str| base.policies.policies().iter().any(|policy| policy.name == name);
+        if self.policy.as_deref().is_some_and(|name| !known(name)) {
+            return wrong("policy", "is no policy of this host");
+        }
+        Ok(())
+    }
+
+    fn call<C: Calls>(self, session: &Session<C>, agreed: &Agreed) -> ToolCall {
+        let inner = session.inner();
+        let sink = || progress::sink(&self.request_id, inner.notices.clone());
+        let progress = agreed.progress.then(sink);
+        let context = CallContext {
+            request_id: Some(self.request_id),
+            sandbox: self.sandbox,
+            policy: self.policy,
+            session: agreed.policies.clone(),
+            ..CallContext::default()
+        };
+        let call = ToolCall::new(inner.principal.clone(), self.name, self.arguments);
+        ToolCall { progress, context, ..call }
+    }
+}
+
+/// Returns the name that `text` is, or that is in it: a name, or a canonical address of that kind.
+pub(super) fn named(
+    params: Params<'_>,
+    key: &str,
+    kind: Kind,
+    text: &str,
+) -> Result<String, Fault> {
+    if !text.contains("://") {
+        return Ok(text.to_owned());
+    }
+    match ClawUri::parse(text) {
+        Ok(ClawUri::Local(LocalUri { kind: is, name, version: None })) if is == kind => Ok(name),
+        Ok(_) => Err(params
+            .fault(key, format!("has to be a name or claw://local/{}/<name>", kind.segment()))),
+        Err(error) => Err(params.fault(key, format!("is refused: {error}"))),
+    }
+}
+
+impl<C: Calls> Session<C> {
+    pub(super) fn tool_call(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
+        let asked = Asked::read(members)?;
+        let mut ticket = self.ticket()?;
+        asked.check(self.inner().calls.manifest(), &ticket.agreed)?;
+        ticket.name(&asked.request_id);
+        let once = self.once("claw.tool.call", &asked.request_id, members);
+        let work = self.clone().run(asked, &ticket);
+        Ok(ticket.later(once.run(work)))
+    }
+
+    /// Runs a call that may be run.
+    fn run(
+        self,
+        asked: Asked,
+        Ticket { agreed, ended, .. }: &Ticket,
+    ) -> impl Future<Output = Result<Value, CallError>> + Send + use<C> {
+        let refusal = agreed.refuses(&asked.name, &self);
+        let call = asked.call(&self, agreed);
+        // Ends with the session even where another request has joined it.
+        let ended = ended.clone();
+        async move {
+            refusal.map_or(Ok(()), Err)?;
+            let outcome = until(&ended, self.inner().calls.call(call)).await;
+            self.watch(&outcome);
+            outcome.map(content::result)
+        }
+    }
+
+    /// A call that could not be recorded says that the host does not work.
+    fn watch(&self, outcome: &Result<ToolReply, CallError>) {
+        let unrecorded =
+            |error: &CallError| error.data.get("stage").and_then(Value::as_str) == Some("audit");
+        self.works(!outcome.as_ref().is_err_and(unrecorded));
+    }
+
+    /// Returns what has a request carried out once, however often it is sent.
+    pub(super) fn once(
+        &self,
+        method: &'static str,
+        request_id: &str,
+        members: &Map<String, Value>,
+    ) -> Once {
+        let principal = self.inner().principal.0.clone();
+        // Hexadecimal digits are the same id in either case.
+        let key = Key { principal, method, request_id: request_id.to_ascii_lowercase() };
+        let params = Value::Object(members.clone());
+        Once { replay: self.inner().calls.replay().cloned(), key, params }
+    }
+}
+
+impl Agreed {
+    /// Says why the session's own manifest does not let the tool `name` be called, if so.
+    fn refuses<C: Calls>(&self, name: &str, session: &Session<C>) -> Option<CallError> {
+        if self.manifest.autonomy == Some(Autonomy::Observer) {
+            let text = "the session's identity is an observer: it runs no tool";
+            return Some(CallError::new(ErrorKind::Policy, text).with("stage", "autonomy"));
+        }
+        let listed = self.manifest.tools.as_ref()?;
+        let catalog = session.inner().calls.catalog();
+        let tool = catalog.find(name)?;
+        let text = "the session's manifest does not list this tool";
+        (!listed.contains(&tool.ckp_name)).then(|| CallError::new(ErrorKind::UnknownTool, text))
+    }
+}
+
+/// A request that is carried out once.
+pub(super) struct Once {
+    replay: Option<Replay>,
+    key: Key,
+    /// The whole parameters, which tell one request from another.
+    params: Value,
+}
+
+impl Once {
+    /// Runs `work` unless the request was answered before.
+    pub(super) async fn run(
+        self,
+        work: impl Future<Output = Result<Value, CallError>> + Send + 'static,
+    ) -> Result<Value, CallError> {
+        match self.replay {
+            None => work.await,
+            Some(replay) => {
+                // Of up to megabytes, so not while lines are read.
+                let digest = digest::of_json(&self.params);
+                replay.once(self.key, &digest, work).await
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `/claw`: the Claw Kernel Protocol over HTTP, one message a request.
+//!
+//! A session begins with a `claw.initialize` that carries no `Claw-Session` header; the answer
+//! carries it, and every later request has to. `GET` with the header streams what the session says
+//! unasked, to one listener at a time; `DELETE` ends it. An idle session ends by itself. Each agent
+//! has sessions of its own. The operator's credential begins none: it says `claw.tool.approve`,
+//! `claw.tool.deny` and `claw.status`.
+//!
+//! An answer of the protocol has status 200, be it an error; a message that none of its sessions
+//! could read has 400, and an unknown session 404.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{CLAW_NOTICES_MAX, CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use rmcp::model::RequestId;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
+
+use super::events::{Events, Waiting, waiting};
+use super::guard::Denied;
+use super::routes::{Body, answer_bytes};
+use crate::host::Principal;
+use crate::serve::calls::Calls;
+use crate::serve::ckp::{self, Answer, Authority, Fault, Outcome, Session};
+use crate::serve::message::{self, Incoming, METHOD_NOT_FOUND, Refusal};
+
+/// The header that says which session a request belongs to.
+const SESSION_HEADER: &str = "claw-session";
+/// Random bytes of a session's id: nobody guesses another's.
+const SESSION_ID_BYTES: usize = 16;
+
+/// The sessions of one agent.
+pub(super) struct Sessions<C> {
+    calls: C,
+    principal: Principal,
+    open: Mutex<BTreeMap<String, Open<C>>>,
+}
+
+struct Open<C> {
+    session: Session<C>,
+    waiting: Waiting,
+    used: Instant,
+}
+
+impl<C: Calls> Open<C> {
+    fn is_idle(&self) -> bool {
+        let listened = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let idle = self.used.elapsed() >= Duration::from_millis(CLAW_SESSION_IDLE_MS);
+        idle && !listened && !self.session.is_busy()
+    }
+}
+
+impl<C: Calls> Sessions<C> {
+    /// Returns an agent's sessions: none yet.
+    pub(super) fn new(calls: C, principal: Principal) -> Self {
+        Self { calls, principal, open: Mutex::default() }
+    }
+
+    /// Answers one message.
+    pub(super) async fn post(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Response<Body>, Denied> {
+        let id = session_id(headers)?;
+        match message::read(body) {
+            Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
+            Ok(Incoming::Reply { .. }) => Ok(accepted()),
+            Ok(Incoming::Notification { method, value }) => {
+                if let Some(id) = id {
+                    self.find(id)?.notification(&method, value.get("params"));
+                }
+                Ok(accepted())
+            }
+            Ok(Incoming::Request { id: request, method, value }) => {
+                if !message::is_ckp(&method) {
+                    return Ok(not_here(request));
+                }
+                let params = value.get("params");
+                match id {
+                    Some(id) => {
+                        Ok(answered(&request, &settled(&self.find(id)?, &method, params).await))
+                    }
+                    None => Ok(self.begin(&request, &method, params).await),
+                }
+            }
+        }
+    }
+
+    /// Streams what a session says unasked.
+    pub(super) fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
+        let Some(id) = session_id(headers)? else {
+            return Err(Denied::new(StatusCode::BAD_REQUEST, "name the session in Claw-Session"));
+        };
+        self.find(id)?;
+        let waiting = self.open().get(id).map(|open| Arc::clone(&open.waiting));
+        let events = waiting.and_then(|waiting| Events::listen(&waiting)).ok_or_else(|| {
+            Denied::new(StatusCode::CONFLICT, "somebody listens to this session already")
+        })?;
+        let mut response = Response::new(events.boxed());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    }
+
+    /// Ends a session.
+    pub(super) fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
+        let id = session_id(headers)?.unwrap_or_default();
+        let open = self.open().remove(id).ok_or_else(unknown)?;
+        open.session.end();
+        Ok(answer_bytes(StatusCode::NO_CONTENT, Vec::new(), "application/json"))
+    }
+
+    /// Ends every session.
+    pub(super) fn end(&self) {
+        std::mem::take(&mut *self.open()).into_values().for_each(|open| open.session.end());
+    }
+
+    /// Answers a request without a session as a session would that has not begun, and keeps it
+    /// where the request began it.
+    async fn begin(
+        &self,
+        request: &RequestId,
+        method: &str,
+        params: Option<&Value>,
+    ) -> Response<Body> {
+        let (notices, unasked) = mpsc::channel(CLAW_NOTICES_MAX);
+        let principal = self.principal.clone();
+        let session = Session::new(self.calls.clone(), principal, Authority::Agent, notices);
+        let outcome = settled(&session, method, params).await;
+        if !session.has_begun() {
+            return answered(request, &outcome);
+        }
+        match self.keep(session, waiting(unasked)) {
+            Err(error) => answered(request, &Err(Fault::from(error))),
+            Ok(id) => {
+                let mut response = answered(request, &outcome);
+                if let Ok(id) = HeaderValue::try_from(id) {
+                    response.headers_mut().insert(SESSION_HEADER, id);
+                }
+                response
+            }
+        }
+    }
+
+    /// Keeps a session that has begun, if there is room.
+    fn keep(&self, session: Session<C>, waiting: Waiting) -> Result<String, CallError> {
+        let id = new_id()?;
+        let mut all = self.open();
+        all.retain(|_, open| !open.is_idle());
+        if all.len() >= CLAW_SESSIONS_MAX {
+            let text = format!("this agent has {CLAW_SESSIONS_MAX} sessions open; end one first");
+            let error = CallError::new(ErrorKind::Overloaded, text);
+            return Err(error.with("stage", "session").with("limit", "CLAW_SESSIONS_MAX"));
+        }
+        all.insert(id.clone(), Open { session, waiting, used: Instant::now() });
+        Ok(id)
+    }
+
+    fn find(&self, id: &str) -> Result<Session<C>, Denied> {
+        let mut all = self.open();
+        all.retain(|_, open| !open.is_idle());
+        let open = all.get_mut(id).ok_or_else(unknown)?;
+        open.used = Instant::now();
+        Ok(open.session.clone())
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open<C>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers a message of the operator, who has no session. `uptime` is the server's.
+pub(super) async fn operator<C: Calls>(calls: &C, uptime: Duration, body: &[u8]) -> Response<Body> {
+    let (id, method, value) = match message::read(body) {
+        Err(refusal) => return refused(StatusCode::BAD_REQUEST, &refusal),
+        Ok(Incoming::Reply { .. } | Incoming::Notification { .. }) => return accepted(),
+        Ok(Incoming::Request { id, method, value }) => (id, method, value),
+    };
+    let outcome = match method.as_str() {
+        "claw.status" => {
+            let uptime_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
+            Ok(json!({"state": "READY", "uptime_ms": uptime_ms}))
+        }
+        "claw.tool.approve" => ckp::operator(calls, value.get("params"), true).await,
+        "claw.tool.deny" => ckp::operator(calls, value.get("params"), false).await,
+        _ => {
+            let text = "the operator decides about calls and makes none: claw.tool.approve, \
+                        claw.tool.deny and claw.status are served";
+            return refused(StatusCode::OK, &Refusal::new(Some(id), METHOD_NOT_FOUND, text));
+        }
+    };
+    answered(&id, &outcome)
+}
+
+/// Carries out one request to its end.
+async fn settled<C: Calls>(session: &Session<C>, method: &str, params: Option<&Value>) -> Outcome {
+    match session.request(method, params) {
+        Answer::Now(outcome) => outcome,
+        Answer::Later(work) => work.await.0,
+    }
+}
+
+fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Denied> {
+    headers.get(SESSION_HEADER).map(|id| id.to_str().map_err(|_| unknown())).transpose()
+}
+
+fn unknown() -> Denied {
+    let text = "there is no such session: begin one with claw.initialize and without Claw-Session";
+    Denied::new(StatusCode::NOT_FOUND, text)
+}
+
+fn not_here(id: RequestId) -> Response<Body> {
+    let refusal =
+        Refusal::new(Some(id), METHOD_NOT_FOUND, "/claw serves claw.* methods; MCP is at /mcp");
+    refused(StatusCode::NOT_FOUND, &refusal)
+}
+
+fn answered(id: &RequestId, outcome: &Outcome) -> Response<Body> {
+    answer_bytes(StatusCode::OK, ckp::line(id, outcome), "application/json")
+}
+
+fn refused(status: StatusCode, refusal: &Refusal) -> Response<Body> {
+    answer_bytes(status, refusal.to_line(), "application/json")
+}
+
+fn accepted() -> Response<Body> {
+    answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json")
+}
+
+fn new_id() -> Result<String, CallError> {
+    let mut random = [0; SESSION_ID_BYTES];
+    getrandom::fill(&mut random).map_err(|error| {
+        CallError::new(ErrorKind::Internal, "the system has no random numbers")
+            .with_internal(error.to_string())
+    })?;
+    Ok(random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}

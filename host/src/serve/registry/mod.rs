@@ -1,0 +1,235 @@
+//! A registry: documents and components of one folder, to be read by anybody on this machine.
+//!
+//! GET and HEAD only, one request a connection, and nothing is ever written. Deliberately absent:
+//! tokens and TLS (it listens on loopback addresses; a proxy in front of it adds both), lists,
+//! search and uploads: whoever publishes copies files. REGISTRY.md is the page for people.
+
+mod folder;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "it publishes folders of its own")]
+mod tests;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use cap_std::fs::Dir;
+use clawhost_core::digest;
+use clawhost_core::limits::{
+    HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, REGISTRY_LOAD_MS, REGISTRY_REQUESTS_MAX,
+};
+use clawhost_core::uri::{ClawUri, RegistryUri};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use self::folder::{Folder, Item, Unpublished};
+use super::{BoundServer, Shutdown};
+use crate::registry::is_publishable;
+
+/// How long a failed `accept` keeps the server from trying again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Publishes `dir` on `address` until it is told to shut down.
+///
+/// # Errors
+/// `InvalidInput` where others than this machine could reach the address, and whatever listening
+/// on it says.
+pub async fn serve_registry(
+    dir: Dir,
+    address: SocketAddr,
+    shutdown: Shutdown,
+) -> io::Result<BoundServer> {
+    if !address.ip().is_loopback() {
+        let text = "a registry listens on a loopback address; put a proxy with TLS in front of it";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let listener = TcpListener::bind(address).await?;
+    let local_addr = listener.local_addr()?;
+    let folder = Arc::new(Folder::new(dir));
+    let task = tokio::spawn(run(listener, folder, shutdown));
+    Ok(BoundServer { local_addr, task })
+}
+
+async fn run(listener: TcpListener, folder: Arc<Folder>, shutdown: Shutdown) {
+    let places = Arc::new(Semaphore::new(REGISTRY_REQUESTS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        // With all places taken, clients wait in the system's queue.
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            io::Result::Ok((listener.accept().await?.0, place))
+        };
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.told.cancelled() => break,
+            accepted = next => accepted,
+        };
+        match accepted {
+            Ok((stream, place)) => {
+                let folder = Arc::clone(&folder);
+                connections.spawn(async move {
+                    let _place = place;
+                    serve_connection(stream, &folder).await;
+                });
+            }
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+    let answered = async { while connections.join_next().await.is_some() {} };
+    if timeout(shutdown.grace, answered).await.is_err() {
+        debug!("closing connections that do not close by themselves");
+    }
+}
+
+/// Answers one request. Whoever is too slow to ask or to read gives the place to another.
+async fn serve_connection(stream: TcpStream, folder: &Arc<Folder>) {
+    let service = service_fn(|request| async {
+        Ok::<_, Infallible>(answer(request, Arc::clone(folder)).await)
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HTTP_HEADER_READ_MS))
+        .max_buf_size(HTTP_HEADER_BYTES_MAX)
+        .keep_alive(false);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    match timeout(Duration::from_millis(REGISTRY_LOAD_MS), connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "a connection ended"),
+        Err(_) => debug!("a connection took too long"),
+    }
+}
+
+/// A refusal: its status, its name for programs, and its text for people.
+struct Refusal(StatusCode, &'static str, String);
+
+async fn answer(request: Request<Incoming>, folder: Arc<Folder>) -> Response<Full<Bytes>> {
+    let refused = |Refusal(status, code, message)| {
+        let body = json!({"error": {"code": code, "message": message}}).to_string();
+        let response = Response::builder().status(status);
+        let response = response.header(header::CONTENT_TYPE, "application/json");
+        response.header(header::ALLOW, "GET, HEAD").body(Full::from(body)).unwrap_or_default()
+    };
+    match found(&request, folder).await {
+        Ok(found) => delivered(request.headers(), found),
+        Err(refusal) => refused(refusal),
+    }
+}
+
+async fn found(request: &Request<Incoming>, folder: Arc<Folder>) -> Result<folder::Found, Refusal> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let text = "a registry is only read: GET or HEAD";
+        return Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", text.to_owned()));
+    }
+    if !names_this_machine(request.headers()) {
+        let text = "the Host header has to be a loopback address or localhost";
+        return Err(Refusal(StatusCode::FORBIDDEN, "host-not-served", text.to_owned()));
+    }
+    let (uri, item) = asked(request.uri()).ok_or_else(|| {
+        let text = "the path is /{namespace}/{name}/{version}, or that and /document or /component";
+        Refusal(StatusCode::BAD_REQUEST, "bad-address", text.to_owned())
+    })?;
+    let shown = uri.to_string();
+    let read = spawn_blocking(move || folder.read(&uri, item)).await;
+    let read = read.unwrap_or_else(|error| Err(io::Error::other(error).into()));
+    read.map_err(|error| refusal(&shown, &error))
+}
+
+fn refusal(uri: &str, error: &Unpublished) -> Refusal {
+    let text = format!("{uri}: {error}");
+    match error {
+        Unpublished::Absent => Refusal(StatusCode::NOT_FOUND, "not-found", text),
+        Unpublished::Invalid(_) => {
+            warn!("{text}");
+            Refusal(StatusCode::INTERNAL_SERVER_ERROR, "invalid-package", text)
+        }
+        Unpublished::Unreadable(_) => {
+            warn!("{text}");
+            let text = format!("{uri}: it cannot be read");
+            Refusal(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", text)
+        }
+    }
+}
+
+/// Says whether a request was meant for this machine: a page whose name was made to point here
+/// reads nothing.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    let authority = host.to_str().ok().and_then(|text| text.parse::<http::uri::Authority>().ok());
+    authority.is_some_and(|authority| {
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let loopback = name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        loopback || name.eq_ignore_ascii_case("localhost")
+    })
+}
+
+/// Reads a path; what is no address that can be published is nothing. Nothing is decoded: all
+/// characters of an address stand for themselves.
+fn asked(uri: &Uri) -> Option<(RegistryUri, Item)> {
+    if uri.query().is_some() {
+        return None;
+    }
+    let segments: Vec<&str> = uri.path().split('/').collect();
+    let (namespace, name, version, item) = match segments.as_slice() {
+        ["", namespace, name, version] => (namespace, name, version, Item::Index),
+        ["", namespace, name, version, "document"] => (namespace, name, version, Item::Document),
+        ["", namespace, name, version, "component"] => (namespace, name, version, Item::Component),
+        _ => return None,
+    };
+    match ClawUri::parse(&format!("claw://registry/{namespace}/{name}@{version}")).ok()? {
+        ClawUri::Registry(uri) if is_publishable(&uri) => Some((uri, item)),
+        ClawUri::Registry(_) | ClawUri::Local(_) => None,
+    }
+}
+
+fn delivered(headers: &HeaderMap, found: folder::Found) -> Response<Full<Bytes>> {
+    let digest = digest::of_bytes(&found.bytes);
+    let etag = format!("\"{digest}\"");
+    let known =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == etag.as_bytes());
+    let response = Response::builder()
+        .header(header::ETAG, &etag)
+        .header(header::CACHE_CONTROL, "no-cache")
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    let response = if known {
+        response.status(StatusCode::NOT_MODIFIED).body(Full::default())
+    } else {
+        response
+            .header(header::CONTENT_TYPE, found.media)
+            .header("repr-digest", repr_digest(&digest))
+            .body(Full::from(found.bytes))
+    };
+    response.unwrap_or_default()
+}
+
+/// Spells `sha256:<hex>` as RFC 9530 does.
+fn repr_digest(digest: &str) -> String {
+    let hex = digest.trim_start_matches("sha256:").as_bytes();
+    let byte = |pair: &[u8]| {
+        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
+    let bytes: Vec<u8> = hex.chunks(2).filter_map(byte).collect();
+    format!("sha-256=:{}:", STANDARD.encode(bytes))
+}

@@ -1,0 +1,211 @@
+//! Calls that wait, as clients of both eras see them, on a paused clock.
+
+use serde_json::{Value, json};
+
+use crate::approvals::{Answer, Approvals, Approver, Reachable};
+use crate::serve::calls::Calls as _;
+use crate::serve::fake::{Client, modern};
+
+const YES: Answer = Answer::Approve { lease: None };
+
+/// A client and the board its calls wait on, which an operator looks at.
+fn connect() -> (Client, Approvals, Reachable) {
+    let client = Client::connect();
+    let approvals = client.host.approvals().unwrap().clone();
+    let way = approvals.reach().open();
+    (client, approvals, way)
+}
+
+/// The agent of these tests may put questions to its user.
+fn allow(approvals: &Approvals) {
+    approvals.reach().allow_elicitation(["tester".to_owned()].into());
+}
+
+/// Returns a call of the tool that asks, by a client that can show forms.
+fn call(id: u64, more: Value) -> Value {
+    let mut params = json!({"name": "asks", "arguments": {"n": 1}});
+    let Value::Object(more) = more else { panic!("{more}") };
+    params.as_object_mut().unwrap().extend(more);
+    let mut request = modern(json!(id), "tools/call", params);
+    request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({"elicitation": {}});
+    request
+}
+
+fn state(answer: &Value) -> Value {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    answer["result"]["requestState"].clone()
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// Waits until something is asked and answers it.
+async fn operator(approvals: &Approvals, answer: Answer) {
+    let mut changes = approvals.changes();
+    while approvals.pending().is_empty() {
+        changes.changed().await.unwrap();
+    }
+    let id = &approvals.pending()[0].id;
+    assert!(approvals.answer(id, None, answer, &Approver::Operator).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateless_client_comes_back_for_what_the_operator_approved() {
+    let (mut client, approvals, _way) = connect();
+    let first = client.ask(call(1, json!({}))).await;
+    assert!(first["result"].get("inputRequests").is_none(), "{first}");
+    let second = client.ask(call(2, json!({"requestState": state(&first)}))).await;
+    assert_ne!(state(&first), state(&second));
+    operator(&approvals, YES).await;
+    let third = client.ask(call(3, json!({"requestState": state(&second)}))).await;
+    assert_eq!(text(&third), "approved", "{third}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_is_good_once_and_for_one_call() {
+    let (mut client, approvals, _way) = connect();
+    let good = state(&client.ask(call(1, json!({}))).await);
+    let tampered = format!("{}x", good.as_str().unwrap());
+    let other = json!({"requestState": good, "arguments": {"n": 2}});
+    for wrong in [json!({"requestState": tampered}), json!({"requestState": ""}), other] {
+        let answer = client.ask(call(2, wrong.clone())).await;
+        assert_eq!(answer["error"]["code"], -32602, "{wrong}");
+    }
+    operator(&approvals, YES).await;
+    let answer = client.ask(call(3, json!({"requestState": good}))).await;
+    assert_eq!(text(&answer), "approved");
+    let again = client.ask(call(4, json!({"requestState": good}))).await;
+    assert_eq!(again["error"]["code"], -32602, "{again}");
+    assert!(approvals.pending().is_empty(), "it ran once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateless_client_s_user_is_asked_where_the_operator_allowed_it() {
+    let (mut client, approvals, way) = connect();
+    drop(way);
+    allow(&approvals);
+    for (answer, expected) in [
+        (json!({"action": "accept", "content": {"approve": true}}), "approved"),
+        (json!({"action": "decline"}), "not approved"),
+    ] {
+        let first = client.ask(call(1, json!({}))).await;
+        let question = &first["result"]["inputRequests"]["approve"];
+        assert_eq!(question["method"], "elicitation/create", "{first}");
+        assert!(question["params"]["message"].as_str().unwrap().contains("asks"), "{first}");
+        let back = json!({"requestState": state(&first), "inputResponses": {"approve": answer}});
+        let second = client.ask(call(2, back)).await;
+        assert!(text(&second).contains(expected), "{second}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_cannot_answer_for_itself_where_nobody_allowed_it() {
+    let (mut client, approvals, _way) = connect();
+    let first = client.ask(call(1, json!({}))).await;
+    let yes = json!({"approve": {"action": "accept", "content": {"approve": true}}});
+    let back = json!({"requestState": state(&first), "inputResponses": yes});
+    let second = client.ask(call(2, back)).await;
+    assert!(second["result"].get("inputRequests").is_none());
+    state(&second);
+    assert_eq!(approvals.pending().len(), 1, "still waits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_comes_back_leaves_nothing() {
+    let (mut client, approvals, _way) = connect();
+    let left = state(&client.ask(call(1, json!({}))).await);
+    let mut changes = approvals.changes();
+    changes.wait_for(|_| approvals.pending().is_empty()).await.unwrap();
+    let late = client.ask(call(2, json!({"requestState": left}))).await;
+    assert!(text(&late).contains("nobody approved"), "kept for a while: {late}");
+
+    let left = state(&client.ask(call(3, json!({}))).await);
+    tokio::time::sleep(std::time::Duration::from_secs(1_000)).await;
+    let too_late = client.ask(call(4, json!({"requestState": left}))).await;
+    assert_eq!(too_late["error"]["code"], -32602, "{too_late}");
+}
+
+/// Shakes hands in the older way, as a client that can show forms.
+async fn older() -> (Client, Approvals, Reachable) {
+    let (mut client, approvals, way) = connect();
+    let answer = client
+        .ask(json!({
+            "jsonrpc": "2.0", "id": "init", "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+                       "clientInfo": {"name": "t", "version": "0"}},
+        }))
+        .await;
+    assert_eq!(answer["result"]["serverInfo"]["name"], "clawhost");
+    client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    (client, approvals, way)
+}
+
+fn older_call(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+           "params": {"name": "asks", "arguments": {}}})
+}
+
+#[tokio::test]
+async fn an_older_client_s_user_is_asked_where_the_operator_allowed_it() {
+    let (mut client, approvals, way) = older().await;
+    drop(way);
+    allow(&approvals);
+    for (id, approve) in [(1, true), (2, false)] {
+        client.say(older_call(id)).await;
+        let question = client.hear().await;
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        let content = json!({"action": "accept", "content": {"approve": approve}});
+        client.say(json!({"jsonrpc": "2.0", "id": question["id"], "result": content})).await;
+        let answer = client.hear().await;
+        assert_eq!(answer["id"], id);
+        assert_eq!(text(&answer) == "approved", approve, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_client_is_asked_nothing_where_nobody_allowed_it() {
+    let (mut client, approvals, _way) = older().await;
+    client.say(older_call(1)).await;
+    operator(&approvals, YES).await;
+    let answer = client.hear().await;
+    assert_eq!((&answer["id"], text(&answer)), (&json!(1), "approved"));
+}
+
+#[tokio::test]
+async fn replies_that_nobody_asked_for_change_nothing() {
+    let (mut client, approvals, _way) = older().await;
+    allow(&approvals);
+    client.say(older_call(1)).await;
+    let question = client.hear().await;
+    let yes = json!({"action": "accept", "content": {"approve": true}});
+    client.say(json!({"jsonrpc": "2.0", "id": "forged", "result": yes})).await;
+    client.say(json!({"jsonrpc": "2.0", "id": 77, "result": yes})).await;
+    let no = json!({"action": "decline"});
+    client.say(json!({"jsonrpc": "2.0", "id": question["id"], "result": no})).await;
+    client.say(json!({"jsonrpc": "2.0", "id": question["id"], "result": yes})).await;
+    let answer = client.hear().await;
+    assert!(text(&answer).contains("not approved"), "{answer}");
+    let pong = client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
+    assert_eq!(pong["result"], json!({}));
+}
+
+#[tokio::test]
+async fn a_client_hears_that_its_call_waits_and_can_withdraw_it() {
+    let (mut client, approvals, _way) = older().await;
+    let mut request = older_call(1);
+    request["params"]["_meta"] = json!({"progressToken": "p"});
+    client.say(request).await;
+    let report = client.hear().await;
+    assert_eq!(report["method"], "notifications/progress", "{report}");
+    assert_eq!(report["params"]["message"], "waiting for approval");
+    assert_eq!(approvals.pending().len(), 1);
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": 1}});
+    client.say(cancel).await;
+    let mut changes = approvals.changes();
+    while !approvals.pending().is_empty() {
+        changes.changed().await.unwrap();
+    }
+}

@@ -1,0 +1,403 @@
+//! One swarm's tasks: who has which, who is free, what failed.
+//!
+//! Deliberately absent: connections, clocks and files. Who is connected and what time it is are
+//! arguments; what has to be told to whom is the answer.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{SWARM_DEAD_LETTERS_MAX, SWARM_PARALLEL_MAX, SWARM_TASKS_MAX};
+use clawhost_core::manifest::{SwarmPlan, Topology};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::routes::candidates;
+use super::task::{PeerStatus, Report, Status, SwarmEvent, Task};
+
+/// What has to be told to whom.
+pub(super) type Outbox = Vec<(String, SwarmEvent)>;
+
+/// The tasks of one swarm.
+#[derive(Debug)]
+pub(super) struct Board {
+    plan: SwarmPlan,
+    tasks: BTreeMap<String, Held>,
+    waiting: VecDeque<String>,
+    dead: VecDeque<Task>,
+    running: BTreeMap<String, usize>,
+    /// Tasks that somebody has.
+    active: usize,
+    health: BTreeMap<String, Health>,
+    turn: usize,
+    tokens: u64,
+    outbox: Outbox,
+    changed: Vec<String>,
+}
+
+/// A task that has not ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Held {
+    pub(super) task: Task,
+    pub(super) from: String,
+    /// Times it failed.
+    pub(super) failures: u64,
+    /// Who has it now.
+    #[serde(skip)]
+    assigned: Vec<String>,
+    /// Since when they do, in milliseconds.
+    #[serde(skip)]
+    since_ms: i64,
+    /// Who had it last; somebody else goes first.
+    #[serde(skip)]
+    last: Option<String>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Health {
+    failures: u64,
+    broken_until_ms: i64,
+}
+
+/// Who is connected, and what time it is.
+#[derive(Clone, Copy)]
+pub(super) struct Now<'a> {
+    pub(super) ms: i64,
+    pub(super) present: &'a dyn Fn(&str) -> bool,
+}
+
+impl Board {
+    pub(super) fn new(plan: SwarmPlan) -> Self {
+        Self {
+            plan,
+            tasks: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            dead: VecDeque::new(),
+            running: BTreeMap::new(),
+            active: 0,
+            health: BTreeMap::new(),
+            turn: 0,
+            tokens: 0,
+            outbox: Outbox::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    pub(super) fn plan(&self) -> &SwarmPlan {
+        &self.plan
+    }
+
+    /// Returns the names of its agents, each once.
+    pub(super) fn members(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for agent in &self.plan.agents {
+            if !names.contains(&agent.identity) {
+                names.push(agent.identity.clone());
+            }
+        }
+        names
+    }
+
+    /// Says whether a task of this id has not ended.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.tasks.contains_key(id)
+    }
+
+    /// Returns what has to be told since the last time.
+    pub(super) fn take_outbox(&mut self) -> Outbox {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Returns the tasks that changed since the last time, with nothing for those that ended.
+    pub(super) fn take_changed(&mut self) -> Vec<(String, Option<Held>)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().map(|id| (id.clone(), self.tasks.get(&id).cloned())).collect()
+    }
+
+    /// Takes a task back that an earlier host had taken.
+    pub(super) fn restore(&mut self, held: Held) {
+        let id = held.task.task_id.clone();
+        if self.tasks.insert(id.clone(), held).is_none() {
+            self.waiting.push_back(id);
+        }
+    }
+
+    /// Takes a task. It goes to the first agent that is ready; until one is, it waits.
+    pub(super) fn delegate(
+        &mut self,
+        from: &str,
+        task: Task,
+        now: Now<'_>,
+    ) -> Result<(), CallError> {
+        self.check(from, &task, now.ms)?;
+        let id = task.task_id.clone();
+        let held = Held {
+            task,
+            from: from.to_owned(),
+            failures: 0,
+            assigned: Vec::new(),
+            since_ms: 0,
+            last: None,
+        };
+        self.tasks.insert(id.clone(), held);
+        self.waiting.push_back(id.clone());
+        self.changed.push(id);
+        self.assign(now);
+        Ok(())
+    }
+
+    fn check(&self, from: &str, task: &Task, now_ms: i64) -> Result<(), CallError> {
+        if self.tasks.contains_key(&task.task_id) {
+            let text = "a task of this id has not ended yet";
+            return Err(CallError::new(ErrorKind::InvalidArguments, text)
+                .with("task_id", task.task_id.as_str()));
+        }
+        if self.plan.tokens_max.is_some_and(|max| self.tokens >= max) {
+            let text = "the swarm has spent its tokens";
+            return Err(CallError::new(ErrorKind::Overloaded, text)
+                .with("stage", "quota")
+                .with("limit", "max_total_tokens"));
+        }
+        let candidates = candidates(&self.plan, from);
+        if candidates.iter().all(|name| self.is_broken(name, now_ms)) {
+            return Err(self.unreachable("no agent of the swarm can take the task"));
+        }
+        if self.tasks.len() >= SWARM_TASKS_MAX {
+            return Err(self.unreachable("too many tasks wait in the swarm"));
+        }
+        Ok(())
+    }
+
+    fn unreachable(&self, text: &str) -> CallError {
+        CallError::new(ErrorKind::PeerUnreachable, text).with("swarm", self.plan.name.as_str())
+    }
+
+    /// Takes a task back that could not be kept.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.end(id);
+        self.changed.retain(|changed| changed != id);
+        self.outbox.retain(
+            |(_, event)| !matches!(event, SwarmEvent::Task { task, .. } if task.task_id == id),
+        );
+    }
+
+    /// Takes a report, from one who has the task or gave it. Says whether there is such a task.
+    pub(super) fn report(&mut self, from: &str, report: Report, now: Now<'_>) -> bool {
+        let Some(held) = self.tasks.get(&report.task_id) else { return false };
+        let works = held.assigned.iter().any(|name| name == from);
+        if !works && (held.from != from || report.status == Status::Partial) {
+            return false;
+        }
+        self.tokens = self.tokens.saturating_add(report.token_usage.unwrap_or(0));
+        match report.status {
+            Status::Partial => self.tell_giver(from, report),
+            Status::Failed if works => {
+                self.note_failure(from, now.ms);
+                self.failed(from, report);
+            }
+            Status::Completed | Status::Failed => {
+                self.health.remove(from);
+                self.close(from, &report, !works);
+            }
+        }
+        self.assign(now);
+        true
+    }
+
+    /// Ends attempts that are out of time, and gives waiting tasks to those who are ready.
+    pub(super) fn tick(&mut self, now: Now<'_>) {
+        for (id, name) in self.late(now.ms) {
+            self.note_failure(&name, now.ms);
+            let report = Report {
+                task_id: id,
+                status: Status::Failed,
+                result: json!({ "error": "timeout", "agent": name }),
+                token_usage: None,
+                duration_ms: None,
+            };
+            self.failed(&name, report);
+        }
+        self.assign(now);
+    }
+
+    fn late(&self, now_ms: i64) -> Vec<(String, String)> {
+        let Some(max) = self.plan.duration_max else { return Vec::new() };
+        let max = i64::try_from(max.as_millis()).unwrap_or(i64::MAX);
+        let late = self.tasks.iter().filter(|(_, held)| now_ms.saturating_sub(held.since_ms) > max);
+        late.flat_map(|(id, held)| held.assigned.iter().map(|name| (id.clone(), name.clone())))
+            .collect()
+    }
+
+    /// Tells an agent that came back what it still has to do.
+    pub(super) fn joined(&mut self, name: &str, now: Now<'_>) {
+        for held in self.tasks.values().filter(|held| held.assigned.iter().any(|own| own == name)) {
+            let event = SwarmEvent::Task { from: held.from.clone(), task: held.task.clone() };
+            self.outbox.push((name.to_owned(), event));
+        }
+        self.tick(now);
+    }
+
+    /// Returns whether `name` takes work now; `at_home` are those the host itself runs.
+    pub(super) fn status(&self, name: &str, now: Now<'_>, at_home: bool) -> PeerStatus {
+        if self.is_broken(name, now.ms) || !(at_home || (now.present)(name)) {
+            PeerStatus::Unavailable
+        } else if self.is_full() || self.running_of(name) >= self.capacity(name) {
+            PeerStatus::Busy
+        } else {
+            PeerStatus::Ready
+        }
+    }
+
+    /// Returns the tasks that failed for good, where the plan keeps them.
+    pub(super) fn dead_letters(&self) -> Vec<Task> {
+        self.dead.iter().cloned().collect()
+    }
+
+    fn assign(&mut self, now: Now<'_>) {
+        for _ in 0..self.waiting.len() {
+            if self.is_full() {
+                return;
+            }
+            let Some(id) = self.waiting.pop_front() else { return };
+            if !self.assign_one(&id, now) {
+                self.waiting.push_back(id);
+            }
+        }
+    }
+
+    fn assign_one(&mut self, id: &str, now: Now<'_>) -> bool {
+        let Some(held) = self.tasks.get(id) else { return true };
+        let chosen = self.choose(held, now);
+        let Some(held) = self.tasks.get_mut(id).filter(|_| !chosen.is_empty()) else {
+            return false;
+        };
+        self.turn = self.turn.wrapping_add(1);
+        self.active += 1;
+        held.since_ms = now.ms;
+        held.assigned.clone_from(&chosen);
+        for name in chosen {
+            *self.running.entry(name.clone()).or_default() += 1;
+            let event = SwarmEvent::Task { from: held.from.clone(), task: held.task.clone() };
+            self.outbox.push((name, event));
+        }
+        true
+    }
+
+    /// Returns who gets a task: in turn, and whoever had it last comes last.
+    fn choose(&self, held: &Held, now: Now<'_>) -> Vec<String> {
+        let ready = |name: &&str| self.status(name, now, false) == PeerStatus::Ready;
+        let mut ready: Vec<&str> =
+            candidates(&self.plan, &held.from).into_iter().filter(ready).collect();
+        if self.plan.topology == Topology::Broadcast {
+            return ready.into_iter().map(str::to_owned).collect();
+        }
+        if !ready.is_empty() {
+            let first = self.turn % ready.len();
+            ready.rotate_left(first);
+        }
+        ready.sort_by_key(|name| held.last.as_deref() == Some(name));
+        ready.first().map(|name| vec![(*name).to_owned()]).unwrap_or_default()
+    }
+
+    fn is_full(&self) -> bool {
+        let max = self.plan.parallel_max.unwrap_or(SWARM_PARALLEL_MAX);
+        self.active >= max.min(SWARM_PARALLEL_MAX)
+    }
+
+    fn capacity(&self, name: &str) -> usize {
+        let of_name = self.plan.agents.iter().filter(|agent| agent.identity == name);
+        let count = of_name.map(|agent| agent.count).sum();
+        if self.plan.sequential { count } else { SWARM_PARALLEL_MAX }
+    }
+
+    fn running_of(&self, name: &str) -> usize {
+        self.running.get(name).copied().unwrap_or(0)
+    }
+
+    fn is_broken(&self, name: &str, now_ms: i64) -> bool {
+        self.health.get(name).is_some_and(|health| now_ms < health.broken_until_ms)
+    }
+
+    fn note_failure(&mut self, name: &str, now_ms: i64) {
+        let Some(breaker) = self.plan.failure.breaker else { return };
+        let health = self.health.entry(name.to_owned()).or_default();
+        health.failures += 1;
+        if health.failures >= breaker.failures {
+            let reset = i64::try_from(breaker.reset.as_millis()).unwrap_or(i64::MAX);
+            *health = Health { failures: 0, broken_until_ms: now_ms.saturating_add(reset) };
+        }
+    }
+
+    /// One attempt failed: others may still be at it, or may try.
+    fn failed(&mut self, name: &str, report: Report) {
+        let retries = self.plan.failure.retries;
+        let Some(held) = self.tasks.get_mut(&report.task_id) else { return };
+        held.assigned.retain(|own| own != name);
+        let left = !held.assigned.is_empty();
+        held.last = Some(name.to_owned());
+        if !left {
+            held.failures += 1;
+        }
+        let again = held.failures <= retries;
+        self.released(name);
+        if left {
+            return;
+        }
+        self.active = self.active.saturating_sub(1);
+        if again {
+            self.changed.push(report.task_id.clone());
+            self.waiting.push_back(report.task_id);
+        } else {
+            self.bury(&report.task_id);
+            self.close(name, &report, false);
+        }
+    }
+
+    fn bury(&mut self, id: &str) {
+        let Some(held) = self.tasks.get(id).filter(|_| self.plan.failure.dead_letter) else {
+            return;
+        };
+        self.dead.push_back(held.task.clone());
+        if self.dead.len() > SWARM_DEAD_LETTERS_MAX {
+            self.dead.pop_front();
+        }
+    }
+
+    /// Ends a task, and tells all who have to do with it but the one who says so.
+    fn close(&mut self, from: &str, report: &Report, by_giver: bool) {
+        let swarm = self.plan.name.clone();
+        let Some(held) = self.end(&report.task_id) else { return };
+        let others = held.assigned.into_iter().filter(|name| name != from);
+        let mut told: Vec<String> = others.collect();
+        if !by_giver {
+            told.push(held.from);
+        }
+        for name in told {
+            let (swarm, from, report) = (swarm.clone(), from.to_owned(), report.clone());
+            self.outbox.push((name, SwarmEvent::Report { swarm, from, report }));
+        }
+    }
+
+    fn tell_giver(&mut self, from: &str, report: Report) {
+        let Some(held) = self.tasks.get(&report.task_id) else { return };
+        let swarm = self.plan.name.clone();
+        let event = SwarmEvent::Report { swarm, from: from.to_owned(), report };
+        self.outbox.push((held.from.clone(), event));
+    }
+
+    fn end(&mut self, id: &str) -> Option<Held> {
+        let held = self.tasks.remove(id)?;
+        self.waiting.retain(|waiting| waiting != id);
+        held.assigned.iter().for_each(|name| self.released(name));
+        if !held.assigned.is_empty() {
+            self.active = self.active.saturating_sub(1);
+        }
+        self.changed.push(id.to_owned());
+        Some(held)
+    }
+
+    fn released(&mut self, name: &str) {
+        if let Some(count) = self.running.get_mut(name) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What goes through a swarm: tasks, reports, messages.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Work that one agent gives to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// What the one who gives it calls it; unique among the tasks that have not ended.
+    pub task_id: String,
+    /// The swarm it is for.
+    pub swarm: String,
+    /// What to do.
+    pub description: String,
+    /// What to do it with.
+    pub input: Option<Value>,
+}
+
+/// What became of a task, or is becoming of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Which task.
+    pub task_id: String,
+    /// How it stands.
+    pub status: Status,
+    /// What came of it.
+    pub result: Value,
+    /// Tokens that were spent.
+    pub token_usage: Option<u64>,
+    /// Time that was spent, in milliseconds, as the agent says.
+    pub duration_ms: Option<u64>,
+}
+
+/// How a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It is done.
+    Completed,
+    /// It cannot be done.
+    Failed,
+    /// Some of it is done; more reports will come.
+    Partial,
+}
+
+impl Status {
+    /// Returns the name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Partial => "partial",
+        }
+    }
+
+    /// Reads the name on the wire.
+    pub fn read(name: &str) -> Option<Self> {
+        [Self::Completed, Self::Failed, Self::Partial].into_iter().find(|own| own.name() == name)
+    }
+}
+
+/// Something that a member of a swarm has to know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SwarmEvent {
+    /// Somebody says something to everybody.
+    Message {
+        /// In which swarm.
+        swarm: String,
+        /// Who.
+        from: String,
+        /// What.
+        message: Value,
+    },
+    /// Events were dropped, since they were not taken in time.
+    Missed(u64),
+    /// A task that this one gave stands otherwise than before; or a task this one has was ended
+    /// by somebody else.
+    Report {
+        /// In which swarm.
+        swarm: String,
+        /// Who says so; the host where nobody did in time.
+        from: String,
+        /// What they say.
+        report: Report,
+    },
+    /// A task for this one.
+    Task {
+        /// Who gives it.
+        from: String,
+        /// The task.
+        task: Task,
+    },
+}
+
+/// An agent of a swarm, as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// The name of its identity.
+    pub identity: String,
+    /// `claw://local/identity/<name>`.
+    pub uri: String,
+    /// Whether it takes work now.
+    pub status: PeerStatus,
+}
+
+/// Whether an agent takes work now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerStatus {
+    /// It has as much as it can.
+    Busy,
+    /// It does.
+    Ready,
+    /// It is not connected, or failed too often lately.
+    Unavailable,
+}
+
+impl PeerStatus {
+    /// Returns the name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Ready => "ready",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Telemetry: what happened, for those who watch the host from outside.
+//!
+//! Turning it on changes nothing else. [`Telemetry::emit`] neither blocks nor fails: an exporter
+//! that is slow, dead or mad loses its own events, which are counted, and nobody waits for it.
+//! Deliberately absent: the audit log, which loses nothing and is a module of its own.
+
+mod event;
+mod metrics;
+mod record;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clawhost_core::limits::TELEMETRY_QUEUE_MAX;
+use clawhost_core::manifest::TelemetryPlan;
+use opentelemetry::KeyValue;
+use opentelemetry_sdk::Resource;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout_at;
+
+pub use self::event::{CallEvent, Event, result_of};
+use self::metrics::Metrics;
+use self::record::Record;
+use self::sink::Sink;
+use self::worker::Worker;
+use crate::clock::now_ms;
+use crate::secrets::Secrets;
+use crate::upstream::http::HttpClient;
+
+/// Where events go. Cheap to clone; the last clone sends what is left and ends.
+#[derive(Clone, Default)]
+pub struct Telemetry(Option<Arc<Inner>>);
+
+struct Inner {
+    plan: TelemetryPlan,
+    secrets: Secrets,
+    metrics: Arc<Metrics>,
+    outlets: Vec<Outlet>,
+}
+
+/// The way to one exporter.
+struct Outlet {
+    queue: mpsc::Sender<Arc<Record>>,
+    flushes: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl Telemetry {
+    /// Returns a telemetry that takes nothing.
+    pub fn off() -> Self {
+        Self::default()
+    }
+
+    /// Starts the exporters of `plan`, on the runtime of the caller, for the agent `claw`.
+    ///
+    /// Nothing is connected or opened yet. An exporter that cannot work at all is logged and left
+    /// out: telemetry is no reason to be without a host.
+    pub fn start(plan: &TelemetryPlan, claw: &str, client: &HttpClient, secrets: &Secrets) -> Self {
+        let resource = resource(claw);
+        let metrics = Arc::new(Metrics::new(plan.metrics, resource.clone()));
+        let mut outlets = Vec::new();
+        for exporter in &plan.exporters {
+            match Sink::new(exporter, client, secrets, &resource) {
+                Err(failure) => tracing::warn!("an exporter is left out: {}", failure.reason),
+                Ok(sink) => {
+                    let (queue, records) = mpsc::channel(TELEMETRY_QUEUE_MAX);
+                    let (flushes, flushing) = mpsc::channel(1);
+                    let worker = Worker {
+                        queue: records,
+                        flushes: flushing,
+                        sink,
+                        metrics: Arc::clone(&metrics),
+                        batch_max: exporter.batch_max,
+                        flush_interval: exporter.flush_interval,
+                    };
+                    tokio::spawn(worker.run());
+                    outlets.push(Outlet { queue, flushes });
+                }
+            }
+        }
+        let (plan, secrets) = (plan.clone(), secrets.clone());
+        Self(Some(Arc::new(Inner { plan, secrets, metrics, outlets })))
+    }
+
+    /// Says whether calls are to be emitted with their arguments.
+    pub fn takes_arguments(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.emits_calls() && !inner.plan.strip_arguments)
+    }
+
+    /// Says whether calls are to be emitted with their results.
+    pub fn takes_results(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.emits_calls() && !inner.plan.strip_results)
+    }
+
+    /// Takes `event`, without waiting for anything. Where an exporter has no room it is dropped
+    /// for that exporter, and counted among the measurements.
+    pub fn emit(&self, event: Event) {
+        let Some(inner) = &self.0 else { return };
+        inner.metrics.record(&event);
+        let redactor = inner.secrets.redactor();
+        let Some(record) = Record::of(&inner.plan, &redactor, now_ms(), event) else { return };
+        let record = Arc::new(record);
+        for outlet in &inner.outlets {
+            if outlet.queue.try_send(Arc::clone(&record)).is_err() {
+                inner.metrics.record_dropped(1);
+            }
+        }
+    }
+
+    /// Hands over what is waiting, until `deadline` at the latest.
+    pub async fn flush(&self, deadline: Instant) {
+        let Some(inner) = &self.0 else { return };
+        let flushes = inner.outlets.iter().map(|outlet| async {
+            let (done, flushed) = oneshot::channel();
+            if outlet.flushes.send(done).await.is_ok() {
+                // A worker that is gone has nothing left to hand over.
+                let _ = flushed.await;
+            }
+        });
+        let all = futures_util::future::join_all(flushes);
+        if timeout_at(deadline.into(), all).await.is_err() {
+            tracing::warn!("telemetry was not handed over in time; what was left is lost");
+        }
+    }
+}
+
+impl Inner {
+    const fn emits_calls(&self) -> bool {
+        self.plan.events.tool_calls
+    }
+}
+
+fn resource(claw: &str) -> Resource {
+    Resource::builder_empty()
+        .with_attributes([
+            KeyValue::new("service.name", "clawhost"),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("clawhost.claw", claw.to_owned()),
+        ])
+        .build()
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry").field("on", &self.0.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,200 @@
+//! An event with its time, and how it reads as JSON.
+
+use clawhost_core::limits::TELEMETRY_VALUE_BYTES_MAX;
+use clawhost_core::manifest::TelemetryPlan;
+use clawhost_core::redact::Redactor;
+use serde_json::{Map, Value, json};
+
+use super::event::{CallEvent, Event};
+
+/// What stands for arguments and results that are not to leave.
+pub(super) const STRIPPED: &str = "[stripped]";
+
+/// An event that passed the plan's filters.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Record {
+    /// Milliseconds since 1970.
+    pub(super) time_ms: i64,
+    pub(super) event: Event,
+}
+
+impl Record {
+    /// Returns what is left of `event` under `plan`: nothing where it is not to be emitted.
+    pub(super) fn of(
+        plan: &TelemetryPlan,
+        redactor: &Redactor,
+        time_ms: i64,
+        mut event: Event,
+    ) -> Option<Self> {
+        let wanted = match &mut event {
+            Event::Call(call) => {
+                strip(&mut call.arguments, plan.strip_arguments);
+                strip(&mut call.result, plan.strip_results);
+                plan.events.tool_calls && is_sampled(&call.call, plan.sampling_rate)
+            }
+            Event::Error { .. } => plan.events.errors,
+            Event::Lifecycle { .. } => plan.events.lifecycle,
+            Event::Memory { .. } => plan.events.memory_ops,
+            Event::Swarm { .. } => plan.events.swarm_ops,
+            // It is counted; there is no event for it.
+            Event::Usage { .. } => false,
+        };
+        redact(&mut event, redactor);
+        wanted.then_some(Self { time_ms, event })
+    }
+
+    /// Returns the record as one JSON object.
+    pub(super) fn to_json(&self) -> Value {
+        let mut body = facts(&self.event);
+        body.insert("time".to_owned(), rfc3339(self.time_ms).into());
+        body.insert("event".to_owned(), self.event.name().into());
+        Value::Object(body)
+    }
+}
+
+/// Whoever emits has done this; what slips through there shall not leave here.
+fn redact(event: &mut Event, redactor: &Redactor) {
+    let text = |text: &mut String| *text = redactor.text(text).into_owned();
+    match event {
+        Event::Call(call) => {
+            call.arguments = call.arguments.take().map(|value| redactor.json(value));
+            call.result = call.result.take().map(|value| redactor.json(value));
+            text(&mut call.tool);
+            call.request_id.iter_mut().for_each(text);
+        }
+        Event::Error { message, .. } => text(message),
+        Event::Memory { store, .. } => text(store),
+        Event::Swarm { task, .. } => task.iter_mut().for_each(text),
+        Event::Lifecycle { .. } | Event::Usage { .. } => {}
+    }
+}
+
+/// Says the same of one call in every run: what it says does not change when it is looked at.
+fn is_sampled(call: &str, rate: f64) -> bool {
+    let [a, b, c, d, ..] = *blake3::hash(call.as_bytes()).as_bytes();
+    f64::from(u32::from_be_bytes([a, b, c, d])) < rate * (f64::from(u32::MAX) + 1.0)
+}
+
+fn strip(value: &mut Option<Value>, stripped: bool) {
+    if stripped {
+        *value = Some(STRIPPED.into());
+    } else if let Some(large) = value {
+        let bytes = large.to_string().len();
+        if bytes > TELEMETRY_VALUE_BYTES_MAX {
+            *large = json!({ "left_out_bytes": bytes });
+        }
+    }
+}
+
+/// Returns what an event says, without its name and time.
+pub(super) fn facts(event: &Event) -> Map<String, Value> {
+    let value = match event {
+        Event::Call(call) => call_facts(call),
+        Event::Error { part, kind, code, message } => {
+            json!({ "part": part, "kind": kind, "code": code, "message": message })
+        }
+        Event::Lifecycle { from, to, duration_ms } => {
+            json!({ "from": from, "to": to, "duration_ms": duration_ms })
+        }
+        Event::Memory { operation, store, entries, outcome, duration } => json!({
+            "operation": operation, "store": store, "entries": entries, "outcome": outcome,
+            "duration_ms": ms(*duration),
+        }),
+        Event::Swarm { operation, swarm, task, outcome } => {
+            json!({ "operation": operation, "swarm": swarm, "task": task, "outcome": outcome })
+        }
+        Event::Usage { provider, input_tokens, output_tokens, cost_usd } => json!({
+            "provider": provider, "input_tokens": input_tokens, "output_tokens": output_tokens,
+            "cost_usd": cost_usd,
+        }),
+    };
+    let Value::Object(mut facts) = value else { return Map::new() };
+    facts.retain(|_, fact| !fact.is_null());
+    facts
+}
+
+fn call_facts(call: &CallEvent) -> Value {
+    json!({
+        "call": call.call, "request_id": call.request_id, "principal": call.principal,
+        "tool": call.tool, "outcome": call.outcome, "code": call.code,
+        "duration_ms": ms(call.duration), "arguments": call.arguments, "result": call.result,
+    })
+}
+
+/// Returns milliseconds with three digits behind the point.
+fn ms(duration: std::time::Duration) -> f64 {
+    let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+    f64::from(micros) / 1_000.0
+}
+
+pub(super) fn rfc3339(time_ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(time_ms)
+        .unwrap_or_default()
+        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::tests::plan;
+
+    fn none() -> Redactor {
+        Redactor::default()
+    }
+
+    fn call(id: &str) -> Event {
+        Event::Call(CallEvent {
+            call: id.to_owned(),
+            tool: "read-file".to_owned(),
+            outcome: "ok",
+            arguments: Some(json!({ "path": "secret" })),
+            result: Some(json!("x".repeat(TELEMETRY_VALUE_BYTES_MAX + 1))),
+            ..CallEvent::default()
+        })
+    }
+
+    #[test]
+    fn arguments_and_results_leave_only_where_the_manifest_says_so_and_in_bounds() {
+        let stripped = Record::of(&plan(Vec::new()), &none(), 0, call("1")).unwrap().to_json();
+        assert_eq!(
+            (&stripped["arguments"], &stripped["result"]),
+            (&json!(STRIPPED), &json!(STRIPPED))
+        );
+        let open =
+            TelemetryPlan { strip_arguments: false, strip_results: false, ..plan(Vec::new()) };
+        let record = Record::of(&open, &none(), 0, call("1")).unwrap().to_json();
+        assert_eq!(record["arguments"], json!({ "path": "secret" }));
+        assert_eq!(record["result"]["left_out_bytes"], TELEMETRY_VALUE_BYTES_MAX + 3);
+        assert_eq!(record["time"], "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_share_of_the_calls_is_sampled_and_always_the_same_ones() {
+        let plan = TelemetryPlan { sampling_rate: 0.25, ..plan(Vec::new()) };
+        let sampled = |_| -> Vec<bool> {
+            (0..1_000)
+                .map(|id| Record::of(&plan, &none(), 0, call(&id.to_string())).is_some())
+                .collect()
+        };
+        let first: Vec<bool> = sampled(());
+        assert_eq!(first, sampled(()));
+        let count = first.iter().filter(|sampled| **sampled).count();
+        assert!((200..300).contains(&count), "{count}");
+        let all = TelemetryPlan { sampling_rate: 1.0, ..plan.clone() };
+        let nothing = TelemetryPlan { sampling_rate: 0.0, ..plan.clone() };
+        assert!((0..100).all(|id| Record::of(&all, &none(), 0, call(&id.to_string())).is_some()));
+        assert!(
+            (0..100).all(|id| Record::of(&nothing, &none(), 0, call(&id.to_string())).is_none())
+        );
+    }
+
+    #[test]
+    fn what_is_switched_off_is_not_emitted() {
+        let mut plan = plan(Vec::new());
+        plan.events.lifecycle = false;
+        let event = Event::Lifecycle { from: "INIT", to: "READY", duration_ms: 1 };
+        assert_eq!(Record::of(&plan, &none(), 0, event.clone()), None);
+        plan.events.lifecycle = true;
+        assert_eq!(Record::of(&plan, &none(), 0, event).unwrap().to_json()["to"], "READY");
+    }
+}

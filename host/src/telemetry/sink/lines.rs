@@ -1,0 +1,115 @@
+//! Lines of JSON, to standard error or to a file of bounded size.
+//!
+//! Both can block (a full pipe, a dead network share), so they are written off the threads that
+//! serve, by at most one thread.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use clawhost_core::limits::TELEMETRY_FILE_BYTES_MAX;
+use serde_json::Value;
+
+use super::Failure;
+
+/// A file, or standard error where there is no path.
+pub(in super::super) struct Lines {
+    path: Option<PathBuf>,
+    open: Arc<Mutex<Option<Open>>>,
+    bytes_max: u64,
+}
+
+struct Open {
+    file: File,
+    bytes: u64,
+}
+
+impl Lines {
+    pub(in super::super) fn console() -> Self {
+        Self { path: None, open: Arc::default(), bytes_max: TELEMETRY_FILE_BYTES_MAX }
+    }
+
+    pub(in super::super) fn file(path: PathBuf) -> Self {
+        Self { path: Some(path), ..Self::console() }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        if self.path.is_some() { "a file" } else { "standard error" }
+    }
+
+    pub(super) async fn write(&self, batch: &[Value]) -> Result<(), Failure> {
+        let text: String = batch.iter().map(|record| format!("{record}\n")).collect();
+        let (path, open, bytes_max) = (self.path.clone(), Arc::clone(&self.open), self.bytes_max);
+        let writing = tokio::task::spawn_blocking(move || {
+            let mut open = match open.try_lock() {
+                Ok(open) => open,
+                Err(TryLockError::Poisoned(open)) => open.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::other("an earlier batch is still being written"));
+                }
+            };
+            match path {
+                None => io::stderr().lock().write_all(text.as_bytes()),
+                Some(path) => append(&path, &mut open, &text, bytes_max),
+            }
+        });
+        let written = writing.await.map_err(Failure::passing)?;
+        written.map_err(Failure::passing)
+    }
+}
+
+fn append(path: &Path, open: &mut Option<Open>, text: &str, bytes_max: u64) -> io::Result<()> {
+    // Kept only if all goes well: a file that failed is opened anew.
+    let mut now = match open.take() {
+        Some(now) => now,
+        None => open_file(path)?,
+    };
+    if now.bytes > 0 && now.bytes.saturating_add(text.len() as u64) > bytes_max {
+        let mut old = path.as_os_str().to_owned();
+        old.push(".1");
+        std::fs::rename(path, old)?;
+        now = open_file(path)?;
+    }
+    now.file.write_all(text.as_bytes())?;
+    now.bytes += text.len() as u64;
+    *open = Some(now);
+    Ok(())
+}
+
+fn open_file(path: &Path) -> io::Result<Open> {
+    // Opening a FIFO would wait for its reader.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other(format!("{} is no regular file", path.display())));
+    }
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let bytes = file.metadata()?.len();
+    Ok(Open { file, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_file_grows_to_its_bound_and_is_put_aside_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        let lines = Lines { bytes_max: 30, ..Lines::file(path.clone()) };
+        for number in 0..3 {
+            lines.write(&[json!({ "event": "x", "n": number })]).await.unwrap();
+        }
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("t.jsonl"), "{\"event\":\"x\",\"n\":2}\n");
+        assert_eq!(read("t.jsonl.1"), "{\"event\":\"x\",\"n\":1}\n");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = Lines::file(folder.path().to_owned()).write(&[json!(1)]).await.unwrap_err();
+        assert!(failure.reason.contains("no regular file"), "{failure:?}");
+    }
+}

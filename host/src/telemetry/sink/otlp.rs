@@ -1,0 +1,216 @@
+//! OTLP over HTTP: spans of what happened, and the measurements.
+//!
+//! The protocol's own crates make the bodies; what they send goes through this host's one way
+//! out, to the configured collector only, whatever address or header they ask for.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use opentelemetry::trace::{
+    SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
+};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{
+    MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkError;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter as _;
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
+use serde_json::Value;
+
+use super::{Batch, Failure};
+use crate::telemetry::event::Event;
+use crate::telemetry::metrics::SCOPE;
+use crate::telemetry::record::{Record, facts};
+use crate::upstream::post::Poster;
+
+/// What every body is sent as.
+const PROTOBUF: &str = "application/x-protobuf";
+
+/// A collector.
+pub(in super::super) struct Otlp {
+    spans: SpanExporter,
+    metrics: MetricExporter,
+    /// Why the last request failed: the crates' errors do not say it.
+    failure: LastFailure,
+    /// Makes the ids of this host's spans differ from those of any other.
+    nonce: [u8; 16],
+}
+
+type LastFailure = Arc<Mutex<Option<Failure>>>;
+
+impl Otlp {
+    pub(super) fn new(
+        url: &str,
+        poster: impl Fn(&str) -> Result<Poster, Failure>,
+        resource: &Resource,
+    ) -> Result<Self, Failure> {
+        let failure = LastFailure::default();
+        let url = url.trim_end_matches('/');
+        let (traces, metrics) = (format!("{url}/v1/traces"), format!("{url}/v1/metrics"));
+        let client = |url: &str| {
+            Ok::<_, Failure>(Client { poster: poster(url)?, failure: Arc::clone(&failure) })
+        };
+        let mut spans = SpanExporter::builder()
+            .with_http()
+            .with_http_client(client(&traces)?)
+            .with_retry_policy(RetryPolicy::disabled())
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(&traces)
+            .build()
+            .map_err(Failure::lasting)?;
+        spans.set_resource(resource);
+        let metrics = MetricExporter::builder()
+            .with_http()
+            .with_http_client(client(&metrics)?)
+            .with_retry_policy(RetryPolicy::disabled())
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(&metrics)
+            .build()
+            .map_err(Failure::lasting)?;
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce).map_err(Failure::lasting)?;
+        Ok(Self { spans, metrics, failure, nonce })
+    }
+
+    pub(super) async fn export(&self, batch: Batch<'_>) -> Result<(), Failure> {
+        let spans: Vec<SpanData> =
+            batch.records.iter().enumerate().map(|(i, record)| self.span(i, record)).collect();
+        if !spans.is_empty() {
+            let sent = self.spans.export(spans).await;
+            sent.map_err(|error| self.why(&error))?;
+        }
+        match batch.metrics {
+            // Sums go out again with the next batch: only a batch without spans is tried again.
+            Some(sums) => match self.metrics.export(sums).await {
+                Err(error) if batch.records.is_empty() => Err(self.why(&error)),
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    fn why(&self, error: &OTelSdkError) -> Failure {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.unwrap_or_else(|| Failure::lasting(error))
+    }
+
+    fn span(&self, index: usize, record: &Record) -> SpanData {
+        let end = SystemTime::UNIX_EPOCH
+            + Duration::from_millis(u64::try_from(record.time_ms).unwrap_or(0));
+        let mut attributes = Vec::new();
+        attributes_of("clawhost", &Value::Object(facts(&record.event)), &mut attributes);
+        SpanData {
+            span_context: self.context(index, record),
+            parent_span_id: SpanId::INVALID,
+            parent_span_is_remote: false,
+            span_kind: SpanKind::Internal,
+            name: name(&record.event).into(),
+            start_time: end.checked_sub(duration(&record.event)).unwrap_or(end),
+            end_time: end,
+            attributes,
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: status(&record.event),
+            instrumentation_scope: InstrumentationScope::builder(SCOPE).build(),
+        }
+    }
+
+    /// Derives the ids from what the record says, so that a batch that is sent twice is the same.
+    fn context(&self, index: usize, record: &Record) -> SpanContext {
+        let mut hash = blake3::Hasher::new_keyed(&key(self.nonce));
+        hash.update(format!("{} {index} {:?}", record.time_ms, record.event).as_bytes());
+        let mut ids = [0; 24];
+        hash.finalize_xof().fill(&mut ids);
+        let (trace, span) = ids.split_at(16);
+        SpanContext::new(
+            TraceId::from_bytes(trace.try_into().unwrap_or([1; 16])),
+            SpanId::from_bytes(span.try_into().unwrap_or([1; 8])),
+            TraceFlags::SAMPLED,
+            false,
+            TraceState::NONE,
+        )
+    }
+}
+
+fn key(nonce: [u8; 16]) -> [u8; 32] {
+    *blake3::hash(&nonce).as_bytes()
+}
+
+fn name(event: &Event) -> String {
+    match event {
+        Event::Call(call) => format!("{} {}", event.name(), call.tool),
+        Event::Memory { operation, .. } | Event::Swarm { operation, .. } => {
+            format!("{} {operation}", event.name())
+        }
+        Event::Error { .. } | Event::Lifecycle { .. } | Event::Usage { .. } => {
+            event.name().to_owned()
+        }
+    }
+}
+
+const fn duration(event: &Event) -> Duration {
+    match event {
+        Event::Call(call) => call.duration,
+        Event::Lifecycle { duration_ms, .. } => Duration::from_millis(*duration_ms),
+        Event::Memory { duration, .. } => *duration,
+        Event::Error { .. } | Event::Swarm { .. } | Event::Usage { .. } => Duration::ZERO,
+    }
+}
+
+fn status(event: &Event) -> Status {
+    match event {
+        Event::Call(call) if call.outcome != "ok" => Status::error(call.outcome),
+        Event::Error { kind, .. } => Status::error(*kind),
+        _ => Status::Unset,
+    }
+}
+
+/// Turns facts into attributes: `clawhost.tool`, …; what is no plain value as JSON.
+fn attributes_of(prefix: &str, facts: &Value, attributes: &mut Vec<KeyValue>) {
+    for (key, fact) in facts.as_object().into_iter().flatten() {
+        let key = format!("{prefix}.{key}");
+        attributes.push(match fact {
+            Value::Bool(flag) => KeyValue::new(key, *flag),
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) => KeyValue::new(key, whole),
+                None => KeyValue::new(key, number.as_f64().unwrap_or_default()),
+            },
+            Value::String(text) => KeyValue::new(key, text.clone()),
+            other => KeyValue::new(key, other.to_string()),
+        });
+    }
+}
+
+/// Sends what the crates have made: to the collector, without the headers they add from the
+/// environment.
+struct Client {
+    poster: Poster,
+    failure: LastFailure,
+}
+
+#[async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, HttpError> {
+        self.poster.post(PROTOBUF, request.into_body()).await.map_err(|failure| {
+            let reason = failure.reason.clone();
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+            reason.into()
+        })
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("poster", &self.poster).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! Sending to the one server that the operator names, and to no other: telemetry, copies of the
+//! audit log.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clawhost_core::egress::{self, EgressRules};
+use clawhost_core::limits::{POST_ANSWER_BYTES_MAX, POST_MS};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::Value;
+
+use super::http::{CheckedRequest, HttpClient, RequestLimits};
+use crate::secrets::Secrets;
+
+/// Why something was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    /// Trying again would not help.
+    pub(crate) is_final: bool,
+    /// How long the server asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Failure {
+    pub(crate) fn passing(reason: impl std::fmt::Display) -> Self {
+        Self { reason: format!("{reason}"), is_final: false, retry_after: None }
+    }
+
+    pub(crate) fn lasting(reason: impl std::fmt::Display) -> Self {
+        Self { is_final: true, ..Self::passing(reason) }
+    }
+}
+
+/// Sends bodies to one URL.
+#[derive(Debug, Clone)]
+pub(crate) struct Poster {
+    client: HttpClient,
+    rules: Arc<EgressRules>,
+    url: String,
+    /// The name of the bearer token.
+    secret: Option<String>,
+    secrets: Secrets,
+}
+
+impl Poster {
+    pub(crate) fn new(
+        client: HttpClient,
+        url: &str,
+        secret: Option<String>,
+        secrets: Secrets,
+    ) -> Result<Self, Failure> {
+        let rules = egress::endpoint(url).map_err(|error| Failure::lasting(error.internal()))?;
+        Ok(Self { client, rules: Arc::new(rules), url: url.to_owned(), secret, secrets })
+    }
+
+    /// Sends `value`; anything but a success is a failure.
+    pub(crate) async fn post_json(&self, value: &Value) -> Result<(), Failure> {
+        self.post("application/json", value.to_string().into()).await.map(|_| ())
+    }
+
+    /// Sends `body` and returns the answer of a server that took it.
+    pub(crate) async fn post(
+        &self,
+        content_type: &'static str,
+        body: Bytes,
+    ) -> Result<Response<Bytes>, Failure> {
+        let request = self.request(content_type, body).await?;
+        let checked = CheckedRequest::new(Arc::clone(&self.rules), request)
+            .map_err(|error| Failure::lasting(error.internal()))?;
+        let mut limits = RequestLimits::until(Instant::now() + Duration::from_millis(POST_MS));
+        limits.body_bytes_max = POST_ANSWER_BYTES_MAX;
+        let answer = self.client.send(checked, &limits).await.map_err(Failure::passing)?;
+        let (head, body) = answer.into_parts();
+        if !head.status.is_success() {
+            return Err(refused(head.status, head.headers.get(RETRY_AFTER)));
+        }
+        let body = body.collect().await.map_err(Failure::passing)?.to_bytes();
+        Ok(Response::from_parts(head, body))
+    }
+
+    async fn request(
+        &self,
+        content_type: &'static str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        let token = self.token().await?;
+        let length = body.len();
+        let mut request = Request::post(&self.url)
+            .header(CONTENT_TYPE, content_type)
+            .header(CONTENT_LENGTH, length)
+            .body(Full::new(body))
+            .map_err(Failure::lasting)?;
+        if let Some(token) = token {
+            request.headers_mut().insert(AUTHORIZATION, token);
+        }
+        Ok(request)
+    }
+
+    /// Looks the token up, anew each time, off the threads that serve.
+    async fn token(&self) -> Result<Option<HeaderValue>, Failure> {
+        let Some(name) = self.secret.clone() else { return Ok(None) };
+        let secrets = self.secrets.clone();
+        let looking = tokio::task::spawn_blocking(move || secrets.resolve(&name));
+        let secret = looking.await.map_err(Failure::passing)?.map_err(Failure::passing)?;
+        let text = zeroize::Zeroizing::new(format!("Bearer {}", secret.expose()));
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| Failure::lasting("the token cannot be sent in a header"))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+}
+
+/// A server that is busy or broken may take it later; one that understood and refused will not.
+fn refused(status: StatusCode, retry_after: Option<&HeaderValue>) -> Failure {
+    let reason = format!("the server answers {status}");
+    let may_pass = status.is_server_error()
+        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+    let seconds = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    Failure { reason, is_final: !may_pass, retry_after: seconds.map(Duration::from_secs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_told_from_what_will_not() {
+        let wait = HeaderValue::from_static(" 7 ");
+        let busy = refused(StatusCode::SERVICE_UNAVAILABLE, Some(&wait));
+        assert_eq!((busy.is_final, busy.retry_after), (false, Some(Duration::from_secs(7))));
+        assert!(!refused(StatusCode::TOO_MANY_REQUESTS, None).is_final);
+        assert!(refused(StatusCode::UNAUTHORIZED, None).is_final);
+        assert!(refused(StatusCode::FOUND, None).is_final);
+        let date = HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT");
+        assert_eq!(refused(StatusCode::BAD_GATEWAY, Some(&date)).retry_after, None);
+    }
+}

@@ -1,0 +1,143 @@
+//! The ledger, kept in the store: a host that is killed forgets nothing that was reserved.
+//!
+//! The store has the last word: each change reads the accounts, decides and writes in one
+//! transaction, so that two hosts with one store share one allowance.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::policy::Usage;
+use clawhost_core::quota::{Account, Ask, Caps, Ledger, Reservation, Used};
+use rusqlite::types::Type;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::clock;
+use crate::state::{Database, DatabaseError};
+
+/// The tables of this module.
+pub const MIGRATIONS: &[&str] =
+    &["CREATE TABLE provider_accounts (provider TEXT PRIMARY KEY, account TEXT NOT NULL) STRICT"];
+
+/// The ledger as it was after this host's last change, and where it is kept.
+#[derive(Debug)]
+pub(super) struct Book {
+    database: Database,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+impl Book {
+    pub(super) async fn open(database: Database) -> Result<Self, DatabaseError> {
+        let ledger = database.run(|connection| load(connection)).await?;
+        Ok(Self { database, ledger: Arc::new(Mutex::new(ledger)) })
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        lock(&self.ledger).usage(now_ms())
+    }
+
+    pub(super) fn tokens_last_hour(&self) -> u64 {
+        lock(&self.ledger).tokens_last_hour(now_ms())
+    }
+
+    /// Reserves on disk what a request may use, before it is sent.
+    ///
+    /// # Errors
+    /// The limit that it would exceed; and where the store cannot be used nothing is sent.
+    pub(super) async fn reserve(
+        &self,
+        ask: &Ask<'_>,
+        caps: Caps,
+    ) -> Result<Reservation, CallError> {
+        let (provider, limits) = (ask.provider.to_owned(), *ask.limits);
+        let (prices, prompt_tokens) = (ask.prices, ask.prompt_tokens);
+        let completion_tokens = ask.completion_tokens;
+        let decided = self.change(ask.provider, move |ledger| {
+            let limits = &limits;
+            let provider = &provider;
+            let ask = Ask { provider, limits, prices, prompt_tokens, completion_tokens };
+            ledger.reserve(&ask, &caps, now_ms())
+        });
+        let decided = decided.await.map_err(|error| error.into_call_error(ErrorKind::Internal))?;
+        Ok(decided?)
+    }
+
+    /// Replaces a reservation by what was used; where the provider did not say, it stays. So it
+    /// does where the store fails: the completion is there all the same.
+    pub(super) async fn settle(&self, reservation: Reservation, used: Option<Used>) {
+        let Some(used) = used else {
+            return;
+        };
+        let provider = reservation.provider().to_owned();
+        let done = self.change(&provider, move |ledger| ledger.settle(reservation, used)).await;
+        stays(&provider, done);
+    }
+
+    /// Takes a reservation back.
+    pub(super) async fn release(&self, reservation: Reservation) {
+        let provider = reservation.provider().to_owned();
+        let done = self.change(&provider, move |ledger| ledger.release(reservation)).await;
+        stays(&provider, done);
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        provider: &str,
+        decide: impl FnOnce(&mut Ledger) -> T + Send + 'static,
+    ) -> Result<T, DatabaseError> {
+        let (provider, shared) = (provider.to_owned(), Arc::clone(&self.ledger));
+        let work = move |connection: &mut Connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut ledger = load(&change)?;
+            let decided = decide(&mut ledger);
+            keep(&change, &provider, &ledger)?;
+            change.commit()?;
+            *lock(&shared) = ledger;
+            Ok(decided)
+        };
+        self.database.run(work).await
+    }
+}
+
+fn load(connection: &Connection) -> rusqlite::Result<Ledger> {
+    let mut ledger = Ledger::default();
+    let mut accounts = connection.prepare("SELECT provider, account FROM provider_accounts")?;
+    let mut rows = accounts.query(())?;
+    while let Some(row) = rows.next()? {
+        let (provider, account): (String, String) = (row.get(0)?, row.get(1)?);
+        ledger.restore(&provider, parse(&account)?);
+    }
+    Ok(ledger)
+}
+
+fn parse(account: &str) -> rusqlite::Result<Account> {
+    serde_json::from_str(account)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, Type::Text, error.into()))
+}
+
+fn keep(connection: &Connection, provider: &str, ledger: &Ledger) -> rusqlite::Result<()> {
+    let Some(account) = ledger.account(provider) else {
+        return Ok(());
+    };
+    let account = serde_json::to_string(account)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    connection.execute(
+        "INSERT INTO provider_accounts VALUES (?1, ?2) ON CONFLICT (provider) DO UPDATE SET account = ?2",
+        (provider, account),
+    )?;
+    Ok(())
+}
+
+fn stays(provider: &str, done: Result<(), DatabaseError>) {
+    if let Err(error) = done {
+        tracing::warn!(provider, "a reservation stays as it is: {error}");
+    }
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(clock::now_ms()).unwrap_or_default()
+}
+
+/// A panic elsewhere leaves the ledger whole: it is replaced in one piece.
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,238 @@
+//! Completions of language models, for tools: the manifest's providers, within their quotas.
+//!
+//! Nothing connects before the first completion. Each attempt is reserved in the ledger before it
+//! is sent, so that no number of callers beside each other exceeds a limit; what was sent and not
+//! answered is spent. A request that a quota refuses is refused: it does not go to the next
+//! provider, whose own quota it would use up in the other's place.
+//!
+//! Deliberately absent: streaming, tokens that have to be fetched (OAuth), transports other than
+//! HTTP, and content other than text.
+
+mod anthropic;
+mod attempt;
+mod book;
+mod openai;
+mod request;
+mod told;
+mod wire;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::manifest::ProviderPlan;
+use clawhost_core::policy::Usage;
+use clawhost_core::quota::{Ask, Caps};
+use serde_json::Value;
+
+use self::attempt::{Failure, Sent};
+use self::book::Book;
+pub use self::book::MIGRATIONS;
+use self::request::ChatRequest;
+pub use self::told::UsageSink;
+use self::wire::Wire;
+use super::http::HttpClient;
+use crate::secrets::Secrets;
+use crate::state::{Database, DatabaseError};
+
+/// The providers of one manifest. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Providers(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    plans: Vec<ProviderPlan>,
+    caps: Caps,
+    client: HttpClient,
+    secrets: Secrets,
+    book: Book,
+    told: OnceLock<UsageSink>,
+}
+
+impl Providers {
+    /// Returns `plans`, the first of which is asked where a request names none, with what
+    /// `database` says was used of them. `database` has to have [`MIGRATIONS`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open(
+        plans: Vec<ProviderPlan>,
+        caps: Caps,
+        client: HttpClient,
+        secrets: Secrets,
+        database: Database,
+    ) -> Result<Self, DatabaseError> {
+        let book = Book::open(database).await?;
+        Ok(Self(Arc::new(Inner { plans, caps, client, secrets, book, told: OnceLock::new() })))
+    }
+
+    /// Tells `sink` what each completion from now on uses; only the first sink is.
+    pub fn tell(&self, sink: UsageSink) {
+        // A second one would be a defect of the host, and harmless.
+        let _ = self.0.told.set(sink);
+    }
+
+    /// Returns what this host's providers were asked for since midnight UTC. What another host
+    /// with the same store adds shows with this one's next request.
+    pub fn usage(&self) -> Usage {
+        self.0.book.usage()
+    }
+
+    /// Returns the tokens of the last hour.
+    pub fn tokens_last_hour(&self) -> u64 {
+        self.0.book.tokens_last_hour()
+    }
+
+    /// Asks for the completion of a chat `request`, an OpenAI-shaped object, and returns an
+    /// OpenAI-shaped answer. `model` may name a provider or its model; without it, the manifest's
+    /// first provider is asked. Where one fails, its fallbacks are asked in their order; each gets
+    /// an equal share of the time that is left, so that one that hangs does not take all of it.
+    /// `caller` is for the log.
+    ///
+    /// # Errors
+    /// -32602 for a request that is none, -32021 or -32011 where a quota refuses it, -32020 where
+    /// no provider answers until `deadline`.
+    pub async fn complete(
+        &self,
+        caller: &str,
+        request: Value,
+        deadline: Instant,
+    ) -> Result<Value, CallError> {
+        let chat = ChatRequest::read(request)?;
+        let chain = self.0.chain(chat.model.as_deref())?;
+        let client = self.0.client.clone().for_call();
+        let mut failures = Vec::new();
+        for (index, plan) in chain.iter().enumerate() {
+            let until = share(deadline, chain.len() - index);
+            match self.0.ask(plan, &chat, &client, until).await? {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => {
+                    let (provider, why) = (plan.name.as_str(), &failure.internal);
+                    tracing::warn!(caller, provider, "no completion: {why}");
+                    failures.push((provider, failure));
+                }
+            }
+        }
+        Err(unavailable(&failures))
+    }
+}
+
+impl Inner {
+    /// Returns who is asked, in order: the provider that is meant, and its fallbacks.
+    fn chain(&self, model: Option<&str>) -> Result<Vec<&ProviderPlan>, CallError> {
+        let Some(first) = self.plans.first() else {
+            let message = "the manifest has no provider";
+            return Err(CallError::new(ErrorKind::ProviderUnavailable, message));
+        };
+        let meant = match model {
+            None => first,
+            Some(model) => self.named(model).ok_or_else(|| self.unknown(model))?,
+        };
+        let mut chain = vec![meant];
+        for name in &meant.fallback {
+            let next = self.plans.iter().find(|plan| plan.name == *name);
+            chain.extend(next.filter(|next| chain.iter().all(|known| known.name != next.name)));
+        }
+        Ok(chain)
+    }
+
+    fn named(&self, model: &str) -> Option<&ProviderPlan> {
+        let by_name = self.plans.iter().find(|plan| plan.name == model);
+        by_name.or_else(|| self.plans.iter().find(|plan| plan.model == model))
+    }
+
+    fn unknown(&self, model: &str) -> CallError {
+        let names: Vec<&str> = self.plans.iter().map(|plan| plan.name.as_str()).collect();
+        let message = format!("no provider is called {model:?}; there are: {}", names.join(", "));
+        CallError::new(ErrorKind::InvalidArguments, message)
+    }
+
+    /// Asks one provider, again where it fails for a passing reason. The outer error ends the
+    /// whole request, the inner one leaves it to the next provider.
+    async fn ask(
+        &self,
+        plan: &ProviderPlan,
+        chat: &ChatRequest,
+        client: &HttpClient,
+        until: Instant,
+    ) -> Result<Result<Value, Failure>, CallError> {
+        let wire = match Wire::new(plan, chat, &self.secrets) {
+            Ok(wire) => wire,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let (mut made, mut before) = (0, None);
+        loop {
+            made += 1;
+            let failure = match (self.attempt(&wire, chat, client, until).await, before) {
+                (Ok(Ok(answer)), _) => return Ok(Ok(answer)),
+                (Ok(Err(failure)), _) => failure,
+                // A quota leaves no room for another try: what the last one came to stands.
+                (Err(_), Some(failure)) => return Ok(Err(failure)),
+                (Err(error), None) => return Err(error),
+            };
+            let wait = plan.retry.delay_ms(made).filter(|_| failure.passes);
+            let wait = wait.map(|ms| Duration::from_millis(ms).max(failure.retry_after));
+            let again = wait.and_then(|wait| tokio::time::Instant::now().checked_add(wait));
+            match again.filter(|again| *again < until.into()) {
+                Some(again) => tokio::time::sleep_until(again).await,
+                None => return Ok(Err(failure)),
+            }
+            before = Some(failure);
+        }
+    }
+
+    /// Reserves, sends and settles one request.
+    async fn attempt(
+        &self,
+        wire: &Wire<'_>,
+        chat: &ChatRequest,
+        client: &HttpClient,
+        until: Instant,
+    ) -> Result<Result<Value, Failure>, CallError> {
+        let plan = wire.plan;
+        let ask = Ask {
+            provider: &plan.name,
+            limits: &plan.limits,
+            prices: plan.prices,
+            prompt_tokens: chat.prompt_tokens,
+            completion_tokens: chat.completion_tokens,
+        };
+        let reservation = self.book.reserve(&ask, self.caps).await?;
+        let body = wire.body(reservation.completion_tokens());
+        match attempt::send(wire, body, client, until).await {
+            Ok(answer) => {
+                if let (Some(told), Some(used)) = (self.told.get(), answer.used) {
+                    told.tell(&plan.name, used, plan.prices.cost_usd(used));
+                }
+                self.book.settle(reservation, answer.used).await;
+                Ok(Ok(answer.completion))
+            }
+            Err(failure) => {
+                match failure.sent {
+                    Sent::No => self.book.release(reservation).await,
+                    Sent::Refused => self.book.settle(reservation, Some(Default::default())).await,
+                    // It may have been worked on: then it is spent.
+                    Sent::Perhaps => drop(reservation),
+                }
+                Ok(Err(failure))
+            }
+        }
+    }
+}
+
+/// Returns when the first of `askers` has used up an equal share of the time until `deadline`.
+fn share(deadline: Instant, askers: usize) -> Instant {
+    let now = Instant::now();
+    let left = deadline.saturating_duration_since(now);
+    now + left / u32::try_from(askers).unwrap_or(u32::MAX).max(1)
+}
+
+fn unavailable(failures: &[(&str, Failure)]) -> CallError {
+    let list = |say: fn(&Failure) -> &str| {
+        let said = failures.iter().map(|(name, failure)| format!("`{name}` {}", say(failure)));
+        said.collect::<Vec<_>>().join("; ")
+    };
+    let message = format!("no provider answers: {}", list(|failure| &failure.reason));
+    CallError::new(ErrorKind::ProviderUnavailable, message)
+        .with_internal(list(|failure| &failure.internal))
+}

@@ -1,0 +1,159 @@
+//! One chat request as one provider's protocol has it: where it goes, as whom, and what it says.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clawhost_core::egress::{EgressRules, endpoint};
+use clawhost_core::manifest::{ProviderAuthKind, ProviderPlan, ProviderProtocol};
+use clawhost_core::quota::Used;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Request};
+use http_body_util::Full;
+use serde_json::{Map, Value};
+use url::{Host, Url};
+use zeroize::Zeroizing;
+
+use super::attempt::Failure;
+use super::request::ChatRequest;
+use super::{anthropic, openai};
+use crate::offload;
+use crate::secrets::Secrets;
+use crate::upstream::http::CheckedRequest;
+
+/// A completion in OpenAI's shape, and what the provider says it took.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) completion: Value,
+    pub(super) used: Option<Used>,
+}
+
+/// A request that lacks only the length of its completion.
+pub(super) struct Wire<'a> {
+    pub(super) plan: &'a ProviderPlan,
+    url: Url,
+    rules: Arc<EgressRules>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Map<String, Value>,
+    length_key: &'static str,
+}
+
+impl<'a> Wire<'a> {
+    /// Translates `chat` for the provider of `plan`.
+    ///
+    /// # Errors
+    /// What the provider cannot be asked for, or why it cannot be asked at all.
+    pub(super) fn new(
+        plan: &'a ProviderPlan,
+        chat: &ChatRequest,
+        secrets: &Secrets,
+    ) -> Result<Self, Failure> {
+        let (path, (body, length_key)) = match (&plan.unserved, plan.protocol) {
+            (Some(why), _) => return Err(Failure::unasked("cannot be asked", why)),
+            (None, ProviderProtocol::Custom) => {
+                return Err(Failure::unasked("cannot be asked", ""));
+            }
+            (None, ProviderProtocol::OpenAi) => (openai::PATH, openai::body(chat, &plan.model)),
+            (None, ProviderProtocol::Anthropic) => {
+                (anthropic::PATH, anthropic::body(chat, &plan.model)?)
+            }
+        };
+        let bad = |why: String| Failure::unasked("has no usable endpoint", &why);
+        let rules = endpoint(&plan.endpoint).map_err(|denied| bad(denied.to_string()))?;
+        let url = Url::parse(&plan.endpoint).map_err(|error| bad(error.to_string()))?;
+        let mut wire = Self {
+            plan,
+            url: below(url, path),
+            rules: Arc::new(rules),
+            headers: vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+            body,
+            length_key,
+        };
+        if plan.protocol == ProviderProtocol::Anthropic {
+            wire.headers.push(anthropic::VERSION);
+        }
+        wire.authenticate(secrets)?;
+        Ok(wire)
+    }
+
+    /// Returns the body of a request for a completion of at most so many tokens.
+    pub(super) fn body(&self, completion_tokens: u64) -> Bytes {
+        let mut body = self.body.clone();
+        body.insert(self.length_key.to_owned(), completion_tokens.into());
+        Value::Object(body).to_string().into()
+    }
+
+    /// Returns the whole request, which goes nowhere but to the endpoint that the document names.
+    ///
+    /// # Errors
+    /// What cannot be written down as a request.
+    pub(super) fn request(&self, body: Bytes) -> Result<CheckedRequest<Full<Bytes>>, Failure> {
+        let mut request = Request::post(self.url.as_str()).header(CONTENT_LENGTH, body.len());
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let bad = |why: String| Failure::unasked("has no usable endpoint", &why);
+        let request = request.body(Full::new(body)).map_err(|error| bad(error.to_string()))?;
+        CheckedRequest::new(Arc::clone(&self.rules), request)
+            .map_err(|denied| bad(denied.to_string()))
+    }
+
+    /// Reads the body of an answer that succeeded; nothing where it is no completion.
+    pub(super) fn answer(&self, body: &[u8]) -> Option<Answer> {
+        let body = clawhost_core::json::parse(body).ok()?;
+        match self.plan.protocol {
+            ProviderProtocol::Anthropic => anthropic::answer(&body),
+            ProviderProtocol::OpenAi => openai::answer(body),
+            ProviderProtocol::Custom => None,
+        }
+    }
+
+    fn authenticate(&mut self, secrets: &Secrets) -> Result<(), Failure> {
+        let auth = &self.plan.auth;
+        if auth.kind == ProviderAuthKind::None {
+            return Ok(());
+        }
+        if self.url.scheme() != "https" && !is_loopback(&self.url) {
+            let why = "a key goes over https, or to this machine only";
+            return Err(Failure::unasked("has no safe endpoint", why));
+        }
+        let no_key = |why: &str| Failure::unasked("has no key", why);
+        let name = auth.secret_ref.as_deref().unwrap_or_default();
+        let key = offload::blocking(true, || secrets.resolve(name));
+        let key = key.map_err(|error| no_key(&error.to_string()))?;
+        let (header, text) = match auth.kind {
+            ProviderAuthKind::ApiKeyHeader => {
+                (self.key_header(), Zeroizing::new(key.expose().to_owned()))
+            }
+            _ => (AUTHORIZATION, Zeroizing::new(format!("Bearer {}", key.expose()))),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| no_key("it is no header"))?;
+        value.set_sensitive(true);
+        self.headers.push((header, value));
+        Ok(())
+    }
+
+    const fn key_header(&self) -> HeaderName {
+        match self.plan.protocol {
+            ProviderProtocol::Anthropic => HeaderName::from_static("x-api-key"),
+            _ => HeaderName::from_static("api-key"),
+        }
+    }
+}
+
+/// Appends a path to an endpoint, the query of which stays.
+fn below(mut url: Url, path: &str) -> Url {
+    let whole = format!("{}{path}", url.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    url.set_fragment(None);
+    url
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip == Ipv4Addr::LOCALHOST,
+        Some(Host::Ipv6(ip)) => ip == Ipv6Addr::LOCALHOST,
+        None => false,
+    }
+}

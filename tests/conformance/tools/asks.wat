@@ -1,0 +1,1 @@
+;; Does nothing wrong: answers with its own name.

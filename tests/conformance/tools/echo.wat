@@ -1,0 +1,3 @@
+;; Answers with its arguments.
+;;; call
+(return (call $answer (local.get $arguments) (local.get $arguments_length)))

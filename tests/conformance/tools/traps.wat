@@ -1,0 +1,3 @@
+;; Hits an instruction that cannot be carried out.
+;;; call
+(unreachable)

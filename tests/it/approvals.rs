@@ -1,0 +1,386 @@
+//! Calls that wait for a person: the built program, its control socket and its command line.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdin, ChildStdout, Command};
+use std::time::{Duration, Instant};
+
+use clawhost_tests::Cli;
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+const MANIFEST: &str = r#"claw: "0.3.0"
+kind: Claw
+metadata: {name: asks}
+spec:
+  identity: {inline: {personality: Tests., autonomy: autonomous}}
+  providers:
+    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
+  sandbox:
+    inline:
+      level: wasm
+      capabilities:
+        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
+  tools:
+    - {name: read-file}
+    - {name: write-file}
+  policies:
+    - inline:
+        name: rules
+        rules:
+          - {id: ask-first, action: require-approval, scope: tool, match: {name: write-file}, reason: writing is for people to decide}
+          - {id: rest, action: allow, scope: all}
+"#;
+
+/// How long a test waits for what has to come.
+const SOON: Duration = Duration::from_secs(30);
+
+fn prepared() -> Cli {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", MANIFEST);
+    cli.write("workspace/hello.txt", "hello\n");
+    cli
+}
+
+/// A host that speaks MCP on pipes, and its client.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(cli: &Cli) -> Self {
+        let mut child = cli.command(&["run", "--stdio"]).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let input = child.stdin.take();
+        let mut client = Self { child, input, output };
+        client.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "t", "version": "0"}}}));
+        client.hear();
+        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Calls `write_file`, which a person has to allow.
+    fn write(&mut self, id: u64, path: &str) {
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "write_file", "arguments": {"path": path, "content": "written\n"}}}));
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Whoever speaks no more is waited for.
+        drop(self.input.take());
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Returns what waits, when there are `count`.
+fn pending(cli: &Cli, count: usize) -> Vec<Value> {
+    let started = Instant::now();
+    loop {
+        let run = cli.run(&["approvals", "list", "--json"]);
+        let found: Vec<Value> = match run.code {
+            Some(0) => serde_json::from_str(&run.stdout).unwrap(),
+            // The host is not up yet.
+            _ => Vec::new(),
+        };
+        if found.len() == count {
+            return found;
+        }
+        assert!(started.elapsed() < SOON, "{found:?} {}", run.stderr);
+    }
+}
+
+fn id(of: &Value) -> &str {
+    of["id"].as_str().unwrap()
+}
+
+fn written(cli: &Cli, name: &str) -> bool {
+    cli.here().join("workspace").join(name).exists()
+}
+
+#[test]
+fn a_call_waits_until_the_operator_lets_it_run() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "a.txt");
+    let waiting = pending(&cli, 1).remove(0);
+    assert_eq!((&waiting["principal"], &waiting["tool"]), (&json!("stdio"), &json!("write-file")));
+    assert_eq!((&waiting["rule_id"], &waiting["silence"]), (&json!("ask-first"), &json!("denies")));
+    assert_eq!(waiting["arguments"]["path"], "a.txt");
+    assert!(!written(&cli, "a.txt"));
+
+    let shown = cli.run(&["approvals", "list"]).stdout;
+    assert!(shown.contains("stdio calls write-file") && shown.contains("a.txt"), "{shown}");
+    let run = cli.run(&["approvals", "approve", id(&waiting)]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "approved\n"), "{}", run.stderr);
+    let answer = client.hear();
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
+    assert!(written(&cli, "a.txt"));
+    let again = cli.run(&["approvals", "approve", id(&waiting)]);
+    assert_eq!(again.code, Some(2), "{}", again.stderr);
+    assert!(cli.log().contains("the operator"), "{}", cli.log());
+}
+
+#[test]
+fn a_denied_call_does_not_run_and_its_caller_reads_why() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "a.txt");
+    let waiting = pending(&cli, 1).remove(0);
+    let run = cli.run(&["approvals", "deny", id(&waiting), "--reason", "not on a Friday"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let answer = client.hear();
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(answer["result"]["_meta"]["clawhost/code"], -32013, "{answer}");
+    assert!(answer.to_string().contains("not on a Friday"), "{answer}");
+    assert!(!written(&cli, "a.txt"));
+}
+
+#[test]
+fn a_lease_lets_later_calls_run_until_it_is_revoked() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "notes/a.txt");
+    let waiting = pending(&cli, 1).remove(0);
+    let lease = ["--for", "session", "--arguments", "path=notes/*"];
+    let run = cli.run(&[&["approvals", "approve", id(&waiting)][..], &lease].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    client.hear();
+
+    client.write(2, "notes/b.txt");
+    assert_eq!(client.hear()["result"]["isError"], false, "covered");
+    client.write(3, "c.txt");
+    let other = pending(&cli, 1).remove(0);
+    cli.run(&["approvals", "deny", id(&other)]);
+    assert_eq!(client.hear()["result"]["isError"], true, "not covered");
+
+    let leases = cli.run(&["approvals", "leases", "--json"]).stdout;
+    let leases: Vec<Value> = serde_json::from_str(&leases).unwrap();
+    assert_eq!(leases.len(), 1);
+    assert_eq!(cli.run(&["approvals", "revoke", id(&leases[0])]).code, Some(0));
+    client.write(4, "notes/d.txt");
+    assert_eq!(pending(&cli, 1).len(), 1);
+}
+
+#[test]
+fn a_timed_lease_outlives_its_host() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "a.txt");
+    let waiting = pending(&cli, 1).remove(0);
+    let run = cli.run(&["approvals", "approve", id(&waiting), "--for", "24h"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    client.hear();
+    drop(client);
+
+    let mut client = Client::start(&cli);
+    client.write(2, "a.txt");
+    assert_eq!(client.hear()["result"]["isError"], false, "the very same call");
+    client.write(3, "b.txt");
+    assert_eq!(pending(&cli, 1).len(), 1, "another one is asked about");
+}
+
+#[test]
+fn the_command_line_reaches_every_host_of_a_state_folder() {
+    let cli = prepared();
+    let (mut one, mut two) = (Client::start(&cli), Client::start(&cli));
+    one.write(1, "one.txt");
+    two.write(2, "two.txt");
+    for waiting in pending(&cli, 2) {
+        assert_eq!(cli.run(&["approvals", "approve", id(&waiting)]).code, Some(0));
+    }
+    assert_eq!((one.hear()["id"].clone(), two.hear()["id"].clone()), (json!(1), json!(2)));
+    assert!(written(&cli, "one.txt") && written(&cli, "two.txt"));
+}
+
+#[test]
+fn arguments_cannot_drive_the_operator_s_terminal() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "a\u{1b}[2J\u{202e}.txt");
+    pending(&cli, 1);
+    let shown = cli.run(&["approvals", "list"]).stdout;
+    assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
+}
+
+#[test]
+fn a_host_that_is_told_to_stop_answers_what_waits() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "a.txt");
+    pending(&cli, 1);
+    let pid = client.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let answer = client.hear();
+    assert!(answer.to_string().contains("the host is stopping"), "{answer}");
+    assert!(client.child.wait().unwrap().success());
+    let sockets = std::fs::read_dir(cli.state()).unwrap();
+    let left = sockets.filter(|entry| {
+        entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("control-")
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_call_is_refused_with_what_to_do() {
+    let cli = prepared();
+    let run = cli.run(&["call", "claw.yaml", "write_file", "path=a.txt", "content=x"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stderr.contains("-32011") && run.stderr.contains("approvals"), "{}", run.stderr);
+    assert!(!written(&cli, "a.txt"));
+}
+
+/// Sends one request over HTTP and returns the whole answer.
+fn post(authority: &str, path: &str, token: &str, message: &Value) -> String {
+    let body = message.to_string();
+    let mut stream = TcpStream::connect(authority).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\
+         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: tools/call\r\nmcp-name: write_file\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn modern_write() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "write_file", "arguments": {"path": "a.txt", "content": "x"},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "0"}}}})
+}
+
+/// A host that ends with its test, however that ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Starts a host that serves HTTP, and returns it with its address and the agent's token.
+fn serve_http(cli: &Cli) -> (Killed, String, String) {
+    let mut child = cli.command(&["run", "--http", "127.0.0.1:0"]).spawn().unwrap();
+    let mut greeting = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let child = Killed(child);
+    while !greeting.contains("Bearer ") {
+        assert_ne!(output.read_line(&mut greeting).unwrap(), 0, "{greeting}");
+    }
+    // What it still says has to go somewhere.
+    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    let after = |mark: &str| greeting.split_once(mark).unwrap().1;
+    let authority = after("http://").split('/').next().unwrap().to_owned();
+    (child, authority, after("Bearer ").split('"').next().unwrap().to_owned())
+}
+
+/// Sends one message of an older revision and returns what comes back, line by line.
+fn older(
+    authority: &str,
+    token: &str,
+    session: Option<&str>,
+    message: &Value,
+) -> impl Iterator<Item = String> + use<> {
+    let mut stream = TcpStream::connect(authority).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+    let body = message.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n{session}\
+         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    BufReader::new(stream).lines().map(Result::unwrap)
+}
+
+/// Returns the next message of a stream of events.
+fn event(lines: &mut impl Iterator<Item = String>) -> Value {
+    // A stream begins with an event without a message.
+    let data = lines.find_map(|line| Some(line.strip_prefix("data: {")?.to_owned()));
+    serde_json::from_str(&format!("{{{}", data.unwrap())).unwrap()
+}
+
+#[test]
+fn an_older_client_over_http_asks_its_user_where_the_operator_allowed_it() {
+    let cli = prepared();
+    let agents = "version: 1\nagents: [{name: default, elicitation: true}]\n";
+    cli.write("clawhost.yaml", agents);
+    let (_child, authority, token) = serve_http(&cli);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "t", "version": "0"}}});
+    let session = older(&authority, &token, None, &hello)
+        .find_map(|line| Some(line.strip_prefix("mcp-session-id: ")?.to_owned()))
+        .unwrap();
+    let send = |message: Value| older(&authority, &token, Some(&session), &message);
+    send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).count();
+    let mut call = send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}}));
+    let question = event(&mut call);
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let yes = json!({"action": "accept", "content": {"approve": true}});
+    send(json!({"jsonrpc": "2.0", "id": question["id"], "result": yes})).count();
+    let answer = event(&mut call);
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
+    assert!(written(&cli, "a.txt"));
+}
+
+#[test]
+fn over_http_the_operator_approves_and_the_agent_that_calls_does_not() {
+    let cli = prepared();
+    let (_child, authority, agent) = serve_http(&cli);
+    let credentials = std::fs::read_to_string(cli.state().join("credentials.json")).unwrap();
+    let credentials: Value = serde_json::from_str(&credentials).unwrap();
+    let operator = credentials["operator"].as_str().unwrap();
+
+    let (address, token) = (authority.clone(), agent.clone());
+    let call = std::thread::spawn(move || post(&address, "/mcp", &token, &modern_write()));
+    let waiting = pending(&cli, 1).remove(0);
+    let approve = json!({"jsonrpc": "2.0", "id": 2, "method": "claw.tool.approve",
+                         "params": {"request_id": id(&waiting)}});
+    let refused = post(&authority, "/claw", &agent, &approve);
+    assert!(!refused.contains("\"acknowledged\":true"), "{refused}");
+    assert_eq!(pending(&cli, 1).len(), 1, "still waits");
+    let done = post(&authority, "/claw", operator, &approve);
+    assert!(done.contains("\"acknowledged\":true"), "{done}");
+    let answer = call.join().unwrap();
+    assert!(answer.contains("\"isError\":false"), "{answer}");
+    assert!(written(&cli, "a.txt"));
+}
+
+#[test]
+fn without_a_host_there_is_nothing_to_approve() {
+    let cli = prepared();
+    let run = cli.run(&["approvals", "list"]);
+    assert_eq!(run.code, Some(6));
+    assert!(run.stderr.contains("no host runs"), "{}", run.stderr);
+    assert_eq!(cli.run(&["approvals", "approve", "x", "--for", "soon"]).code, Some(2));
+}

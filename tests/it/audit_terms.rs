@@ -1,0 +1,90 @@
+//! What a policy's `audit` block does: words in the record, copies of it, and how long it stays.
+
+use std::time::Duration;
+
+use clawhost_core::manifest::{self, Settings, Surroundings};
+use clawhost_core::policy::Destination;
+use clawhost_tests::TestHost;
+use clawhost_tests::collector::{Collector, Mood};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn policy(audit: &str) -> String {
+    format!(
+        "claw: '0.3.0'\nkind: Policy\nmetadata: {{ name: recorded }}\nspec:\n  rules: [{{ id: all, action: allow, scope: all }}]\n  audit: {{ {audit} }}\n"
+    )
+}
+
+#[tokio::test]
+async fn arguments_and_results_are_in_the_record_where_a_policy_says_so() {
+    for (audit, shown) in
+        [("log_inputs: false", false), ("log_inputs: true, log_outputs: true", true)]
+    {
+        let host = TestHost::builder()
+            .file("a.txt", "what the file says")
+            .document("policy.yaml", &policy(audit))
+            .build()
+            .await;
+        host.ask("read_file", json!({ "path": "a.txt" })).await;
+        let record = host.finished().pop().unwrap();
+        assert_eq!(record["inputs"] == json!({ "path": "a.txt" }), shown, "{record}");
+        assert_eq!(record.to_string().contains("what the file says"), shown, "{record}");
+        host.check_audit();
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_has_every_record_as_the_chain_has_it() {
+    let collector = Collector::start(Mood::Takes).await;
+    let runtime_file = format!("version: 1\naudit: {{ webhook: '{}/records' }}", collector.url());
+    let host = TestHost::builder()
+        .file("a.txt", "a")
+        .document("policy.yaml", &policy("destination: webhook"))
+        .runtime_file(&runtime_file)
+        .build()
+        .await;
+    for _ in 0..3 {
+        host.ask("read_file", json!({ "path": "a.txt" })).await;
+    }
+    host.host().flush(PATIENCE).await;
+    let bodies = collector.wait_for(|received| !received.bodies.is_empty()).await.bodies;
+    let copied: Vec<Value> =
+        bodies.iter().flat_map(|body| serde_json::from_str::<Vec<Value>>(body).unwrap()).collect();
+    assert_eq!(copied, clawhost::audit::records(&host.audit()).unwrap());
+}
+
+#[tokio::test]
+async fn a_copy_that_cannot_be_made_costs_no_call_and_no_record() {
+    let collector = Collector::start(Mood::Hangs).await;
+    let runtime_file = format!("version: 1\naudit: {{ webhook: '{}' }}", collector.url());
+    let host = TestHost::builder()
+        .file("a.txt", "a")
+        .document("policy.yaml", &policy("destination: webhook"))
+        .runtime_file(&runtime_file)
+        .build()
+        .await;
+    host.ask("read_file", json!({ "path": "a.txt" })).await;
+    host.host().flush(Duration::from_millis(200)).await;
+    assert_eq!(host.finished().len(), 1);
+    host.check_audit();
+}
+
+#[test]
+fn a_webhook_that_nobody_named_is_refused_at_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.yaml");
+    std::fs::write(&file, policy("destination: webhook, retention: 90d")).unwrap();
+    let profiles = manifest::builtin_profiles(folder.path()).unwrap();
+    let around = Surroundings { directory: folder.path(), profiles: &profiles };
+    let loaded = manifest::load(&clawhost::registry::FileDocuments, &[file], around);
+    let mut manifest = loaded.unwrap();
+    let terms = manifest.policies.audit();
+    assert!(terms.destinations.contains(&Destination::Webhook));
+    assert_eq!(terms.retention, Some(Duration::from_secs(90 * 86_400)));
+    let errors = Settings::default().apply(&mut manifest).unwrap_err();
+    assert!(errors[0].one_line().contains("audit.destination"), "{}", errors[0].one_line());
+    let named = "version: 1\naudit: { webhook: 'https://audit.example.com/' }";
+    let named = Settings::read(Some((std::path::Path::new("c.yaml"), named.as_bytes())), []);
+    assert!(named.unwrap().apply(&mut manifest).is_ok());
+}

@@ -1,0 +1,243 @@
+//! The Claw Kernel Protocol through the built program: the vectors of `tests/conformance` over both
+//! transports, and lines that no message is.
+
+use clawhost_tests::ckp::{Http, Stdio, Transport, Vectors, prepare};
+use clawhost_tests::{Cli, Guest};
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+/// The fewest situations beside the published ones.
+const EDGES_MIN: usize = 100;
+
+/// Runs every vector and prints a table; says what did not fit.
+fn run(transport: &mut dyn Transport) -> Vec<String> {
+    let vectors = Vectors::read();
+    let mut failures = Vec::new();
+    for vector in &vectors.list {
+        let outcome = vectors.run(vector, transport);
+        let shown = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("level {} {:6} {:6} {}", vector.level, transport.name(), shown, vector.name);
+        failures.extend(outcome.err().map(|reason| format!("{}: {reason}", vector.name)));
+    }
+    failures
+}
+
+#[test]
+fn every_vector_holds_on_standard_input() {
+    let cli = Cli::new(PROGRAM);
+    let documents = prepare(&cli);
+    let failures = run(&mut Stdio::start(&cli, &documents));
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_vector_holds_over_http() {
+    let cli = Cli::new(PROGRAM);
+    let documents = prepare(&cli);
+    let failures = run(&mut Http::start(&cli, &documents));
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn there_are_enough_vectors_and_each_has_its_name() {
+    let vectors = Vectors::read();
+    let mut names: Vec<&str> = vectors.list.iter().map(|vector| vector.name.as_str()).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    assert!(all > EDGES_MIN, "{all}");
+}
+
+fn status(id: &str) -> String {
+    format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "claw.status"}))
+}
+
+fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": {
+        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"}, "capabilities": {},
+        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
+            "identity": {"inline": {"personality": "Visits."}},
+            "providers": [{"inline": {"protocol": "custom", "endpoint": "http://localhost:1",
+                "model": "m", "auth": {"type": "none"}}}]}}}})
+}
+
+/// Starts a host without documents.
+fn plain() -> Stdio {
+    Stdio::start(&Cli::new(PROGRAM), &[])
+}
+
+#[test]
+fn after_every_hostile_line_the_program_answers() {
+    let mut host = plain();
+    host.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    let deep = |open: &str| open.repeat(10_000).into_bytes();
+    let lines: Vec<(&str, Vec<u8>, i64)> = vec![
+        ("64 MiB", vec![b'x'; 64 << 20], -32600),
+        ("10,000 lists", deep("["), -32700),
+        ("10,000 objects", deep("{\"a\":"), -32700),
+        (
+            "bad UTF-8",
+            b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"claw.status\"}".to_vec(),
+            -32700,
+        ),
+        ("overlong UTF-8", b"\"\xc0\xaf\"".to_vec(), -32700),
+        ("UTF-16", b"\xff\xfe{\0}\0".to_vec(), -32700),
+        ("a NUL", b"{\"jsonrpc\":\"2.0\",\0\"id\":1}".to_vec(), -32700),
+        ("NULs", vec![0; 1_000], -32700),
+        ("two marks", "\u{feff}\u{feff}{}".as_bytes().to_vec(), -32700),
+        ("a million digits", [b"1".repeat(1_000_000), b"e1".to_vec()].concat(), -32700),
+        ("null", b"null".to_vec(), -32600),
+    ];
+    for (what, mut line, code) in lines {
+        line.push(b'\n');
+        host.write(&line);
+        let answer = host.hear().unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&Value::Null, &json!(code)),
+            "{what}"
+        );
+        let alive = host.ask(status("s").trim(), Some("s"), false).unwrap();
+        assert_eq!(alive["result"]["state"], "READY", "{what}");
+    }
+    // Empty lines and other platforms' ends are no messages, and no error.
+    host.write(b"\n\r\n   \n\t\n");
+    let crlf = status("crlf").replace('\n', "\r\n");
+    host.write(crlf.as_bytes());
+    assert_eq!(host.hear().unwrap()["id"], "crlf");
+}
+
+#[test]
+fn one_connection_speaks_both_dialects() {
+    let mut host = plain();
+    host.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    let mcp = json!({"jsonrpc": "2.0", "id": "m", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}});
+    let answer = host.ask(&mcp.to_string(), Some("m"), false).unwrap();
+    assert_eq!(answer["result"]["serverInfo"]["name"], "clawhost");
+    let answer = host.ask(status("s").trim(), Some("s"), false).unwrap();
+    assert_eq!(answer["result"]["state"], "READY");
+}
+
+#[test]
+fn what_is_piped_in_is_answered_and_the_program_ends() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("tools/answer.wat", Guest::read("answer").wat());
+    let call = json!({"jsonrpc": "2.0", "id": "c", "method": "claw.tool.call", "params": {
+        "name": "answer", "arguments": {}, "context": {
+            "request_id": "550e8400-e29b-41d4-a716-446655440000", "identity": "visitor"}}});
+    let input = format!("{}\n{call}\n{}", initialize(), status("last").trim());
+    let run = cli.run_with(&["run", "--stdio", "--tools", "tools"], &input);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let mut answers: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    answers.sort_by_key(|answer| answer["id"].to_string());
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, ["c", "i", "last"], "{}", run.stdout);
+    assert_eq!(answers[0]["result"]["content"][0]["text"], "answer", "{}", answers[0]);
+}
+
+#[test]
+fn a_request_is_answered_again_by_the_next_host_and_not_run_again() {
+    let cli = Cli::new(PROGRAM);
+    let documents = prepare(&cli);
+    let mut store = json!({"jsonrpc": "2.0", "id": "s", "method": "claw.memory.store", "params": {
+        "store": "test-store", "entries": [{"content": "once"}],
+        "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000"}}});
+    let mut first = Stdio::start(&cli, &documents);
+    first.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    let stored = first.ask(&store.to_string(), Some("s"), false).unwrap();
+    assert_eq!(stored["result"]["stored"], 1, "{stored}");
+    // Killed, as any process may be.
+    drop(first);
+
+    let mut second = Stdio::start(&cli, &documents);
+    second.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    assert_eq!(second.ask(&store.to_string(), Some("s"), false).unwrap(), stored);
+    store["params"]["entries"][0]["content"] = json!("twice");
+    let other = second.ask(&store.to_string(), Some("s"), false).unwrap();
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+    let query = json!({"jsonrpc": "2.0", "id": "q", "method": "claw.memory.query", "params": {
+        "store": "test-store", "query": {"type": "semantic", "text": "once twice"}}});
+    let found = second.ask(&query.to_string(), Some("q"), false).unwrap();
+    assert_eq!(found["result"]["entries"].as_array().unwrap().len(), 1, "{found}");
+}
+
+/// Parameters of a session of the agent `name` that wants to hear of its swarm.
+fn member(name: &str) -> Value {
+    let mut params = initialize()["params"].clone();
+    params["manifest"]["metadata"]["name"] = json!(name);
+    params["capabilities"] = json!({"swarm": {"events": true}});
+    params
+}
+
+#[test]
+fn agents_of_a_swarm_work_through_their_sessions() {
+    let cli = Cli::new(PROGRAM);
+    let host = Http::start(&cli, &prepare(&cli));
+    let (leader, worker) = (host.begin(&member("test-agent")), host.begin(&member("peer-1")));
+    let (mut to_leader, mut to_worker) = (host.listen(&leader), host.listen(&worker));
+    let peers = host.call(&leader, "claw.swarm.discover", json!({}));
+    let ready =
+        json!({"identity": "peer-1", "uri": "claw://local/identity/peer-1", "status": "ready"});
+    assert!(peers["peers"].as_array().unwrap().contains(&ready), "{peers}");
+
+    let task = json!({"description": "Count", "input": {"to": 3}});
+    let given = host.call(
+        &leader,
+        "claw.swarm.delegate",
+        json!({"task_id": "t-1", "task": task,
+        "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000", "swarm": "test-team"}}),
+    );
+    assert_eq!(given, json!({"acknowledged": true}));
+    let heard = to_worker.hear();
+    assert_eq!(
+        (&heard["method"], &heard["params"]["task"]),
+        (&json!("claw.swarm.delegate"), &task)
+    );
+    assert_eq!(heard["params"]["context"], json!({"swarm": "test-team", "from": "test-agent"}));
+
+    let report =
+        json!({"task_id": "t-1", "status": "completed", "result": {"sum": 6}, "token_usage": 5});
+    assert_eq!(host.call(&worker, "claw.swarm.report", report), json!({"acknowledged": true}));
+    let heard = to_leader.hear();
+    assert_eq!(heard["method"], "claw.swarm.report", "{heard}");
+    assert_eq!(
+        (&heard["params"]["result"], &heard["params"]["token_usage"]),
+        (&json!({"sum": 6}), &json!(5))
+    );
+
+    let message = json!({"swarm": "test-team", "message": {"hello": "all"}});
+    host.notify(&worker, "claw.swarm.broadcast", message);
+    let heard = to_leader.hear();
+    assert_eq!(
+        (&heard["method"], &heard["params"]["message"]),
+        (&json!("claw.swarm.broadcast"), &json!({"hello": "all"}))
+    );
+}
+
+#[test]
+fn a_session_beats_on_standard_input_only_while_it_is_ready() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", r#"{"claw": "0.3.0", "kind": "Claw",
+        "metadata": {"name": "beats", "annotations": {"heartbeat_interval_ms": 1}},
+        "spec": {"identity": {"inline": {"personality": "Beats."}}, "providers": [{"inline": {
+            "protocol": "custom", "endpoint": "http://localhost:1", "model": "m", "auth": {"type": "none"}}}]}}"#);
+    let mut host = Stdio::start(&cli, &["claw.yaml".to_owned()]);
+    let begun = host.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    // A Claw without tools, memory or swarm.
+    assert_eq!(begun["result"]["conformanceLevel"], "level-1", "{begun}");
+    assert_eq!(begun["result"]["capabilities"], json!({}));
+    let beat = host.hear().unwrap();
+    assert_eq!(
+        (&beat["method"], &beat["params"]["state"]),
+        (&json!("claw.heartbeat"), &json!("READY"))
+    );
+    // The floor is a second, whatever the Claw says.
+    assert!(beat["params"]["uptime_ms"].as_u64().unwrap() >= 1_000, "{beat}");
+    let call = json!({"jsonrpc": "2.0", "id": "c", "method": "claw.tool.call", "params": {}});
+    let refused = host.ask(&call.to_string(), Some("c"), false).unwrap();
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
+}

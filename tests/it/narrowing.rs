@@ -1,0 +1,161 @@
+//! What a caller says beside a call narrows it and never widens it; and what is looked at again
+//! after a person has thought about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clawhost::approvals::{Answer, Approver, Pending};
+use clawhost::gate::CallContext;
+use clawhost::host::ToolCall;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::reply::ToolReply;
+use clawhost_tests::host::call;
+use clawhost_tests::{TestHost, wait};
+use serde_json::{Value, json};
+
+const READER: &str = r#"claw: "0.3.0"
+kind: Sandbox
+metadata: {name: reader}
+spec:
+  level: wasm
+  capabilities:
+    filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: ro}]}
+"#;
+
+const READING: &str = r#"claw: "0.3.0"
+kind: Policy
+metadata: {name: reading}
+spec:
+  rules:
+    - {id: read, action: allow, scope: tool, match: {name: read-file}}
+"#;
+
+const ASK: &str = "- {id: ask, action: require-approval, scope: all}";
+const LONGEST: Duration = Duration::from_secs(10);
+
+async fn host() -> TestHost {
+    let builder = TestHost::builder().file("a.txt", "a");
+    builder.document("reader.yaml", READER).document("reading.yaml", READING).build().await
+}
+
+async fn within(
+    host: &TestHost,
+    tool: &str,
+    arguments: Value,
+    context: CallContext,
+) -> Result<ToolReply, CallError> {
+    host.host().call(ToolCall { context, ..call(tool, arguments) }).await
+}
+
+fn sandbox(name: &str) -> CallContext {
+    CallContext { sandbox: Some(name.to_owned()), ..CallContext::default() }
+}
+
+fn policy(name: &str) -> CallContext {
+    CallContext { policy: Some(name.to_owned()), ..CallContext::default() }
+}
+
+fn new_file() -> Value {
+    json!({"path": "new.txt", "content": "new"})
+}
+
+#[tokio::test]
+async fn a_call_under_a_second_profile_gets_what_both_grant() {
+    let host = host().await;
+    let path = json!({"path": "a.txt"});
+    let read = within(&host, "read_file", path.clone(), sandbox("reader")).await.unwrap();
+    assert_eq!(read.structured.unwrap()["content"], "a");
+    let written = within(&host, "write_file", new_file(), sandbox("reader")).await;
+    assert_eq!(written.unwrap_err().kind, ErrorKind::Sandbox);
+    assert!(!host.workspace().join("new.txt").exists());
+    // A profile with more than the tool's own gives nothing more, one with nothing leaves nothing.
+    for (name, kind) in [("none", ErrorKind::Sandbox), ("no-such-one", ErrorKind::Sandbox)] {
+        let refused = within(&host, "read_file", path.clone(), sandbox(name)).await;
+        match refused {
+            Err(error) => assert_eq!(error.kind, kind, "{name}: {error}"),
+            Ok(reply) => assert!(reply.is_error, "{name}: {reply:?}"),
+        }
+    }
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn a_policy_the_caller_names_has_to_allow_too() {
+    let host = host().await;
+    assert!(within(&host, "write_file", new_file(), CallContext::default()).await.is_ok());
+    let refused = within(&host, "write_file", new_file(), policy("reading")).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Policy);
+    let path = json!({"path": "a.txt"});
+    assert!(within(&host, "read_file", path.clone(), policy("reading")).await.is_ok());
+    let unknown = within(&host, "read_file", path, policy("nobody")).await.unwrap_err();
+    assert_eq!(unknown.kind, ErrorKind::Policy);
+}
+
+#[tokio::test]
+async fn the_policies_of_a_session_have_to_allow_too() {
+    let host = host().await;
+    let all = host.host().manifest().policies.policies();
+    let reading = all.iter().find(|policy| policy.name == "reading").unwrap().clone();
+    let session = Arc::new(clawhost_core::policy::PolicySet::new(vec![reading]));
+    let context = CallContext { session: Some(session), ..CallContext::default() };
+    let path = json!({"path": "a.txt"});
+    assert!(within(&host, "read_file", path, context.clone()).await.is_ok());
+    let refused = within(&host, "write_file", new_file(), context).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Policy);
+}
+
+async fn waiting(host: &TestHost, count: usize) -> Vec<Pending> {
+    let look = || Some(host.host().approvals().pending()).filter(|found| found.len() == count);
+    wait::until("the questions", LONGEST, look).await.0
+}
+
+#[tokio::test]
+async fn what_a_person_allowed_is_held_against_the_limits_of_the_moment() {
+    let limited = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: slow}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  rate_limits: {tool_calls_per_minute: 1}\n";
+    let host = TestHost::builder().rules(ASK).document("slow.yaml", limited).build().await;
+    let _reachable = host.host().approvals().reach().open();
+    let calls: Vec<_> = (0..2)
+        .map(|number| {
+            let host = host.host().clone();
+            let arguments = json!({"path": format!("{number}.txt"), "content": "x"});
+            tokio::spawn(async move { host.call(call("write_file", arguments)).await })
+        })
+        .collect();
+    for pending in waiting(&host, 2).await {
+        let yes = Answer::Approve { lease: None };
+        assert!(host.host().approvals().answer(&pending.id, None, yes, &Approver::Operator).await);
+    }
+    let mut refused = 0;
+    for call in calls {
+        match call.await.unwrap() {
+            Ok(reply) => assert!(!reply.is_error),
+            Err(error) => {
+                assert_eq!(error.data["limit"], "tool_calls_per_minute", "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(refused, 1);
+    assert_eq!(std::fs::read_dir(host.workspace()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn two_hundred_waiting_calls_are_all_answered_when_the_host_stops() {
+    let host = TestHost::builder().rules(ASK).build().await;
+    let _reachable = host.host().approvals().reach().open();
+    let calls: Vec<_> = (0..200)
+        .map(|number| {
+            let host = host.host().clone();
+            let arguments = json!({"path": format!("{number}.txt"), "content": "x"});
+            tokio::spawn(async move { host.call(call("write_file", arguments)).await })
+        })
+        .collect();
+    waiting(&host, 200).await;
+    host.host().approvals().close();
+    for call in calls {
+        let error = wait::within("an answer", LONGEST, call).await.unwrap().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::ApprovalDenied);
+    }
+    assert_eq!(std::fs::read_dir(host.workspace()).unwrap().count(), 0);
+    host.check_audit();
+}

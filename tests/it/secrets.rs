@@ -1,0 +1,262 @@
+//! Secrets through real components: what a guest has, what a server gets, and what nobody sees.
+
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clawhost::secrets::{SecretSources, Secrets};
+use clawhost_core::error::ErrorKind;
+use clawhost_tests::host::text;
+use clawhost_tests::{Cli, Guest, TestHost, wait};
+use serde_json::json;
+
+use crate::cli::PROGRAM;
+
+const HANGS: Duration = Duration::from_secs(20);
+const VALUE: &str = "s3cr3t-value-of-the-test";
+
+fn secrets(name: &'static str) -> Secrets {
+    Secrets::new(SecretSources {
+        environment: Some(Box::new(move |asked| (asked == name).then(|| OsString::from(VALUE)))),
+        ..SecretSources::default()
+    })
+}
+
+/// A server on this machine that says what it was sent, as it is and in base64.
+struct Echo {
+    port: u16,
+    heard: Arc<Mutex<String>>,
+}
+
+impl Echo {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard = Arc::new(Mutex::new(String::new()));
+        let all = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                    head.push(byte[0]);
+                }
+                let head = String::from_utf8(head).unwrap();
+                all.lock().unwrap().push_str(&head);
+                let body = format!("{head}\n{}", STANDARD.encode(&head));
+                let length = body.len();
+                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+                drop(stream.write_all(answer.as_bytes()));
+            }
+        });
+        Self { port, heard }
+    }
+
+    fn heard(&self) -> String {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+const LOCAL: &str = "network: {mode: allowlist, allowed_hosts: [localhost, 127.0.0.1], ssrf_protection: {enabled: true, block_private_ips: false}}";
+
+/// A host whose tool sends the secret TOKEN, bound to `127.0.0.1`, there and to `localhost`.
+async fn sending(bound: &Echo, other: &Echo, secrets: Secrets) -> TestHost {
+    let (first, second) = (bound.port, other.port);
+    let profile = format!(
+        "env: {{A: \"127.0.0.1:{first}\", B: \"localhost:{second}\"}}, ports: [{first}, {second}], secrets: [{{name: TOKEN, hosts: [127.0.0.1]}}]"
+    );
+    TestHost::builder()
+        .only(&["secret-sender"])
+        .tool_file("secret-sender.wat", Guest::read("secret-sender").wat().as_bytes())
+        .limits("timeout_ms: 10000")
+        .capabilities(LOCAL)
+        .runtime_file(&format!("version: 1\nprofiles: {{sandbox-0: {{{profile}}}}}"))
+        .secrets(secrets)
+        .build()
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bound_host_gets_the_value_and_the_guest_never_does() {
+    let (bound, other) = (Echo::start(), Echo::start());
+    let host = sending(&bound, &other, secrets("TOKEN")).await;
+    assert!(host.refused().is_empty(), "{}", host.refused());
+    let reply = wait::within("a call", HANGS, host.call("secret-sender", json!({}))).await.unwrap();
+    let shown = text(&reply);
+    assert!(shown.starts_with("clawsecret-"), "{shown}");
+
+    assert!(
+        bound.heard().contains(&format!("x-token: {VALUE}\r\n")),
+        "{shown} {:?}",
+        host.finished()
+    );
+    assert!(other.heard().starts_with("GET / "), "{shown} {:?}", host.finished());
+    assert!(!other.heard().contains("x-token"), "{}", other.heard());
+
+    // Both echoes arrived, and the bound one has stars where the value was.
+    assert!(shown.contains(&format!("x-token: {}", "*".repeat(VALUE.len()))), "{shown}");
+    assert!(shown.contains(&format!("host: localhost:{}", other.port)), "{shown}");
+    for echoed in shown.lines() {
+        let decoded = STANDARD.decode(echoed).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&decoded).contains(VALUE), "{shown}");
+    }
+    assert!(!shown.contains(VALUE), "{shown}");
+    assert!(!format!("{:?}", host.finished()).contains(VALUE));
+    host.check_audit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_has_a_placeholder_of_its_own() {
+    let (bound, other) = (Echo::start(), Echo::start());
+    let host = sending(&bound, &other, secrets("TOKEN")).await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let reply = host.call("secret-sender", json!({})).await.unwrap();
+        seen.push(text(&reply).lines().next().unwrap().to_owned());
+    }
+    assert_ne!(seen[0], seen[1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_is_nowhere_fails_its_request_and_no_other() {
+    let (bound, other) = (Echo::start(), Echo::start());
+    let host = sending(&bound, &other, Secrets::none()).await;
+    let reply = wait::within("a call", HANGS, host.call("secret-sender", json!({}))).await.unwrap();
+    assert!(!reply.is_error);
+    assert_eq!(bound.heard(), "");
+    assert!(other.heard().starts_with("GET / "));
+}
+
+/// A host whose tool asks for the secret TOKEN, which its profile grants as it is.
+async fn reading(profile: &str, secrets: Secrets) -> TestHost {
+    TestHost::builder()
+        .only(&["secret-reader"])
+        .tool_file("secret-reader.wat", Guest::read("secret-reader").wat().as_bytes())
+        .capabilities("secrets: {injection: environment}")
+        .runtime_file(&format!("version: 1\nprofiles: {{sandbox-0: {{{profile}}}}}"))
+        .secrets(secrets)
+        .build()
+        .await
+}
+
+#[tokio::test]
+async fn under_environment_the_guest_has_the_value_and_a_missing_one_fails_the_call() {
+    let granted = "secrets: [{name: TOKEN}]";
+    let host = reading(granted, secrets("TOKEN")).await;
+    let reply = host.call("secret-reader", json!({})).await.unwrap();
+    // The guest has it; who sees the reply does not.
+    assert_eq!(text(&reply), "[redacted:TOKEN]");
+
+    let host = reading(granted, Secrets::none()).await;
+    let error = host.call("secret-reader", json!({})).await.unwrap_err();
+    assert_eq!((error.kind, &error.data["secret"]), (ErrorKind::Sandbox, &json!("TOKEN")));
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_granted_is_none() {
+    let host = reading("secrets: [{name: OTHER}]", secrets("OTHER")).await;
+    let reply = host.call("secret-reader", json!({})).await.unwrap();
+    assert_eq!(reply.error_kind, Some("trap"));
+    let host = reading("env: {X: y}", secrets("TOKEN")).await;
+    assert!(host.refused().contains("claw:host/secrets"), "{}", host.refused());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_native_program_gets_a_value_under_environment_only() {
+    let program =
+        json!({"command": "printf %s \"$TOKEN\" | base64; echo \"left: ${TOKEN:-nothing}\""});
+    for (injection, network, hosts, expected) in [
+        ("environment", "", "", "[redacted:TOKEN]"),
+        ("host-boundary", LOCAL, ", hosts: [127.0.0.1]", "left: nothing"),
+    ] {
+        let host = TestHost::builder()
+            .only(&["exec-shell"])
+            .level("process")
+            .limits("timeout_ms: 10000")
+            .capabilities(&format!(
+                "shell: {{mode: full}}\nsecrets: {{injection: {injection}}}\n{network}"
+            ))
+            .runtime_file(&format!(
+                "version: 1\nprofiles: {{sandbox-0: {{secrets: [{{name: TOKEN{hosts}}}]}}}}"
+            ))
+            .secrets(secrets("TOKEN"))
+            .build()
+            .await;
+        assert!(host.refused().is_empty(), "{}", host.refused());
+        let reply = host.call("exec_shell", program.clone()).await.unwrap();
+        let shown = format!("{} {:?}", text(&reply), reply.structured);
+        assert!(shown.contains(expected) && !shown.contains(VALUE), "{injection}: {shown}");
+        assert!(!shown.contains(&STANDARD.encode(VALUE)), "{shown}");
+    }
+}
+
+#[test]
+fn the_store_is_filled_listed_and_emptied_and_shows_no_value() {
+    let cli = Cli::new(PROGRAM);
+    let empty = cli.run(&["secrets", "list"]);
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""), "{}", empty.stderr);
+    let set = cli.run_with(&["secrets", "set", "API_TOKEN"], &format!("{VALUE}\n"));
+    assert_eq!((set.code, set.stdout.as_str(), set.stderr.as_str()), (Some(0), "", ""));
+    let listed = cli.run(&["secrets", "list", "--json"]);
+    assert_eq!(serde_json::from_str(&listed.stdout).ok(), Some(json!([{"name": "API_TOKEN"}])));
+    let stored = std::fs::read_to_string(cli.state().join("secrets.json")).unwrap();
+    assert!(stored.contains(VALUE));
+    for wrong in
+        [["secrets", "set", "../x"], ["secrets", "set", "EMPTY"], ["secrets", "remove", "X"]]
+    {
+        assert_eq!(cli.run(&wrong).code, Some(2), "{wrong:?}");
+    }
+    assert_eq!(cli.run(&["secrets", "remove", "API_TOKEN"]).code, Some(0));
+    assert_eq!(cli.run(&["secrets", "list"]).stdout, "");
+}
+
+const MANIFEST: &str = r#"
+claw: "0.3.0"
+kind: Claw
+metadata: {name: test}
+spec:
+  identity: {inline: {personality: Tests., autonomy: autonomous}}
+  providers:
+    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
+  sandbox: {inline: {level: wasm, capabilities: {secrets: {injection: environment}}}}
+  tools: [{name: secret-reader}]
+  policies: [{inline: {rules: [{id: all, action: allow, scope: all}]}}]
+"#;
+
+#[test]
+fn a_secret_comes_from_the_store_the_environment_or_the_folder_and_is_in_no_output() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", MANIFEST);
+    cli.write("clawhost.yaml", "version: 1\nprofiles: {sandbox-0: {secrets: [{name: TOKEN}]}}");
+    cli.write("tools/secret-reader.wat", Guest::read("secret-reader").wat());
+    let folder = cli.write("secrets/TOKEN", format!("{VALUE}\n"));
+    let folder = folder.parent().unwrap().to_owned();
+    let call = |set: &dyn Fn(&mut std::process::Command)| {
+        let arguments = ["-vv", "call", "claw.yaml", "secret-reader", "--tools", "tools"];
+        let mut command = cli.command(&arguments);
+        set(&mut command);
+        command.stdin(std::process::Stdio::null()).output().unwrap()
+    };
+    let nowhere = call(&|_| ());
+    assert_eq!(nowhere.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("TOKEN"));
+
+    let from_environment = call(&|command| _ = command.env("TOKEN", VALUE));
+    let from_folder = call(&|command| _ = command.env("CLAW_SECRETS_DIR", &folder));
+    assert_eq!(cli.run_with(&["secrets", "set", "TOKEN"], VALUE).code, Some(0));
+    let from_store = call(&|_| ());
+    for output in [from_environment, from_folder, from_store] {
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(shown.trim(), "[redacted:TOKEN]", "{said}");
+        assert!(!said.contains(VALUE), "{said}");
+    }
+    assert!(!cli.log().contains(VALUE));
+}
