@@ -179,7 +179,7 @@ fn agents_of_a_swarm_work_through_their_sessions() {
     let host = Http::start(&cli, &prepare(&cli));
     let (leader, worker) = (host.begin(&member("test-agent")), host.begin(&member("peer-1")));
     let (mut to_leader, mut to_worker) = (host.listen(&leader), host.listen(&worker));
-    let peers = host.call(&leader, "claw.swarm.discover", json!({}));
+    let peers = host.call(&leader, "claw.swarm.discover", &json!({}));
     let ready =
         json!({"identity": "peer-1", "uri": "claw://local/identity/peer-1", "status": "ready"});
     assert!(peers["peers"].as_array().unwrap().contains(&ready), "{peers}");
@@ -188,7 +188,7 @@ fn agents_of_a_swarm_work_through_their_sessions() {
     let given = host.call(
         &leader,
         "claw.swarm.delegate",
-        json!({"task_id": "t-1", "task": task,
+        &json!({"task_id": "t-1", "task": task,
         "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000", "swarm": "test-team"}}),
     );
     assert_eq!(given, json!({"acknowledged": true}));
@@ -201,7 +201,7 @@ fn agents_of_a_swarm_work_through_their_sessions() {
 
     let report =
         json!({"task_id": "t-1", "status": "completed", "result": {"sum": 6}, "token_usage": 5});
-    assert_eq!(host.call(&worker, "claw.swarm.report", report), json!({"acknowledged": true}));
+    assert_eq!(host.call(&worker, "claw.swarm.report", &report), json!({"acknowledged": true}));
     let heard = to_leader.hear();
     assert_eq!(heard["method"], "claw.swarm.report", "{heard}");
     assert_eq!(
@@ -210,7 +210,7 @@ fn agents_of_a_swarm_work_through_their_sessions() {
     );
 
     let message = json!({"swarm": "test-team", "message": {"hello": "all"}});
-    host.notify(&worker, "claw.swarm.broadcast", message);
+    host.notify(&worker, "claw.swarm.broadcast", &message);
     let heard = to_leader.hear();
     assert_eq!(
         (&heard["method"], &heard["params"]["message"]),

@@ -104,6 +104,35 @@ async fn the_policies_of_a_session_have_to_allow_too() {
     assert_eq!(refused.kind, ErrorKind::Policy);
 }
 
+#[tokio::test]
+async fn what_was_asked_and_answered_is_recorded_where_a_policy_wants_it() {
+    let recorded = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: log}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  audit: {log_approvals: true}\n";
+    let host = TestHost::builder().rules(ASK).document("log.yaml", recorded).build().await;
+    let _reachable = host.host().approvals().reach().open();
+    for answer in [Answer::Approve { lease: None }, Answer::Deny { reason: Some("no".to_owned()) }]
+    {
+        let caller = host.host().clone();
+        let call = tokio::spawn(async move { caller.call(call("write_file", new_file())).await });
+        let pending = waiting(&host, 1).await.remove(0);
+        assert!(
+            host.host().approvals().answer(&pending.id, None, answer, &Approver::Operator).await
+        );
+        let _ = call.await.unwrap();
+    }
+    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let said: Vec<_> = records
+        .iter()
+        .filter(|record| record["event"].as_str().unwrap().starts_with("approval."))
+        .map(|record| (record["event"].as_str().unwrap(), record["approved"].as_bool()))
+        .collect();
+    let (asked, answered) = ("approval.asked", "approval.answered");
+    assert_eq!(
+        said,
+        [(asked, None), (answered, Some(true)), (asked, None), (answered, Some(false))]
+    );
+    host.check_audit();
+}
+
 async fn waiting(host: &TestHost, count: usize) -> Vec<Pending> {
     let look = || Some(host.host().approvals().pending()).filter(|found| found.len() == count);
     wait::until("the questions", LONGEST, look).await.0

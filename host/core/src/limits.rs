@@ -219,6 +219,8 @@ limits! {
     AUDIT_COPY_RETRY_MS: u64 = 500;
     /// Records kept in the store's copy of the log; the oldest go first.
     AUDIT_COPY_ROWS_MAX: u64 = 1_000_000;
+    /// Arguments or results that are screened on a thread that serves; longer ones beside it.
+    SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Work that waits for the embedded store; more waits in its caller.
     DATABASE_JOBS_MAX: usize = 1_024;
     /// Time one host waits for another that writes to the same store.

@@ -71,7 +71,9 @@ mod tests {
         attempts.begin(RetryPlan::default());
         attempts.start_clock(Duration::from_millis(900));
         assert_eq!(attempts.next_in(&failing()), None);
-        assert!(attempts.time_left(Some(Duration::from_secs(9))) <= Some(Duration::from_millis(900)));
+        assert!(
+            attempts.time_left(Some(Duration::from_secs(9))) <= Some(Duration::from_millis(900))
+        );
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::policy::PolicySet;
 use clawhost_core::redact::Redactor;
-use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::reply::{Content, ResourceBody, ToolReply};
 use clawhost_core::screen::Finding;
 use clawhost_core::truncate;
 use serde_json::Value;
@@ -30,7 +31,16 @@ impl Filter {
         reply: ToolReply,
         policies: &[&PolicySet],
     ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
-        let mut reply = check(tool, reply);
+        let reply = check(tool, reply);
+        let is_long = size(&reply) > SCREENED_AT_ONCE_BYTES_MAX;
+        offload::blocking(is_long, || self.screened(reply, policies))
+    }
+
+    fn screened(
+        &self,
+        mut reply: ToolReply,
+        policies: &[&PolicySet],
+    ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
         let mut findings = Vec::new();
         for policy in policies {
             let screened = policy.screens().output(reply);
@@ -42,6 +52,18 @@ impl Filter {
         }
         (Ok(truncate::reply(self.redactor.reply(reply), self.bytes_max)), findings)
     }
+}
+
+/// Returns about how much there is to search.
+fn size(reply: &ToolReply) -> usize {
+    let blocks = reply.content.iter().map(|block| match block {
+        Content::Text(text) => text.len(),
+        Content::Audio { data, .. } | Content::Image { data, .. } => data.len(),
+        Content::Resource { body: ResourceBody::Text(text), .. } => text.len(),
+        Content::Resource { body: ResourceBody::Bytes(bytes), .. } => bytes.len(),
+    });
+    let structured = reply.structured.as_ref().map_or(0, |value| value.to_string().len());
+    blocks.sum::<usize>() + structured
 }
 
 /// A result that breaks the tool's own promise is a failed result, not an answer.

@@ -5,10 +5,10 @@ mod call;
 mod filter;
 mod places;
 mod timings;
+mod told;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
@@ -24,15 +24,15 @@ use crate::engine::Engine;
 use crate::exec;
 use crate::gate::{Admitted, Gate, Request};
 use crate::registry::Shelf;
-use crate::sandbox::ProgressSink;
 use crate::secrets::Secrets;
-use crate::telemetry::{CallEvent, Event, Telemetry, result_of};
+use crate::telemetry::{Telemetry, result_of};
 use attempts::Attempts;
 pub use call::{Principal, ToolCall};
 use filter::Filter;
 use places::Places;
 use timings::Stopwatch;
 pub use timings::Timings;
+use told::Told;
 
 /// The longest a name from a caller may be in a record: a URI of a tool, with room.
 const RECORDED_NAME_BYTES_MAX: usize = 4 * TOOL_NAME_BYTES_MAX;
@@ -54,6 +54,15 @@ pub struct Parts {
     pub telemetry: Telemetry,
     /// How much of everything.
     pub limits: LimitSettings,
+}
+
+/// A call between its two records.
+struct Underway<'a> {
+    call: &'a ToolCall,
+    span: CallSpan,
+    told: Told<'a>,
+    timings: &'a mut Timings,
+    attempts: Attempts,
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
@@ -99,57 +108,50 @@ impl Dispatch {
         call: &ToolCall,
         timings: &mut Timings,
     ) -> Result<ToolReply, CallError> {
-        let started = Instant::now();
         let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
         let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
         let arguments = digest::of_json(&call.arguments);
         let log = &self.parts.audit;
-        let mut span = CallSpan::open(log, &id, &call.principal.0, name, &arguments)
+        let span = CallSpan::open(log, &id, &call.principal.0, name, &arguments)
             .map_err(|error| unrecorded(&error))?;
         timings.audit = watch.lap();
-        let outcome = self.attempts(call, &mut span, timings).await;
+        let told = Told::new(&self.parts, call, id);
+        let mut underway = Underway { call, span, told, timings, attempts: Attempts::default() };
+        let outcome = self.attempts(&mut underway).await;
         let outcome = outcome.map_err(|error| self.parts.secrets.redactor().error(error));
+        let Underway { mut span, told, timings, .. } = underway;
         watch.lap();
         self.note_texts(call, &outcome, &mut span);
-        span.close(&outcome).map_err(|error| unrecorded(&error))?;
+        let closed = span.close(&outcome).map_err(|error| unrecorded(&error));
         timings.audit += watch.lap();
-        self.tell((&id, &call.principal.0, name), call, &outcome, started.elapsed());
+        let outcome = closed.and(outcome);
+        told.end(&outcome);
         outcome
     }
 
     /// Tries the call as often as its tool's plan says.
-    async fn attempts(
-        &self,
-        call: &ToolCall,
-        span: &mut CallSpan,
-        timings: &mut Timings,
-    ) -> Result<ToolReply, CallError> {
-        let mut attempts = Attempts::default();
+    async fn attempts(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
         loop {
-            let error = match self.attempt(call, &mut attempts, span, timings).await {
+            let error = match self.attempt(underway).await {
                 Err(error) => error,
                 done => return done,
             };
-            let Some(wait) = attempts.next_in(&error) else {
+            let Some(wait) = underway.attempts.next_in(&error) else {
                 return Err(error);
             };
             tokio::time::sleep(wait).await;
         }
     }
 
-    async fn attempt(
-        &self,
-        call: &ToolCall,
-        attempts: &mut Attempts,
-        span: &mut CallSpan,
-        timings: &mut Timings,
-    ) -> Result<ToolReply, CallError> {
+    async fn attempt(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
+        let Underway { call, span, told, timings, attempts } = underway;
         let resolved = self.parts.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
         let tool = Arc::clone(resolved.tool());
         span.note("digest", tool.digest.as_str());
         span.note("profile", tool.grants.profile.as_str());
+        told.tool = Some(tool.ckp_name.clone());
         attempts.begin(tool.retry);
         let request = Request {
             principal: &call.principal.0,
@@ -162,26 +164,26 @@ impl Dispatch {
         attempts.approved = admitted.take_approval();
         attempts.start_clock(admitted.timeout());
         timings.gate += watch.lap();
-        let reply = self.run(admitted, call.progress.clone(), span, timings).await?;
+        let reply = self.run(admitted, underway).await?;
         watch.lap();
-        let reply = self.filtered(&tool, reply, call.context.session.as_deref(), span);
-        timings.filter += watch.lap();
+        let session = underway.call.context.session.as_deref();
+        let reply = self.filtered(&tool, reply, session, &mut underway.span);
+        underway.timings.filter += watch.lap();
         reply
     }
 
     async fn run(
         &self,
         admitted: Admitted,
-        progress: Option<ProgressSink>,
-        span: &mut CallSpan,
-        timings: &mut Timings,
+        underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
+        let Underway { call, span, timings, .. } = underway;
         let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
         let _place = self.places.enter().await?;
         timings.wait += watch.lap();
-        let (outcome, usage) =
-            exec::wasm::run(self.parts.engine.wasmtime(), admitted, progress).await;
+        let engine = self.parts.engine.wasmtime();
+        let (outcome, usage) = exec::wasm::run(engine, admitted, call.progress.clone()).await;
         timings.guest += usage.guest;
         timings.instantiate += watch.lap().saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
@@ -223,25 +225,6 @@ impl Dispatch {
         if let (true, Ok(reply)) = (terms.log_outputs, outcome) {
             span.note_outputs(&result_of(reply));
         }
-    }
-
-    fn tell(
-        &self,
-        names: (&str, &str, &str),
-        call: &ToolCall,
-        outcome: &Result<ToolReply, CallError>,
-        duration: Duration,
-    ) {
-        let telemetry = &self.parts.telemetry;
-        let mut event = CallEvent::ended(names, outcome, duration);
-        event.request_id.clone_from(&call.context.request_id);
-        if telemetry.takes_arguments() {
-            event.arguments = Some(self.parts.secrets.redactor().json(call.arguments.clone()));
-        }
-        if let (true, Ok(reply)) = (telemetry.takes_results(), outcome) {
-            event.result = Some(result_of(reply));
-        }
-        telemetry.emit(Event::Call(event));
     }
 }
 

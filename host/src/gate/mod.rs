@@ -8,27 +8,29 @@
 //! Invariant: no code outside this module constructs `Admitted`.
 
 mod admitted;
+mod ask;
 mod check;
 mod context;
 mod decide;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::digest;
 use clawhost_core::error::CallError;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::manifest::Manifest;
 use clawhost_core::policy::PolicySet;
 use clawhost_core::quota::CallRates;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use self::admitted::Admitted;
 pub use self::context::{CallContext, Request};
-use self::decide::{Ask, Decision};
-use crate::approvals::{Approvals, Asked};
+use self::decide::Decision;
+use crate::approvals::Approvals;
 use crate::audit::CallSpan;
 use crate::clock;
+use crate::offload;
 use crate::registry::Resolved;
 use crate::secrets::Secrets;
 use crate::upstream::provider::Providers;
@@ -136,10 +138,13 @@ impl Gate {
         span: &mut CallSpan,
     ) -> Result<Cow<'a, Value>, CallError> {
         let mut arguments = Cow::Borrowed(request.arguments);
-        check::size(arguments.to_string().len(), self.arguments_bytes_max)?;
+        let bytes = arguments.to_string().len();
+        check::size(bytes, self.arguments_bytes_max)?;
         check::schema(tool, &arguments)?;
         for policies in std::iter::once(self.policies()).chain(request.context.session.as_deref()) {
-            let screened = policies.screens().input(&arguments);
+            let screened = offload::blocking(bytes > SCREENED_AT_ONCE_BYTES_MAX, || {
+                policies.screens().input(&arguments)
+            });
             span.note_findings(&screened.findings);
             if let Some(blocked) = screened.blocked {
                 return Err(blocked);
@@ -167,57 +172,24 @@ impl Gate {
         resolved.within(&profile.grants(None)).map_err(refused)
     }
 
-    /// Asks a person, unless an earlier attempt of the call did, and returns the digest of what
-    /// is allowed.
-    async fn ask(
-        &self,
-        tool: &Tool,
-        arguments: &Value,
-        ask: &Ask,
-        request: Request<'_>,
-        span: &mut CallSpan,
-    ) -> Result<String, CallError> {
-        let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
-        if request.approved == Some(digest.as_str()) {
-            return Ok(digest);
-        }
-        let asked = Asked {
-            request_id: request.context.request_id.clone(),
-            principal: request.principal.to_owned(),
-            tool: tool.ckp_name.clone(),
-            tool_digest: tool.digest.clone(),
-            digest: digest.clone(),
-            arguments: self.secrets.redactor().json(arguments.clone()),
-            rule: ask.rule.clone(),
-            reason: ask.reason.clone(),
-            terms: ask.terms,
-        };
-        let approved = self.approvals.ask(asked, request.context.waiting.as_ref()).await?;
-        span.note("approved", approved.how);
-        span.note("approved_by", approved.by);
-        Ok(digest)
-    }
-
     /// Refuses where no call would be admitted now: a person is not asked in vain.
     fn rates_left(&self, principal: &str) -> Result<(), CallError> {
         // Counted in a copy, so that the question itself costs nothing.
-        let mut copy = self.rates().clone();
-        self.take_from(&mut copy, principal)
+        self.with_rates(|rates, limit, now_ms| rates.clone().take(principal, limit, now_ms))
     }
 
     fn take_rate(&self, principal: &str) -> Result<(), CallError> {
-        self.take_from(&mut self.rates(), principal)
+        self.with_rates(|rates, limit, now_ms| rates.take(principal, limit, now_ms))
     }
 
-    fn take_from(&self, rates: &mut CallRates, principal: &str) -> Result<(), CallError> {
+    fn with_rates(
+        &self,
+        take: impl FnOnce(&mut CallRates, u64, u64) -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let Some(limit) = self.policies().rates().tool_calls_per_minute else {
+            return Ok(());
+        };
         let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
-        match self.manifest.policies.rates().tool_calls_per_minute {
-            Some(limit) => rates.take(principal, limit, now_ms),
-            None => Ok(()),
-        }
-    }
-
-    fn rates(&self) -> MutexGuard<'_, CallRates> {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+        take(&mut self.rates.lock().unwrap_or_else(PoisonError::into_inner), limit, now_ms)
     }
 }

@@ -15,8 +15,8 @@ use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 
 pub use self::builder::{BuildError, HostBuilder};
-use self::services::Services;
 pub use self::services::MIGRATIONS;
+use self::services::Services;
 use crate::approvals::Approvals;
 use crate::audit::AuditLog;
 use crate::dispatch::Dispatch;

@@ -11,6 +11,7 @@ use clawhost_core::manifest::{SwarmPlan, Topology};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::health::Health;
 use super::routes::candidates;
 use super::task::{PeerStatus, Report, Status, SwarmEvent, Task};
 
@@ -27,7 +28,7 @@ pub(super) struct Board {
     running: BTreeMap<String, usize>,
     /// Tasks that somebody has.
     active: usize,
-    health: BTreeMap<String, Health>,
+    health: Health,
     turn: usize,
     tokens: u64,
     outbox: Outbox,
@@ -52,12 +53,6 @@ pub(super) struct Held {
     last: Option<String>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Health {
-    failures: u64,
-    broken_until_ms: i64,
-}
-
 /// Who is connected, and what time it is.
 #[derive(Clone, Copy)]
 pub(super) struct Now<'a> {
@@ -74,7 +69,7 @@ impl Board {
             dead: VecDeque::new(),
             running: BTreeMap::new(),
             active: 0,
-            health: BTreeMap::new(),
+            health: Health::default(),
             turn: 0,
             tokens: 0,
             outbox: Outbox::new(),
@@ -158,7 +153,7 @@ impl Board {
                 .with("limit", "max_total_tokens"));
         }
         let candidates = candidates(&self.plan, from);
-        if candidates.iter().all(|name| self.is_broken(name, now_ms)) {
+        if candidates.iter().all(|name| self.health.is_broken(name, now_ms)) {
             return Err(self.unreachable("no agent of the swarm can take the task"));
         }
         if self.tasks.len() >= SWARM_TASKS_MAX {
@@ -195,7 +190,9 @@ impl Board {
                 self.failed(from, report);
             }
             Status::Completed | Status::Failed => {
-                self.health.remove(from);
+                if works {
+                    self.health.succeeded(from);
+                }
                 self.close(from, &report, !works);
             }
         }
@@ -238,7 +235,7 @@ impl Board {
 
     /// Returns whether `name` takes work now; `at_home` are those the host itself runs.
     pub(super) fn status(&self, name: &str, now: Now<'_>, at_home: bool) -> PeerStatus {
-        if self.is_broken(name, now.ms) || !(at_home || (now.present)(name)) {
+        if self.health.is_broken(name, now.ms) || !(at_home || (now.present)(name)) {
             PeerStatus::Unavailable
         } else if self.is_full() || self.running_of(name) >= self.capacity(name) {
             PeerStatus::Busy
@@ -313,18 +310,8 @@ impl Board {
         self.running.get(name).copied().unwrap_or(0)
     }
 
-    fn is_broken(&self, name: &str, now_ms: i64) -> bool {
-        self.health.get(name).is_some_and(|health| now_ms < health.broken_until_ms)
-    }
-
     fn note_failure(&mut self, name: &str, now_ms: i64) {
-        let Some(breaker) = self.plan.failure.breaker else { return };
-        let health = self.health.entry(name.to_owned()).or_default();
-        health.failures += 1;
-        if health.failures >= breaker.failures {
-            let reset = i64::try_from(breaker.reset.as_millis()).unwrap_or(i64::MAX);
-            *health = Health { failures: 0, broken_until_ms: now_ms.saturating_add(reset) };
-        }
+        self.health.failed(name, self.plan.failure.breaker, now_ms);
     }
 
     /// One attempt failed: others may still be at it, or may try.

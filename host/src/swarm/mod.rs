@@ -6,6 +6,7 @@
 //! other hosts, and combining results: whoever gave a task gets each report.
 
 mod board;
+mod health;
 mod post;
 mod routes;
 mod store;

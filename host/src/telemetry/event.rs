@@ -118,6 +118,18 @@ impl CallEvent {
             ..Self::default()
         }
     }
+
+    /// Returns what nobody waited for any more.
+    pub fn cancelled((call, principal, tool): (&str, &str, &str), duration: Duration) -> Self {
+        Self {
+            call: call.to_owned(),
+            principal: principal.to_owned(),
+            tool: tool.to_owned(),
+            outcome: "cancelled",
+            duration,
+            ..Self::default()
+        }
+    }
 }
 
 /// Returns a reply as telemetry writes it: its structured part, else its texts.

@@ -32,10 +32,10 @@ fn at(place: &str, wanted: &Value, found: &Value) -> Result<(), String> {
             .iter()
             .try_for_each(|(key, value)| at(&format!("{place}/{key}"), value, &found[key])),
         (Value::Array(wanted), Value::Array(items)) if wanted.len() == items.len() => {
-            let pairs = wanted.iter().zip(items).enumerate();
-            pairs
-                .map(|(index, (wanted, item))| at(&format!("{place}/{index}"), wanted, item))
-                .collect()
+            let mut pairs = wanted.iter().zip(items).enumerate();
+            pairs.try_for_each(|(index, (wanted, item))| {
+                at(&format!("{place}/{index}"), wanted, item)
+            })
         }
         _ if wanted == found => Ok(()),
         _ => differs(),

@@ -8,7 +8,7 @@ mod transport;
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub use self::fits::fits;
 pub use self::transport::{Http, Listener, Stdio, Transport};
@@ -129,13 +129,13 @@ impl Run<'_> {
 
     fn request(&mut self, step: &Value, operator: bool) -> Result<(), String> {
         if let Some(name) = step["defer"].as_str() {
-            let message = self.message(step, json!(name));
+            let message = self.message(step, &json!(name));
             return self.transport.send(&message.to_string(), name);
         }
         for attempt in 0.. {
             self.sent += 1;
             let id = json!(format!("{}-{}", self.vector.name, self.sent));
-            let line = self.message(step, id.clone()).to_string();
+            let line = self.message(step, &id).to_string();
             let answer = self.transport.ask(&line, id.as_str(), operator)?;
             let judged = judge(&answer, Some(&id), &step["expect"]);
             if judged.is_ok() || step["until"] != true || attempt > ATTEMPTS_MAX {
@@ -145,13 +145,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn message(&mut self, step: &Value, id: Value) -> Value {
+    fn message(&mut self, step: &Value, id: &Value) -> Value {
         let method = step["method"].as_str().unwrap();
         let mut params = match step.get("params") {
             Some(params) => params.clone(),
             None => self.defaults[method].clone(),
         };
-        for (pointer, value) in step["patch"].as_object().unwrap_or(&Map::new()) {
+        for (pointer, value) in step["patch"].as_object().into_iter().flatten() {
             patch(&mut params, pointer, value);
         }
         self.name_requests(&mut params);

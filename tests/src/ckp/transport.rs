@@ -184,7 +184,7 @@ pub struct Http {
     child: Child,
     address: Address,
     session: Option<String>,
-    waiting: BTreeMap<String, Receiver<Result<(Value, Option<String>), String>>>,
+    waiting: BTreeMap<String, Receiver<Result<Value, String>>>,
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -232,7 +232,7 @@ impl Http {
     }
 
     /// Sends one request in a session and returns its result.
-    pub fn call(&self, session: &str, method: &str, params: Value) -> Value {
+    pub fn call(&self, session: &str, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": "c", "method": method, "params": params});
         let sent = self.address.send("POST", &message.to_string(), false, Some(session));
         let answer = message_of(&sent.unwrap().1).unwrap();
@@ -241,7 +241,7 @@ impl Http {
     }
 
     /// Sends a notification in a session.
-    pub fn notify(&self, session: &str, method: &str, params: Value) {
+    pub fn notify(&self, session: &str, method: &str, params: &Value) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         let sent = self.address.send("POST", &message.to_string(), false, Some(session)).unwrap();
         assert_eq!(sent.0, 202, "{}", sent.1);
@@ -323,7 +323,7 @@ impl Transport for Http {
 
     fn ask(&mut self, line: &str, _id: Option<&str>, operator: bool) -> Result<Value, String> {
         let (_, body, begun) = self.post(line, operator)?;
-        self.session = begun.or(self.session.take());
+        self.session = begun.or_else(|| self.session.take());
         message_of(&body)
     }
 
@@ -340,7 +340,7 @@ impl Transport for Http {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             let sent = address.send("POST", &line, false, session.as_deref());
-            let answer = sent.and_then(|(_, body, begun)| Ok((message_of(&body)?, begun)));
+            let answer = sent.and_then(|(_, body, _)| message_of(&body));
             drop(sender.send(answer));
         });
         self.waiting.insert(id.to_owned(), receiver);
@@ -349,8 +349,7 @@ impl Transport for Http {
 
     fn wait(&mut self, id: &str) -> Result<Value, String> {
         let receiver = self.waiting.remove(id).ok_or("nothing was sent")?;
-        let answer = receiver.recv_timeout(ANSWERS_WITHIN).map_err(|_| "no answer in time")?;
-        answer.map(|(answer, _)| answer)
+        receiver.recv_timeout(ANSWERS_WITHIN).map_err(|_| "no answer in time")?
     }
 
     fn finish(&mut self) {

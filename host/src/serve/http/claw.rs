@@ -21,9 +21,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
+use super::body::answer_bytes;
 use super::events::{Events, Waiting, waiting};
 use super::guard::Denied;
-use super::routes::{Body, answer_bytes};
+use super::routes::Body;
 use crate::host::Principal;
 use crate::serve::calls::Calls;
 use crate::serve::ckp::{self, Answer, Authority, Fault, Outcome, Session};

@@ -5,6 +5,7 @@
 //! Every request passes `guard` before anything reads its body. Deliberately absent: TLS (put a
 //! proxy in front for anything but loopback), HTTP/2, cookies, CORS.
 
+mod body;
 mod claw;
 mod counted;
 mod events;

@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{
-    HTTP_BODY_READ_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX,
-    MESSAGE_BYTES_MAX,
+    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
+use super::body::{answer_bytes, answer_json, denied, read_body, require_json};
 use super::claw::{self, Sessions};
 use super::counted::Counted;
 use super::guard::{self, Denied, Guard};
@@ -388,61 +388,4 @@ fn screen(body: &[u8], in_session: bool) -> Screened {
             Screened::Passed { method, value }
         }
     }
-}
-
-/// A page can send other types to any address without being asked; this one it cannot.
-fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    let text = "the body has to be of the type application/json";
-    Err(Denied::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
-}
-
-async fn read_body<B>(body: B) -> Result<Bytes, Denied>
-where
-    B: http_body::Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
-    match timeout(Duration::from_millis(HTTP_BODY_READ_MS), reading).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let text = format!("a body may have {MESSAGE_BYTES_MAX} bytes");
-            Err(Denied::new(StatusCode::PAYLOAD_TOO_LARGE, text))
-        }
-        Ok(Err(_)) => Err(Denied::new(StatusCode::BAD_REQUEST, "the body cannot be read")),
-        Err(_) => Err(Denied::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
-    }
-}
-
-fn denied(denial: &Denied) -> Response<Body> {
-    let mut response = answer_json(denial.status, &json!({"error": denial.text}));
-    if let Some(allow) = denial.allow {
-        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allow));
-    }
-    if let Some(challenge) = denial.challenge {
-        let challenge = http::HeaderValue::from_static(challenge);
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    }
-    response
-}
-
-fn answer_json(status: StatusCode, value: &Value) -> Response<Body> {
-    answer_bytes(status, value.to_string().into_bytes(), "application/json")
-}
-
-pub(super) fn answer_bytes(
-    status: StatusCode,
-    bytes: Vec<u8>,
-    mime_type: &'static str,
-) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(mime_type));
-    headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
-    response
 }

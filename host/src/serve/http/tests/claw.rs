@@ -19,7 +19,9 @@ fn initialize() -> Value {
 }
 
 fn ask(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+    let mut request = json!({"jsonrpc": "2.0", "id": 7, "method": method});
+    request["params"] = params;
+    request
 }
 
 fn call(tool: &str) -> Value {

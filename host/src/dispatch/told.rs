@@ -1,0 +1,61 @@
+//! What telemetry is told of a call, however it ends.
+
+use std::time::Instant;
+
+use clawhost_core::error::CallError;
+use clawhost_core::reply::ToolReply;
+
+use super::{Parts, ToolCall};
+use crate::telemetry::{CallEvent, Event, result_of};
+
+/// What telemetry calls a tool that nobody offers: names of callers are without number.
+const UNKNOWN_TOOL: &str = "unknown";
+
+/// A call that telemetry has not heard the end of. Dropped before, it was cancelled.
+pub(super) struct Told<'a> {
+    parts: &'a Parts,
+    call: &'a ToolCall,
+    id: String,
+    started: Instant,
+    /// What the tool is called in policies, once it is found.
+    pub(super) tool: Option<String>,
+    ended: bool,
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn new(parts: &'a Parts, call: &'a ToolCall, id: String) -> Self {
+        Self { parts, call, id, started: Instant::now(), tool: None, ended: false }
+    }
+
+    /// Tells how the call ended.
+    pub(super) fn end(mut self, outcome: &Result<ToolReply, CallError>) {
+        self.ended = true;
+        let mut event = CallEvent::ended(self.names(), outcome, self.started.elapsed());
+        if let (true, Ok(reply)) = (self.parts.telemetry.takes_results(), outcome) {
+            event.result = Some(result_of(reply));
+        }
+        self.emit(event);
+    }
+
+    fn names(&self) -> (&str, &str, &str) {
+        let tool = self.tool.as_deref().unwrap_or(UNKNOWN_TOOL);
+        (&self.id, &self.call.principal.0, tool)
+    }
+
+    fn emit(&self, mut event: CallEvent) {
+        event.request_id.clone_from(&self.call.context.request_id);
+        if self.parts.telemetry.takes_arguments() {
+            let redactor = self.parts.secrets.redactor();
+            event.arguments = Some(redactor.json(self.call.arguments.clone()));
+        }
+        self.parts.telemetry.emit(Event::Call(event));
+    }
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.emit(CallEvent::cancelled(self.names(), self.started.elapsed()));
+        }
+    }
+}

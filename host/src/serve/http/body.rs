@@ -1,0 +1,74 @@
+//! Bodies in, answers out: what every path does alike.
+//!
+//! Deliberately absent: what a body means.
+
+use bytes::Bytes;
+use clawhost_core::limits::{HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
+use http::{HeaderMap, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use serde_json::{Value, json};
+use tokio::time::{Duration, timeout};
+
+use super::guard::Denied;
+use super::routes::Body;
+
+/// Refuses a body of another type than JSON: a page can send those to any address unasked.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let text = "the body has to be of the type application/json";
+    Err(Denied::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
+}
+
+/// Reads a body, bounded in size and time.
+pub(super) async fn read_body<B>(body: B) -> Result<Bytes, Denied>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
+    match timeout(Duration::from_millis(HTTP_BODY_READ_MS), reading).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let text = format!("a body may have {MESSAGE_BYTES_MAX} bytes");
+            Err(Denied::new(StatusCode::PAYLOAD_TOO_LARGE, text))
+        }
+        Ok(Err(_)) => Err(Denied::new(StatusCode::BAD_REQUEST, "the body cannot be read")),
+        Err(_) => Err(Denied::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
+}
+
+/// Returns the answer to a request that gets no further.
+pub(super) fn denied(denial: &Denied) -> Response<Body> {
+    let mut response = answer_json(denial.status, &json!({"error": denial.text}));
+    if let Some(allow) = denial.allow {
+        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allow));
+    }
+    if let Some(challenge) = denial.challenge {
+        let challenge = http::HeaderValue::from_static(challenge);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Returns an answer of JSON.
+pub(super) fn answer_json(status: StatusCode, value: &Value) -> Response<Body> {
+    answer_bytes(status, value.to_string().into_bytes(), "application/json")
+}
+
+/// Returns an answer that nobody keeps.
+pub(super) fn answer_bytes(
+    status: StatusCode,
+    bytes: Vec<u8>,
+    mime_type: &'static str,
+) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(mime_type));
+    headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
+    response
+}
