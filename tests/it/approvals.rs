@@ -239,6 +239,20 @@ fn a_host_that_is_told_to_stop_answers_what_waits() {
 }
 
 #[test]
+fn a_host_whose_client_has_gone_waits_for_no_answer() {
+    let cli = prepared();
+    cli.write("clawhost.yaml", "version: 1\nlimits: {shutdown_grace_ms: 50}\n");
+    let mut client = Client::start(&cli);
+    client.write(1, "a.txt");
+    pending(&cli, 1);
+    drop(client.input.take());
+    let answer = client.hear();
+    assert!(answer.to_string().contains("has gone"), "{answer}");
+    assert!(client.child.wait().unwrap().success());
+    assert!(!written(&cli, "a.txt"));
+}
+
+#[test]
 fn where_nobody_can_be_asked_the_call_is_refused_with_what_to_do() {
     let cli = prepared();
     let run = cli.run(&["call", "claw.yaml", "write_file", "path=a.txt", "content=x"]);

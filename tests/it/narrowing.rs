@@ -1,6 +1,7 @@
 //! What a caller says beside a call narrows it and never widens it; and what is looked at again
 //! after a person has thought about it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use clawhost::approvals::{Answer, Approver, Pending};
 use clawhost::gate::CallContext;
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::manifest::{Autonomy, SessionManifest};
+use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::call;
 use clawhost_tests::{TestHost, wait};
@@ -91,13 +94,54 @@ async fn a_policy_the_caller_names_has_to_allow_too() {
     assert_eq!(unknown.kind, ErrorKind::Policy);
 }
 
+fn plain() -> SessionManifest {
+    let (name, identity) = ("session".to_owned(), "session".to_owned());
+    SessionManifest { name, identity, autonomy: None, policies: None, tools: None }
+}
+
+fn session(manifest: SessionManifest) -> CallContext {
+    CallContext { session: Some(Arc::new(manifest)), ..CallContext::default() }
+}
+
+#[tokio::test]
+async fn the_autonomy_and_the_list_of_tools_of_a_session_bind() {
+    let host = host().await;
+    let path = json!({"path": "a.txt"});
+    let listed = Some(BTreeSet::from(["read-file".to_owned()]));
+    for (manifest, tool, arguments, kind) in [
+        (plain(), "write_file", new_file(), None),
+        (SessionManifest { tools: listed.clone(), ..plain() }, "read_file", path.clone(), None),
+        (
+            SessionManifest { tools: listed, ..plain() },
+            "write_file",
+            new_file(),
+            Some(ErrorKind::UnknownTool),
+        ),
+        (
+            SessionManifest { autonomy: Some(Autonomy::Observer), ..plain() },
+            "read_file",
+            path.clone(),
+            Some(ErrorKind::Policy),
+        ),
+        // Nobody can be asked here.
+        (
+            SessionManifest { autonomy: Some(Autonomy::Supervised), ..plain() },
+            "write_file",
+            new_file(),
+            Some(ErrorKind::Policy),
+        ),
+    ] {
+        let outcome = within(&host, tool, arguments, session(manifest.clone())).await;
+        assert_eq!(outcome.err().map(|error| error.kind), kind, "{tool} {manifest:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_policies_of_a_session_have_to_allow_too() {
     let host = host().await;
     let all = host.host().manifest().policies.policies();
     let reading = all.iter().find(|policy| policy.name == "reading").unwrap().clone();
-    let session = Arc::new(clawhost_core::policy::PolicySet::new(vec![reading]));
-    let context = CallContext { session: Some(session), ..CallContext::default() };
+    let context = session(SessionManifest { policies: Some(PolicySet::new(vec![reading])), ..plain() });
     let path = json!({"path": "a.txt"});
     assert!(within(&host, "read_file", path, context.clone()).await.is_ok());
     let refused = within(&host, "write_file", new_file(), context).await.unwrap_err();

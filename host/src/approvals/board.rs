@@ -200,9 +200,20 @@ impl Approvals {
             board.closed = true;
             std::mem::take(&mut board.waiting)
         };
-        for waiting in waiting.into_values() {
+        self.deny(waiting.into_values(), STOPPING);
+    }
+
+    /// Denies every question about a call of `principal`: its client has gone.
+    pub fn leave(&self, principal: &str) {
+        let theirs = |_: &String, waiting: &mut Waiting| waiting.pending.principal == principal;
+        let waiting: Vec<_> = self.board().waiting.extract_if(.., theirs).collect();
+        self.deny(waiting.into_iter().map(|(_, waiting)| waiting), GONE);
+    }
+
+    fn deny(&self, questions: impl Iterator<Item = Waiting>, reason: &str) {
+        for waiting in questions {
             // Who does not wait any more needs no answer.
-            let _ = waiting.end.send(Err(waiting.asked.denied(Some(STOPPING))));
+            let _ = waiting.end.send(Err(waiting.asked.denied(Some(reason))));
         }
         self.changed();
     }
@@ -297,6 +308,8 @@ type End = oneshot::Receiver<Result<Approved, CallError>>;
 
 /// What the callers of a stopping host read.
 const STOPPING: &str = "the host is stopping";
+/// What nobody reads, but the record says.
+const GONE: &str = "the client that called has gone";
 
 impl Board {
     fn has_room_for(&self, asked: &Asked) -> Result<(), CallError> {

@@ -166,7 +166,7 @@ impl Dispatch {
         timings.gate += watch.lap();
         let reply = self.run(admitted, underway).await?;
         watch.lap();
-        let session = underway.call.context.session.as_deref();
+        let session = underway.call.context.session_policies();
         let reply = self.filtered(&tool, reply, session, &mut underway.span);
         underway.timings.filter += watch.lap();
         reply
@@ -236,5 +236,6 @@ fn unknown(name: &str) -> CallError {
 /// No record, no call: what cannot be accounted for does not happen.
 fn unrecorded(error: &std::io::Error) -> CallError {
     CallError::new(ErrorKind::Internal, "the call could not be recorded, so it is refused")
+        .with("stage", "audit")
         .with_internal(error.to_string())
 }

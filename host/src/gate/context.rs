@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawhost_core::manifest::SessionManifest;
 use clawhost_core::policy::PolicySet;
 use serde_json::Value;
 
@@ -18,10 +19,18 @@ pub struct CallContext {
     pub sandbox: Option<String>,
     /// A policy that has to allow the call as well.
     pub policy: Option<String>,
-    /// The policies of the caller's session, which have to allow the call as well.
-    pub session: Option<Arc<PolicySet>>,
+    /// The manifest of the caller's session: its policies have to allow the call as well, and its
+    /// list of tools and its autonomy bind.
+    pub session: Option<Arc<SessionManifest>>,
     /// Who is told when the call waits for a person.
     pub waiting: Option<WaitingSink>,
+}
+
+impl CallContext {
+    /// Returns the policies of the caller's session, if it has any.
+    pub fn session_policies(&self) -> Option<&PolicySet> {
+        self.session.as_ref()?.policies.as_ref()
+    }
 }
 
 /// What the gate is asked to admit.

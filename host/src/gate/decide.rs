@@ -32,8 +32,13 @@ impl Gate {
         arguments: Option<&Value>,
         context: &CallContext,
     ) -> Result<Decision, CallError> {
-        if self.manifest.autonomy == Autonomy::Observer {
+        let autonomy = self.autonomy(context);
+        if autonomy == Autonomy::Observer {
             return Err(refused("autonomy", "the identity is an observer: it runs no tool"));
+        }
+        if !is_listed(tool, context) {
+            let text = "the session's manifest does not list this tool";
+            return Err(CallError::new(ErrorKind::UnknownTool, text).with("stage", "session"));
         }
         let paths = arguments.map(|it| tool.paths.paths(it));
         let facts = CallFacts {
@@ -44,18 +49,42 @@ impl Gate {
             paths: paths.as_deref(),
             usage: self.providers.usage(),
         };
-        let scope = Scope { own: tool.policy_ref.as_deref(), asked: context.policy.as_deref() };
-        let mut verdict = self.manifest.policies.decide(&facts, scope);
-        if let Some(session) = &context.session {
-            verdict = verdict.stricter(session.decide(&facts, Scope::default()));
-        }
-        self.conclude(tool, verdict)
+        self.conclude(tool, self.verdict(tool, &facts, context), autonomy)
     }
 
-    fn conclude(&self, tool: &Tool, verdict: Verdict) -> Result<Decision, CallError> {
+    /// Returns what the manifest's policies say, and the session's, and the one that is asked for,
+    /// whichever of the two has it. A name that neither has denies.
+    fn verdict(&self, tool: &Tool, facts: &CallFacts<'_>, context: &CallContext) -> Verdict {
+        let (base, session) = (self.policies(), context.session_policies());
+        let asked = context.policy.as_deref();
+        let theirs = asked.filter(|name| {
+            !base.contains(name) && session.is_some_and(|session| session.contains(name))
+        });
+        let ours = asked.filter(|_| theirs.is_none());
+        let own = tool.policy_ref.as_deref();
+        let verdict = base.decide(facts, Scope { own, asked: ours });
+        match session {
+            Some(session) => {
+                verdict.stricter(session.decide(facts, Scope { own: None, asked: theirs }))
+            }
+            None => verdict,
+        }
+    }
+
+    fn autonomy(&self, context: &CallContext) -> Autonomy {
+        let session = context.session.as_ref().and_then(|session| session.autonomy);
+        session.map_or(self.manifest.autonomy, |own| own.stricter(self.manifest.autonomy))
+    }
+
+    fn conclude(
+        &self,
+        tool: &Tool,
+        verdict: Verdict,
+        autonomy: Autonomy,
+    ) -> Result<Decision, CallError> {
         match verdict {
             Verdict::Allow { rule } | Verdict::AuditOnly { rule } => {
-                Ok(Decision { ask: self.supervise(tool), rule })
+                Ok(Decision { ask: supervise(tool, autonomy), rule })
             }
             Verdict::Ask { rule, terms, reason } => {
                 let reason = reason.unwrap_or_else(|| format!("the rule {rule} asks for approval"));
@@ -65,17 +94,22 @@ impl Gate {
             Verdict::Deny { rule, reason } => Err(ruled(refused("policy", &reason), rule.as_ref())),
         }
     }
+}
 
-    /// A supervised identity asks a person before side effects (CKP 0.3.0, section 5.1).
-    fn supervise(&self, tool: &Tool) -> Option<Ask> {
-        // Only the operator's own document counts: a component's hint relaxes nothing.
-        let reads_only = tool.declared.get("readOnlyHint") == Some(&Value::Bool(true));
-        if self.manifest.autonomy != Autonomy::Supervised || reads_only {
-            return None;
-        }
-        let reason = "the identity is supervised, and the tool may have side effects".to_owned();
-        Some(Ask { rule: None, reason, terms: ApprovalTerms::default() })
+/// A supervised identity asks a person before side effects (CKP 0.3.0, section 5.1).
+fn supervise(tool: &Tool, autonomy: Autonomy) -> Option<Ask> {
+    // Only the operator's own document counts: a component's hint relaxes nothing.
+    let reads_only = tool.declared.get("readOnlyHint") == Some(&Value::Bool(true));
+    if autonomy != Autonomy::Supervised || reads_only {
+        return None;
     }
+    let reason = "the identity is supervised, and the tool may have side effects".to_owned();
+    Some(Ask { rule: None, reason, terms: ApprovalTerms::default() })
+}
+
+fn is_listed(tool: &Tool, context: &CallContext) -> bool {
+    let listed = context.session.as_ref().and_then(|session| session.tools.as_ref());
+    listed.is_none_or(|listed| listed.contains(&tool.ckp_name))
 }
 
 fn ruled(error: CallError, rule: Option<&RuleRef>) -> CallError {

@@ -141,7 +141,7 @@ impl Gate {
         let bytes = arguments.to_string().len();
         check::size(bytes, self.arguments_bytes_max)?;
         check::schema(tool, &arguments)?;
-        for policies in std::iter::once(self.policies()).chain(request.context.session.as_deref()) {
+        for policies in std::iter::once(self.policies()).chain(request.context.session_policies()) {
             let screened = offload::blocking(bytes > SCREENED_AT_ONCE_BYTES_MAX, || {
                 policies.screens().input(&arguments)
             });

@@ -58,7 +58,15 @@ where
     let session = Session::new(calls.clone(), principal.clone(), Authority::Operator, notices);
     let dialects =
         Dialects { connection: Arc::clone(&connection), session: session.clone(), to_mcp };
-    let reader = tokio::spawn(read_all(input, dialects, shutdown.told.clone()));
+    let reader = tokio::spawn({
+        let (calls, principal, shutdown) = (calls.clone(), principal.clone(), shutdown.clone());
+        async move {
+            read_all(input, dialects, shutdown.told).await;
+            // Who is gone cannot be told what a person said: nobody is asked any longer.
+            sleep(shutdown.grace).await;
+            calls.approvals().into_iter().for_each(|approvals| approvals.leave(&principal.0));
+        }
+    });
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
     serve_mcp(&calls, &principal, &connection, &Inbound::new(inbound)).await;

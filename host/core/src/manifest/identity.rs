@@ -15,6 +15,18 @@ pub enum Autonomy {
     Supervised,
 }
 
+impl Autonomy {
+    /// Returns the one that leaves less freedom.
+    #[must_use]
+    pub const fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Observer, _) | (_, Self::Observer) => Self::Observer,
+            (Self::Supervised, _) | (_, Self::Supervised) => Self::Supervised,
+            (Self::Autonomous, Self::Autonomous) => Self::Autonomous,
+        }
+    }
+}
+
 pub(crate) const SPEC: Shape = Shape::Record(&[
     req("personality", &TEXT),
     opt("context_files", &Shape::Dict(&STRING)),

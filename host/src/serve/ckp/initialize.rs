@@ -82,9 +82,8 @@ impl<C: Calls> Session<C> {
             "capabilities": wanted.granted(level, |kind| base.kinds.contains(&kind)),
         });
         let identity = manifest.identity.clone();
-        let policies = manifest.policies.clone().map(Arc::new);
         let (progress, reach) = (wanted.progress, self.reach());
-        let agreed = Agreed { level, manifest, policies, progress, _reach: reach };
+        let agreed = Agreed { level, manifest: Arc::new(manifest), progress, _reach: reach };
         let heartbeat = base.heartbeat;
         let mut life = self.life();
         let step = life.ready(Arc::new(agreed));

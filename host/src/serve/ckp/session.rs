@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::SessionManifest;
-use clawhost_core::policy::PolicySet;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -57,8 +56,7 @@ pub(super) struct Inner<C> {
 #[derive(Debug)]
 pub(super) struct Agreed {
     pub(super) level: Level,
-    pub(super) manifest: SessionManifest,
-    pub(super) policies: Option<Arc<PolicySet>>,
+    pub(super) manifest: Arc<SessionManifest>,
     /// The client wants to hear how calls go on.
     pub(super) progress: bool,
     /// Questions about this session's calls can be answered on it.

@@ -1,8 +1,10 @@
 //! `claw.tool.call`: from parameters to a call through the gate, once for each request id.
 
+use std::sync::Arc;
+
 use clawhost_core::digest;
-use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::manifest::{Autonomy, Manifest};
+use clawhost_core::error::CallError;
+use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
 use serde_json::{Map, Value};
@@ -56,9 +58,12 @@ impl Asked {
         if self.sandbox.as_deref().is_some_and(|name| base.profile(name).is_none()) {
             return wrong("sandbox", "is no sandbox of this host");
         }
-        let known = |name: &str| base.policies.policies().iter().any(|policy| policy.name == name);
+        let session = agreed.manifest.policies.as_ref();
+        let known = |name: &str| {
+            base.policies.contains(name) || session.is_some_and(|session| session.contains(name))
+        };
         if self.policy.as_deref().is_some_and(|name| !known(name)) {
-            return wrong("policy", "is no policy of this host");
+            return wrong("policy", "is no policy of this host or of the session");
         }
         Ok(())
     }
@@ -71,7 +76,7 @@ impl Asked {
             request_id: Some(self.request_id),
             sandbox: self.sandbox,
             policy: self.policy,
-            session: agreed.policies.clone(),
+            session: Some(Arc::clone(&agreed.manifest)),
             ..CallContext::default()
         };
         let call = ToolCall::new(inner.principal.clone(), self.name, self.arguments);
@@ -114,12 +119,10 @@ impl<C: Calls> Session<C> {
         asked: Asked,
         Ticket { agreed, ended, .. }: &Ticket,
     ) -> impl Future<Output = Result<Value, CallError>> + Send + use<C> {
-        let refusal = agreed.refuses(&asked.name, &self);
         let call = asked.call(&self, agreed);
         // Ends with the session even where another request has joined it.
         let ended = ended.clone();
         async move {
-            refusal.map_or(Ok(()), Err)?;
             let outcome = until(&ended, self.inner().calls.call(call)).await;
             self.watch(&outcome);
             outcome.map(content::result)
@@ -145,21 +148,6 @@ impl<C: Calls> Session<C> {
         let key = Key { principal, method, request_id: request_id.to_ascii_lowercase() };
         let params = Value::Object(members.clone());
         Once { replay: self.inner().calls.replay().cloned(), key, params }
-    }
-}
-
-impl Agreed {
-    /// Says why the session's own manifest does not let the tool `name` be called, if so.
-    fn refuses<C: Calls>(&self, name: &str, session: &Session<C>) -> Option<CallError> {
-        if self.manifest.autonomy == Some(Autonomy::Observer) {
-            let text = "the session's identity is an observer: it runs no tool";
-            return Some(CallError::new(ErrorKind::Policy, text).with("stage", "autonomy"));
-        }
-        let listed = self.manifest.tools.as_ref()?;
-        let catalog = session.inner().calls.catalog();
-        let tool = catalog.find(name)?;
-        let text = "the session's manifest does not list this tool";
-        (!listed.contains(&tool.ckp_name)).then(|| CallError::new(ErrorKind::UnknownTool, text))
     }
 }
 
