@@ -12,29 +12,29 @@ mod regular;
 
 #[expect(clippy::disallowed_methods, reason = "it reads the environment")]
 pub mod config;
+#[expect(clippy::disallowed_methods, reason = "it opens the folder of secrets")]
+pub mod secrets;
 #[expect(
     clippy::disallowed_methods,
     reason = "it opens the state and cache folders, and asks the environment where they are"
 )]
 pub mod state;
-#[expect(clippy::disallowed_methods, reason = "it opens the folder of secrets")]
-pub mod secrets;
 
 mod offload;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+pub mod forward;
+pub mod jail;
 #[expect(clippy::disallowed_methods, reason = "it opens the files that a Memory names")]
 pub mod memory;
 pub mod replay;
-pub mod jail;
-#[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
-pub mod upstream;
-#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
-pub mod forward;
+pub mod swarm;
 #[expect(clippy::disallowed_methods, reason = "it opens the files that the manifest names")]
 pub mod telemetry;
-pub mod swarm;
+#[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
+pub mod upstream;
 
 #[expect(clippy::disallowed_methods, reason = "it opens the directories that a profile grants")]
 pub mod sandbox;

@@ -141,7 +141,8 @@ async fn the_policies_of_a_session_have_to_allow_too() {
     let host = host().await;
     let all = host.host().manifest().policies.policies();
     let reading = all.iter().find(|policy| policy.name == "reading").unwrap().clone();
-    let context = session(SessionManifest { policies: Some(PolicySet::new(vec![reading])), ..plain() });
+    let context =
+        session(SessionManifest { policies: Some(PolicySet::new(vec![reading])), ..plain() });
     let path = json!({"path": "a.txt"});
     assert!(within(&host, "read_file", path, context.clone()).await.is_ok());
     let refused = within(&host, "write_file", new_file(), context).await.unwrap_err();

@@ -345,7 +345,8 @@ impl Parts {
                 (core func $secret (canon lower
                   (func $secrets "get") (memory $memory) (realloc $realloc)))"#
                 .to_owned(),
-            core_imports: r#"(import "host" "secret" (func $secret (param i32 i32 i32)))"#.to_owned(),
+            core_imports: r#"(import "host" "secret" (func $secret (param i32 i32 i32)))"#
+                .to_owned(),
             core_with: r#"(with "host" (instance (export "secret" (func $secret))))"#.to_owned(),
         }
     }

@@ -13,8 +13,8 @@ use crate::grants::Grants;
 use crate::limits::{
     ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
 };
-use crate::retry::RetryPlan;
 use crate::policy::PathNames;
+use crate::retry::RetryPlan;
 use crate::schema::Schema;
 use crate::uri::{ClawUri, RegistryUri};
 use crate::{truncate, visible};

@@ -175,8 +175,7 @@ mod tests {
         assert_eq!(own().within(&around).mounts, [mount("/w/a", Access::ReadOnly)]);
         let inside = grants(vec![mount("/w/a/b", Access::ReadWrite)]);
         assert!(own().within(&inside).mounts.is_empty());
-        let nested =
-            grants(vec![mount("/w", Access::ReadWrite), mount("/w/a", Access::ReadOnly)]);
+        let nested = grants(vec![mount("/w", Access::ReadWrite), mount("/w/a", Access::ReadOnly)]);
         assert_eq!(own().within(&nested).mounts, [mount("/w/a", Access::ReadOnly)]);
         let less = grants(vec![mount("/w", Access::ReadWrite), mount("/w/a/b", Access::ReadOnly)]);
         assert_eq!(own().within(&less).mounts, [mount("/w/a", Access::ReadOnly)]);

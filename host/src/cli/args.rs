@@ -202,9 +202,7 @@ pub(super) enum RegistryVerb {
 /// of a Tool its component.wasm (or .wat). Files are read anew for each request. To publish to
 /// other machines, put a proxy with TLS in front.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: clawhost registry serve ./published --address 127.0.0.1:7334"
-)]
+#[command(after_help = "Example: clawhost registry serve ./published --address 127.0.0.1:7334")]
 pub(super) struct ServeRegistryArgs {
     /// The folder that holds the packages
     #[arg(value_name = "DIR")]
@@ -446,7 +444,9 @@ mod tests {
         assert_eq!(lease_time("session"), Ok(LeaseTime::Session));
         assert_eq!(lease_time("10m"), minutes(10));
         assert_eq!(lease_time("24h"), minutes(24 * 60));
-        for text in ["", "m", "0m", "-1m", "10", "1.5h", "31d", "10 m", "10ü", "99999999999999999999s"] {
+        for text in
+            ["", "m", "0m", "-1m", "10", "1.5h", "31d", "10 m", "10ü", "99999999999999999999s"]
+        {
             assert!(lease_time(text).is_err(), "{text}");
         }
     }

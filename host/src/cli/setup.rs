@@ -9,7 +9,8 @@ use cap_std::fs::Dir;
 use clawhost_core::error::exit;
 use clawhost_core::limits::COMPONENT_BYTES_MAX;
 use clawhost_core::manifest::{
-    self, AuditSettings, DocumentError, Documents, Manifest, RegistrySettings, Settings, Surroundings,
+    self, AuditSettings, DocumentError, Documents, Manifest, RegistrySettings, Settings,
+    Surroundings,
 };
 
 use super::args::Places;
@@ -18,12 +19,13 @@ use super::log;
 use crate::config::{self, Config};
 use crate::engine::CodeCache;
 use crate::forward::ForwardPlaces;
+use crate::host::MIGRATIONS;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Registries};
 use crate::regular;
-use crate::host::MIGRATIONS;
 use crate::secrets::{SecretSources, Secrets};
 use crate::state::{
-    CREDENTIALS_FILE, CacheDir, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore, StateDir,
+    CREDENTIALS_FILE, CacheDir, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore,
+    StateDir,
 };
 use crate::upstream::http::HttpClient;
 use crate::{Host, HostBuilder};

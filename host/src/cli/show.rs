@@ -66,7 +66,9 @@ pub(super) fn touches(grants: &Grants) -> String {
             let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
             format!("sends the secret {} to {}, unseen", secret.name, hosts.join(", "))
         }
-        Injection::Environment | Injection::FileMount => format!("reads the secret {}", secret.name),
+        Injection::Environment | Injection::FileMount => {
+            format!("reads the secret {}", secret.name)
+        }
     }));
     parts.extend(grants.provider.then(|| "asks the manifest's language models".to_owned()));
     parts.extend(match grants.shell {

@@ -273,5 +273,4 @@ impl Ask<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "its registries listen on this machine")]
 mod tests;

@@ -25,9 +25,7 @@ use wasmtime_wasi_http::{
 use super::masked;
 use super::secrets::CallSecrets;
 use crate::secrets::SecretError;
-use crate::upstream::http::{
-    CheckedRequest, HttpClient, RequestLimits, UpstreamError,
-};
+use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, UpstreamError};
 
 /// Bytes of a request's body that are taken out of a guest at once.
 const BODY_CHUNK_BYTES_MAX: usize = 65_536;

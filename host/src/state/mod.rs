@@ -6,10 +6,10 @@
 mod credentials;
 mod database;
 mod folders;
-#[cfg(unix)]
-mod socket;
 mod private;
 mod secret_store;
+#[cfg(unix)]
+mod socket;
 
 pub use self::credentials::{
     CREDENTIALS_FILE, Credentials, CredentialsError, DEFAULT_AGENT, Role, Token,

@@ -44,18 +44,17 @@ pub use documents::{Component, DirEntry, Documents, Package, RegistryError};
 pub use head::{DocumentHead, read_head};
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
-pub use remote::Fetched;
-pub use retry::{Backoff, Retry};
 pub use memory::{FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
 pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
-pub use session::{SessionErrors, SessionManifest, SessionProblem};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
+pub use remote::Fetched;
+pub use retry::{Backoff, Retry};
+pub use session::{SessionErrors, SessionManifest, SessionProblem};
 pub use settings::{
-    AuditSettings,
-    AgentSettings, Form, HttpSettings, LimitSettings, ProfileSettings, ProviderSettings,
-    RegistrySettings, SecretSettings, Settings, ToolSettings,
-    VARIABLES, Variable,
+    AgentSettings, AuditSettings, Form, HttpSettings, LimitSettings, ProfileSettings,
+    ProviderSettings, RegistrySettings, SecretSettings, Settings, ToolSettings, VARIABLES,
+    Variable,
 };
 pub use swarm::{Breaker, FailurePlan, SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};

@@ -7,8 +7,8 @@ use super::node::{self, Node, Place};
 use super::problem::{Problems, Source};
 use super::shape::{self, OBJECT, STRING, Shape, TEXT, opt, req, shown};
 use super::{
-    channel, claw, heartbeat, identity, memory, policy, provider, sandbox, skill, swarm, telemetry, tool,
-    world_model,
+    channel, claw, heartbeat, identity, memory, policy, provider, sandbox, skill, swarm, telemetry,
+    tool, world_model,
 };
 use crate::uri::{Kind, RegistryUri, is_declared_name, is_version};
 

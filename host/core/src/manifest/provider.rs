@@ -250,8 +250,7 @@ mod tests {
         let limits = [tokens_per_day, tokens_per_request, requests_per_minute, max_context_window];
         assert_eq!(limits, [Some(0), Some(2), Some(3), Some(4)]);
         assert_eq!(plan.fallback, ["b", "c"]);
-        let retry =
-            RetryPlan { max_attempts: 7, backoff: Backoff::Linear, initial_delay_ms: 5 };
+        let retry = RetryPlan { max_attempts: 7, backoff: Backoff::Linear, initial_delay_ms: 5 };
         assert_eq!(plan.retry, retry);
         assert_eq!(plan.unserved, None);
     }

@@ -75,9 +75,9 @@ impl Stores {
         found.into_iter().map(|entry| entry.content).collect()
     }
 
-    async fn sql<T: Send + 'static>(&self, sql: &'static str) -> T
+    async fn sql<T>(&self, sql: &'static str) -> T
     where
-        T: rusqlite::types::FromSql,
+        T: Send + 'static + rusqlite::types::FromSql,
     {
         let read = self.memory.0.database.run(move |db| db.query_row(sql, (), |row| row.get(0)));
         read.await.unwrap()

@@ -1,12 +1,12 @@
 //! The closed tables of the runtime file, and the bounds of its numbers.
 
-use crate::limits::{
-    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
-};
 use super::audit::AUDIT;
 use super::providers::PROVIDERS;
 use super::registries::REGISTRIES;
 use super::secrets::SECRETS;
+use crate::limits::{
+    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
+};
 use crate::manifest::shape::{FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
 
 const LATER: Shape = Shape::Later;

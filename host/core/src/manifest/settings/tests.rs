@@ -127,16 +127,34 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ("state: x", "conf/clawhost.yaml:1:1: `version` is missing"),
         ("version: 2", ":1:10: the runtime file has another version"),
         ("version: 1\nsate: x", ":2:1: unknown key `sate` (did you mean `state`?"),
-        ("version: 1\nregistries: [{name: a, url: \"http://a.example\"}]", "no address of a registry"),
+        (
+            "version: 1\nregistries: [{name: a, url: \"http://a.example\"}]",
+            "no address of a registry",
+        ),
         ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
         ("version: 1\nimmune: []", ":2:9: `immune` is not served by this version"),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is not served"),
         ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
-        ("version: 1\nprofiles: {none: {secrets: [{env: A}]}}", "`profiles.none.secrets[0].name` is missing"),
-        ("version: 1\nprofiles: {none: {secrets: [{name: ../x}]}}", "`../x` is no name of a secret"),
-        ("version: 1\nprofiles: {none: {secrets: [{name: a-b}]}}", "`a-b` is no environment variable"),
-        ("version: 1\nprofiles: {none: {secrets: [{name: A}, {name: B, env: A}]}}", "two secrets in the variable `A`"),
-        ("version: 1\nprofiles: {none: {secrets: [{name: A, hosts: [\"https://x\"]}]}}", "is no host"),
+        (
+            "version: 1\nprofiles: {none: {secrets: [{env: A}]}}",
+            "`profiles.none.secrets[0].name` is missing",
+        ),
+        (
+            "version: 1\nprofiles: {none: {secrets: [{name: ../x}]}}",
+            "`../x` is no name of a secret",
+        ),
+        (
+            "version: 1\nprofiles: {none: {secrets: [{name: a-b}]}}",
+            "`a-b` is no environment variable",
+        ),
+        (
+            "version: 1\nprofiles: {none: {secrets: [{name: A}, {name: B, env: A}]}}",
+            "two secrets in the variable `A`",
+        ),
+        (
+            "version: 1\nprofiles: {none: {secrets: [{name: A, hosts: [\"https://x\"]}]}}",
+            "is no host",
+        ),
         ("version: 1\naudit: {webhook: here}", ":2:18: `audit.webhook` is no URL"),
         ("version: 1\nhttp: {address: localhost}", "`http.address` is no socket address"),
         (
