@@ -8,7 +8,19 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 7] = ["run", "call", "tools", "validate", "inspect", "limits", "audit"];
+const VERBS: [&str; 11] = [
+    "run",
+    "call",
+    "tools",
+    "validate",
+    "inspect",
+    "limits",
+    "audit",
+    "explain",
+    "approvals",
+    "secrets",
+    "registry",
+];
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
