@@ -1,9 +1,47 @@
 //! The time of day, which only this module asks the system for.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use chrono::{DateTime, SecondsFormat};
 
 /// Returns milliseconds since 1970, UTC; zero where the system's clock stands before that.
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns milliseconds since 1970 as RFC 3339 has them, in UTC.
+pub(crate) fn rfc3339(ms: i64) -> String {
+    let time = DateTime::from_timestamp_millis(ms).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// Says what time it is: the system's time of day, or a test's. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    pub(crate) fn system() -> Self {
+        Self(Arc::new(now_ms))
+    }
+
+    /// Returns a clock that stands where `ms` says.
+    #[cfg(test)]
+    pub(crate) fn of(ms: &Arc<std::sync::atomic::AtomicI64>) -> Self {
+        let ms = Arc::clone(ms);
+        Self(Arc::new(move || ms.load(std::sync::atomic::Ordering::SeqCst)))
+    }
+
+    /// Returns milliseconds since 1970, UTC.
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }

@@ -7,6 +7,7 @@
 
 #[expect(clippy::disallowed_methods, reason = "it asks for the time of day")]
 mod clock;
+mod random;
 #[expect(clippy::disallowed_methods, reason = "it opens the files that the operator names")]
 mod regular;
 
@@ -21,6 +22,7 @@ pub mod secrets;
 pub mod state;
 
 mod offload;
+mod outbox;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;

@@ -14,8 +14,7 @@ use clawhost::host::Timings;
 use clawhost::registry::BUILT_IN_COMPONENTS;
 use clawhost::sandbox::bindings::GuestPre;
 use clawhost::sandbox::clock::CallClock;
-use clawhost::sandbox::{CallState, Sandbox, link};
-use clawhost::upstream::http::HttpClient;
+use clawhost::sandbox::{Backends, CallState, Sandbox, link};
 use clawhost_core::catalog::Annotations;
 use clawhost_core::policy::{
     Action, ApprovalTerms, CallFacts, Folder, Match, Policy, PolicySet, Rule, Scope, Usage, Verdict,
@@ -215,7 +214,7 @@ impl Bare {
         let component = Component::from_binary(&engine, &bytes(tool)).expect("a component");
         let pre = link(&engine).expect("a linker").instantiate_pre(&component).expect("linked");
         let tool = WORLD.host.host().catalog().find(tool).cloned().expect("the tool");
-        let sandbox = Sandbox::open(tool.grants.clone(), HttpClient::system()).expect("a sandbox");
+        let sandbox = Sandbox::open(tool.grants.clone(), Backends::none()).expect("a sandbox");
         Self { engine, pre: GuestPre::new(pre).expect("the world"), sandbox, metered }
     }
 

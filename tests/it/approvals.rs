@@ -1,11 +1,10 @@
 //! Calls that wait for a person: the built program, its control socket and its command line.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command};
 use std::time::{Duration, Instant};
 
-use clawhost_tests::Cli;
+use clawhost_tests::{Cli, Served};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -261,23 +260,22 @@ fn where_nobody_can_be_asked_the_call_is_refused_with_what_to_do() {
     assert!(!written(&cli, "a.txt"));
 }
 
-/// Sends one request over HTTP and returns the whole answer.
-fn post(authority: &str, path: &str, token: &str, message: &Value) -> String {
-    let body = message.to_string();
-    let mut stream = TcpStream::connect(authority).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\
-         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
-         mcp-method: tools/call\r\nmcp-name: write_file\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+/// Posts a message to `path`, and returns what it is answered with.
+fn post(served: &Served, path: &str, token: &str, message: &Value) -> String {
+    let token = format!("Bearer {token}");
+    let mut headers = vec![("authorization", token.as_str())];
+    headers.extend(JSON);
+    headers.extend([
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "write_file"),
+    ]);
+    served.send("POST", path, &headers, &message.to_string()).1
 }
+
+/// What is sent, and what is understood.
+const JSON: [(&str, &str); 2] =
+    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
 
 fn modern_write() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -288,50 +286,17 @@ fn modern_write() -> Value {
             "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "0"}}}})
 }
 
-/// A host that ends with its test, however that ends.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-/// Starts a host that serves HTTP, and returns it with its address and the agent's token.
-fn serve_http(cli: &Cli) -> (Killed, String, String) {
-    let mut child = cli.command(&["run", "--http", "127.0.0.1:0"]).spawn().unwrap();
-    let mut greeting = String::new();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let child = Killed(child);
-    while !greeting.contains("Bearer ") {
-        assert_ne!(output.read_line(&mut greeting).unwrap(), 0, "{greeting}");
-    }
-    // What it still says has to go somewhere.
-    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    let after = |mark: &str| greeting.split_once(mark).unwrap().1;
-    let authority = after("http://").split('/').next().unwrap().to_owned();
-    (child, authority, after("Bearer ").split('"').next().unwrap().to_owned())
-}
-
 /// Sends one message of an older revision and returns what comes back, line by line.
 fn older(
-    authority: &str,
-    token: &str,
+    served: &Served,
     session: Option<&str>,
     message: &Value,
 ) -> impl Iterator<Item = String> + use<> {
-    let mut stream = TcpStream::connect(authority).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
-    let body = message.to_string();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n{session}\
-         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let bearer = served.bearer();
+    let mut headers = vec![("authorization", bearer.as_str())];
+    headers.extend(JSON);
+    headers.extend(session.map(|id| ("mcp-session-id", id)));
+    let stream = served.open("POST", "/mcp", &headers, &message.to_string());
     BufReader::new(stream).lines().map(Result::unwrap)
 }
 
@@ -347,14 +312,14 @@ fn an_older_client_over_http_asks_its_user_where_the_operator_allowed_it() {
     let cli = prepared();
     let agents = "version: 1\nagents: [{name: default, elicitation: true}]\n";
     cli.write("clawhost.yaml", agents);
-    let (_child, authority, token) = serve_http(&cli);
+    let served = Served::start(&cli, &[]);
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
         "clientInfo": {"name": "t", "version": "0"}}});
-    let session = older(&authority, &token, None, &hello)
+    let session = older(&served, None, &hello)
         .find_map(|line| Some(line.strip_prefix("mcp-session-id: ")?.to_owned()))
         .unwrap();
-    let send = |message: Value| older(&authority, &token, Some(&session), &message);
+    let send = |message: Value| older(&served, Some(&session), &message);
     send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).count();
     let mut call = send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}}));
@@ -370,23 +335,22 @@ fn an_older_client_over_http_asks_its_user_where_the_operator_allowed_it() {
 #[test]
 fn over_http_the_operator_approves_and_the_agent_that_calls_does_not() {
     let cli = prepared();
-    let (_child, authority, agent) = serve_http(&cli);
-    let credentials = std::fs::read_to_string(cli.state().join("credentials.json")).unwrap();
-    let credentials: Value = serde_json::from_str(&credentials).unwrap();
-    let operator = credentials["operator"].as_str().unwrap();
-
-    let (address, token) = (authority.clone(), agent.clone());
-    let call = std::thread::spawn(move || post(&address, "/mcp", &token, &modern_write()));
-    let waiting = pending(&cli, 1).remove(0);
-    let approve = json!({"jsonrpc": "2.0", "id": 2, "method": "claw.tool.approve",
+    let served = Served::start(&cli, &[]);
+    let agent = served.token.as_deref().unwrap();
+    let say = |token: &str, word: &Value| post(&served, "/claw", token, word);
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| post(&served, "/mcp", agent, &modern_write()));
+        let waiting = pending(&cli, 1).remove(0);
+        let approve = json!({"jsonrpc": "2.0", "id": 2, "method": "claw.tool.approve",
                          "params": {"request_id": id(&waiting)}});
-    let refused = post(&authority, "/claw", &agent, &approve);
-    assert!(!refused.contains("\"acknowledged\":true"), "{refused}");
-    assert_eq!(pending(&cli, 1).len(), 1, "still waits");
-    let done = post(&authority, "/claw", operator, &approve);
-    assert!(done.contains("\"acknowledged\":true"), "{done}");
-    let answer = call.join().unwrap();
-    assert!(answer.contains("\"isError\":false"), "{answer}");
+        let refused = say(agent, &approve);
+        assert!(!refused.contains("\"acknowledged\":true"), "{refused}");
+        assert_eq!(pending(&cli, 1).len(), 1, "still waits");
+        let done = say(&served.operator, &approve);
+        assert!(done.contains("\"acknowledged\":true"), "{done}");
+        let answer = call.join().unwrap();
+        assert!(answer.contains("\"isError\":false"), "{answer}");
+    });
     assert!(written(&cli, "a.txt"));
 }
 

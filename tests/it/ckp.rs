@@ -1,7 +1,7 @@
 //! The Claw Kernel Protocol through the built program: the vectors of `tests/conformance` over both
 //! transports, and lines that no message is.
 
-use clawhost_tests::ckp::{Http, Stdio, Transport, Vectors, prepare};
+use clawhost_tests::ckp::{Http, Stdio, Transport, Vectors, initialize, prepare};
 use clawhost_tests::{Cli, Guest};
 use serde_json::{Value, json};
 
@@ -52,15 +52,6 @@ fn there_are_enough_vectors_and_each_has_its_name() {
 
 fn status(id: &str) -> String {
     format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "claw.status"}))
-}
-
-fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": {
-        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"}, "capabilities": {},
-        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
-            "identity": {"inline": {"personality": "Visits."}},
-            "providers": [{"inline": {"protocol": "custom", "endpoint": "http://localhost:1",
-                "model": "m", "auth": {"type": "none"}}}]}}}})
 }
 
 /// Starts a host without documents.
@@ -240,4 +231,28 @@ fn a_session_beats_on_standard_input_only_while_it_is_ready() {
     let call = json!({"jsonrpc": "2.0", "id": "c", "method": "claw.tool.call", "params": {}});
     let refused = host.ask(&call.to_string(), Some("c"), false).unwrap();
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
+}
+
+#[test]
+fn a_secret_does_not_come_back_out_of_a_store() {
+    let cli = Cli::new(PROGRAM);
+    let documents = prepare(&cli);
+    cli.write(
+        "clawhost.yaml",
+        "version: 1\nprofiles: {network-sandbox: {secrets: [{name: TOKEN, hosts: [allowed.example]}]}}",
+    );
+    assert_eq!(
+        cli.run_with(&["secrets", "set", "TOKEN"], "s3cr3t-value-of-the-test").code,
+        Some(0)
+    );
+    let mut host = Stdio::start(&cli, &documents);
+    host.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    let store = json!({"jsonrpc": "2.0", "id": "s", "method": "claw.memory.store", "params": {
+        "store": "test-store", "entries": [{"content": "it is s3cr3t-value-of-the-test"}],
+        "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000"}}});
+    host.ask(&store.to_string(), Some("s"), false).unwrap();
+    let query = json!({"jsonrpc": "2.0", "id": "q", "method": "claw.memory.query", "params": {
+        "store": "test-store", "query": {"type": "semantic", "text": "it"}}});
+    let found = host.ask(&query.to_string(), Some("q"), false).unwrap();
+    assert_eq!(found["result"]["entries"][0]["content"], "it is [redacted:TOKEN]", "{found}");
 }

@@ -1,117 +1,46 @@
 //! MCP over HTTP, as a client on this machine, a stranger, and a page in a browser see it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, ChildStdout};
-use std::time::Duration;
+use std::io::Read as _;
 
-use clawhost_tests::{Cli, source_root};
+use clawhost_tests::{Cli, Served, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
 
-const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
-
-/// A host that serves HTTP on a port of its own.
-struct Served {
-    child: Child,
-    /// What it printed on the way up.
-    greeting: String,
-    authority: String,
-    token: Option<String>,
-    _stdout: BufReader<ChildStdout>,
+/// Starts a host that serves the example.
+fn start(cli: &Cli, more: &[&str]) -> Served {
+    let manifest = source_root().join("host/examples/manifest.yaml");
+    Served::start(cli, &[&[manifest.to_str().unwrap()], more].concat())
 }
 
-impl Served {
-    fn start(cli: &Cli, more: &[&str]) -> Self {
-        let manifest = source_root().join("host/examples/manifest.yaml");
-        let arguments = ["run", manifest.to_str().unwrap(), "--http", "127.0.0.1:0"];
-        let mut child = cli.command(&[&arguments, more].concat()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut greeting = String::new();
-        // The greeting ends with the second of the two configurations to paste.
-        while greeting.matches("mcpServers").count() < 2 || !greeting.ends_with("\n}\n") {
-            if stdout.read_line(&mut greeting).unwrap() == 0 {
-                let mut stderr = String::new();
-                child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-                panic!("it ended: {greeting}{stderr}");
-            }
-        }
-        let after = |mark: &str| greeting.split_once(mark).map(|(_, rest)| rest.to_owned());
-        let authority = after("http://").unwrap().split('/').next().unwrap().to_owned();
-        let token = after("Bearer ").map(|rest| rest.split('"').next().unwrap().to_owned());
-        Self { child, authority, token, greeting, _stdout: stdout }
-    }
-
-    /// Sends one request and returns its status and body.
-    fn send(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.authority).unwrap();
-        stream.set_read_timeout(Some(ANSWERS_WITHIN)).unwrap();
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n",
-            body.len()
-        );
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            request.push_str(&format!("host: {}\r\n", self.authority));
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1.to_owned();
-        (status, body)
-    }
-
-    /// Posts a stateless request with `more` headers.
-    fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> (u16, String) {
-        let mut params = params;
-        let name = params["name"].as_str().map(str::to_owned);
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"}});
-        let body =
-            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let mut headers = vec![
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", method),
-        ];
-        headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
-        headers.extend(more);
-        self.send("POST", "/mcp", &headers, &body)
-    }
-
-    fn bearer(&self) -> String {
-        format!("Bearer {}", self.token.as_deref().unwrap())
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+/// Posts a stateless request with `more` headers.
+fn post(served: &Served, method: &str, params: Value, more: &[(&str, &str)]) -> (u16, String) {
+    let mut params = params;
+    let name = params["name"].as_str().map(str::to_owned);
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let mut headers = vec![
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", method),
+    ];
+    headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
+    headers.extend(more);
+    served.send("POST", "/mcp", &headers, &body)
 }
 
 fn read_hello(served: &Served, headers: &[(&str, &str)]) -> (u16, String) {
     let call = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
-    served.post("tools/call", call, headers)
+    post(served, "tools/call", call, headers)
 }
 
 #[test]
 fn a_call_needs_the_token_that_was_printed() {
-    let served = Served::start(&Cli::new(PROGRAM), &[]);
+    let served = start(&Cli::new(PROGRAM), &[]);
     let bearer = served.bearer();
     let (status, body) = read_hello(&served, &[("authorization", &bearer)]);
     assert_eq!(status, 200, "{body}");
@@ -127,7 +56,7 @@ fn a_call_needs_the_token_that_was_printed() {
 
 #[test]
 fn a_foreign_host_or_origin_is_refused_even_with_the_token() {
-    let served = Served::start(&Cli::new(PROGRAM), &[]);
+    let served = start(&Cli::new(PROGRAM), &[]);
     let bearer = served.bearer();
     let token = ("authorization", bearer.as_str());
     for foreign in [
@@ -146,7 +75,7 @@ fn a_foreign_host_or_origin_is_refused_even_with_the_token() {
 
 #[test]
 fn an_agent_is_not_the_operator() {
-    let served = Served::start(&Cli::new(PROGRAM), &[]);
+    let served = start(&Cli::new(PROGRAM), &[]);
     let bearer = served.bearer();
     let (status, _) = served.send("GET", "/status", &[("authorization", &bearer)], "");
     assert_eq!(status, 403);
@@ -157,7 +86,7 @@ fn an_agent_is_not_the_operator() {
 #[test]
 fn the_token_survives_a_restart_and_is_in_no_log() {
     let cli = Cli::new(PROGRAM);
-    let first = Served::start(&cli, &["-vv"]);
+    let first = start(&cli, &["-vv"]);
     let (token, bearer) = (first.token.clone(), first.bearer());
     read_hello(&first, &[("authorization", &bearer)]);
     let mut first = first;
@@ -166,7 +95,7 @@ fn the_token_survives_a_restart_and_is_in_no_log() {
     first.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(!stderr.contains(token.as_deref().unwrap()), "the token is in the log");
     drop(first);
-    let second = Served::start(&cli, &[]);
+    let second = start(&cli, &[]);
     assert_eq!(second.token, token);
     assert!(!cli.run(&["audit", "show", "--json"]).stdout.contains(token.as_deref().unwrap()));
 }
@@ -174,7 +103,7 @@ fn the_token_survives_a_restart_and_is_in_no_log() {
 #[test]
 fn without_a_token_only_loopback_is_served() {
     let cli = Cli::new(PROGRAM);
-    let served = Served::start(&cli, &["--no-auth"]);
+    let served = start(&cli, &["--no-auth"]);
     assert!(served.token.is_none(), "{}", served.greeting);
     let (status, body) = read_hello(&served, &[]);
     assert_eq!(status, 200, "{body}");

@@ -178,6 +178,58 @@ async fn what_was_asked_and_answered_is_recorded_where_a_policy_wants_it() {
     host.check_audit();
 }
 
+#[tokio::test]
+async fn a_rule_that_only_audits_has_arguments_and_result_in_the_record_and_screens_come_first() {
+    let rules = "- {id: see, action: audit-only, scope: all}";
+    let screen = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: screen}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  secret_scanning: {enabled: true, scope: both, action: redact}\n";
+    let host = TestHost::builder().rules(rules).document("screen.yaml", screen).build().await;
+    let key = format!("AKIA{}", "QWERTZUIOPASDFGH");
+    let arguments = json!({"path": "a.txt", "content": format!("key {key}")});
+    assert!(!host.call("write_file", arguments).await.unwrap().is_error);
+    let record = host.finished().remove(0);
+    assert_eq!(record["inputs"]["path"], "a.txt");
+    assert!(record["outputs"].is_object(), "{record}");
+    assert!(!record.to_string().contains(&key), "{record}");
+    assert!(!std::fs::read_to_string(host.workspace().join("a.txt")).unwrap().contains(&key));
+}
+
+#[tokio::test]
+async fn nobody_can_have_a_supervised_call_asked_about_more_leniently() {
+    let lenient = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: lenient}\nspec:\n  rules:\n    - {id: x, action: require-approval, scope: all, reason: harmless, approval: {timeout_seconds: 1, default_if_timeout: allow}}\n";
+    let builder = TestHost::builder().autonomy("supervised").document("lenient.yaml", lenient);
+    let host = builder.build().await;
+    let _reachable = host.host().approvals().reach().open();
+    let all = host.host().manifest().policies.policies();
+    let lenient = all.iter().find(|policy| policy.name == "lenient").unwrap().clone();
+    let policies = Some(PolicySet::new(vec![lenient]));
+    for context in [policy("lenient"), session(SessionManifest { policies, ..plain() })] {
+        let context_is_session = context.session.is_some();
+        let caller = host.host().clone();
+        let call = ToolCall { context, ..call("write_file", new_file()) };
+        let call = tokio::spawn(async move { caller.call(call).await });
+        let pending = waiting(&host, 1).await.remove(0);
+        assert!(!pending.asked.terms.allow_on_timeout, "{pending:?}");
+        assert!(!context_is_session || !pending.asked.reason.contains("harmless"), "{pending:?}");
+        call.abort();
+        waiting(&host, 0).await;
+    }
+    assert!(!host.workspace().join("new.txt").exists());
+}
+
+#[tokio::test]
+async fn the_rates_of_a_session_bind() {
+    let host = host().await;
+    let all = host.host().manifest().policies.policies();
+    let mut reading = all.iter().find(|policy| policy.name == "reading").unwrap().clone();
+    reading.rates.tool_calls_per_minute = Some(1);
+    let policies = Some(PolicySet::new(vec![reading]));
+    let context = session(SessionManifest { policies, ..plain() });
+    let path = json!({"path": "a.txt"});
+    assert!(within(&host, "read_file", path.clone(), context.clone()).await.is_ok());
+    let refused = within(&host, "read_file", path, context).await.unwrap_err();
+    assert_eq!(refused.data["limit"], "tool_calls_per_minute");
+}
+
 async fn waiting(host: &TestHost, count: usize) -> Vec<Pending> {
     let look = || Some(host.host().approvals().pending()).filter(|found| found.len() == count);
     wait::until("the questions", LONGEST, look).await.0

@@ -9,11 +9,10 @@ use clawhost::state::{DATABASE_FILE, Database};
 use clawhost::upstream::http::HttpClient;
 use clawhost::upstream::provider::Providers;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::manifest::{
-    Backoff, ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol,
-};
-use clawhost_core::quota::{Caps, Prices, ProviderLimits};
-use clawhost_core::retry::RetryPlan;
+use clawhost_core::manifest::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
+use clawhost_core::policy::Rates;
+use clawhost_core::quota::{Prices, ProviderLimits};
+use clawhost_core::retry::{Backoff, RetryPlan};
 use clawhost_tests::guest::Guest;
 use clawhost_tests::model::{Say, UNSPEAKABLE, completion};
 use clawhost_tests::{Model, TestHost, host, wait};
@@ -46,12 +45,12 @@ fn secrets() -> Secrets {
     })
 }
 
-async fn open(plans: Vec<ProviderPlan>, caps: Caps, database: Database) -> Providers {
-    Providers::open(plans, caps, HttpClient::system(), secrets(), database).await.unwrap()
+async fn open(plans: Vec<ProviderPlan>, rates: Rates, database: Database) -> Providers {
+    Providers::open(plans, rates, HttpClient::system(), secrets(), database).await.unwrap()
 }
 
 async fn providers(plans: Vec<ProviderPlan>) -> Providers {
-    open(plans, Caps::default(), Database::in_memory(MIGRATIONS).unwrap()).await
+    open(plans, Rates::default(), Database::in_memory(MIGRATIONS).unwrap()).await
 }
 
 fn hello() -> Value {
@@ -144,6 +143,22 @@ async fn anthropics_protocol_is_spoken_and_read() {
     assert!(asked.head.contains(&format!("x-api-key: {KEY}\r\n")), "{}", asked.head);
     assert_eq!(asked.body["system"], "be brief");
     assert_eq!(asked.body["max_tokens"], 10);
+}
+
+#[tokio::test]
+async fn what_no_protocol_has_a_word_for_is_the_callers_mistake_unless_a_fallback_has_one() {
+    let model = Model::saying([Say::Json(completion("hi", 1, 1))]).await;
+    let protocol = ProviderProtocol::Anthropic;
+    let native = ProviderPlan { protocol, ..plan("a", model.endpoint("")) };
+    let mut request = hello();
+    request["tools"] = json!([]);
+    let error = ask(&providers(vec![native.clone()]).await, request.clone()).await.unwrap_err();
+    assert_eq!(error.kind.code(), -32602, "{error}");
+    assert!(error.to_string().contains("`tools`"), "{error}");
+
+    let native = ProviderPlan { fallback: vec!["b".to_owned()], ..native };
+    let both = providers(vec![native, plan("b", model.endpoint("/v1"))]).await;
+    assert_eq!(text_of(&ask(&both, request).await.unwrap()), "hi");
 }
 
 #[tokio::test]
@@ -321,16 +336,16 @@ async fn what_was_used_survives_a_restart_and_so_does_what_was_never_answered() 
     let store = || Database::open(&path, MIGRATIONS).unwrap();
     let model = Model::saying([Say::Silence]).await;
     let limits = || vec![limited("main", &model, reserved() + 1)];
-    let first = open(limits(), Caps::default(), store()).await;
+    let first = open(limits(), Rates::default(), store()).await;
     let deadline = Instant::now() + Duration::from_millis(200);
     let error = first.complete("test", hello(), deadline).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::ProviderUnavailable, "{error:?}");
     drop(first);
-    let second = open(limits(), Caps::default(), store()).await;
+    let second = open(limits(), Rates::default(), store()).await;
     assert_eq!(second.usage().tokens_today, reserved());
     assert_eq!(ask(&second, hello()).await.unwrap_err().kind, ErrorKind::ProviderQuota);
     // Another host with the same store is bound as well.
-    let third = open(limits(), Caps::default(), store()).await;
+    let third = open(limits(), Rates::default(), store()).await;
     assert_eq!(ask(&third, hello()).await.unwrap_err().kind, ErrorKind::ProviderQuota);
     assert_eq!(model.asked().len(), 1);
 }
@@ -343,10 +358,10 @@ async fn policies_cap_the_tokens_of_an_hour_and_the_costs_of_a_day() {
         vec![ProviderPlan { prices, ..plan("main", model.endpoint("/v1")) }]
     };
     let database = || Database::in_memory(MIGRATIONS).unwrap();
-    let hour = Caps { tokens_per_hour: Some(reserved()), cost_per_day_usd: None };
-    let cost = Caps { tokens_per_hour: None, cost_per_day_usd: Some(reserved() as f64 / 1e6) };
-    for (caps, limit) in [(hour, "tokens_per_hour"), (cost, "cost_per_day_usd")] {
-        let providers = open(plans(), caps, database()).await;
+    let hour = Rates { tokens_per_hour: Some(reserved()), ..Rates::default() };
+    let cost = Rates { cost_per_day_usd: Some(reserved() as f64 / 1e6), ..Rates::default() };
+    for (rates, limit) in [(hour, "tokens_per_hour"), (cost, "cost_per_day_usd")] {
+        let providers = open(plans(), rates, database()).await;
         ask(&providers, hello()).await.unwrap();
         let error = ask(&providers, hello()).await.unwrap_err();
         assert_eq!((error.kind.code(), &error.data["limit"]), (-32011, &json!(limit)));

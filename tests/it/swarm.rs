@@ -14,7 +14,7 @@ spec:
   agents:
     - { identity_ref: test, role: leader }
     - { identity_ref: claw://identity/elsewhere, role: worker }
-  coordination: { message_passing: queue, backend: sqlite-wal, concurrency: { max_parallel: 4 } }
+  coordination: { message_passing: queue, backend: in-process, concurrency: { max_parallel: 4 } }
   aggregation: { strategy: leader-decides }
 ";
 
@@ -34,7 +34,7 @@ fn task(swarm: &str) -> Task {
 async fn a_task_goes_to_the_agent_that_connects_and_its_report_comes_back() {
     let host = TestHost::builder().document("swarm.yaml", CREW).build().await;
     let swarm = host.host().swarm();
-    assert!(swarm.delegate("test", task("crew")).await.unwrap());
+    swarm.delegate("test", task("crew")).unwrap();
     let peers = swarm.discover(Some("crew")).unwrap();
     let seen: Vec<_> = peers.iter().map(|peer| (peer.uri.as_str(), peer.status)).collect();
     let expected = [
@@ -53,12 +53,12 @@ async fn a_task_goes_to_the_agent_that_connects_and_its_report_comes_back() {
         token_usage: Some(5),
         duration_ms: Some(1),
     };
-    assert!(swarm.report("elsewhere", report.clone()).await.unwrap());
+    assert!(swarm.report("elsewhere", report.clone()).unwrap());
     let expected = SwarmEvent::Report { swarm: "crew".into(), from: "elsewhere".into(), report };
     assert_eq!(leader.next().await, expected);
-    let unknown = swarm.delegate("test", task("nowhere")).await.unwrap_err();
+    let unknown = swarm.delegate("test", task("nowhere")).unwrap_err();
     assert_eq!(unknown.kind.code(), -32602);
-    let nobody = swarm.delegate("elsewhere", Task { task_id: "t2".into(), ..task("crew") }).await;
+    let nobody = swarm.delegate("elsewhere", Task { task_id: "t2".into(), ..task("crew") });
     assert!(nobody.is_ok(), "a worker's task goes to the leader");
 }
 
@@ -70,9 +70,9 @@ async fn what_happens_in_a_swarm_is_told_to_telemetry_without_what_was_said() {
         .build()
         .await;
     let swarm = host.host().swarm();
-    swarm.delegate("test", task("crew")).await.unwrap();
+    swarm.delegate("test", task("crew")).unwrap();
     swarm.broadcast("test", "crew", json!("a secret plan")).unwrap();
-    let refused = swarm.delegate("test", task("crew")).await.unwrap_err();
+    let refused = swarm.delegate("test", task("crew")).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::InvalidArguments);
     let soon = std::time::Instant::now() + std::time::Duration::from_secs(20);
     host.host().telemetry().flush(soon).await;

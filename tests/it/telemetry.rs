@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
-use clawhost_tests::ckp::prepare;
+use clawhost_tests::ckp::{Http, initialize, prepare};
 use clawhost_tests::collector::{Collector, Mood, attribute};
 use clawhost_tests::model::{Model, Say, completion};
-use clawhost_tests::{Cli, TestHost};
+use clawhost_tests::{Cli, TestHost, wait};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -160,6 +160,13 @@ async fn what_completions_use_is_among_the_sums() {
     assert!(!format!("{received:?}").contains("private prompt"));
 }
 
+/// A request that remembers something.
+fn store() -> Value {
+    json!({"jsonrpc": "2.0", "id": "s", "method": "claw.memory.store", "params": {
+        "store": "test-store", "entries": [{"content": "a private thought"}],
+        "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000"}}})
+}
+
 #[test]
 fn a_program_that_ends_has_told_its_states_and_what_was_remembered() {
     let cli = Cli::new(PROGRAM);
@@ -167,17 +174,8 @@ fn a_program_that_ends_has_told_its_states_and_what_was_remembered() {
     arguments.extend(prepare(&cli));
     cli.write("telemetry.yaml", document("{ type: file, path: ./telemetry.jsonl }", ""));
     arguments.push("telemetry.yaml".to_owned());
-    let initialize = json!({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": {
-        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"}, "capabilities": {},
-        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
-            "identity": {"inline": {"personality": "Visits."}},
-            "providers": [{"inline": {"protocol": "custom", "endpoint": "http://localhost:1",
-                "model": "m", "auth": {"type": "none"}}}]}}}});
-    let store = json!({"jsonrpc": "2.0", "id": "s", "method": "claw.memory.store", "params": {
-        "store": "test-store", "entries": [{"content": "a private thought"}],
-        "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000"}}});
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let run = cli.run_with(&arguments, &format!("{initialize}\n{store}\n"));
+    let run = cli.run_with(&arguments, &format!("{}\n{}\n", initialize(), store()));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let text = std::fs::read_to_string(cli.here().join("telemetry.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -190,4 +188,19 @@ fn a_program_that_ends_has_told_its_states_and_what_was_remembered() {
     let stored = lines.iter().find(|line| line["event"] == "memory.operation").unwrap();
     assert_eq!((&stored["operation"], &stored["entries"]), (&json!("store"), &json!(1)));
     assert!(!text.contains("private thought"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_remembered_over_http_is_told_as_well() {
+    let cli = Cli::new(PROGRAM);
+    let mut documents = prepare(&cli);
+    let exporter = "{ type: file, path: ./telemetry.jsonl, batch: { flush_interval_ms: 100 } }";
+    cli.write("telemetry.yaml", document(exporter, ""));
+    documents.push("telemetry.yaml".to_owned());
+    let host = Http::start(&cli, &documents);
+    let session = host.begin(&initialize()["params"]);
+    host.call(&session, "claw.memory.store", &store()["params"]);
+    let told = || std::fs::read_to_string(cli.here().join("telemetry.jsonl")).ok();
+    let told = || told().filter(|text| text.contains("memory.operation"));
+    wait::until("the store is told of", Duration::from_secs(5), told).await;
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use clawhost::engine::CodeCache;
-use clawhost::forward::ForwardPlaces;
 use clawhost::host::{Principal, ToolCall};
 use clawhost::registry::FileDocuments;
 use clawhost::secrets::Secrets;
@@ -317,10 +316,7 @@ impl TestHostBuilder {
             .tools_dir(Some(folder.join("tools")))
             .limits(self.host_limits)
             .secrets(self.secrets)
-            .audit_places(ForwardPlaces {
-                webhook: settings.audit.webhook.clone(),
-                syslog: settings.audit.syslog.clone(),
-            })
+            .audit_places(settings.audit.clone())
             .cache(Some(CodeCache::new(cache, CACHE_KEY)));
         let host = builder.build().await.unwrap();
         TestHost { host, folder: self.folder, canaries }

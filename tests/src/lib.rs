@@ -19,12 +19,14 @@ pub mod collector;
 pub mod guest;
 pub mod host;
 pub mod model;
+pub mod served;
 pub mod wait;
 
 pub use cli::Cli;
 pub use guest::Guest;
 pub use host::TestHost;
 pub use model::Model;
+pub use served::Served;
 
 use std::path::PathBuf;
 

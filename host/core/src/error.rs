@@ -92,48 +92,50 @@ impl ErrorKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns who is to blame.
-    pub const fn blame(self) -> Blame {
+    /// Returns the name, who is to blame, and the JSON-RPC code (CKP 0.3.0 section 9 and its
+    /// runtime profile, section 4; -32600, -32602 and -32603 are JSON-RPC's own).
+    const fn row(self) -> (&'static str, Blame, i32) {
         match self {
-            Self::InvalidArguments
-            | Self::InvalidRequest
-            | Self::MemoryQuery
-            | Self::UnknownTool => Blame::Caller,
-            Self::ApprovalDenied
-            | Self::ApprovalTimeout
-            | Self::Overloaded
-            | Self::Policy
-            | Self::ProviderQuota
-            | Self::Sandbox => Blame::Denied,
-            Self::Timeout | Self::ToolFault => Blame::Tool,
-            Self::MemoryBackend
-            | Self::PeerFailed
-            | Self::PeerUnreachable
-            | Self::ProviderUnavailable
-            | Self::Upstream => Blame::Upstream,
-            Self::Internal => Blame::Internal,
+            Self::ApprovalDenied => ("approval-denied", Blame::Denied, -32013),
+            Self::ApprovalTimeout => ("approval-timeout", Blame::Denied, -32012),
+            Self::Internal => ("internal", Blame::Internal, -32603),
+            Self::InvalidArguments => ("invalid-arguments", Blame::Caller, -32602),
+            Self::InvalidRequest => ("invalid-request", Blame::Caller, -32600),
+            Self::MemoryBackend => ("memory-backend", Blame::Upstream, -32030),
+            Self::MemoryQuery => ("memory-query", Blame::Caller, -32031),
+            Self::Overloaded => ("overloaded", Blame::Denied, -32011),
+            Self::PeerFailed => ("peer-failed", Blame::Upstream, -32041),
+            Self::PeerUnreachable => ("peer-unreachable", Blame::Upstream, -32040),
+            Self::Policy => ("policy", Blame::Denied, -32011),
+            Self::ProviderUnavailable => ("provider-unavailable", Blame::Upstream, -32020),
+            Self::ProviderQuota => ("provider-quota", Blame::Denied, -32021),
+            Self::Sandbox => ("sandbox", Blame::Denied, -32010),
+            Self::Timeout => ("timeout", Blame::Tool, -32014),
+            Self::ToolFault => ("tool-fault", Blame::Tool, -32603),
+            Self::UnknownTool => ("unknown-tool", Blame::Caller, -32602),
+            Self::Upstream => ("upstream", Blame::Upstream, -32603),
         }
     }
 
-    /// Returns the JSON-RPC code (CKP 0.3.0 section 9 and its runtime profile, section 4; -32600, -32602 and -32603
-    /// are JSON-RPC's own).
+    /// Returns the name used in audit records and `data.kind`.
+    pub const fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Returns who is to blame.
+    pub const fn blame(self) -> Blame {
+        self.row().1
+    }
+
+    /// Returns the JSON-RPC code.
     pub const fn code(self) -> i32 {
-        match self {
-            Self::InvalidRequest => -32600,
-            Self::InvalidArguments | Self::UnknownTool => -32602,
-            Self::Sandbox => -32010,
-            Self::Overloaded | Self::Policy => -32011,
-            Self::ApprovalTimeout => -32012,
-            Self::ApprovalDenied => -32013,
-            Self::Timeout => -32014,
-            Self::ProviderUnavailable => -32020,
-            Self::ProviderQuota => -32021,
-            Self::MemoryBackend => -32030,
-            Self::MemoryQuery => -32031,
-            Self::PeerUnreachable => -32040,
-            Self::PeerFailed => -32041,
-            Self::Internal | Self::ToolFault | Self::Upstream => -32603,
-        }
+        self.row().2
+    }
+
+    /// Says whether it is an error of the protocol where every other one is a result that a model
+    /// can read: a tool nobody knows, and a defect of the host.
+    pub const fn is_protocol_error(self) -> bool {
+        matches!(self, Self::Internal | Self::UnknownTool)
     }
 
     /// Returns the exit code of `clawhost call`; see [`exit`].
@@ -144,30 +146,6 @@ impl ErrorKind {
             Blame::Tool => exit::TOOL_FAILED,
             Blame::Upstream => exit::UPSTREAM,
             Blame::Internal => exit::INTERNAL,
-        }
-    }
-
-    /// Returns the name used in audit records and `data.kind`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ApprovalDenied => "approval-denied",
-            Self::ApprovalTimeout => "approval-timeout",
-            Self::Internal => "internal",
-            Self::InvalidArguments => "invalid-arguments",
-            Self::InvalidRequest => "invalid-request",
-            Self::MemoryBackend => "memory-backend",
-            Self::MemoryQuery => "memory-query",
-            Self::Overloaded => "overloaded",
-            Self::PeerFailed => "peer-failed",
-            Self::PeerUnreachable => "peer-unreachable",
-            Self::Policy => "policy",
-            Self::ProviderQuota => "provider-quota",
-            Self::ProviderUnavailable => "provider-unavailable",
-            Self::Sandbox => "sandbox",
-            Self::Timeout => "timeout",
-            Self::ToolFault => "tool-fault",
-            Self::UnknownTool => "unknown-tool",
-            Self::Upstream => "upstream",
         }
     }
 }

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::secret::{Injection, SecretGrant, is_secret_name};
+pub use self::secret::{Injection, SecretGrant, is_secret_name, is_variable_name};
+use serde::Deserialize;
+
 use crate::egress::EgressRules;
 use crate::limits;
 
@@ -107,16 +109,19 @@ pub struct Mount {
 }
 
 /// What may be done in a granted directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Access {
     /// Reading only.
+    #[serde(rename = "ro")]
     ReadOnly,
     /// Reading and writing.
+    #[serde(rename = "rw")]
     ReadWrite,
 }
 
 /// Whether native processes may run in the jail.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Shell {
     /// None.
     #[default]

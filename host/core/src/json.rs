@@ -1,4 +1,4 @@
-//! Strict JSON: one meaning for every message, or none.
+//! Strict JSON: one meaning for every message, or none; and changing the texts of a value.
 //!
 //! What is checked here is exactly what is forwarded: strict UTF-8, every key of an object at most
 //! once, nesting below [`JSON_DEPTH_MAX`]. Deliberately absent: leniency of any kind, apart from a
@@ -130,6 +130,52 @@ impl<'de> Visitor<'de> for Strict {
             object.insert(key, value);
         }
         Ok(Value::Object(object))
+    }
+}
+
+/// Is shown a text, and the name it is the value of, where it has one; returns what to put in its
+/// place, nothing where it stays.
+pub(crate) type Change<'a> = dyn FnMut(Option<&str>, &str) -> Option<String> + 'a;
+
+/// Changes every text in `value`, names included, and every number too where `numbers` says so: one
+/// that is changed becomes text. Where two names become one, the last value stays.
+pub(crate) fn rewrite(value: &mut Value, numbers: bool, change: &mut Change<'_>) {
+    rewrite_under(None, value, numbers, change);
+}
+
+fn rewrite_under(key: Option<&str>, value: &mut Value, numbers: bool, change: &mut Change<'_>) {
+    let changed = match value {
+        Value::String(text) => change(key, text),
+        Value::Number(number) if numbers => change(key, &number.to_string()),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| rewrite_under(key, item, numbers, change));
+            None
+        }
+        Value::Object(entries) => {
+            rewrite_object(entries, numbers, change);
+            None
+        }
+        Value::Bool(_) | Value::Null | Value::Number(_) => None,
+    };
+    if let Some(text) = changed {
+        *value = Value::String(text);
+    }
+}
+
+/// As [`rewrite`], for an object.
+pub(crate) fn rewrite_object(
+    entries: &mut Map<String, Value>,
+    numbers: bool,
+    change: &mut Change<'_>,
+) {
+    for (name, value) in entries.iter_mut() {
+        rewrite_under(Some(name), value, numbers, change);
+    }
+    let names: Vec<_> = entries.keys().map(|name| change(None, name)).collect();
+    if names.iter().any(Option::is_some) {
+        let renamed =
+            |((old, value), new): ((String, Value), Option<String>)| (new.unwrap_or(old), value);
+        *entries = std::mem::take(entries).into_iter().zip(names).map(renamed).collect();
     }
 }
 

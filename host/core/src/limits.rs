@@ -223,6 +223,10 @@ limits! {
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Work that waits for the embedded store; more waits in its caller.
     DATABASE_JOBS_MAX: usize = 1_024;
+    /// One query of a memory store: it is broken off after this, so that it holds up no other.
+    MEMORY_QUERY_MS: u64 = 1_000;
+    /// Queries of one agent that a host searches at the same time; more wait for these.
+    MEMORY_QUERIES_PER_AGENT_MAX: usize = 2;
     /// Time one host waits for another that writes to the same store.
     DATABASE_WAIT_MS: u64 = 5_000;
     /// Questions to a person that wait at once, of the whole host: each holds a call.
@@ -290,8 +294,6 @@ limits! {
     POST_ANSWER_BYTES_MAX: u64 = 65_536;
     /// Tasks of one swarm that wait or run at the same time; more are refused.
     SWARM_TASKS_MAX: usize = 1_000;
-    /// Tasks that failed for good and are kept to be looked at, of one swarm; the oldest go first.
-    SWARM_DEAD_LETTERS_MAX: usize = 1_000;
     /// Tasks of one swarm that run at the same time where the manifest does not say; fewer than a member's events, so that no task is lost on its way.
     SWARM_PARALLEL_MAX: usize = 64;
     /// Time between two looks at which tasks are out of time.

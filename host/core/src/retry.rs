@@ -4,17 +4,31 @@
 //! callers of one host are few, and a plan that is always the same can be tested. Deliberately
 //! absent: waiting, which the host does.
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::error::{CallError, ErrorKind};
 use crate::limits::{RETRY_ATTEMPTS_MAX, RETRY_DELAY_CEILING_MS, RETRY_DELAY_MS};
-use crate::manifest::{Backoff, Retry, ToolBinding};
 
-/// How often something is tried, and how long it waits in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the wait between two attempts grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backoff {
+    /// Every wait is the first one.
+    Constant,
+    /// Every wait is twice the one before.
+    #[default]
+    Exponential,
+    /// Every wait is one first wait longer than the one before.
+    Linear,
+}
+
+/// How often something is tried, and how long it waits in between: the block `retry` of a
+/// document, with the protocol's defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct RetryPlan {
     /// All attempts, the first one included.
-    pub max_attempts: u32,
+    pub max_attempts: u64,
     /// How the wait grows.
     pub backoff: Backoff,
     /// The first wait, in milliseconds.
@@ -26,19 +40,10 @@ impl RetryPlan {
     pub const ONCE: Self =
         Self { max_attempts: 1, backoff: Backoff::Constant, initial_delay_ms: RETRY_DELAY_MS };
 
-    /// Returns the plan of a tool: what its document says, where the document also declares that
-    /// repeating a call changes nothing more (`idempotentHint`); one attempt otherwise. What the
-    /// component says about itself does not count.
-    pub fn of_tool(binding: &ToolBinding) -> Self {
-        let declared = binding.declared();
-        let idempotent = declared.get("idempotentHint").and_then(Value::as_bool) == Some(true);
-        binding.retry.filter(|_| idempotent).map_or(Self::ONCE, Self::from)
-    }
-
     /// Returns the milliseconds to wait after `failed` attempts, at most
     /// [`RETRY_DELAY_CEILING_MS`]; nothing where that was the last one.
     pub fn delay_ms(&self, failed: u32) -> Option<u64> {
-        if failed == 0 || failed >= self.max_attempts {
+        if failed == 0 || u64::from(failed) >= self.max_attempts {
             return None;
         }
         let factor = match self.backoff {
@@ -53,17 +58,10 @@ impl RetryPlan {
 impl Default for RetryPlan {
     fn default() -> Self {
         Self {
-            max_attempts: RETRY_ATTEMPTS_MAX,
+            max_attempts: u64::from(RETRY_ATTEMPTS_MAX),
             backoff: Backoff::Exponential,
             initial_delay_ms: RETRY_DELAY_MS,
         }
-    }
-}
-
-impl From<Retry> for RetryPlan {
-    fn from(retry: Retry) -> Self {
-        let Retry { max_attempts, backoff } = retry;
-        Self { max_attempts, backoff, initial_delay_ms: RETRY_DELAY_MS }
     }
 }
 
@@ -80,8 +78,6 @@ pub fn is_transient(error: &CallError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn delays(backoff: Backoff) -> Vec<u64> {
@@ -100,38 +96,8 @@ mod tests {
         assert_eq!(RetryPlan::default().delay_ms(2), Some(2_000));
         assert_eq!(RetryPlan::default().delay_ms(3), None);
         assert_eq!(RetryPlan::ONCE.delay_ms(1), None);
-        let endless = RetryPlan { max_attempts: u32::MAX, ..RetryPlan::default() };
+        let endless = RetryPlan { max_attempts: u64::MAX, ..RetryPlan::default() };
         assert_eq!(endless.delay_ms(u32::MAX - 1), Some(30_000));
-    }
-
-    #[test]
-    fn only_a_tool_that_is_declared_idempotent_is_tried_again() {
-        let retry = Some(Retry { max_attempts: 5, backoff: Backoff::Linear });
-        let attempts = |retry, annotations: serde_json::Value| {
-            let annotations = annotations.as_object().cloned().unwrap_or_default();
-            RetryPlan::of_tool(&ToolBinding { retry, annotations, ..binding() }).max_attempts
-        };
-        assert_eq!(attempts(retry, json!({ "idempotentHint": true })), 5);
-        assert_eq!(attempts(retry, json!({ "idempotentHint": false })), 1);
-        assert_eq!(attempts(retry, json!({})), 1);
-        assert_eq!(attempts(None, json!({ "idempotentHint": true })), 1);
-    }
-
-    fn binding() -> ToolBinding {
-        ToolBinding {
-            name: "t".to_owned(),
-            category: None,
-            description: None,
-            input_schema: None,
-            output_schema: None,
-            sandbox: "none".to_owned(),
-            policy: None,
-            annotations: serde_json::Map::new(),
-            timeout: None,
-            retry: None,
-            registry: None,
-            at: String::new(),
-        }
     }
 
     #[test]

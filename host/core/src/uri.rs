@@ -59,38 +59,31 @@ impl Kind {
         Self::WorldModel,
     ];
 
+    /// Returns its segment in an address, and the value of a document's `kind` key.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Channel => ("channel", "Channel"),
+            Self::Identity => ("identity", "Identity"),
+            Self::Memory => ("memory", "Memory"),
+            Self::Policy => ("policy", "Policy"),
+            Self::Provider => ("provider", "Provider"),
+            Self::Sandbox => ("sandbox", "Sandbox"),
+            Self::Skill => ("skill", "Skill"),
+            Self::Swarm => ("swarm", "Swarm"),
+            Self::Telemetry => ("telemetry", "Telemetry"),
+            Self::Tool => ("tool", "Tool"),
+            Self::WorldModel => ("world-model", "WorldModel"),
+        }
+    }
+
     /// Returns the kind's segment in an address, for example `world-model`.
     pub const fn segment(self) -> &'static str {
-        match self {
-            Self::Channel => "channel",
-            Self::Identity => "identity",
-            Self::Memory => "memory",
-            Self::Policy => "policy",
-            Self::Provider => "provider",
-            Self::Sandbox => "sandbox",
-            Self::Skill => "skill",
-            Self::Swarm => "swarm",
-            Self::Telemetry => "telemetry",
-            Self::Tool => "tool",
-            Self::WorldModel => "world-model",
-        }
+        self.names().0
     }
 
     /// Returns the value of a document's `kind` key, for example `WorldModel`.
     pub const fn document(self) -> &'static str {
-        match self {
-            Self::Channel => "Channel",
-            Self::Identity => "Identity",
-            Self::Memory => "Memory",
-            Self::Policy => "Policy",
-            Self::Provider => "Provider",
-            Self::Sandbox => "Sandbox",
-            Self::Skill => "Skill",
-            Self::Swarm => "Swarm",
-            Self::Telemetry => "Telemetry",
-            Self::Tool => "Tool",
-            Self::WorldModel => "WorldModel",
-        }
+        self.names().1
     }
 
     /// Returns the kind an address segment names; case counts.

@@ -22,7 +22,8 @@ use super::leases::{Leased, Leases};
 use super::parked::Parking;
 use super::question::{Answer, Approved, Approver, Asked, Lease, Pending};
 use super::{Reach, WaitingSink};
-use crate::clock::now_ms;
+use crate::clock::Clock;
+use crate::random;
 use crate::state::{Database, DatabaseError};
 
 /// All questions of one host. Cheap to clone.
@@ -35,7 +36,7 @@ struct Inner {
     leases: Leases,
     reach: Reach,
     parking: Parking,
-    clock: Box<dyn Fn() -> i64 + Send + Sync>,
+    clock: Clock,
 }
 
 #[derive(Default)]
@@ -46,7 +47,6 @@ struct Board {
 
 struct Waiting {
     pending: Pending,
-    asked: Arc<Asked>,
     end: oneshot::Sender<Result<Approved, CallError>>,
 }
 
@@ -59,15 +59,7 @@ impl fmt::Debug for Inner {
 impl Approvals {
     /// Returns an empty board whose leases are kept in `database`, which has to have
     /// [`MIGRATIONS`](super::MIGRATIONS).
-    pub fn new(database: Database) -> Self {
-        Self::with_clock(database, Box::new(now_ms))
-    }
-
-    /// As [`Approvals::new`], with the time of day from `clock`, in milliseconds since 1970, UTC.
-    pub(super) fn with_clock(
-        database: Database,
-        clock: Box<dyn Fn() -> i64 + Send + Sync>,
-    ) -> Self {
+    pub(crate) fn new(database: Database, clock: Clock) -> Self {
         Self(Arc::new(Inner {
             board: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -86,11 +78,6 @@ impl Approvals {
     /// Returns the calls whose clients are away while they wait.
     pub fn parking(&self) -> &Parking {
         &self.0.parking
-    }
-
-    /// Says whether anybody can answer for every caller; [`Reach::reaches`] asks about one.
-    pub fn reachable(&self) -> bool {
-        self.0.reach.reaches_for_all()
     }
 
     /// Asks a person and waits for the answer, unless a lease covers the call. `waiting` is told
@@ -142,7 +129,13 @@ impl Approvals {
         let Some(waiting) = self.take(which, within, by) else {
             return false;
         };
-        let asked = &waiting.asked;
+        // It is off the board, so it has to end, even where whoever answers does not wait for that.
+        let (board, by) = (self.clone(), by.clone());
+        tokio::spawn(async move { board.end(waiting, answer, &by).await }).await.unwrap_or(false)
+    }
+
+    async fn end(&self, waiting: Waiting, answer: Answer, by: &Approver) -> bool {
+        let asked = &waiting.pending.asked;
         let end = match answer {
             Answer::Approve { lease } => {
                 if let Some(lease) = lease.filter(|_| may_lease(by)) {
@@ -182,7 +175,7 @@ impl Approvals {
     /// # Errors
     /// [`DatabaseError`].
     pub async fn leases(&self) -> Result<Vec<Leased>, DatabaseError> {
-        self.0.leases.list((self.0.clock)()).await
+        self.0.leases.list(self.0.clock.now_ms()).await
     }
 
     /// Ends a lease; says whether there was one.
@@ -205,7 +198,8 @@ impl Approvals {
 
     /// Denies every question about a call of `principal`: its client has gone.
     pub fn leave(&self, principal: &str) {
-        let theirs = |_: &String, waiting: &mut Waiting| waiting.pending.principal == principal;
+        let theirs =
+            |_: &String, waiting: &mut Waiting| waiting.pending.asked.principal == principal;
         let waiting: Vec<_> = self.board().waiting.extract_if(.., theirs).collect();
         self.deny(waiting.into_iter().map(|(_, waiting)| waiting), GONE);
     }
@@ -213,14 +207,14 @@ impl Approvals {
     fn deny(&self, questions: impl Iterator<Item = Waiting>, reason: &str) {
         for waiting in questions {
             // Who does not wait any more needs no answer.
-            let _ = waiting.end.send(Err(waiting.asked.denied(Some(reason))));
+            let _ = waiting.end.send(Err(waiting.pending.asked.denied(Some(reason))));
         }
         self.changed();
     }
 
     /// A store that does not answer covers nothing: a person is asked.
     async fn lease_for(&self, asked: &Asked) -> Option<Leased> {
-        let found = self.0.leases.find(asked, (self.0.clock)()).await;
+        let found = self.0.leases.find(asked, self.0.clock.now_ms()).await;
         found
             .inspect_err(|error| tracing::warn!(%error, "leases cannot be read: a person is asked"))
             .ok()
@@ -229,9 +223,9 @@ impl Approvals {
 
     /// The call at hand is approved in any case; only the later ones are asked about again.
     async fn grant(&self, asked: &Asked, lease: Lease, by: &Approver) {
-        let now = (self.0.clock)();
+        let now = self.0.clock.now_ms();
         let granted = async {
-            let id = random_id().map_err(|error| error.to_string())?;
+            let id = random::uuid().map_err(|error| error.to_string())?;
             let kept = self.0.leases.grant(id, asked, lease, by.to_string(), now).await;
             kept.map_err(|error| error.to_string())
         };
@@ -251,14 +245,13 @@ impl Approvals {
 
     /// Puts a question on the board, within the bounds.
     fn post(&self, asked: &Arc<Asked>, wait: Duration) -> Result<(String, End), CallError> {
-        let id = random_id()?;
-        let pending = Pending::new(id.clone(), asked, (self.0.clock)(), wait);
+        let id = random::uuid()?;
+        let pending = Pending::new(id.clone(), Arc::clone(asked), self.0.clock.now_ms(), wait);
         let (end, receiver) = oneshot::channel();
         {
             let mut board = self.board();
             board.has_room_for(asked)?;
-            let waiting = Waiting { pending, asked: Arc::clone(asked), end };
-            board.waiting.insert(id.clone(), waiting);
+            board.waiting.insert(id.clone(), Waiting { pending, end });
         }
         self.changed();
         Ok((id, receiver))
@@ -282,7 +275,7 @@ impl Approvals {
         match by {
             Approver::Operator | Approver::Terminal => true,
             Approver::Elicited { agent } => {
-                *agent == pending.principal && self.0.reach.may_elicit(agent)
+                *agent == pending.asked.principal && self.0.reach.may_elicit(agent)
             }
         }
     }
@@ -319,7 +312,7 @@ impl Board {
         if self.waiting.len() >= APPROVALS_PENDING_MAX {
             return Err(full(asked, "APPROVALS_PENDING_MAX"));
         }
-        let same = |waiting: &&Waiting| waiting.pending.principal == asked.principal;
+        let same = |waiting: &&Waiting| waiting.pending.asked.principal == asked.principal;
         if self.waiting.values().filter(same).count() >= APPROVALS_PENDING_PER_PRINCIPAL_MAX {
             return Err(full(asked, "APPROVALS_PENDING_PER_PRINCIPAL_MAX"));
         }
@@ -330,7 +323,7 @@ impl Board {
     /// ambiguous one means none.
     fn named(&self, which: &str, within: Option<&str>) -> Option<&Waiting> {
         let allowed =
-            |waiting: &&Waiting| within.is_none_or(|name| waiting.pending.principal == name);
+            |waiting: &&Waiting| within.is_none_or(|name| waiting.pending.asked.principal == name);
         if let Some(waiting) = self.waiting.get(which) {
             return Some(waiting).filter(allowed);
         }
@@ -338,7 +331,7 @@ impl Board {
             .waiting
             .values()
             .filter(allowed)
-            .filter(|waiting| waiting.pending.request_id.as_deref() == Some(which));
+            .filter(|waiting| waiting.pending.asked.request_id.as_deref() == Some(which));
         let first = meant.next()?;
         meant.next().is_none().then_some(first)
     }
@@ -389,22 +382,3 @@ fn full(asked: &Asked, limit: &str) -> CallError {
     let text = "too many calls wait for a person; try again later";
     asked.refused(ErrorKind::Overloaded, text).with("limit", limit)
 }
-
-/// A random UUID (RFC 9562, version 4): who does not know one cannot guess it, and the protocols
-/// that name requests by UUIDs can name a question.
-pub(super) fn random_id() -> Result<String, CallError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        CallError::new(ErrorKind::Internal, "the system has no random numbers")
-            .with_internal(error.to_string())
-    })?;
-    let bits = u128::from_ne_bytes(bytes) & !VERSION_BITS | VERSION_4;
-    let text = format!("{bits:032x}");
-    let parts =
-        [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| text.get(part).unwrap_or_default());
-    Ok(parts.join("-"))
-}
-
-/// The bits that say what a UUID is made of, and what they say.
-const VERSION_BITS: u128 = 0xf000_c000_0000_0000_0000;
-const VERSION_4: u128 = 0x4000_8000_0000_0000_0000;

@@ -18,7 +18,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::board::random_id;
+use crate::random;
+
+/// Random bytes of a ticket's name.
+const TICKET_BYTES: usize = 32;
 
 /// What a call comes to.
 type Outcome = Result<ToolReply, CallError>;
@@ -120,7 +123,7 @@ impl Parking {
         principal: &str,
         digest: &str,
     ) -> Result<String, CallError> {
-        let name = format!("{}{}", random_id()?, random_id()?);
+        let name = random::hex::<TICKET_BYTES>()?;
         tokio::spawn(self.clone().forget(name.clone(), call.outcome.clone()));
         let ticket = Ticket { principal: principal.to_owned(), digest: digest.to_owned(), call };
         self.tickets().insert(name.clone(), ticket);

@@ -1,6 +1,7 @@
 //! What a person is asked, what they may answer, and what comes of it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
@@ -43,71 +44,48 @@ pub struct Approved {
 }
 
 /// A question that waits.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Pending {
     /// Its name: random, so that nobody can guess another's.
     pub id: String,
-    /// The caller's own name of the request.
-    pub request_id: Option<String>,
-    /// Who calls.
-    pub principal: String,
-    /// The tool's CKP name.
-    pub tool: String,
-    /// The digest of tool and arguments.
-    pub digest: String,
+    /// What is asked.
+    pub asked: Arc<Asked>,
     /// The arguments; where they are too long, the start of their JSON as one text.
-    pub arguments: Value,
-    /// Whether `arguments` is such a start.
+    pub shown: Value,
+    /// Whether `shown` is such a start.
     pub cut: bool,
-    /// The rule that asks.
-    pub rule: Option<RuleRef>,
-    /// Why a person is asked.
-    pub reason: String,
     /// When, in milliseconds since 1970, UTC.
     pub asked_at_ms: i64,
     /// Until when it can be answered, likewise.
     pub expires_at_ms: i64,
-    /// Whether silence allows the call.
-    pub allow_on_timeout: bool,
 }
 
 impl Pending {
     /// Returns `asked` as it is shown, asked at `now_ms` for `wait`.
-    pub(super) fn new(id: String, asked: &Asked, now_ms: i64, wait: Duration) -> Self {
-        let (arguments, cut) = shown(&asked.arguments);
+    pub(super) fn new(id: String, asked: Arc<Asked>, now_ms: i64, wait: Duration) -> Self {
+        let (shown, cut) = shown(&asked.arguments);
         let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        Self {
-            id,
-            request_id: asked.request_id.clone(),
-            principal: asked.principal.clone(),
-            tool: asked.tool.clone(),
-            digest: asked.digest.clone(),
-            arguments,
-            cut,
-            rule: asked.rule.clone(),
-            reason: asked.reason.clone(),
-            asked_at_ms: now_ms,
-            expires_at_ms: now_ms.saturating_add(wait_ms),
-            allow_on_timeout: asked.terms.allow_on_timeout,
-        }
+        let expires_at_ms = now_ms.saturating_add(wait_ms);
+        Self { id, asked, shown, cut, asked_at_ms: now_ms, expires_at_ms }
     }
 
     /// Returns it as the control socket and the command line show it.
     pub fn to_json(&self) -> Value {
+        let asked = &self.asked;
         json!({
             "id": self.id,
-            "request_id": self.request_id,
-            "principal": self.principal,
-            "tool": self.tool,
-            "digest": self.digest,
-            "arguments": self.arguments,
+            "request_id": asked.request_id,
+            "principal": asked.principal,
+            "tool": asked.tool,
+            "digest": asked.digest,
+            "arguments": self.shown,
             "arguments_cut": self.cut,
-            "policy": self.rule.as_ref().map(|rule| rule.policy.as_str()),
-            "rule_id": self.rule.as_ref().map(|rule| rule.id.as_str()),
-            "reason": self.reason,
+            "policy": asked.rule.as_ref().map(|rule| rule.policy.as_str()),
+            "rule_id": asked.rule.as_ref().map(|rule| rule.id.as_str()),
+            "reason": asked.reason,
             "asked_at_ms": self.asked_at_ms,
             "expires_at_ms": self.expires_at_ms,
-            "silence": if self.allow_on_timeout { "allows" } else { "denies" },
+            "silence": if asked.terms.allow_on_timeout { "allows" } else { "denies" },
         })
     }
 }

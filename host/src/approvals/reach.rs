@@ -52,11 +52,6 @@ impl Reach {
         state.open.contains_key(&None) || state.open.contains_key(&Some(principal.to_owned()))
     }
 
-    /// Says whether somebody can answer every question.
-    pub fn reaches_for_all(&self) -> bool {
-        self.state().open.contains_key(&None)
-    }
-
     fn add(&self, of: Option<String>) -> Reachable {
         *self.state().open.entry(of.clone()).or_default() += 1;
         Reachable { reach: self.clone(), of }
@@ -89,11 +84,11 @@ mod tests {
         assert!(!reach.reaches("a"));
         let (one, two) = (reach.open_for("a"), reach.open_for("a"));
         drop(one);
-        assert!(reach.reaches("a") && !reach.reaches("b") && !reach.reaches_for_all());
+        assert!(reach.reaches("a") && !reach.reaches("b"));
         drop(two);
         assert!(!reach.reaches("a"));
         let all = reach.open();
-        assert!(reach.reaches("b") && reach.reaches_for_all());
+        assert!(reach.reaches("b"));
         drop(all);
         assert!(!reach.reaches("b"));
     }

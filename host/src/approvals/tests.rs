@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::clock::Clock;
 use crate::state::Database;
 
 type Outcome = Result<Approved, clawhost_core::error::CallError>;
@@ -28,8 +29,7 @@ fn database() -> Database {
 /// A board that somebody looks at, and its clock in milliseconds.
 fn board_on(database: Database) -> (Approvals, Arc<AtomicI64>, Reachable) {
     let clock = Arc::new(AtomicI64::new(0));
-    let read = Arc::clone(&clock);
-    let approvals = Approvals::with_clock(database, Box::new(move || read.load(Ordering::Relaxed)));
+    let approvals = Approvals::new(database, Clock::of(&clock));
     let way = approvals.reach().open();
     (approvals, clock, way)
 }
@@ -165,7 +165,7 @@ async fn a_withdrawn_call_leaves_no_question() {
     let (approvals, _clock, _way) = board();
     let mut changes = approvals.changes();
     let (id, call) = posted(&approvals, asked("a", json!({}))).await;
-    assert_eq!(approvals.find(&id).unwrap().principal, "a");
+    assert_eq!(approvals.find(&id).unwrap().asked.principal, "a");
     changes.mark_unchanged();
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
@@ -289,6 +289,23 @@ async fn a_timed_lease_survives_a_restart_and_ends_in_time() {
 }
 
 #[tokio::test]
+async fn an_approver_who_leaves_while_a_lease_is_stored_has_approved() {
+    let database = database();
+    let (approvals, _clock, _way) = board_on(database.clone());
+    let (id, call) = posted(&approvals, asked("a", json!({}))).await;
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let mut busy = Box::pin(database.run(move |_| Ok(released.recv().is_ok())));
+    assert!(futures_util::poll!(&mut busy).is_pending());
+    let minute = lease(Until::Time(Duration::from_secs(60)), Covers::Any);
+    let mut answer = Box::pin(approvals.answer(&id, None, minute, &Approver::Operator));
+    assert!(futures_util::poll!(&mut answer).is_pending());
+    drop(answer);
+    release.send(()).unwrap();
+    assert_eq!(call.await.unwrap().map(|approved| approved.how), Ok("operator"));
+    assert!(is_leased(&approvals, asked("a", json!({}))).await);
+}
+
+#[tokio::test]
 async fn a_revoked_lease_covers_nothing() {
     let (approvals, _clock, _way) = board();
     for until in [Until::Session, Until::Time(Duration::from_secs(60))] {
@@ -329,7 +346,7 @@ async fn long_arguments_are_shown_in_part_and_the_ids_tell_nothing() {
     let long = json!({"text": "x".repeat(2 * APPROVAL_SHOWN_BYTES_MAX)});
     let (first, _call) = posted(&approvals, asked("a", long)).await;
     let shown = approvals.find(&first).unwrap();
-    assert!(shown.cut && shown.arguments.as_str().unwrap().len() <= APPROVAL_SHOWN_BYTES_MAX);
+    assert!(shown.cut && shown.shown.as_str().unwrap().len() <= APPROVAL_SHOWN_BYTES_MAX);
     let (second, _call) = posted(&approvals, asked("a", json!({}))).await;
     for id in [&first, &second] {
         let dashes: Vec<usize> = id.match_indices('-').map(|(at, _)| at).collect();

@@ -61,7 +61,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// The folder cannot be read or written.
-    pub fn open_with(
+    pub(crate) fn open_with(
         dir: &Dir,
         retention: Option<Duration>,
         copies: Vec<Copy>,

@@ -11,7 +11,7 @@ mod retention;
 mod span;
 mod verify;
 
-pub use copies::{Copy, Line, copy};
+pub(crate) use copies::Copy;
 pub use log::AuditLog;
 pub use record::{Event, FORMAT_VERSION};
 pub use span::CallSpan;

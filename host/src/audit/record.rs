@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::clock::rfc3339;
+
 /// Version of the format; a reader refuses a newer one.
 pub const FORMAT_VERSION: u64 = 1;
 /// The `prev` of a chain's first record.
@@ -61,10 +63,4 @@ pub(super) fn line(
     record.insert("event".to_owned(), event.name().into());
     record.insert("prev".to_owned(), prev.into());
     clawhost_core::digest::canonical(&Value::Object(record))
-}
-
-fn rfc3339(time_ms: i64) -> String {
-    chrono::DateTime::from_timestamp_millis(time_ms)
-        .unwrap_or_default()
-        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
-use clawhost_core::screen::Finding;
+use clawhost_core::screen::{Action, Finding};
 use clawhost_core::truncate;
 use serde_json::{Map, Value, json};
 
@@ -53,10 +53,17 @@ impl CallSpan {
         self.facts.insert(key.to_owned(), value.into());
     }
 
-    /// Adds what screens found, whether or not it stopped the call.
+    /// Adds what screens found, whether or not it stopped the call, and logs what a policy wants
+    /// the operator told.
     pub fn note_findings(&mut self, findings: &[Finding]) {
         if findings.is_empty() {
             return;
+        }
+        let tool = self.facts.get("tool").map(tracing::field::display);
+        for Finding { check, policy, what, action } in findings {
+            if *action == Action::Warn {
+                tracing::warn!(tool, check, policy, "a screen found {what}");
+            }
         }
         let shown = findings.iter().map(|finding| {
             json!({"check": finding.check, "policy": finding.policy, "what": finding.what})
@@ -191,5 +198,45 @@ impl Drop for CallSpan {
         if let Err(error) = self.finish() {
             tracing::error!("a cancelled call could not be recorded: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Seek};
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+
+    use super::*;
+
+    #[test]
+    fn the_operator_is_told_of_what_a_policy_warns_of_and_of_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let log = Arc::new(AuditLog::open(&dir).unwrap());
+        let mut span = CallSpan::open(&log, "1", "p", "fetch", "sha256:0").unwrap();
+        let finding = |action, what: &str| Finding {
+            check: "prompt-injection",
+            policy: "strict".to_owned(),
+            what: what.to_owned(),
+            action,
+        };
+        let mut shown: File = tempfile::tempfile().unwrap();
+        let writer = Arc::new(shown.try_clone().unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).with_ansi(false).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            span.note_findings(&[finding(Action::Log, "one"), finding(Action::Warn, "two")]);
+        });
+        let mut text = String::new();
+        shown.rewind().unwrap();
+        shown.read_to_string(&mut text).unwrap();
+        assert!(
+            text.contains("WARN") && text.contains("found two") && text.contains("fetch"),
+            "{text}"
+        );
+        assert!(!text.contains("one"), "{text}");
+        assert_eq!(span.facts["findings"].as_array().map(Vec::len), Some(2));
     }
 }

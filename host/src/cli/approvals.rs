@@ -5,35 +5,142 @@
 use std::path::Path;
 use std::time::Duration;
 
+use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::lease::Covers;
-use clawhost_core::limits::{CONTROL_ANSWER_MS, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{CONTROL_ANSWER_MS, LEASE_CEILING_MS, MESSAGE_BYTES_MAX};
 use clawhost_core::visible;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::args::{ApprovalsArgs, ApprovalsVerb, ApproveArgs, LeaseTime};
+use super::args::StateArgs;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::clock::now_ms;
 use crate::serve::first_line;
 use crate::state::connect_all;
 
+/// Answer the calls that wait for a person
+///
+/// A policy rule `require-approval`, or a supervised identity, makes a call wait until somebody
+/// answers here, until its client gives up, or until its time is over. These verbs reach every
+/// host that runs on the state folder; only its owner can use them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost approvals list\n  clawhost approvals approve ID --for 10m\n  clawhost approvals deny ID --reason 'not today'"
+)]
+pub(super) struct ApprovalsArgs {
+    #[command(subcommand)]
+    pub(super) verb: ApprovalsVerb,
+    #[command(flatten)]
+    pub(super) common: StateArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ApprovalsVerb {
+    Approve(ApproveArgs),
+    /// Refuse a waiting call
+    ///
+    /// The caller gets the error -32013, and reads the reason.
+    #[command(after_help = "Example: clawhost approvals deny ID --reason 'not today'")]
+    Deny {
+        /// The question's id, or the caller's own request id
+        #[arg(value_name = "ID")]
+        id: String,
+        /// What the caller is told
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// List what later calls may run without a question
+    #[command(after_help = "Example: clawhost approvals leases --json")]
+    Leases,
+    /// List the calls that wait
+    #[command(after_help = "Example: clawhost approvals list --json")]
+    List,
+    /// End a lease
+    #[command(after_help = "Example: clawhost approvals revoke ID")]
+    Revoke {
+        /// The lease's id
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Let a waiting call run
+///
+/// With --for, later calls of the same agent to the same tool run too: those with exactly the
+/// same arguments, or those that --arguments or --any-arguments cover. A tool whose component is
+/// replaced is asked about again.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost approvals approve ID\n  clawhost approvals approve ID --for 24h --arguments 'path=/notes/*'"
+)]
+pub(super) struct ApproveArgs {
+    /// The question's id, or the caller's own request id
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Approve later calls as well: as long as the host runs, or for a time
+    #[arg(long = "for", value_name = "session|10m|24h", value_parser = lease_time)]
+    pub(super) until: Option<LeaseTime>,
+    /// Of later calls, those whose argument fits this pattern, in which * stands for any text;
+    /// once for each argument
+    #[arg(long, value_name = "NAME=PATTERN", requires = "until", conflicts_with = "any_arguments")]
+    pub(super) arguments: Vec<String>,
+    /// Of later calls, all, whatever their arguments
+    #[arg(long, requires = "until")]
+    pub(super) any_arguments: bool,
+}
+
+/// How long an approval covers later calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeaseTime {
+    /// As long as the host runs.
+    Session,
+    /// For this long.
+    Time(Duration),
+}
+
+/// Reads `session`, or a number with `s`, `m`, `h` or `d`.
+fn lease_time(text: &str) -> Result<LeaseTime, String> {
+    if text == "session" {
+        return Ok(LeaseTime::Session);
+    }
+    let seconds = |unit| match unit {
+        's' => Some(1),
+        'm' => Some(60),
+        'h' => Some(3_600),
+        'd' => Some(86_400),
+        _ => None,
+    };
+    let time = text.char_indices().next_back().and_then(|(at, unit)| {
+        let count: u64 = text.get(..at)?.parse().ok()?;
+        count.checked_mul(seconds(unit)?)
+    });
+    match time.map(Duration::from_secs) {
+        Some(time) if time.is_zero() => Err("that is no time at all".to_owned()),
+        Some(time) if time > Duration::from_millis(LEASE_CEILING_MS) => {
+            Err("the longest is 30d".to_owned())
+        }
+        Some(time) => Ok(LeaseTime::Time(time)),
+        None => Err("write `session`, or a time: 90s, 10m, 24h, 7d".to_owned()),
+    }
+}
+
 pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
-    let folder = setup::state_path(args.state.as_deref())?;
+    let folder = setup::state_path(args.common.state.as_deref())?.0;
     let mut hosts = Hosts::connect(&folder).await?;
     match &args.verb {
         ApprovalsVerb::List => print_all(
             &hosts.gather("clawhost.approvals.list", "pending").await?,
-            args.json,
+            args.common.json,
             "nothing waits for approval",
             print_pending,
         ),
         ApprovalsVerb::Leases => print_all(
             &hosts.gather("clawhost.approvals.leases", "leases").await?,
-            args.json,
+            args.common.json,
             "there are no leases",
             print_lease,
         ),
@@ -237,4 +344,22 @@ fn refused(answer: &Value) -> Fail {
         _ => exit::UPSTREAM,
     };
     Fail::new(code, reason.unwrap_or("the host gives neither a result nor an error"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_lease_is_read_strictly() {
+        let minutes = |count: u64| Ok(LeaseTime::Time(Duration::from_secs(count * 60)));
+        assert_eq!(lease_time("session"), Ok(LeaseTime::Session));
+        assert_eq!(lease_time("10m"), minutes(10));
+        assert_eq!(lease_time("24h"), minutes(24 * 60));
+        for text in
+            ["", "m", "0m", "-1m", "10", "1.5h", "31d", "10 m", "10ü", "99999999999999999999s"]
+        {
+            assert!(lease_time(text).is_err(), "{text}");
+        }
+    }
 }

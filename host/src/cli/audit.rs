@@ -1,25 +1,58 @@
 //! `clawhost audit verify` and `show`.
 
+use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::{AuditArgs, AuditVerb};
+use super::args::StateArgs;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::audit::{self, ChainReport};
 
+/// Read the audit log back
+///
+/// Every call leaves two records, when it arrives and when it ends, in a chain of hashes: one
+/// for each time a host ran. Reading makes nothing and needs no host. The log holds digests of
+/// arguments and results, and these themselves only where the `audit` of a policy asks for them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  clawhost audit show\n  clawhost audit verify --json")]
+pub(super) struct AuditArgs {
+    #[command(subcommand)]
+    pub(super) verb: AuditVerb,
+    #[command(flatten)]
+    pub(super) common: StateArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditVerb {
+    /// Check that no line was edited, dropped or reordered
+    ///
+    /// Prints each chain with its verdict: it holds, or where it breaks. The exit code is 7
+    /// where any chain does not hold. An unfinished call is one that a host was stopped in.
+    #[command(after_help = "Example: clawhost audit verify")]
+    Verify,
+    /// Print the calls that were recorded, oldest first
+    ///
+    /// One line a call that ended: when, who asked, which tool, how it ended, how long it took,
+    /// and why it was refused or failed. The chains are not checked here; `verify` does that.
+    #[command(after_help = "Example: clawhost audit show --json")]
+    Show,
+}
+
 pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
-    let Some(dir) = setup::existing_audit_dir(args.state.as_deref())? else {
-        return Ok(no_log(args.json));
+    let Some(dir) = setup::existing_audit_dir(args.common.state.as_deref())? else {
+        return Ok(no_log(args.common.json));
     };
     let unreadable = |error: std::io::Error| {
         Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
     };
     match args.verb {
-        AuditVerb::Verify => Ok(verify(&audit::verify(&dir).map_err(unreadable)?, args.json)),
+        AuditVerb::Verify => {
+            Ok(verify(&audit::verify(&dir).map_err(unreadable)?, args.common.json))
+        }
         AuditVerb::Show => {
-            show_records(&audit::records(&dir).map_err(unreadable)?, args.json);
+            show_records(&audit::records(&dir).map_err(unreadable)?, args.common.json);
             Ok(exit::OK)
         }
     }

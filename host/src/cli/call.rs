@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind, exit};
+use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::visible;
 
@@ -16,17 +17,21 @@ use crate::host::{Principal, ToolCall};
 const PRINCIPAL: &str = "cli";
 
 pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
-    let setup = setup::open(std::slice::from_ref(&args.manifest), &args.places, None).await?;
+    let setup =
+        setup::open(std::slice::from_ref(&args.call.manifest), &args.call.places, None).await?;
     let catalog = setup.host.catalog();
-    let tool = catalog.find(&args.tool).map(Arc::as_ref);
-    let arguments = words::arguments(tool, &args.arguments)?;
+    let tool = catalog.find(&args.call.tool).map(Arc::as_ref);
+    let arguments = words::arguments(tool, &args.call.arguments)?;
     let call = ToolCall {
         timeout: args.timeout_ms.map(Duration::from_millis),
-        ..ToolCall::new(Principal(PRINCIPAL.to_owned()), &args.tool, arguments)
+        ..ToolCall::new(Principal(PRINCIPAL.to_owned()), &args.call.tool, arguments)
     };
     // An unknown tool is called all the same: the record shows that somebody tried.
-    let reply = attended(&setup.host, call).await.map_err(|error| match error.kind {
-        ErrorKind::UnknownTool => words::unknown(&args.tool, &setup.host),
+    let outcome = attended(&setup.host, call).await;
+    // Copies of the record and telemetry go out with the call, not with the next one.
+    setup.host.flush(Duration::from_millis(FLUSH_MS)).await;
+    let reply = outcome.map_err(|error| match error.kind {
+        ErrorKind::UnknownTool => words::unknown(&args.call.tool, &setup.host),
         _ => Fail::Call(with_hint(error)),
     })?;
     // What was logged on the way stands above the result.

@@ -22,6 +22,7 @@ pub(super) async fn answer_all(approvals: &Approvals) {
     loop {
         if let Some(pending) = approvals.pending().first() {
             eprintln!("{}\nlet it run? [y/N] ", question(pending));
+            forget_typed();
             let answer = answer(&typed().await);
             approvals.answer(&pending.id, None, answer, &Approver::Terminal).await;
         } else if changes.changed().await.is_err() {
@@ -56,15 +57,26 @@ pub(super) async fn announce_all(approvals: Approvals, state: PathBuf) {
 /// The tool, the arguments and the reason, none of which can drive the terminal.
 fn question(pending: &Pending) -> String {
     let cut = if pending.cut { " (cut)" } else { "" };
-    let rule = pending.rule.as_ref().map(|rule| format!(", rule {rule}")).unwrap_or_default();
+    let asked = &pending.asked;
+    let rule = asked.rule.as_ref().map(|rule| format!(", rule {rule}")).unwrap_or_default();
     format!(
         "{} wants to call {} with{cut}\n  {}\n  {}{}",
-        visible::line(&pending.principal),
-        visible::line(&pending.tool),
-        visible::line(&pending.arguments.to_string()),
-        visible::line(&pending.reason),
+        visible::line(&asked.principal),
+        visible::line(&asked.tool),
+        visible::line(&pending.shown.to_string()),
+        visible::line(&asked.reason),
         visible::line(&rule),
     )
+}
+
+/// Drops what was typed before the question: it answers something else.
+fn forget_typed() {
+    #[cfg(unix)]
+    {
+        use rustix::termios::{QueueSelector, tcflush};
+        // A terminal that cannot drop it is read as it is.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    }
 }
 
 /// Returns the line that the person types; nothing where the input has ended.

@@ -1,15 +1,49 @@
 //! `clawhost registry serve`: publish a folder on this machine.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cap_std::fs::Dir;
+use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::limits::SHUTDOWN_GRACE_MS;
 
-use super::args::{RegistryArgs, RegistryVerb, ServeRegistryArgs};
 use super::fail::Fail;
 use super::{run, show};
 use crate::serve::{Shutdown, serve_registry};
+
+/// Publish documents and components for other hosts
+///
+/// A registry answers `claw://registry/<namespace>/<name>@<version>` addresses of manifests. The
+/// runtime file of a host lists those that it asks, under `registries`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost registry serve ./published")]
+pub(super) struct RegistryArgs {
+    #[command(subcommand)]
+    pub(super) verb: RegistryVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RegistryVerb {
+    Serve(ServeRegistryArgs),
+}
+
+/// Serve a folder of packages over HTTP, on this machine, to be read only
+///
+/// The folder holds <namespace>/<name>/<version>/document.yaml (or .json), and beside the document
+/// of a Tool its component.wasm (or .wat). Files are read anew for each request. To publish to
+/// other machines, put a proxy with TLS in front.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost registry serve ./published --address 127.0.0.1:7334")]
+pub(super) struct ServeRegistryArgs {
+    /// The folder that holds the packages
+    #[arg(value_name = "DIR")]
+    pub(super) directory: PathBuf,
+    /// Listen here; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7334")]
+    pub(super) address: SocketAddr,
+}
 
 pub(super) async fn run(args: RegistryArgs) -> Result<u8, Fail> {
     match args.verb {

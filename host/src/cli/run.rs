@@ -11,7 +11,7 @@ use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::manifest::Settings;
 use tokio_util::sync::CancellationToken;
 
-use super::args::RunArgs;
+use super::args::{Places, RunArgs};
 use super::fail::Fail;
 use super::setup::{self, Setup};
 use super::{prompt, show, tools};
@@ -151,9 +151,9 @@ fn greet(
         );
     }
     show::line(&format!(
-        "\nserving MCP on http://{}/mcp; native programs: {}",
-        server.local_addr,
-        crate::jail::support()
+        "\nserving MCP on http://{address}/mcp and the Claw Kernel Protocol on http://{address}/claw; native programs: {}",
+        crate::jail::support(),
+        address = server.local_addr,
     ));
     let agents: Vec<&str> = credentials.agents().collect();
     let agent = agents.first().copied().unwrap_or(DEFAULT_AGENT);
@@ -164,7 +164,7 @@ fn greet(
     ));
     show::json(&client_config::http(server.local_addr, token));
     show::line("\nor into one that starts the host itself:");
-    show::json(&client_config::stdio(&program(), &absolute(&args.paths)));
+    show::json(&client_config::stdio(&program(), &given(args)));
 }
 
 fn program() -> String {
@@ -172,11 +172,20 @@ fn program() -> String {
         .map_or_else(|_| "clawhost".to_owned(), |path| path.display().to_string())
 }
 
-fn absolute(paths: &[PathBuf]) -> Vec<String> {
-    let text = |path: &PathBuf| {
+/// Returns the arguments that serve the same from any directory: a client that leaves one out
+/// would serve something else.
+fn given(args: &RunArgs) -> Vec<String> {
+    let absolute = |path: &PathBuf| {
         std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
     };
-    paths.iter().map(text).collect()
+    let Places { tools, state, config } = &args.places;
+    let mut given: Vec<String> = setup::with_default(&args.paths).iter().map(absolute).collect();
+    for (option, path) in [("--tools", tools), ("--state", state), ("--config", config)] {
+        if let Some(path) = path {
+            given.extend([option.to_owned(), absolute(path)]);
+        }
+    }
+    given
 }
 
 /// Cancelled by SIGINT or SIGTERM; running calls then have a grace to end.

@@ -3,16 +3,18 @@
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::Path;
 
+use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::grants::is_secret_name;
 use clawhost_core::limits::{REDACT_VALUE_BYTES, SECRET_BYTES_MAX};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::args::{SecretsArgs, SecretsVerb};
+use super::args::StateArgs;
 use super::fail::Fail;
 use super::{setup, show};
-use crate::state::{FolderEnv, SecretStore, SecretStoreError, StateDir};
+use crate::secrets::Secret;
+use crate::state::{FolderEnv, PrivateFileError, SecretStore, StateDir};
 
 /// Bytes of a line break behind the value, and one that shows that it is too long.
 const REST_BYTES: usize = 3;
@@ -20,10 +22,50 @@ const REST_BYTES: usize = 3;
 const NAME_HINT: &str =
     "use letters, digits, `_`, `-` and `.`, the first a letter, a digit or `_`: API_TOKEN";
 
+/// Keep the secrets that tools and providers need
+///
+/// The store is a file in the state folder that only its owner can read. A secret that is not in
+/// it is looked for in the environment, then in the folder that CLAW_SECRETS_DIR names. No verb
+/// prints a value.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost secrets set API_TOKEN < token.txt\n  clawhost secrets list\n  clawhost secrets remove API_TOKEN"
+)]
+pub(super) struct SecretsArgs {
+    #[command(subcommand)]
+    pub(super) verb: SecretsVerb,
+    #[command(flatten)]
+    pub(super) common: StateArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SecretsVerb {
+    /// Print the names of the secrets in the store
+    #[command(after_help = "Example: clawhost secrets list --json")]
+    List,
+    /// Forget a secret
+    #[command(after_help = "Example: clawhost secrets remove API_TOKEN")]
+    Remove {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Keep a secret, in the place of one of that name
+    ///
+    /// The value is typed unseen, or is all of standard input but one line break at its end. A
+    /// host that runs uses it from now on.
+    #[command(after_help = "Example: clawhost secrets set API_TOKEN < token.txt")]
+    Set {
+        /// Its name: letters, digits, `_`, `-` and `.`
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
 pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
-    let folder = setup::state_path(args.state.as_deref())?;
+    let folder = setup::state_path(args.common.state.as_deref())?.0;
     match &args.verb {
-        SecretsVerb::List => list(&folder, args.json),
+        SecretsVerb::List => list(&folder, args.common.json),
         SecretsVerb::Remove { name } => remove(&folder, name),
         SecretsVerb::Set { name } => set(&folder, name),
     }
@@ -58,7 +100,11 @@ fn set(folder: &Path, name: &str) -> Result<u8, Fail> {
     if !is_secret_name(name) {
         return Err(Fail::usage(format!("{name:?} is no name of a secret"), NAME_HINT));
     }
-    let value = check(&read(name)?)?;
+    let value = Secret::parse(&read(name)?).map_err(|reason| {
+        let hint = format!("give a text of at most {SECRET_BYTES_MAX} bytes on standard input");
+        Fail::usage(format!("the value can be no secret: {reason}"), &hint)
+    })?;
+    let value = Zeroizing::new(value.expose().to_owned());
     if value.len() < REDACT_VALUE_BYTES {
         eprintln!(
             "note: with under {REDACT_VALUE_BYTES} bytes this value cannot be told from other text, so it is not kept out of replies and logs reliably"
@@ -79,8 +125,8 @@ fn store(folder: &Path) -> Result<SecretStore, Fail> {
     Ok(SecretStore::new(&state))
 }
 
-fn fail(error: SecretStoreError) -> Fail {
-    Fail::new(exit::UPSTREAM, error)
+fn fail(error: PrivateFileError) -> Fail {
+    Fail::new(exit::UPSTREAM, format!("the secret store {error}"))
 }
 
 /// Reads the value: typed unseen at a terminal, else all of standard input. Never an argument,
@@ -102,21 +148,6 @@ fn read(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
     };
     done.map_err(|error| Fail::new(exit::UPSTREAM, format!("standard input: {error}")))?;
     Ok(value)
-}
-
-/// Returns the value without the line break behind it, if it can be a secret.
-fn check(bytes: &[u8]) -> Result<Zeroizing<String>, Fail> {
-    let wrong = |reason: &str| Fail::usage(reason, "give the value on standard input");
-    let text = std::str::from_utf8(bytes).map_err(|_| wrong("the value is not UTF-8"))?;
-    let text = text.strip_suffix('\n').map_or(text, |rest| rest.strip_suffix('\r').unwrap_or(rest));
-    match text {
-        "" => Err(wrong("the value is empty")),
-        text if text.len() > SECRET_BYTES_MAX => {
-            Err(wrong(&format!("the value is longer than {SECRET_BYTES_MAX} bytes")))
-        }
-        text if text.contains('\0') => Err(wrong("the value has a zero byte")),
-        text => Ok(Zeroizing::new(text.to_owned())),
-    }
 }
 
 #[cfg(unix)]
@@ -153,23 +184,6 @@ mod terminal {
     impl Unseen {
         pub(super) fn start() -> Result<Self, String> {
             Err("a value cannot be typed unseen here".to_owned())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_line_break_is_taken_off_and_what_can_be_no_secret_is_refused() {
-        let read = |bytes: &[u8]| check(bytes).ok();
-        let value = |text: &str| Some(Zeroizing::new(text.to_owned()));
-        assert_eq!(read(b"abc\r\n"), value("abc"));
-        assert_eq!(read(b"a b\n\n"), value("a b\n"));
-        let long = vec![b'x'; SECRET_BYTES_MAX + 1];
-        for bytes in [b"".as_slice(), b"\n", b"a\0b", &[0xff], &long] {
-            assert_eq!(read(bytes), None);
         }
     }
 }

@@ -9,8 +9,7 @@ use cap_std::fs::Dir;
 use clawhost_core::error::exit;
 use clawhost_core::limits::COMPONENT_BYTES_MAX;
 use clawhost_core::manifest::{
-    self, AuditSettings, DocumentError, Documents, Manifest, RegistrySettings, Settings,
-    Surroundings,
+    self, DocumentError, Manifest, OneDocument, RegistrySettings, Settings, Surroundings,
 };
 
 use super::args::Places;
@@ -18,7 +17,6 @@ use super::fail::Fail;
 use super::log;
 use crate::config::{self, Config};
 use crate::engine::CodeCache;
-use crate::forward::ForwardPlaces;
 use crate::host::MIGRATIONS;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Registries};
 use crate::regular;
@@ -64,7 +62,9 @@ pub(super) async fn open(
     let settings = config.settings;
     let mut manifest = manifest(&paths, &settings.registries).map_err(Fail::Documents)?;
     settings.apply(&mut manifest).map_err(Fail::Documents)?;
-    let state = state_dir(places.state.as_deref().or(settings.state.as_deref()))?;
+    let state = places.state.as_deref().or(settings.state.as_deref());
+    let state = StateDir::open(state, &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
     let credentials =
         Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
@@ -75,7 +75,7 @@ pub(super) async fn open(
         .limits(settings.limits)
         .database(Some(database(&state)?))
         .elicitation(settings.elicitors())
-        .audit_places(audit_places(&settings))
+        .audit_places(settings.audit.clone())
         .secrets(secrets(&state))
         .cache(code_cache(&credentials));
     let host =
@@ -83,11 +83,6 @@ pub(super) async fn open(
             .await;
     let host = host.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     Ok(Setup { host, settings, credentials, state })
-}
-
-fn audit_places(settings: &Settings) -> ForwardPlaces {
-    let AuditSettings { webhook, syslog } = settings.audit.clone();
-    ForwardPlaces { webhook, syslog }
 }
 
 /// Reads and checks documents, asking `registries` for what they have; without any documents,
@@ -100,7 +95,8 @@ pub(super) fn manifest(
     let profiles = manifest::builtin_profiles(&directory)?;
     let around = Surroundings { directory: &directory, profiles: &profiles };
     if paths.is_empty() {
-        return manifest::load(&Embedded, &[PathBuf::from(Embedded::NAME)], around);
+        let default = OneDocument(DEFAULT_MANIFEST.as_bytes().to_vec());
+        return manifest::load(&default, &["<embedded default>".into()], around);
     }
     let registries = Registries::new(registries, HttpClient::system()).map_err(|reason| {
         vec![DocumentError::whole_file(Path::new("clawhost.yaml"), reason, None)]
@@ -108,29 +104,8 @@ pub(super) fn manifest(
     manifest::load(&registries.beside(&FileDocuments), paths, around)
 }
 
-/// The embedded default, as the one document there is.
-struct Embedded;
-
-impl Embedded {
-    const NAME: &'static str = "<embedded default>";
-}
-
-impl Documents for Embedded {
-    fn read(&self, _file: &Path) -> std::io::Result<Vec<u8>> {
-        Ok(DEFAULT_MANIFEST.as_bytes().to_vec())
-    }
-
-    fn list(&self, _directory: &Path) -> std::io::Result<Vec<manifest::DirEntry>> {
-        Ok(Vec::new())
-    }
-
-    fn is_directory(&self, _path: &Path) -> bool {
-        false
-    }
-}
-
 /// `claw.yaml` in the current directory stands in for no path at all.
-fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
     let default = PathBuf::from(MANIFEST_NAME);
     if paths.is_empty() && default.is_file() { vec![default] } else { paths.to_vec() }
 }
@@ -148,20 +123,15 @@ pub(super) fn config(
     Config::load(explicit, beside.as_deref(), config::environment())
 }
 
-fn state_dir(explicit: Option<&Path>) -> Result<StateDir, Fail> {
-    StateDir::open(explicit, &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))
-}
-
 /// Opens the audit log to read it: of the folder the user names, else the one that the runtime
 /// file of the current directory or `CLAWHOST_STATE` names, else the default. Makes nothing; none
 /// where no host ever ran there, which is an error for a folder that was named.
 pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fail> {
-    let (state_path, is_named) = located_state(state)?;
-    let path = state_path.join(AUDIT_FOLDER);
+    let (folder, is_named) = state_path(state)?;
+    let path = folder.join(AUDIT_FOLDER);
     match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), is_named) {
         (Ok(dir), _) => Ok(Some(dir)),
-        (Err(_), _) if state_path.join(CREDENTIALS_FILE).exists() => Err(Fail::new(
+        (Err(_), _) if folder.join(CREDENTIALS_FILE).exists() => Err(Fail::new(
             exit::AUDIT_BROKEN,
             format!("{}: a host ran here, and its audit log is gone", path.display()),
         )),
@@ -174,13 +144,8 @@ pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fa
 }
 
 /// Returns the state folder that the user, else the runtime file of the current directory or
-/// `CLAWHOST_STATE`, names, else the default. Makes nothing.
-pub(super) fn state_path(state: Option<&Path>) -> Result<PathBuf, Fail> {
-    Ok(located_state(state)?.0)
-}
-
-/// As [`state_path`], and says whether anybody named it.
-fn located_state(state: Option<&Path>) -> Result<(PathBuf, bool), Fail> {
+/// `CLAWHOST_STATE`, names, else the default; and whether anybody named it. Makes nothing.
+pub(super) fn state_path(state: Option<&Path>) -> Result<(PathBuf, bool), Fail> {
     let config = Config::load(None, Some(Path::new(".")), config::environment());
     let settings = config.map_err(Fail::Documents)?.settings;
     let state = state.or(settings.state.as_deref());

@@ -18,6 +18,7 @@ use clawhost_core::manifest::LimitSettings;
 use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::truncate;
+use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditLog, CallSpan};
 use crate::engine::Engine;
@@ -63,6 +64,8 @@ struct Underway<'a> {
     told: Told<'a>,
     timings: &'a mut Timings,
     attempts: Attempts,
+    /// The result belongs into the record.
+    detailed: bool,
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
@@ -70,6 +73,7 @@ struct Underway<'a> {
 pub struct Dispatch {
     parts: Parts,
     places: Places,
+    running: TaskTracker,
     call_ids: AtomicU64,
 }
 
@@ -78,7 +82,15 @@ impl Dispatch {
     pub fn new(parts: Parts) -> Self {
         let LimitSettings { calls_running_max, calls_waiting_max, .. } = parts.limits;
         let places = Places::new(calls_running_max, calls_waiting_max);
-        Self { parts, places, call_ids: AtomicU64::new(0) }
+        let running = TaskTracker::new();
+        // Waiting for it ends when no call runs; new ones are counted all the same.
+        running.close();
+        Self { parts, places, running, call_ids: AtomicU64::new(0) }
+    }
+
+    /// Counts the calls that are under way, between their two records.
+    pub const fn running(&self) -> &TaskTracker {
+        &self.running
     }
 
     /// Returns the gate, which listing asks too.
@@ -108,6 +120,7 @@ impl Dispatch {
         call: &ToolCall,
         timings: &mut Timings,
     ) -> Result<ToolReply, CallError> {
+        let _counted = self.running.token();
         let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
         let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
@@ -117,12 +130,15 @@ impl Dispatch {
             .map_err(|error| unrecorded(&error))?;
         timings.audit = watch.lap();
         let told = Told::new(&self.parts, call, id);
-        let mut underway = Underway { call, span, told, timings, attempts: Attempts::default() };
+        let attempts = Attempts::default();
+        let mut underway = Underway { call, span, told, timings, attempts, detailed: false };
         let outcome = self.attempts(&mut underway).await;
         let outcome = outcome.map_err(|error| self.parts.secrets.redactor().error(error));
-        let Underway { mut span, told, timings, .. } = underway;
+        let Underway { mut span, told, timings, detailed, .. } = underway;
         watch.lap();
-        self.note_texts(call, &outcome, &mut span);
+        if let (true, Ok(reply)) = (detailed, &outcome) {
+            span.note_outputs(&result_of(reply));
+        }
         let closed = span.close(&outcome).map_err(|error| unrecorded(&error));
         timings.audit += watch.lap();
         let outcome = closed.and(outcome);
@@ -146,7 +162,7 @@ impl Dispatch {
 
     async fn attempt(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
-        let Underway { call, span, told, timings, attempts } = underway;
+        let Underway { call, span, told, timings, attempts, detailed } = underway;
         let resolved = self.parts.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
         let tool = Arc::clone(resolved.tool());
         span.note("digest", tool.digest.as_str());
@@ -163,6 +179,8 @@ impl Dispatch {
         let mut admitted = self.gate().admit(resolved, request, span).await?;
         attempts.approved = admitted.take_approval();
         attempts.start_clock(admitted.timeout());
+        *detailed = admitted.is_detailed();
+        told.takes(admitted.arguments());
         timings.gate += watch.lap();
         let reply = self.run(admitted, underway).await?;
         watch.lap();
@@ -209,22 +227,6 @@ impl Dispatch {
         let (reply, findings) = filter.apply(tool, reply, &policies);
         span.note_findings(&findings);
         reply
-    }
-
-    /// Adds arguments and result to the record, where a policy asks for them.
-    fn note_texts(
-        &self,
-        call: &ToolCall,
-        outcome: &Result<ToolReply, CallError>,
-        span: &mut CallSpan,
-    ) {
-        let terms = self.gate().policies().audit();
-        if terms.log_inputs {
-            span.note_inputs(&call.arguments);
-        }
-        if let (true, Ok(reply)) = (terms.log_outputs, outcome) {
-            span.note_outputs(&result_of(reply));
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
+use serde_json::Value;
 
 use super::{Parts, ToolCall};
 use crate::telemetry::{CallEvent, Event, result_of};
@@ -19,12 +20,14 @@ pub(super) struct Told<'a> {
     started: Instant,
     /// What the tool is called in policies, once it is found.
     pub(super) tool: Option<String>,
+    /// The arguments as the tool got them, where they are wanted.
+    arguments: Option<Value>,
     ended: bool,
 }
 
 impl<'a> Told<'a> {
     pub(super) fn new(parts: &'a Parts, call: &'a ToolCall, id: String) -> Self {
-        Self { parts, call, id, started: Instant::now(), tool: None, ended: false }
+        Self { parts, call, id, started: Instant::now(), tool: None, arguments: None, ended: false }
     }
 
     /// Tells how the call ended.
@@ -37,6 +40,13 @@ impl<'a> Told<'a> {
         self.emit(event);
     }
 
+    /// Takes the arguments that were admitted: screens have been at them.
+    pub(super) fn takes(&mut self, arguments: &str) {
+        if self.parts.telemetry.takes_arguments() {
+            self.arguments = serde_json::from_str(arguments).ok();
+        }
+    }
+
     fn names(&self) -> (&str, &str, &str) {
         let tool = self.tool.as_deref().unwrap_or(UNKNOWN_TOOL);
         (&self.id, &self.call.principal.0, tool)
@@ -44,10 +54,8 @@ impl<'a> Told<'a> {
 
     fn emit(&self, mut event: CallEvent) {
         event.request_id.clone_from(&self.call.context.request_id);
-        if self.parts.telemetry.takes_arguments() {
-            let redactor = self.parts.secrets.redactor();
-            event.arguments = Some(redactor.json(self.call.arguments.clone()));
-        }
+        let redactor = self.parts.secrets.redactor();
+        event.arguments = self.arguments.clone().map(|arguments| redactor.json(arguments));
         self.parts.telemetry.emit(Event::Call(event));
     }
 }

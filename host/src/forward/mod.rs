@@ -4,76 +4,76 @@
 //! records are missing in one. Deliberately absent: reading copies back.
 
 mod place;
-mod worker;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
+use clawhost_core::limits::{
+    AUDIT_COPY_BATCH_MAX, AUDIT_COPY_MS, AUDIT_COPY_QUEUE_MAX, AUDIT_COPY_RETRIES_MAX,
+    AUDIT_COPY_RETRY_MS,
+};
+use clawhost_core::manifest::AuditSettings;
 use clawhost_core::policy::Destination;
 
 pub use self::place::MIGRATIONS;
-use self::place::Place;
-use crate::audit::{self, Copy};
+use self::place::{CopyPlace, To};
+use crate::audit::Copy;
+use crate::outbox::{Outbox, Terms};
 use crate::secrets::Secrets;
 use crate::state::Database;
 use crate::upstream::http::HttpClient;
 use crate::upstream::post::Poster;
 
-/// Where copies go, as the operator has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ForwardPlaces {
-    /// The URL that is told, with arrays of records.
-    pub webhook: Option<String>,
-    /// The socket of the system's log; [`SYSLOG_SOCKET`] where absent.
-    pub syslog: Option<PathBuf>,
-}
-
 /// Where the system's log listens.
 pub const SYSLOG_SOCKET: &str = "/dev/log";
 
-/// Why a copy cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ForwardError {
-    /// A policy asks for a webhook, and nobody says where it is.
-    #[error(
-        "a policy sends audit records to a webhook: name its URL with `audit.webhook` in the runtime file"
-    )]
-    NoWebhook,
-    /// The URL is none.
-    #[error("`audit.webhook` is no URL that can be told: {0}")]
-    Webhook(String),
-}
+/// How patient the worker of a copy is.
+const TERMS: Terms = Terms {
+    queue_max: AUDIT_COPY_QUEUE_MAX,
+    batch_max: AUDIT_COPY_BATCH_MAX,
+    interval: Duration::ZERO,
+    hands_over_empty: false,
+    patience: Duration::from_millis(AUDIT_COPY_MS),
+    retries_max: AUDIT_COPY_RETRIES_MAX,
+    flush_retries_max: AUDIT_COPY_RETRIES_MAX,
+    retry: Duration::from_millis(AUDIT_COPY_RETRY_MS),
+    retry_max: Duration::from_millis(AUDIT_COPY_MS),
+};
 
 /// Starts a copy for each of `destinations` but the file, which is the chain itself.
 ///
 /// # Errors
-/// [`ForwardError`].
-pub fn start(
+/// Why a webhook cannot be told; that of checked settings can.
+pub(crate) fn start(
     destinations: &BTreeSet<Destination>,
-    places: &ForwardPlaces,
+    places: &AuditSettings,
     client: &HttpClient,
     database: &Database,
-) -> Result<Vec<Copy>, ForwardError> {
+) -> Result<Vec<Copy>, String> {
     let mut copies = Vec::new();
     for destination in destinations {
-        let (name, place) = match destination {
+        let (name, to) = match destination {
             Destination::File => continue,
-            Destination::Sqlite => ("sqlite", Place::Database(database.clone())),
+            Destination::Sqlite => ("sqlite", To::Database(database.clone())),
             Destination::Syslog => {
                 let socket = places.syslog.clone();
-                ("syslog", Place::Syslog(socket.unwrap_or_else(|| SYSLOG_SOCKET.into())))
+                ("syslog", To::Syslog(socket.unwrap_or_else(|| SYSLOG_SOCKET.into())))
             }
-            Destination::Webhook => ("webhook", Place::Webhook(webhook(places, client)?)),
+            Destination::Webhook => ("webhook", To::Webhook(webhook(places, client)?)),
         };
-        let (copy, lines, missing) = audit::copy(name);
-        tokio::spawn(worker::run(name, place, lines, missing));
-        copies.push(copy);
+        let missing = Arc::new(AtomicU64::new(0));
+        let place = CopyPlace { to, missing: Arc::clone(&missing) };
+        copies.push(Copy { name, outbox: Outbox::start(place, TERMS), missing });
     }
     Ok(copies)
 }
 
-fn webhook(places: &ForwardPlaces, client: &HttpClient) -> Result<Poster, ForwardError> {
-    let url = places.webhook.as_deref().ok_or(ForwardError::NoWebhook)?;
+fn webhook(places: &AuditSettings, client: &HttpClient) -> Result<Poster, String> {
+    let url = places.webhook.as_deref().ok_or("nothing says where the webhook is")?;
     Poster::new(client.clone().for_call(), url, None, Secrets::none())
-        .map_err(|failure| ForwardError::Webhook(failure.reason))
+        .map_err(|failure| failure.reason)
 }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clawhost_core::limits::AUDIT_COPY_ROWS_MAX;
 use rusqlite::params;
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 
+use crate::outbox::{Failure, Place};
 use crate::state::Database;
-use crate::upstream::post::{Failure, Poster};
+use crate::upstream::post::Poster;
 
 /// The tables of this module.
 pub const MIGRATIONS: &[&str] = &["CREATE TABLE audit_records (
@@ -22,24 +24,43 @@ pub const MIGRATIONS: &[&str] = &["CREATE TABLE audit_records (
 /// Facility `authpriv` (10), severity `informational` (6): RFC 5424, section 6.2.1.
 const PRIORITY: u8 = 10 * 8 + 6;
 
+/// A copy, and the count of what is missing there.
+pub(super) struct CopyPlace {
+    pub(super) to: To,
+    pub(super) missing: Arc<AtomicU64>,
+}
+
 /// Where a copy is.
-pub(super) enum Place {
+pub(super) enum To {
     Database(Database),
     Syslog(PathBuf),
     Webhook(Poster),
 }
 
-impl Place {
-    /// Hands over some records, in order.
-    pub(super) async fn take(&self, lines: &[Arc<str>]) -> Result<(), Failure> {
-        match self {
-            Self::Database(database) => insert(database, lines.to_vec()).await,
-            Self::Syslog(socket) => log(socket, lines).await,
-            Self::Webhook(poster) => {
+impl Place for CopyPlace {
+    type Item = Arc<str>;
+
+    fn name(&self) -> &'static str {
+        match self.to {
+            To::Database(_) => "the copy of the audit log in the store",
+            To::Syslog(_) => "the copy of the audit log in the system's log",
+            To::Webhook(_) => "the copy of the audit log at the webhook",
+        }
+    }
+
+    async fn take(&mut self, lines: &[Arc<str>]) -> Result<(), Failure> {
+        match &self.to {
+            To::Database(database) => insert(database, lines.to_vec()).await,
+            To::Syslog(socket) => log(socket, lines).await,
+            To::Webhook(poster) => {
                 let records = lines.iter().map(|line| read(line)).collect();
                 poster.post_json(&Value::Array(records)).await
             }
         }
+    }
+
+    fn lost(&self, count: u64) {
+        self.missing.fetch_add(count, Ordering::Relaxed);
     }
 }
 

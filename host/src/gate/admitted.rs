@@ -16,7 +16,7 @@ use crate::registry::Resolved;
 /// # use clawhost_core::policy::RuleRef;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
-///     Admitted { resolved, arguments, timeout, rule, approved: None }
+///     Admitted { resolved, arguments, timeout, rule, approved: None, detailed: false }
 /// }
 /// ```
 ///
@@ -36,6 +36,7 @@ pub struct Admitted {
     pub(super) timeout: Duration,
     pub(super) rule: RuleRef,
     pub(super) approved: Option<String>,
+    pub(super) detailed: bool,
 }
 
 impl Admitted {
@@ -57,6 +58,12 @@ impl Admitted {
     /// Takes the digest of what a person allowed, if anybody was asked.
     pub fn take_approval(&mut self) -> Option<String> {
         self.approved.take()
+    }
+
+    /// Says whether the result belongs into the record: a policy, or the rule that allowed the
+    /// call (`audit-only`), wants it there.
+    pub fn is_detailed(&self) -> bool {
+        self.detailed
     }
 
     /// Returns the policy rule that allowed it.

@@ -50,7 +50,7 @@ impl Gate {
         span: &CallSpan,
     ) -> Result<Approved, CallError> {
         let waiting = request.context.waiting.as_ref();
-        if !self.policies().audit().log_approvals {
+        if !self.logs(request.context, |terms| terms.log_approvals) {
             return self.approvals.ask(asked, waiting).await;
         }
         span.approval_asked(&asked.reason).map_err(|error| unrecorded(&error))?;

@@ -3,7 +3,7 @@
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Autonomy;
-use clawhost_core::policy::{ApprovalTerms, CallFacts, RuleRef, Scope, Verdict};
+use clawhost_core::policy::{ApprovalTerms, CallFacts, Explanation, RuleRef, Scope, Verdict};
 use serde_json::Value;
 
 use super::{CallContext, Gate};
@@ -14,14 +14,19 @@ pub(super) struct Decision {
     pub(super) rule: RuleRef,
     /// What to ask a person first, if anything.
     pub(super) ask: Option<Ask>,
+    /// The rule wants arguments and result in the record (`audit-only`).
+    pub(super) detailed: bool,
 }
 
-/// Why a person has to be asked.
-pub(super) struct Ask {
+/// Why a person has to be asked, and how.
+#[derive(Debug, Clone)]
+pub struct Ask {
     /// The rule that asks; absent where the identity's autonomy does.
-    pub(super) rule: Option<RuleRef>,
-    pub(super) reason: String,
-    pub(super) terms: ApprovalTerms,
+    pub rule: Option<RuleRef>,
+    /// What its author says about it.
+    pub reason: String,
+    /// How long, and what silence means.
+    pub terms: ApprovalTerms,
 }
 
 impl Gate {
@@ -41,20 +46,50 @@ impl Gate {
             return Err(CallError::new(ErrorKind::UnknownTool, text).with("stage", "session"));
         }
         let paths = arguments.map(|it| tool.paths.paths(it));
-        let facts = CallFacts {
+        let facts = self.facts(tool, paths.as_deref());
+        let (ours, theirs) = self.verdicts(tool, &facts, context);
+        let mut decision = conclude(ours)?;
+        decision.also(supervise(tool, autonomy));
+        if let Some(theirs) = theirs {
+            let theirs = conclude(theirs)?;
+            decision.detailed |= theirs.detailed;
+            decision.also(theirs.ask.map(Ask::of_session));
+        }
+        Ok(decision)
+    }
+
+    /// Returns which rules of the manifest are tried, and which decides.
+    pub(super) fn explanation(
+        &self,
+        tool: &Tool,
+        arguments: Option<&Value>,
+        context: &CallContext,
+    ) -> Explanation {
+        let paths = arguments.map(|it| tool.paths.paths(it));
+        let facts = self.facts(tool, paths.as_deref());
+        let (own, asked) = (tool.policy_ref.as_deref(), context.policy.as_deref());
+        self.policies().explain(&facts, Scope { own, asked })
+    }
+
+    fn facts<'a>(&self, tool: &'a Tool, paths: Option<&'a [String]>) -> CallFacts<'a> {
+        CallFacts {
             tool: &tool.ckp_name,
             category: tool.category.as_deref(),
             declared: &tool.declared,
             hints: &tool.definition.annotations,
-            paths: paths.as_deref(),
+            paths,
             usage: self.providers.usage(),
-        };
-        self.conclude(tool, self.verdict(tool, &facts, context), autonomy)
+        }
     }
 
-    /// Returns what the manifest's policies say, and the session's, and the one that is asked for,
-    /// whichever of the two has it. A name that neither has denies.
-    fn verdict(&self, tool: &Tool, facts: &CallFacts<'_>, context: &CallContext) -> Verdict {
+    /// Returns what the manifest's policies say, and what the session's do. A policy that is asked
+    /// for is looked for in both; a name that neither has denies.
+    fn verdicts(
+        &self,
+        tool: &Tool,
+        facts: &CallFacts<'_>,
+        context: &CallContext,
+    ) -> (Verdict, Option<Verdict>) {
         let (base, session) = (self.policies(), context.session_policies());
         let asked = context.policy.as_deref();
         let theirs = asked.filter(|name| {
@@ -62,37 +97,47 @@ impl Gate {
         });
         let ours = asked.filter(|_| theirs.is_none());
         let own = tool.policy_ref.as_deref();
-        let verdict = base.decide(facts, Scope { own, asked: ours });
-        match session {
-            Some(session) => {
-                verdict.stricter(session.decide(facts, Scope { own: None, asked: theirs }))
-            }
-            None => verdict,
-        }
+        let theirs = session.map(|list| list.decide(facts, Scope { own: None, asked: theirs }));
+        (base.decide(facts, Scope { own, asked: ours }), theirs)
     }
 
     fn autonomy(&self, context: &CallContext) -> Autonomy {
         let session = context.session.as_ref().and_then(|session| session.autonomy);
         session.map_or(self.manifest.autonomy, |own| own.stricter(self.manifest.autonomy))
     }
+}
 
-    fn conclude(
-        &self,
-        tool: &Tool,
-        verdict: Verdict,
-        autonomy: Autonomy,
-    ) -> Result<Decision, CallError> {
-        match verdict {
-            Verdict::Allow { rule } | Verdict::AuditOnly { rule } => {
-                Ok(Decision { ask: supervise(tool, autonomy), rule })
-            }
-            Verdict::Ask { rule, terms, reason } => {
-                let reason = reason.unwrap_or_else(|| format!("the rule {rule} asks for approval"));
-                let ask = Ask { rule: Some(rule.clone()), reason, terms };
-                Ok(Decision { ask: Some(ask), rule })
-            }
-            Verdict::Deny { rule, reason } => Err(ruled(refused("policy", &reason), rule.as_ref())),
+impl Decision {
+    /// Asks for `ask` as well: one question, put as both together would put it. Its words are the
+    /// first one's.
+    fn also(&mut self, ask: Option<Ask>) {
+        self.ask = match (self.ask.take(), ask) {
+            (Some(first), Some(ask)) => Some(Ask { terms: first.terms.and(ask.terms), ..first }),
+            (first, ask) => first.or(ask),
+        };
+    }
+}
+
+impl Ask {
+    /// What a caller's own manifest says to the operator is that it asks, and nothing in its words.
+    fn of_session(self) -> Self {
+        let reason = "the manifest of the caller's session asks for approval".to_owned();
+        Self { rule: None, reason, ..self }
+    }
+}
+
+fn conclude(verdict: Verdict) -> Result<Decision, CallError> {
+    let detailed = matches!(verdict, Verdict::AuditOnly { .. });
+    match verdict {
+        Verdict::Allow { rule } | Verdict::AuditOnly { rule } => {
+            Ok(Decision { ask: None, rule, detailed })
         }
+        Verdict::Ask { rule, terms, reason } => {
+            let reason = reason.unwrap_or_else(|| format!("the rule {rule} asks for approval"));
+            let ask = Ask { rule: Some(rule.clone()), reason, terms };
+            Ok(Decision { ask: Some(ask), rule, detailed })
+        }
+        Verdict::Deny { rule, reason } => Err(ruled(refused("policy", &reason), rule.as_ref())),
     }
 }
 

@@ -18,14 +18,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
+use clawhost_core::grants::Grants;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::manifest::Manifest;
-use clawhost_core::policy::PolicySet;
+use clawhost_core::policy::{AuditTerms, Explanation, PolicySet};
 use clawhost_core::quota::CallRates;
+use clawhost_core::screen::Finding;
 use serde_json::Value;
 
 pub use self::admitted::Admitted;
 pub use self::context::{CallContext, Request};
+pub use self::decide::Ask;
 use self::decide::Decision;
 use crate::approvals::Approvals;
 use crate::audit::CallSpan;
@@ -44,6 +47,27 @@ pub enum Standing {
     Asks,
     /// Not at all.
     Refused,
+}
+
+/// What would become of a call.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// Which rules were tried, and which decided.
+    pub explanation: Explanation,
+    /// What screens found in the arguments.
+    pub findings: Vec<Finding>,
+    /// What the call could touch: the tool's own grants where it is refused.
+    pub grants: Grants,
+    /// How a person would be asked, if anybody; else the refusal that the caller would read.
+    pub ask: Result<Option<Ask>, CallError>,
+}
+
+/// A call that may run, but for what a person says.
+struct Prepared<'a> {
+    /// The arguments as the tool gets them, where there are any.
+    arguments: Option<Cow<'a, Value>>,
+    decision: Decision,
+    resolved: Resolved,
 }
 
 /// The checks of one host.
@@ -89,25 +113,65 @@ impl Gate {
         span: &mut CallSpan,
     ) -> Result<Admitted, CallError> {
         let tool = Arc::clone(resolved.tool());
-        let arguments = self.checked(&tool, request, span)?;
-        let decision = self.decide(&tool, Some(&arguments), request.context)?;
+        let Request { principal, context, .. } = request;
+        let given = Some(request.arguments);
+        let prepared = self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
+        let Prepared { arguments, decision, resolved } = prepared?;
+        let arguments = arguments.unwrap_or(Cow::Borrowed(request.arguments));
         span.note("policy", decision.rule.policy.as_str());
         span.note("rule_id", decision.rule.id.as_str());
-        let resolved = self.narrowed(resolved, request.context)?;
-        check::sandbox(resolved.grants())?;
+        if decision.detailed || self.logs(context, |terms| terms.log_inputs) {
+            span.note_inputs(&arguments);
+        }
         let mut approved = None;
         if let Some(ask) = &decision.ask {
-            self.rates_left(request.principal)?;
-            let digest = self.ask(&tool, &arguments, ask, request, span).await?;
-            approved = Some(digest);
+            self.rates_left(principal, context)?;
+            approved = Some(self.ask(&tool, &arguments, ask, request, span).await?);
             // Minutes may have passed: what was spent meanwhile counts.
-            self.decide(&tool, Some(&arguments), request.context)?;
+            self.decide(&tool, Some(&arguments), context)?;
         }
-        self.take_rate(request.principal)?;
+        self.take_rate(principal, context)?;
         let own = resolved.grants().limits.timeout;
         let timeout = request.timeout.map_or(own, |asked| asked.min(own));
-        let arguments = arguments.to_string();
-        Ok(Admitted { resolved, arguments, timeout, rule: decision.rule, approved })
+        let detailed = decision.detailed || self.logs(context, |terms| terms.log_outputs);
+        let (arguments, rule) = (arguments.to_string(), decision.rule);
+        Ok(Admitted { resolved, arguments, timeout, rule, approved, detailed })
+    }
+
+    /// Says what would become of a call with `arguments`, or with the best of arguments where
+    /// there are none: all that [`Gate::admit`] decides before a person is asked.
+    pub fn rehearse(
+        &self,
+        resolved: Resolved,
+        arguments: Option<&Value>,
+        context: &CallContext,
+    ) -> Rehearsal {
+        let explanation = self.explanation(resolved.tool(), arguments, context);
+        let own = resolved.grants().clone();
+        let mut findings = Vec::new();
+        let mut see = |found: &[Finding]| findings.extend_from_slice(found);
+        let prepared = self.prepare(resolved, arguments, context, &mut see);
+        let grants = prepared.as_ref().map_or(own, |prepared| prepared.resolved.grants().clone());
+        let ask = prepared.map(|prepared| prepared.decision.ask);
+        Rehearsal { explanation, findings, grants, ask }
+    }
+
+    /// Everything that is decided before a person is asked, in its order. What screens find goes
+    /// to `see`.
+    fn prepare<'a>(
+        &self,
+        resolved: Resolved,
+        arguments: Option<&'a Value>,
+        context: &CallContext,
+        see: &mut dyn FnMut(&[Finding]),
+    ) -> Result<Prepared<'a>, CallError> {
+        let tool = Arc::clone(resolved.tool());
+        let checked = arguments.map(|given| self.checked(&tool, given, context, see));
+        let arguments = checked.transpose()?;
+        let decision = self.decide(&tool, arguments.as_deref(), context)?;
+        let resolved = self.narrowed(resolved, context)?;
+        check::sandbox(resolved.grants())?;
+        Ok(Prepared { arguments, decision, resolved })
     }
 
     /// Says whether `principal` could call `tool` with some arguments: the decision that listing
@@ -134,18 +198,19 @@ impl Gate {
     fn checked<'a>(
         &self,
         tool: &Tool,
-        request: Request<'a>,
-        span: &mut CallSpan,
+        given: &'a Value,
+        context: &CallContext,
+        see: &mut dyn FnMut(&[Finding]),
     ) -> Result<Cow<'a, Value>, CallError> {
-        let mut arguments = Cow::Borrowed(request.arguments);
+        let mut arguments = Cow::Borrowed(given);
         let bytes = arguments.to_string().len();
         check::size(bytes, self.arguments_bytes_max)?;
         check::schema(tool, &arguments)?;
-        for policies in std::iter::once(self.policies()).chain(request.context.session_policies()) {
+        for policies in self.lists(context) {
             let screened = offload::blocking(bytes > SCREENED_AT_ONCE_BYTES_MAX, || {
                 policies.screens().input(&arguments)
             });
-            span.note_findings(&screened.findings);
+            see(&screened.findings);
             if let Some(blocked) = screened.blocked {
                 return Err(blocked);
             }
@@ -172,21 +237,33 @@ impl Gate {
         resolved.within(&profile.grants(None)).map_err(refused)
     }
 
-    /// Refuses where no call would be admitted now: a person is not asked in vain.
-    fn rates_left(&self, principal: &str) -> Result<(), CallError> {
-        // Counted in a copy, so that the question itself costs nothing.
-        self.with_rates(|rates, limit, now_ms| rates.clone().take(principal, limit, now_ms))
+    /// Returns the lists of policies that a call has to pass: the manifest's and its session's.
+    fn lists<'a>(&'a self, context: &'a CallContext) -> impl Iterator<Item = &'a PolicySet> {
+        std::iter::once(self.policies()).chain(context.session_policies())
     }
 
-    fn take_rate(&self, principal: &str) -> Result<(), CallError> {
-        self.with_rates(|rates, limit, now_ms| rates.take(principal, limit, now_ms))
+    /// Says whether any list wants more in the record.
+    fn logs(&self, context: &CallContext, wants: impl Fn(&AuditTerms) -> bool) -> bool {
+        self.lists(context).any(|policies| wants(policies.audit()))
+    }
+
+    /// Refuses where no call would be admitted now: a person is not asked in vain.
+    fn rates_left(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
+        // Counted in a copy, so that the question itself costs nothing.
+        self.with_rates(context, |rates, limit, now| rates.clone().take(principal, limit, now))
+    }
+
+    fn take_rate(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
+        self.with_rates(context, |rates, limit, now| rates.take(principal, limit, now))
     }
 
     fn with_rates(
         &self,
+        context: &CallContext,
         take: impl FnOnce(&mut CallRates, u64, u64) -> Result<(), CallError>,
     ) -> Result<(), CallError> {
-        let Some(limit) = self.policies().rates().tool_calls_per_minute else {
+        let limits = self.lists(context).filter_map(|list| list.rates().tool_calls_per_minute);
+        let Some(limit) = limits.min() else {
             return Ok(());
         };
         let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use clawhost_core::manifest::{LimitSettings, Manifest};
+use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
 
 use super::services::{MIGRATIONS, Outside, Services};
 use super::{Host, Inner};
 use crate::audit::AuditLog;
 use crate::dispatch::{Dispatch, Parts};
 use crate::engine::{CodeCache, Engine};
-use crate::forward::{self, ForwardError, ForwardPlaces};
+use crate::forward;
 use crate::gate::Gate;
 use crate::registry::{self, Shelf, Sources};
+use crate::sandbox::Backends;
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
@@ -34,7 +35,7 @@ pub struct HostBuilder {
     database: Option<Database>,
     secrets: Secrets,
     elicitation: BTreeSet<String>,
-    audit_places: ForwardPlaces,
+    audit_places: AuditSettings,
 }
 
 /// Why there is no host.
@@ -45,7 +46,7 @@ pub enum BuildError {
     Audit(#[source] std::io::Error),
     /// A copy of the record that a policy asks for cannot be made.
     #[error("a copy of the audit log cannot be made: {0}")]
-    AuditCopy(#[source] ForwardError),
+    AuditCopy(String),
     /// The system cannot run WebAssembly.
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),
@@ -77,7 +78,7 @@ impl HostBuilder {
             database: None,
             secrets: Secrets::none(),
             elicitation: BTreeSet::new(),
-            audit_places: ForwardPlaces::default(),
+            audit_places: AuditSettings::default(),
         }
     }
 
@@ -134,7 +135,7 @@ impl HostBuilder {
 
     /// Sends the copies of the record that policies ask for to `places`.
     #[must_use]
-    pub fn audit_places(mut self, places: ForwardPlaces) -> Self {
+    pub fn audit_places(mut self, places: AuditSettings) -> Self {
         self.audit_places = places;
         self
     }
@@ -187,9 +188,11 @@ impl HostBuilder {
         let sources = Sources {
             engine: Arc::clone(&engine),
             manifest: Arc::clone(&manifest),
-            client: services.client.clone(),
-            providers: Some(services.providers.clone()),
-            secrets: services.secrets.clone(),
+            backends: Backends {
+                client: services.client.clone(),
+                providers: Some(services.providers.clone()),
+                secrets: services.secrets.clone(),
+            },
             replaceable: self.replaceable,
         };
         let path = self.tools_dir.clone().unwrap_or_default();

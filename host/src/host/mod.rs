@@ -13,6 +13,8 @@ use clawhost_core::catalog::{Catalog, Tool};
 use clawhost_core::error::CallError;
 use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
+use serde_json::Value;
+use tokio_util::task::TaskTracker;
 
 pub use self::builder::{BuildError, HostBuilder};
 pub use self::services::MIGRATIONS;
@@ -22,7 +24,7 @@ use crate::audit::AuditLog;
 use crate::dispatch::Dispatch;
 pub use crate::dispatch::{Principal, Timings, ToolCall};
 use crate::engine::Allocator;
-use crate::gate::Standing;
+use crate::gate::{CallContext, Rehearsal, Standing};
 use crate::memory::Memory;
 use crate::registry::{Shelf, Watcher};
 use crate::replay::Replay;
@@ -76,6 +78,18 @@ impl Host {
         self.0.dispatch.gate().offers(tool, &principal.0)
     }
 
+    /// Says what would become of a call of `tool`, short of asking anybody; nothing where nobody
+    /// offers it.
+    pub fn rehearse(
+        &self,
+        tool: &str,
+        arguments: Option<&Value>,
+        context: &CallContext,
+    ) -> Option<Rehearsal> {
+        let resolved = self.0.shelf.resolve(tool)?;
+        Some(self.0.dispatch.gate().rehearse(resolved, arguments, context))
+    }
+
     /// Says what would become of a call of `tool` with the best of arguments.
     pub fn standing(&self, tool: &Tool) -> Standing {
         self.0.dispatch.gate().standing(tool)
@@ -109,6 +123,11 @@ impl Host {
     /// Returns the language model providers, and what was used of them.
     pub fn providers(&self) -> &Providers {
         &self.0.services.providers
+    }
+
+    /// Counts the calls that are under way.
+    pub(crate) fn running(&self) -> &TaskTracker {
+        self.0.dispatch.running()
     }
 
     /// Returns the secrets of the host, and what keeps them out of sight.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use clawhost_core::manifest::Manifest;
-use clawhost_core::quota::Caps;
 
 use crate::approvals::{self, Approvals};
 use crate::audit::AuditLog;
+use crate::clock::Clock;
 use crate::forward;
 use crate::memory::{self, Memory};
 use crate::replay::{self, Replay};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError, Migrations};
-use crate::swarm::{self, Swarm};
+use crate::swarm::Swarm;
 use crate::telemetry::{Event, Telemetry};
 use crate::upstream::http::HttpClient;
 use crate::upstream::provider::{self, Providers, UsageSink};
@@ -24,7 +24,6 @@ pub const MIGRATIONS: &[Migrations] = &[
     ("memory", memory::MIGRATIONS),
     ("providers", provider::MIGRATIONS),
     ("replay", replay::MIGRATIONS),
-    ("swarm", swarm::MIGRATIONS),
 ];
 
 /// What services are made from.
@@ -60,17 +59,17 @@ impl Services {
             Telemetry::start(plan, &manifest.name, &client, &secrets)
         });
         let (identity, swarms) = (manifest.identity.as_str(), manifest.swarms.clone());
-        let swarm = Swarm::open(swarms, identity, database.clone(), telemetry.clone()).await?;
-        let (plans, caps) = (manifest.providers.clone(), caps(manifest));
+        let swarm = Swarm::new(swarms, identity, telemetry.clone(), Clock::system());
+        let (plans, rates) = (manifest.providers.clone(), manifest.policies.rates());
         let providers =
-            Providers::open(plans, caps, client.clone(), secrets.clone(), database.clone());
+            Providers::open(plans, rates, client.clone(), secrets.clone(), database.clone());
         let providers = providers.await?;
         providers.tell(usage_sink(telemetry.clone()));
         Ok(Self {
-            approvals: Approvals::new(database.clone()),
+            approvals: Approvals::new(database.clone(), Clock::system()),
             memory: Memory::new(manifest.memory.clone(), database.clone(), audit),
             providers,
-            replay: Replay::new(database),
+            replay: Replay::new(database, Clock::system()),
             client,
             secrets,
             swarm,
@@ -89,10 +88,4 @@ fn usage_sink(telemetry: Telemetry) -> UsageSink {
             cost_usd,
         });
     })
-}
-
-/// What policies say about the host's providers as a whole.
-fn caps(manifest: &Manifest) -> Caps {
-    let rates = manifest.policies.rates();
-    Caps { tokens_per_hour: rates.tokens_per_hour, cost_per_day_usd: rates.cost_per_day_usd }
 }

@@ -9,6 +9,7 @@ use clawhost_core::manifest::StorePlan;
 
 use super::words;
 use super::{NewEntry, Query, QueryKind};
+use crate::random;
 
 /// An entry that can be written as it is.
 pub(super) struct Row {
@@ -42,7 +43,7 @@ fn row(new: NewEntry) -> Result<Row, CallError> {
     within("key", key_len, "MEMORY_KEY_BYTES_MAX", MEMORY_KEY_BYTES_MAX)?;
     let words = words::of_entry(new.key.as_deref(), &new.content);
     let bytes = (content.len() + metadata_len + key_len) as u64 + MEMORY_ENTRY_COST_BYTES;
-    Ok(Row { id: random_id()?, key: new.key, content, metadata, words, bytes })
+    Ok(Row { id: random::uuid()?, key: new.key, content, metadata, words, bytes })
 }
 
 fn within(what: &str, len: usize, limit: &str, most: usize) -> Result<(), CallError> {
@@ -79,20 +80,6 @@ fn invalid(reason: impl Into<String>) -> CallError {
     CallError::new(ErrorKind::InvalidArguments, reason)
 }
 
-/// Returns a name that nobody can guess and nothing has: a UUID of version 4 (RFC 9562).
-fn random_id() -> Result<String, CallError> {
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random).map_err(|error| {
-        CallError::new(ErrorKind::MemoryBackend, "the system gives no random numbers")
-            .with_internal(error.to_string())
-    })?;
-    let bits = u128::from_be_bytes(random) & !(0xf << 76) & !(0b11 << 62);
-    let digits = format!("{:032x}", bits | 4 << 76 | 0b10 << 62);
-    let ends = [0, 8, 12, 16, 20, 32];
-    let groups = ends.windows(2).filter_map(|ends| digits.get(*ends.first()?..*ends.last()?));
-    Ok(groups.collect::<Vec<_>>().join("-"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,15 +92,6 @@ mod tests {
     fn refusal(new: Vec<NewEntry>) -> (ErrorKind, Value) {
         let error = entries(new).err().unwrap();
         (error.kind, error.data["limit"].clone())
-    }
-
-    #[test]
-    fn ids_are_uuids_of_version_4_and_differ() {
-        let [a, b] = [random_id().unwrap(), random_id().unwrap()];
-        assert_ne!(a, b);
-        let lens: Vec<usize> = a.split('-').map(str::len).collect();
-        assert_eq!(lens, [8, 4, 4, 4, 12]);
-        assert!(a.as_bytes()[14] == b'4' && b"89ab".contains(&a.as_bytes()[19]), "{a}");
     }
 
     #[test]

@@ -16,14 +16,16 @@
 
 mod check;
 mod files;
-mod retention;
 mod rows;
+mod turns;
 mod words;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::manifest::{MemoryPlan, StorePlan};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde_json::{Map, Value, json};
@@ -31,8 +33,9 @@ use serde_json::{Map, Value, json};
 use self::check::Row;
 use self::files::Files;
 pub use self::rows::MIGRATIONS;
+use self::turns::Turns;
 use crate::audit::{AuditLog, Event};
-use crate::clock::now_ms;
+use crate::clock::Clock;
 use crate::state::{Database, DatabaseError};
 
 /// The stores of one run. Cheap to clone.
@@ -45,9 +48,8 @@ struct Inner {
     files: Files,
     audit: Arc<AuditLog>,
     clock: Clock,
+    turns: Turns,
 }
-
-type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// Who remembers: what a store's sharing is told by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +140,7 @@ impl Memory {
     /// Returns the stores of `plan`, none where there is no plan. They are kept in `database`,
     /// which has to have [`MIGRATIONS`], but for those with a file of their own.
     pub fn new(plan: Option<MemoryPlan>, database: Database, audit: Arc<AuditLog>) -> Self {
-        Self::with_clock(plan, database, audit, Arc::new(now_ms))
+        Self::with_clock(plan, database, audit, Clock::system())
     }
 
     fn with_clock(
@@ -148,7 +150,14 @@ impl Memory {
         clock: Clock,
     ) -> Self {
         let stores = plan.map(|plan| plan.stores).unwrap_or_default();
-        Self(Arc::new(Inner { stores, database, files: Files::default(), audit, clock }))
+        Self(Arc::new(Inner {
+            stores,
+            database,
+            files: Files::default(),
+            audit,
+            clock,
+            turns: Turns::default(),
+        }))
     }
 
     /// Returns the names of the stores, in the order of the documents.
@@ -169,14 +178,20 @@ impl Memory {
         let plan = self.plan(store)?;
         let top_k = check::query(&query, &plan)?;
         let database = self.database(&plan, scope).await?;
-        let (owner, now) = (owner(&plan, scope), (self.0.clock)());
+        let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
         let work = move |change: &Transaction<'_>| {
             let Some(part) = rows::part(change, &plan.name, &owner)? else {
                 return Ok(Ok(Vec::new()));
             };
-            rows::find(change, part, &query.kind, top_k, retention::since_ms(&plan, now))
+            rows::find(change, part, &query.kind, top_k, rows::since_ms(&plan, now))
         };
-        transact(&database, TransactionBehavior::Deferred, work).await
+        let _turn = self.0.turns.take(&scope.principal).await;
+        let limit = Duration::from_millis(MEMORY_QUERY_MS);
+        let found = database.search(limit, move |db: &mut Connection| {
+            let change = db.transaction_with_behavior(TransactionBehavior::Deferred)?;
+            work(&change)
+        });
+        found.await.map_err(unfound)?
     }
 
     /// Adds entries to the caller's part of `store`, all of them or none, and returns their ids
@@ -195,7 +210,7 @@ impl Memory {
         let plan = self.plan(store)?;
         let new = check::entries(entries)?;
         let database = self.database(&plan, scope).await?;
-        let (owner, now) = (owner(&plan, scope), (self.0.clock)());
+        let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
         let facts = facts(scope, store);
         let audit = Arc::clone(&self.0.audit);
         let work = move |change: &Transaction<'_>| {
@@ -216,7 +231,7 @@ impl Memory {
     pub async fn compact(&self, scope: &Scope, store: &str) -> Result<Compacted, CallError> {
         let plan = self.plan(store)?;
         let database = self.database(&plan, scope).await?;
-        let (owner, now) = (owner(&plan, scope), (self.0.clock)());
+        let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
         let mut facts = facts(scope, store);
         let audit = Arc::clone(&self.0.audit);
         let work = move |change: &Transaction<'_>| {
@@ -224,7 +239,7 @@ impl Memory {
                 return Ok(Ok(Compacted { before: 0, after: 0 }));
             };
             let before = rows::totals(change, part)?.entries;
-            retention::compact(change, &plan, part, now)?;
+            rows::compact(change, &plan, part, now)?;
             let done = Compacted { before, after: rows::totals(change, part)?.entries };
             facts.insert("before".to_owned(), done.before.into());
             facts.insert("after".to_owned(), done.after.into());
@@ -273,6 +288,17 @@ impl std::fmt::Debug for Inner {
     }
 }
 
+fn unfound(error: DatabaseError) -> CallError {
+    match error {
+        DatabaseError::TooLong => {
+            let text =
+                format!("the query took more than {MEMORY_QUERY_MS} ms: ask for fewer words");
+            CallError::new(ErrorKind::MemoryQuery, text).with("limit", "MEMORY_QUERY_MS")
+        }
+        error => backend(error),
+    }
+}
+
 fn backend(error: DatabaseError) -> CallError {
     error.into_call_error(ErrorKind::MemoryBackend)
 }
@@ -306,7 +332,7 @@ fn add(
     for row in new {
         ids.push(rows::add(change, part, row, plan.kind.replaces(), now_ms)?);
     }
-    retention::apply(change, plan, part, now_ms)?;
+    rows::retain(change, plan, part, now_ms)?;
     let full = rows::totals(change, part)?.bytes > plan.max_bytes;
     Ok(if full { Err(too_large(plan)) } else { Ok(ids) })
 }

@@ -5,6 +5,7 @@
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::MEMORY_ANSWER_BYTES_MAX;
+use clawhost_core::manifest::StorePlan;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{OptionalExtension as _, Params, Transaction, params_from_iter};
 use serde_json::Value;
@@ -123,17 +124,36 @@ fn take_out(
     Ok(id)
 }
 
-/// Drops the entries that are older than `since_ms`.
-pub(super) fn drop_before(
+/// Returns the time before which an entry is over, and is shown to nobody.
+pub(super) fn since_ms(plan: &StorePlan, now_ms: i64) -> i64 {
+    plan.max_age_ms.map_or(i64::MIN, |age| now_ms.saturating_sub(age))
+}
+
+/// Drops what the store no longer keeps: what is over, and of too many entries the oldest.
+pub(super) fn retain(
     change: &Transaction<'_>,
+    plan: &StorePlan,
     part: i64,
-    since_ms: i64,
+    now_ms: i64,
 ) -> rusqlite::Result<()> {
-    drop_where(change, part, "at_ms < ?2", since_ms)
+    drop_where(change, part, "at_ms < ?2", since_ms(plan, now_ms))?;
+    keep_newest(change, part, plan.max_entries)
+}
+
+/// Does so, and leaves as many entries as the store's compaction says.
+pub(super) fn compact(
+    change: &Transaction<'_>,
+    plan: &StorePlan,
+    part: i64,
+    now_ms: i64,
+) -> rusqlite::Result<()> {
+    retain(change, plan, part, now_ms)?;
+    keep_newest(change, part, plan.compacts_to)
 }
 
 /// Drops all but the `most` entries that were stored last.
-pub(super) fn keep_newest(change: &Transaction<'_>, part: i64, most: u64) -> rusqlite::Result<()> {
+fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqlite::Result<()> {
+    let Some(most) = most else { return Ok(()) };
     let sql = "SELECT seq FROM memory_entries WHERE part = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2";
     let offset = i64::try_from(most).unwrap_or(i64::MAX);
     let last: Option<i64> = change.query_row(sql, (part, offset), |row| row.get(0)).optional()?;

@@ -15,9 +15,10 @@ use clawhost_core::policy::PathNames;
 use clawhost_core::retry::RetryPlan;
 use clawhost_core::schema::Schema;
 
-use super::builtin::{BUILT_IN_TOOLS, Offer};
+use super::builtin::BUILT_IN_TOOLS;
 use super::drop_in::{self, DropIn, Status};
-use super::package::{self, Packaged};
+use super::offer::{Offer, Offered};
+use super::package;
 use super::{Runnable, Snapshot, Sources};
 use crate::sandbox::Sandbox;
 
@@ -26,7 +27,7 @@ use crate::sandbox::Sandbox;
 pub(super) struct Binder {
     pub(super) sources: Sources,
     built_in: Vec<Result<Offer, Refused>>,
-    packaged: Vec<Result<Packaged, Refused>>,
+    packaged: Vec<Result<Offer, Refused>>,
     bound: BTreeMap<Key, Bound>,
     /// What earlier catalogs refused: each refusal is said once.
     refused: Vec<Refused>,
@@ -56,7 +57,7 @@ impl Binder {
     pub(super) fn new(
         sources: Sources,
         built_in: Vec<Result<Offer, Refused>>,
-        packaged: Vec<Result<Packaged, Refused>>,
+        packaged: Vec<Result<Offer, Refused>>,
     ) -> Self {
         let last = Arc::new(Catalog::default());
         Self { sources, built_in, packaged, bound: BTreeMap::new(), refused: Vec::new(), last }
@@ -72,8 +73,8 @@ impl Binder {
             bound: BTreeMap::new(),
         };
         self.bind_built_in(&mut draft, false);
-        for packaged in self.packaged.iter().flatten() {
-            self.bind_packaged(&mut draft, packaged);
+        for offer in self.packaged.iter().flatten() {
+            self.bind_packaged(&mut draft, offer);
         }
         for file in files {
             self.bind_file(&mut draft, file);
@@ -94,26 +95,28 @@ impl Binder {
     /// come after the files, and are served where no file was.
     fn bind_built_in(&self, draft: &mut Draft, replaceable: bool) {
         for offer in self.built_in.iter().flatten() {
-            for (index, definition) in offer.loaded.definitions.iter().enumerate() {
-                let name = &definition.name;
+            for tool in &offer.tools {
+                let name = &tool.definition.name;
                 let binding = self.listed(name);
                 if binding.is_some()
                     && self.sources.replaceable.contains(name) == replaceable
                     && !draft.runnables.contains_key(name)
                 {
-                    self.bind(draft, offer, index, binding);
+                    self.bind(draft, offer, tool, binding);
                 }
             }
         }
     }
 
     /// A component of a registry serves the tool that it was fetched for.
-    fn bind_packaged(&self, draft: &mut Draft, packaged: &Packaged) {
-        let Packaged { offer, index, binding } = packaged;
-        let definition = offer.loaded.definitions.get(*index);
-        match definition.filter(|definition| self.is_built_in(&definition.name)) {
-            Some(definition) => draft.refuse(&offer.origin, &reserved(&definition.name)),
-            None => self.bind(draft, offer, *index, Some(binding)),
+    fn bind_packaged(&self, draft: &mut Draft, offer: &Offer) {
+        for tool in &offer.tools {
+            let name = &tool.definition.name;
+            if self.is_built_in(name) {
+                draft.refuse(&offer.origin, &reserved(name));
+            } else {
+                self.bind(draft, offer, tool, find(&self.sources.manifest, name));
+            }
         }
     }
 
@@ -134,15 +137,15 @@ impl Binder {
                 draft.catalog.refused.push(Refused::new(&file.name, &error.to_string()));
             }
             Status::Ready { offer, sidecars } => {
-                for (index, definition) in offer.loaded.definitions.iter().enumerate() {
-                    if let Some(reason) = self.reserved(&definition.name) {
+                for tool in &offer.tools {
+                    let name = &tool.definition.name;
+                    if let Some(reason) = self.reserved(name) {
                         draft.refuse(&offer.origin, &reason);
                         continue;
                     }
-                    let ckp = catalog::ckp_name(&definition.name);
+                    let ckp = catalog::ckp_name(name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
-                    let listed = || self.listed(&definition.name);
-                    self.bind(draft, offer, index, sidecar.or_else(listed));
+                    self.bind(draft, offer, tool, sidecar.or_else(|| self.listed(name)));
                 }
             }
         }
@@ -166,13 +169,18 @@ impl Binder {
         !self.sources.replaceable.contains(name) && BUILT_IN_TOOLS.into_iter().any(is_built_in)
     }
 
-    fn bind(&self, draft: &mut Draft, offer: &Offer, index: usize, binding: Option<&ToolBinding>) {
-        let Some(definition) = offer.loaded.definitions.get(index) else { return };
+    fn bind(
+        &self,
+        draft: &mut Draft,
+        offer: &Offer,
+        tool: &Offered,
+        binding: Option<&ToolBinding>,
+    ) {
         draft.offered.extend(binding.map(|binding| binding.name.clone()));
-        match self.bound(offer, index, definition, binding) {
+        match self.bound(offer, tool, binding) {
             Ok(bound) => draft.add(offer, bound),
             Err(reason) => {
-                draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", definition.name));
+                draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", tool.definition.name));
             }
         }
     }
@@ -181,46 +189,39 @@ impl Binder {
     fn bound(
         &self,
         offer: &Offer,
-        index: usize,
-        definition: &ToolDefinition,
+        offered: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Bound, String> {
-        let before = self.bound.get(&key(offer, definition));
+        let before = self.bound.get(&key(offer, &offered.definition));
         let same = |bound: &&Bound| {
             Arc::ptr_eq(&bound.runnable.loaded, &offer.loaded) && bound.binding.as_ref() == binding
         };
         if let Some(bound) = before.filter(same) {
             return Ok(bound.clone());
         }
-        let tool = self.tool(offer, index, definition, binding)?;
+        let tool = self.tool(offer, offered, binding)?;
         // What was asked for is compared: opening resolves paths.
         let open = before.filter(|bound| bound.tool.grants == tool.grants);
         let sandbox = match open {
             Some(bound) => Arc::clone(&bound.runnable.sandbox),
-            None => Arc::new(self.open(&tool.grants)?),
+            None => {
+                let opened = Sandbox::open(tool.grants.clone(), self.sources.backends.clone());
+                Arc::new(opened.map_err(|error| error.to_string())?)
+            }
         };
         let runnable = Runnable { loaded: Arc::clone(&offer.loaded), sandbox };
         Ok(Bound { binding: binding.cloned(), tool: Arc::new(tool), runnable })
     }
 
-    fn open(&self, grants: &Grants) -> Result<Sandbox, String> {
-        let sandbox = Sandbox::open(grants.clone(), self.sources.client.clone());
-        let sandbox = sandbox.map_err(|error| error.to_string())?;
-        let sandbox = sandbox.with_providers(self.sources.providers.clone());
-        Ok(sandbox.with_secrets(self.sources.secrets.clone()))
-    }
-
     fn tool(
         &self,
         offer: &Offer,
-        index: usize,
-        definition: &ToolDefinition,
+        Offered { definition, input, output }: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Tool, String> {
         let grants = self.grants(binding)?;
         imports::check(offer.loaded.imports.iter().map(String::as_str), &grants)
             .map_err(|reasons| reasons.join("; "))?;
-        let (input, output) = offer.schemas.get(index).ok_or("it has no schemas")?;
         let mut input = vec![Arc::clone(input)];
         let mut output: Vec<_> = output.iter().map(Arc::clone).collect();
         if let Some(binding) = binding {
@@ -236,7 +237,7 @@ impl Binder {
             policy_ref: binding.and_then(|binding| binding.policy.clone()),
             category: binding.and_then(|binding| binding.category.clone()),
             declared: binding.map(ToolBinding::declared).unwrap_or_default(),
-            retry: binding.map_or(RetryPlan::ONCE, RetryPlan::of_tool),
+            retry: binding.map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
             paths: path_names(definition, binding),
             input,
             output,
@@ -365,128 +366,4 @@ fn careful(own: Annotations, other: &serde_json::Map<String, serde_json::Value>)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use clawhost_core::manifest::{self, Surroundings};
-
-    use super::*;
-    use crate::engine::{Engine, LoadError};
-    use crate::registry::builtin::BUILT_IN_COMPONENTS;
-    use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
-    use crate::secrets::Secrets;
-    use crate::upstream::http::HttpClient;
-
-    fn default_manifest(folder: &Path) -> Manifest {
-        let file = folder.join("claw.yaml");
-        std::fs::write(&file, DEFAULT_MANIFEST).unwrap();
-        std::fs::create_dir(folder.join("workspace")).unwrap();
-        let profiles = manifest::builtin_profiles(folder).unwrap();
-        let around = Surroundings { directory: folder, profiles: &profiles };
-        manifest::load(&FileDocuments, &[file], around).unwrap()
-    }
-
-    /// Two offers of the component that has `read_file`: the host's own, and a file's.
-    async fn offers(engine: &Arc<Engine>) -> (Offer, Offer) {
-        let files = BUILT_IN_COMPONENTS.iter().find(|artifact| artifact.name == "file-io").unwrap();
-        let loaded = engine.load(files.bytes.to_vec()).await.unwrap();
-        let own = Origin::BuiltIn { component: "file-io" };
-        let file = Origin::DropIn { file: "mine.wasm".to_owned() };
-        (Offer::new(own, Arc::clone(&loaded)).unwrap(), Offer::new(file, loaded).unwrap())
-    }
-
-    fn file(status: Status) -> DropIn {
-        let print = drop_in::Fingerprint::default();
-        DropIn { name: "mine.wasm".to_owned(), seen: 1, print, status, load: None }
-    }
-
-    fn serves(snapshot: &Snapshot) -> Option<bool> {
-        let tool = snapshot.catalog.find("read_file")?;
-        assert!(snapshot.runnables.contains_key("read_file"));
-        Some(matches!(tool.origin, Origin::DropIn { .. }))
-    }
-
-    #[tokio::test]
-    async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_bound() {
-        let folder = tempfile::tempdir().unwrap();
-        let manifest = Arc::new(default_manifest(folder.path()));
-        let engine = Arc::new(Engine::new(1, None).unwrap());
-        let (built_in, dropped) = offers(&engine).await;
-        let mut unbindable = find(&manifest, "read_file").unwrap().clone();
-        unbindable.sandbox = "no-such-profile".to_owned();
-        let failed = Err(Refused::new("built-in component `file-io`", "no room"));
-        for (replaceable, sidecars, own, dropped_in) in [
-            (false, vec![], Ok(built_in.clone()), Some(false)),
-            // What the manifest grants to the built-in tool is not inherited.
-            (false, vec![], failed.clone(), None),
-            (true, vec![], Ok(built_in.clone()), Some(true)),
-            (true, vec![], failed, Some(true)),
-            (true, vec![unbindable], Ok(built_in), Some(false)),
-        ] {
-            let names = if replaceable { &["read_file"][..] } else { &[] };
-            let sources = Sources {
-                engine: Arc::clone(&engine),
-                manifest: Arc::clone(&manifest),
-                client: HttpClient::system(),
-                providers: None,
-                secrets: Secrets::none(),
-                replaceable: names.iter().map(|name| (*name).to_owned()).collect(),
-            };
-            let mut binder = Binder::new(sources, vec![own], Vec::new());
-            let file = file(Status::Ready { offer: dropped.clone(), sidecars });
-            let first = binder.snapshot(&[&file], &BTreeSet::new());
-            assert_eq!(serves(&first), dropped_in, "{:?}", first.catalog.refused);
-            let again = binder.snapshot(&[&file], &BTreeSet::new());
-            assert_eq!(again.catalog.version, first.catalog.version, "nothing has changed");
-            let without = binder.snapshot(&[], &BTreeSet::new());
-            assert_eq!(without.catalog.version > first.catalog.version, dropped_in == Some(true));
-        }
-    }
-
-    #[test]
-    fn the_word_of_a_registry_tightens_and_never_relaxes() {
-        let said = |text: &str| {
-            let hints: serde_json::Value = serde_json::from_str(text).unwrap();
-            hints.as_object().unwrap().clone()
-        };
-        let own = Annotations {
-            read_only: Some(true),
-            destructive: Some(true),
-            idempotent: None,
-            open_world: Some(false),
-        };
-        let other = said(
-            r#"{"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true}"#,
-        );
-        let both = Annotations {
-            read_only: Some(false),
-            destructive: Some(true),
-            idempotent: Some(true),
-            open_world: Some(true),
-        };
-        assert_eq!(careful(own, &other), both);
-        assert_eq!(careful(own, &said("{}")), own);
-    }
-
-    #[tokio::test]
-    async fn a_refusal_alone_is_no_new_version() {
-        let folder = tempfile::tempdir().unwrap();
-        let sources = Sources {
-            engine: Arc::new(Engine::new(1, None).unwrap()),
-            manifest: Arc::new(default_manifest(folder.path())),
-            client: HttpClient::system(),
-            providers: None,
-            secrets: Secrets::none(),
-            replaceable: BTreeSet::new(),
-        };
-        let mut binder = Binder::new(sources, Vec::new(), Vec::new());
-        assert_eq!(binder.snapshot(&[], &BTreeSet::new()).catalog.version, 1);
-        let failed = file(Status::Failed(LoadError::Passing("busy".to_owned())));
-        let strays = BTreeSet::from(["orphan.yaml".to_owned()]);
-        let snapshot = binder.snapshot(&[&failed], &strays);
-        assert_eq!(snapshot.catalog.version, 1);
-        for source in ["mine.wasm", "orphan.yaml"] {
-            assert!(snapshot.catalog.refused.iter().any(|refused| refused.source == source));
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use clawhost_core::limits::{COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_FIL
 use clawhost_core::manifest::ToolBinding;
 use tokio::task::AbortHandle;
 
-use super::builtin::Offer;
+use super::offer::Offer;
 use crate::engine::LoadError;
 
 /// One component file of the directory.

@@ -7,6 +7,7 @@ mod builtin;
 mod documents;
 mod drop_in;
 mod index;
+mod offer;
 mod package;
 mod remote;
 mod watch;
@@ -32,10 +33,7 @@ pub const DEFAULT_MANIFEST: &str = include_str!("default.yaml");
 pub use watch::Watcher;
 
 use crate::engine::{Engine, Loaded};
-use crate::sandbox::Sandbox;
-use crate::secrets::Secrets;
-use crate::upstream::http::HttpClient;
-use crate::upstream::provider::Providers;
+use crate::sandbox::{Backends, Sandbox};
 use bind::Binder;
 
 /// A catalog and the code behind each of its tools, by MCP name.
@@ -138,12 +136,8 @@ pub struct Sources {
     pub engine: Arc<Engine>,
     /// Binds tools to profiles and policies.
     pub manifest: Arc<Manifest>,
-    /// The way out for tools with a network grant.
-    pub client: HttpClient,
-    /// Whom tools with that grant may ask for completions.
-    pub providers: Option<Providers>,
-    /// The secrets that profiles grant.
-    pub secrets: Secrets,
+    /// What tools reach beyond this machine's files, as far as their profiles grant it.
+    pub backends: Backends,
     /// Built-in tools that a dropped-in file may replace.
     pub replaceable: BTreeSet<String>,
 }

@@ -3,21 +3,13 @@
 //! Each is loaded like a built-in one, once, and serves the tool that its document describes and
 //! no other. What it describes beside that tool is not served.
 
+use std::sync::Arc;
+
 use clawhost_core::catalog::{Origin, Refused, ckp_name};
 use clawhost_core::manifest::{Component, Fetched, ToolBinding};
 
 use super::Sources;
-use super::builtin::Offer;
-use crate::engine::{LoadError, background};
-
-/// A component, and the tool that it was fetched for.
-#[derive(Debug, Clone)]
-pub(super) struct Packaged {
-    pub(super) offer: Offer,
-    /// Where the tool stands among what the component describes.
-    pub(super) index: usize,
-    pub(super) binding: ToolBinding,
-}
+use super::offer::Offer;
 
 /// Says whether the tool's code came with its document: nothing else may then offer it.
 pub(super) fn brings_code(fetched: &[Fetched], binding: &ToolBinding) -> bool {
@@ -27,45 +19,37 @@ pub(super) fn brings_code(fetched: &[Fetched], binding: &ToolBinding) -> bool {
 
 /// Loads every component that came with a document. One that fails is refused; the others still
 /// load.
-pub(super) async fn load(sources: &Sources) -> Vec<Result<Packaged, Refused>> {
+pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
     let with_code = sources.manifest.fetched.iter().filter_map(|fetched| {
         let component = fetched.component.as_ref()?;
         let mut tools = sources.manifest.tools.iter();
         let binding = tools.find(|tool| tool.registry.as_ref() == Some(&fetched.uri))?;
-        Some(load_one(sources, fetched, component, binding))
+        Some(async {
+            let offer = load_one(sources, fetched, component, &binding.name).await;
+            offer.map_err(|reason| Refused::new(&fetched.uri.to_string(), &reason))
+        })
     });
     futures_util::future::join_all(with_code).await
 }
 
+/// Returns an offer of the tool with this CKP name alone.
 async fn load_one(
     sources: &Sources,
     fetched: &Fetched,
     component: &Component,
-    binding: &ToolBinding,
-) -> Result<Packaged, Refused> {
-    let refused = |reason: String| Refused::new(&fetched.uri.to_string(), &reason);
-    let offer = load_offer(sources, fetched, component).await;
-    let offer = offer.map_err(|error| refused(error.to_string()))?;
-    let definitions = &offer.loaded.definitions;
-    match definitions.iter().position(|tool| ckp_name(&tool.name) == binding.name) {
-        Some(index) => Ok(Packaged { offer, index, binding: binding.clone() }),
-        None => {
-            let names: Vec<&str> = definitions.iter().map(|tool| tool.name.as_str()).collect();
-            let names = names.join(", ");
-            Err(refused(format!("its component offers {names} and no tool `{}`", binding.name)))
-        }
-    }
-}
-
-async fn load_offer(
-    sources: &Sources,
-    fetched: &Fetched,
-    component: &Component,
-) -> Result<Offer, LoadError> {
-    let turn = sources.engine.turn().await?;
-    let bytes = std::sync::Arc::clone(&component.bytes);
-    let (loaded, turn) = sources.engine.load_in(turn, move || Ok(bytes.to_vec())).await?;
+    name: &str,
+) -> Result<Offer, String> {
     let origin = Origin::Registry { uri: fetched.uri.clone() };
-    let (offer, _) = background(turn, move || Offer::new(origin, loaded)).await?;
-    Ok(offer?)
+    let bytes = Arc::clone(&component.bytes);
+    let offer = Offer::load(&sources.engine, origin, move || Ok(bytes.to_vec())).await;
+    let mut offer = offer.map_err(|error| error.to_string())?;
+    offer.tools.retain(|tool| ckp_name(&tool.definition.name) == name);
+    // Two names that become the same one do not both have it.
+    offer.tools.truncate(1);
+    if offer.tools.is_empty() {
+        let all: Vec<&str> = offer.loaded.definitions.iter().map(|tool| &*tool.name).collect();
+        let all = all.join(", ");
+        return Err(format!("its component offers {all} and no tool `{name}`"));
+    }
+    Ok(offer)
 }

@@ -21,8 +21,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Shelf;
 use super::bind::Binder;
-use super::builtin::Offer;
 use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
+use super::offer::Offer;
 use crate::engine::{Engine, LoadError, background};
 
 const DEBOUNCE: Duration = Duration::from_millis(DROP_IN_DEBOUNCE_MS);
@@ -288,21 +288,16 @@ impl Job {
         let sidecars = sidecars?;
         let this = Arc::clone(self);
         let read = move || drop_in::read_component(&this.dir, &this.name);
-        let (loaded, turn) = self.engine.load_in(turn, read).await?;
-        self.check(&sidecars, &loaded)?;
         let origin = Origin::DropIn { file: self.name.clone() };
-        let (offer, _) = background(turn, move || Offer::new(origin, loaded)).await?;
-        Ok(Status::Ready { offer: offer?, sidecars })
+        let offer = Offer::load_in(&self.engine, turn, origin, read).await?;
+        self.check(&sidecars, &offer)?;
+        Ok(Status::Ready { offer, sidecars })
     }
 
     /// Checks that the documents bind what the component offers, and nothing twice.
-    fn check(
-        &self,
-        sidecars: &[ToolBinding],
-        loaded: &crate::engine::Loaded,
-    ) -> Result<(), String> {
+    fn check(&self, sidecars: &[ToolBinding], offer: &Offer) -> Result<(), String> {
         let offered: Vec<String> =
-            loaded.definitions.iter().map(|definition| ckp_name(&definition.name)).collect();
+            offer.tools.iter().map(|tool| ckp_name(&tool.definition.name)).collect();
         if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
             return Err(format!(
                 "{} binds a tool `{}`; the component offers {}",

@@ -6,8 +6,8 @@
 //! before it leaves, so that neither a restart nor `kill -9` makes a request run twice: one that
 //! was running when its host died has an outcome that nobody knows, and is answered so.
 //!
-//! Every answer that was decided is kept, errors too. Only where nothing was carried out, for
-//! want of room or of a store, may the same request be tried again.
+//! Every answer that was decided is kept, errors too. Only where an error's stage says that nothing
+//! was carried out, for want of room or of a store, may the same request be tried again.
 //!
 //! Deliberately absent: MCP. Its ids number the messages of one connection and name no request.
 
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use self::table::Known;
 pub use self::table::MIGRATIONS;
-use crate::clock::now_ms;
+use crate::clock::Clock;
 use crate::state::Database;
 
 /// What tells one request from another.
@@ -49,7 +49,6 @@ struct Inner {
     running: Mutex<HashMap<Key, Running>>,
 }
 
-type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 type Answer = Result<Value, CallError>;
 type Answering = Shared<BoxFuture<'static, Answer>>;
 
@@ -60,11 +59,7 @@ struct Running {
 
 impl Replay {
     /// Returns a window that is kept in `database`, which has to have [`MIGRATIONS`].
-    pub fn new(database: Database) -> Self {
-        Self::with_clock(database, Arc::new(now_ms))
-    }
-
-    fn with_clock(database: Database, clock: Clock) -> Self {
+    pub(crate) fn new(database: Database, clock: Clock) -> Self {
         Self(Arc::new(Inner { database, clock, running: Mutex::default() }))
     }
 
@@ -155,7 +150,7 @@ impl Inner {
     }
 
     async fn claim(&self, key: &Key, digest: String) -> Result<Known, CallError> {
-        let (key, now) = (key.clone(), (self.clock)());
+        let (key, now) = (key.clone(), self.clock.now_ms());
         let claimed = self.database.run(move |db| table::claim(db, &key, &digest, now)).await;
         claimed.map_err(|error| error.into_call_error(ErrorKind::Internal))
     }
@@ -163,7 +158,7 @@ impl Inner {
     /// Keeps what a request came to. Where the store refuses, the row of a running request stays,
     /// so that it is not run again.
     async fn keep(&self, key: &Key, answer: &Answer) {
-        let (key, now) = (key.clone(), (self.clock)());
+        let (key, now) = (key.clone(), self.clock.now_ms());
         let text = (!nothing_was_done(answer)).then(|| table::write_answer(answer));
         let kept = self.database.run(move |db| match text {
             Some(text) => table::keep(db, &key, &text, now),
@@ -175,10 +170,21 @@ impl Inner {
     }
 }
 
+/// Where a call is refused for want of room before anything of it has run. A provider's limits
+/// are not among them: the tool that asks it runs.
+const BEFORE_WORK: [&str; 5] = ["approval", "pool", "queue", "quota", "replay"];
+
 /// Says whether the request may be tried again: it found no room, or its store took nothing.
 fn nothing_was_done(answer: &Answer) -> bool {
-    let kind = answer.as_ref().err().map(|error| error.kind);
-    matches!(kind, Some(ErrorKind::Overloaded | ErrorKind::MemoryBackend))
+    let Err(error) = answer else {
+        return false;
+    };
+    let stage = error.data.get("stage").and_then(Value::as_str);
+    match error.kind {
+        ErrorKind::MemoryBackend => true,
+        ErrorKind::Overloaded => stage.is_some_and(|stage| BEFORE_WORK.contains(&stage)),
+        _ => false,
+    }
 }
 
 fn other_parameters() -> CallError {

@@ -7,6 +7,7 @@ use clawhost_core::limits::{
     REPLAY_UNKNOWN_KEPT_MS, REPLAY_WINDOW_MS,
 };
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Key};
@@ -175,15 +176,23 @@ pub(super) fn forget(db: &mut Connection, key: &Key) -> rusqlite::Result<usize> 
     db.prepare(sql)?.execute((&key.principal, key.method, &key.request_id))
 }
 
-/// Writes an answer as JSON: what the caller was told, not what only the record knows.
+/// An answer as it is kept: what the caller was told, not what only the record knows.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum Kept {
+    Result(Value),
+    Error { kind: String, message: String, data: Map<String, Value> },
+}
+
+/// Writes an answer as JSON.
 pub(super) fn write_answer(answer: &Answer) -> String {
-    let value = match answer {
-        Ok(result) => json!({ "result": result }),
-        Err(error) => json!({
-            "error": { "kind": error.kind.name(), "message": error.message, "data": error.data },
-        }),
+    let kept = match answer.clone() {
+        Ok(result) => Kept::Result(result),
+        Err(CallError { kind, message, data, .. }) => {
+            Kept::Error { kind: kind.name().to_owned(), message, data }
+        }
     };
-    let text = value.to_string();
+    let text = json!(kept).to_string();
     if text.len() <= REPLAY_ANSWER_BYTES_MAX { text } else { write_answer(&Err(too_long())) }
 }
 
@@ -196,18 +205,13 @@ fn too_long() -> CallError {
 
 /// Reads what [`write_answer`] wrote.
 pub(super) fn read_answer(text: &str) -> Answer {
-    let mut kept: Map<String, Value> = serde_json::from_str(text).map_err(|_| unreadable())?;
-    match kept.remove("result") {
-        Some(result) => Ok(result),
-        None => Err(kept.get("error").and_then(read_error).unwrap_or_else(unreadable)),
+    match serde_json::from_str(text).map_err(|_| unreadable())? {
+        Kept::Result(result) => Ok(result),
+        Kept::Error { kind, message, data } => {
+            let kind = ErrorKind::named(&kind).ok_or_else(unreadable)?;
+            Err(CallError { data, ..CallError::new(kind, message) })
+        }
     }
-}
-
-fn read_error(error: &Value) -> Option<CallError> {
-    let kind = ErrorKind::named(error.get("kind")?.as_str()?)?;
-    let mut read = CallError::new(kind, error.get("message")?.as_str()?);
-    read.data = error.get("data")?.as_object()?.clone();
-    Some(read)
 }
 
 fn unreadable() -> CallError {

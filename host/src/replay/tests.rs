@@ -25,9 +25,7 @@ impl Window {
 
     fn over(database: Database) -> Self {
         let time = Arc::new(AtomicI64::new(START_MS));
-        let clock = Arc::clone(&time);
-        let clock: Clock = Arc::new(move || clock.load(Ordering::SeqCst));
-        let replay = Replay::with_clock(database.clone(), clock);
+        let replay = Replay::new(database.clone(), Clock::of(&time));
         Self { replay, database, time, runs: Arc::default() }
     }
 
@@ -101,11 +99,31 @@ async fn an_error_that_was_decided_is_given_again() {
 
 #[tokio::test]
 async fn a_request_that_found_no_room_may_be_tried_again() {
-    for passing in [ErrorKind::Overloaded, ErrorKind::MemoryBackend] {
+    let no_room = |stage| CallError::new(ErrorKind::Overloaded, "full").with("stage", stage);
+    let stages = ["approval", "pool", "queue", "quota", "replay"].map(no_room);
+    let store = CallError::new(ErrorKind::MemoryBackend, "full");
+    for passing in stages.into_iter().chain([store]) {
         let window = Window::new();
-        let work = window.ending(move |_| Err(CallError::new(passing, "full")));
-        assert_eq!(kind(window.replay.once(call("1"), "d", work).await), passing);
+        let answer = Err(passing);
+        let first = answer.clone();
+        let work = window.ending(move |_| first);
+        assert_eq!(window.replay.once(call("1"), "d", work).await, answer);
         assert_eq!(window.once(call("1"), "d").await, Ok(json!(1)));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_ran_until_its_provider_had_no_room_is_not_run_again() {
+    // As `core::quota` refuses a tool that asks for more than its caps, and whoever says no stage.
+    let full = CallError::new(ErrorKind::Overloaded, "full");
+    for error in [full.clone().with("stage", "provider"), full] {
+        let window = Window::new();
+        let answer = Err(error);
+        let first = answer.clone();
+        let work = window.ending(move |_| first);
+        assert_eq!(window.replay.once(call("1"), "d", work).await, answer);
+        assert_eq!(window.once(call("1"), "d").await, answer);
+        assert_eq!(window.runs(), 1);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `wasi:http` for guests: every request of every component goes through the egress rules of
 //! its call and out through [`HttpClient`]. Placeholders of secrets become values after every
-//! check that needs no look-up, just before the request is sent.
+//! check that needs no look-up, just before the request is sent; answers to a call that has sent
+//! one are masked, and refused where they are compressed, which would hide it.
 //!
 //! Deliberately absent: the engine's own sender (compiled out, so nothing can fall through to
 //! it), redirects (the guest follows them, and each hop is a request checked like the first),
@@ -14,7 +15,8 @@ use bytes::Bytes;
 use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_header};
 use clawhost_core::limits::{EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
 use clawhost_core::redact::Redactor;
-use http::{Request, Response};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use wasmtime::component::Linker;
@@ -100,7 +102,8 @@ impl HttpCtx {
         CheckedRequest::new(Arc::clone(rules), request)
     }
 
-    /// Puts secrets into an admitted request, and returns what masks them in its answer.
+    /// Puts secrets into an admitted request, and returns what masks them in its answer, which
+    /// is asked for as it can be masked: not compressed.
     fn fill(
         &self,
         request: &mut CheckedRequest<WasiBody>,
@@ -109,7 +112,12 @@ impl HttpCtx {
             return Ok(None);
         };
         secrets.fill(request)?;
-        Ok(secrets.mask())
+        let mask = secrets.mask();
+        if mask.is_some() {
+            let headers = request.open().1.headers_mut();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        Ok(mask)
     }
 
     fn limits(&self, options: Option<RequestOptions>) -> RequestLimits {
@@ -158,12 +166,30 @@ impl WasiHttpHooks for HttpCtx {
         Box::new(async move {
             let answer = client.send(request, &limits).await;
             let answer = answer.map_err(|error| violations.explain(error))?;
-            Ok(match mask {
-                Some(redactor) => into_wasi(masked::mask(answer, redactor)),
-                None => into_wasi(answer),
-            })
+            match mask {
+                Some(_) if !is_plain(answer.headers()) => Err(compressed()),
+                Some(redactor) => Ok(into_wasi(masked::mask(answer, redactor))),
+                None => Ok(into_wasi(answer)),
+            }
         })
     }
+}
+
+/// Says whether a body comes as it is: in no coding that would hide a secret from the mask.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let only = |name, plain: &str| {
+        headers.get_all(name).iter().all(|value| {
+            let mut codings = value.to_str().unwrap_or("unreadable").split(',').map(str::trim);
+            codings.all(|it| it.is_empty() || it.eq_ignore_ascii_case(plain))
+        })
+    };
+    only(CONTENT_ENCODING, "identity") && only(TRANSFER_ENCODING, "chunked")
+}
+
+/// An answer in which a secret could not be masked.
+fn compressed() -> Error {
+    tracing::warn!("an answer was refused: it is compressed, so no secret can be masked in it.");
+    Error::HttpResponseContentCoding(None)
 }
 
 fn into_wasi(
@@ -253,158 +279,4 @@ fn error_code(error: UpstreamError) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::{IpAddr, SocketAddr};
-    use std::pin::Pin;
-
-    use clawhost_core::egress::{HostPattern, HostRules};
-    use http::HeaderName;
-    use http_body_util::Full;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
-    use super::*;
-    use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
-
-    const PLENTY: Duration = Duration::from_secs(20);
-
-    /// Knows `here.test` only: this machine.
-    #[derive(Debug)]
-    struct Here;
-
-    impl Resolver for Here {
-        fn resolve(&self, name: &str) -> Lookup {
-            let found = (name == "here.test").then(|| vec![IpAddr::from([127, 0, 0, 1])]);
-            Box::pin(async move { found.ok_or_else(|| std::io::ErrorKind::NotFound.into()) })
-        }
-    }
-
-    /// Answers each connection with `answer` and, where that is empty, never.
-    async fn server(answer: &'static [u8]) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            let mut open = Vec::new();
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let _ = stream.read(&mut [0; 1024]).await;
-                let _ = stream.write_all(answer).await;
-                open.push(stream);
-            }
-        });
-        address
-    }
-
-    fn rules(hosts: &[&str], port: u16) -> EgressRules {
-        let hosts = hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect();
-        EgressRules {
-            hosts: HostRules::Only(hosts),
-            blocked: Vec::new(),
-            block_private: false,
-            ports: vec![port],
-        }
-    }
-
-    fn ctx(rules: Option<EgressRules>) -> HttpCtx {
-        let client = HttpClient::new(Arc::new(Here), TrustedRoots::Mozilla);
-        HttpCtx::new(rules.map(Arc::new), client, Instant::now() + PLENTY)
-    }
-
-    fn get(url: &str) -> Request<WasiBody> {
-        let body = Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync();
-        Request::get(url).body(body).unwrap()
-    }
-
-    async fn send(
-        ctx: &mut HttpCtx,
-        request: Request<WasiBody>,
-    ) -> Result<Response<WasiBody>, Error> {
-        let sent = ctx.send_request(request, None, Box::new(ready(Ok(()))));
-        Pin::from(sent).await.map(|(response, _)| response)
-    }
-
-    #[tokio::test]
-    async fn a_granted_host_is_reached() {
-        let address = server(b"HTTP/1.1 201 Made\r\ncontent-length: 2\r\n\r\nok").await;
-        let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
-        let url = format!("http://here.test:{}/", address.port());
-        let response = send(&mut ctx, get(&url)).await.unwrap();
-        assert_eq!(response.status(), 201);
-        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
-        assert!(ctx.violations().is_empty());
-    }
-
-    #[tokio::test]
-    async fn without_a_grant_nothing_is_reached_and_the_attempt_is_recorded() {
-        let mut ctx = ctx(None);
-        let refused = send(&mut ctx, get("https://example.com/x")).await;
-        assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
-        let expected = "network: host not allowed: no network is granted: https://example.com/x";
-        assert_eq!(ctx.violations(), [expected]);
-    }
-
-    #[tokio::test]
-    async fn a_private_address_is_prohibited_by_name_and_by_number() {
-        let public = EgressRules { block_private: true, ..rules(&["here.test", "127.0.0.1"], 80) };
-        let mut ctx = ctx(Some(public));
-        for url in ["http://here.test/", "http://127.0.0.1/"] {
-            let refused = send(&mut ctx, get(url)).await;
-            assert!(matches!(refused, Err(Error::DestinationIpProhibited)), "{url}: {refused:?}");
-        }
-        assert_eq!(ctx.violations(), ["network: address not allowed: 127.0.0.1"; 2]);
-    }
-
-    #[tokio::test]
-    async fn a_name_that_does_not_exist_is_no_violation() {
-        let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
-        let failed = send(&mut ctx, get("http://gone.test/")).await;
-        assert!(matches!(failed, Err(Error::DnsError { .. })), "{failed:?}");
-        assert!(ctx.violations().is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded() {
-        let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
-        for _ in 0..EGRESS_REQUESTS_MAX {
-            assert!(matches!(
-                send(&mut ctx, get("http://gone.test/")).await,
-                Err(Error::DnsError { .. })
-            ));
-        }
-        for _ in 0..EGRESS_VIOLATIONS_MAX + 5 {
-            let refused = send(&mut ctx, get("http://gone.test/")).await;
-            assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
-        }
-        let violations = ctx.violations();
-        assert_eq!(violations.len(), EGRESS_VIOLATIONS_MAX + 1);
-        assert_eq!(violations.last().map(String::as_str), Some("and 5 more requests"));
-    }
-
-    #[tokio::test]
-    async fn no_request_outlives_the_call() {
-        let address = server(b"").await;
-        let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
-        ctx.set_deadline(Instant::now() + Duration::from_millis(30));
-        let forever = Some(Duration::MAX);
-        let options = RequestOptions {
-            connect_timeout: forever,
-            first_byte_timeout: forever,
-            between_bytes_timeout: forever,
-        };
-        let request = get(&format!("http://here.test:{}/", address.port()));
-        let sent = ctx.send_request(request, Some(options), Box::new(ready(Ok(()))));
-        let ended = Pin::from(sent).await.map(|_| ());
-        assert!(matches!(ended, Err(Error::HttpResponseTimeout)), "{ended:?}");
-    }
-
-    #[test]
-    fn headers_of_the_host_are_out_of_reach_of_a_guest() {
-        let mut ctx = ctx(None);
-        for name in
-            ["host", "connection", "transfer-encoding", "te", "upgrade", "proxy-authorization"]
-        {
-            assert!(ctx.is_forbidden_header(&HeaderName::from_static(name)), "{name}");
-        }
-        assert!(!ctx.is_forbidden_header(&HeaderName::from_static("authorization")));
-        assert!(!ctx.set_host_header());
-    }
-}
+mod tests;

@@ -46,9 +46,25 @@ pub struct Sandbox {
     roots: Arc<Roots>,
     egress: Option<Arc<clawhost_core::egress::EgressRules>>,
     jail: Option<Arc<ProfileJail>>,
-    client: HttpClient,
-    providers: Option<Providers>,
-    secrets: Secrets,
+    backends: Backends,
+}
+
+/// What the sandboxes of one host reach through it, each as far as its grants go. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Backends {
+    /// The way out for those with a network grant.
+    pub client: HttpClient,
+    /// Whom those with that grant may ask for completions.
+    pub providers: Option<Providers>,
+    /// Where the values of granted secrets come from.
+    pub secrets: Secrets,
+}
+
+impl Backends {
+    /// Returns a way out, and nobody to ask and no secrets.
+    pub fn none() -> Self {
+        Self { client: HttpClient::system(), providers: None, secrets: Secrets::none() }
+    }
 }
 
 /// A grant that cannot be made real here.
@@ -62,11 +78,11 @@ pub struct SandboxError {
 }
 
 impl Sandbox {
-    /// Opens everything `grants` name.
+    /// Opens everything `grants` name, for calls that reach `backends`.
     ///
     /// # Errors
     /// A directory that is missing or is no directory, or a jail this system cannot build.
-    pub fn open(mut grants: Grants, client: HttpClient) -> Result<Self, SandboxError> {
+    pub fn open(mut grants: Grants, backends: Backends) -> Result<Self, SandboxError> {
         let profile = grants.profile.clone();
         resolve_parents(&mut grants).map_err(|reason| SandboxError { profile, reason })?;
         let fail = |reason: String| SandboxError { profile: grants.profile.clone(), reason };
@@ -78,22 +94,7 @@ impl Sandbox {
         };
         let egress = grants.network.clone().map(Arc::new);
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
-        let secrets = Secrets::none();
-        Ok(Self { roots, egress, jail, client, providers: None, secrets, grants })
-    }
-
-    /// Takes the values of granted secrets from `secrets`; without, none can be had.
-    #[must_use]
-    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
-        self.secrets = secrets;
-        self
-    }
-
-    /// Lets its calls ask `providers`, where the profile grants that.
-    #[must_use]
-    pub fn with_providers(mut self, providers: Option<Providers>) -> Self {
-        self.providers = providers.filter(|_| self.grants.provider);
-        self
+        Ok(Self { roots, egress, jail, backends, grants })
     }
 
     /// Opens what both this sandbox and `other` grant.
@@ -101,9 +102,7 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::open`].
     pub fn within(&self, other: &Grants) -> Result<Self, SandboxError> {
-        let narrowed = Self::open(self.grants.clone().within(other), self.client.clone())?;
-        let narrowed = narrowed.with_providers(self.providers.clone());
-        Ok(narrowed.with_secrets(self.secrets.clone()))
+        Self::open(self.grants.clone().within(other), self.backends.clone())
     }
 
     /// Opens nothing: what a component gets while it describes itself.
@@ -113,9 +112,7 @@ impl Sandbox {
             roots: Arc::new(Roots::default()),
             egress: None,
             jail: None,
-            client: HttpClient::system(),
-            providers: None,
-            secrets: Secrets::none(),
+            backends: Backends::none(),
         }
     }
 
@@ -135,17 +132,19 @@ impl Sandbox {
         startup: Duration,
         progress: Option<ProgressSink>,
     ) -> Result<CallState, CallError> {
-        let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, &self.secrets)?);
+        let Backends { client, providers, secrets: values } = &self.backends;
+        let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, values)?);
+        let providers = providers.clone().filter(|_| self.grants.provider);
         let clock = CallClock::start(startup);
         let parts = Parts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits),
-            http: HttpCtx::new(self.egress.clone(), self.client.clone(), clock.ends_at())
+            http: HttpCtx::new(self.egress.clone(), client.clone(), clock.ends_at())
                 .with_secrets(Arc::clone(&secrets)),
             process: ProcessCtx::new(self.jail.clone(), clock.ends_at()),
-            provider: ProviderCtx::new(tool, self.providers.clone(), clock.ends_at()),
+            provider: ProviderCtx::new(tool, providers, clock.ends_at()),
             secrets,
         };
-        let log = CallLog::new(tool, self.secrets.clone());
+        let log = CallLog::new(tool, values.clone());
         Ok(CallState::new(&self.grants, parts, clock, log, progress))
     }
 }

@@ -7,10 +7,11 @@
 //! A header for any other host is left out; a URL keeps the placeholder.
 //!
 //! What a bound host echoes is masked in its answer's headers and body, as it is and in the
-//! spellings that `core::redact` knows, before the guest reads it.
+//! spellings that `core::redact` knows, before the guest reads it. Such an answer is asked for
+//! uncompressed, and one that is compressed all the same is refused.
 //!
 //! Deliberately absent: values in request bodies, which stream past (a placeholder there stays
-//! one), and answers that are compressed, which are masked only once they leave the guest.
+//! one).
 
 mod fill;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use clawhost_core::redact::Redactor;
 
 use super::bindings::claw::host::secrets;
 use super::state::CallState;
+use crate::random;
 use crate::secrets::{Secret, SecretError, Secrets};
 
 /// What every placeholder starts with.
@@ -67,7 +69,9 @@ impl CallSecrets {
     pub(super) fn open(grants: &[SecretGrant], secrets: &Secrets) -> Result<Self, CallError> {
         let hold = |grant: &SecretGrant| {
             let text = match grant.injection {
-                Injection::HostBoundary => Text::Placeholder(placeholder()?),
+                Injection::HostBoundary => {
+                    Text::Placeholder(PLACEHOLDER.to_owned() + &random::hex::<PLACEHOLDER_BYTES>()?)
+                }
                 Injection::Environment => {
                     Text::Value(secrets.resolve(&grant.name).map_err(|e| missing(&e))?)
                 }
@@ -131,12 +135,4 @@ fn missing(error: &SecretError) -> CallError {
         .with("stage", "secrets")
         .with("secret", name)
         .with_internal(error.to_string())
-}
-
-fn placeholder() -> Result<String, CallError> {
-    let mut random = [0; PLACEHOLDER_BYTES];
-    getrandom::fill(&mut random)
-        .map_err(|_| CallError::new(ErrorKind::Internal, "the system has no random numbers"))?;
-    let digits = random.iter().map(|byte| format!("{byte:02x}"));
-    Ok(PLACEHOLDER.to_owned() + &digits.collect::<String>())
 }

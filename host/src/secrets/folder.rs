@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, File, OpenOptions};
 use clawhost_core::limits::SECRET_BYTES_MAX;
 use zeroize::Zeroizing;
 
-use super::{NO_TEXT, Secret, SecretError};
+use super::{Secret, SecretError};
 
 /// Line breaks that an editor may have left behind the value.
 const LINE_BREAK_BYTES_MAX: usize = 2;
@@ -25,10 +25,8 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Secret>, SecretEr
             reason: error.to_string(),
         })?,
     };
-    let no_text = |_| SecretError::Unusable { name: name.to_owned(), reason: NO_TEXT };
-    let text = std::str::from_utf8(&bytes).map_err(no_text)?;
-    let text = text.strip_suffix('\n').map_or(text, |rest| rest.strip_suffix('\r').unwrap_or(rest));
-    Ok(Some(Secret::from(text.to_owned())))
+    let unusable = |reason| SecretError::Unusable { name: name.to_owned(), reason };
+    Secret::parse(&bytes).map(Some).map_err(unusable)
 }
 
 /// Reads as much of a regular file as a secret may be long, and a little more: what is longer

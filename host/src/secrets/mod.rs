@@ -3,7 +3,8 @@
 //! A name is looked for in this order: the operator's store, the environment, the folder that
 //! `CLAW_SECRETS_DIR` names. Whoever needs a secret that is nowhere fails; nothing stands in for
 //! it. Every value that was ever handed out is known to the [`Redactor`], which takes it out of
-//! what leaves the host.
+//! what leaves the host. Only where they are more than [`SECRETS_BYTES_MAX`] together is the oldest
+//! forgotten that is neither a name's value nor the one before that.
 //!
 //! In the environment a name is looked for as it is, then in upper snake case: `openai-key` is
 //! `OPENAI_KEY` there. In the folder it is a file of that very name.
@@ -16,19 +17,18 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use clawhost_core::grants::is_secret_name;
-use clawhost_core::limits::{SECRET_BYTES_MAX, SECRET_NAME_BYTES_MAX, SECRETS_BYTES_MAX};
+use clawhost_core::grants::{is_secret_name, is_variable_name};
+use clawhost_core::limits::{SECRET_NAME_BYTES_MAX, SECRETS_BYTES_MAX};
 use clawhost_core::redact::Redactor;
 
 pub use self::secret::Secret;
-use crate::state::{SecretStore, SecretStoreError};
+use crate::state::{PrivateFileError, SecretStore};
 
 /// Looks up a variable of an environment.
 pub type Environment = dyn Fn(&str) -> Option<OsString> + Send + Sync;
@@ -71,12 +71,12 @@ pub enum SecretError {
     )]
     Missing(String),
     /// The store cannot be used.
-    #[error("the secret {name:?} cannot be looked up: {source}")]
+    #[error("the secret {name:?} cannot be looked up: the secret store {source}")]
     Store {
         /// The secret.
         name: String,
         /// Why not.
-        source: SecretStoreError,
+        source: PrivateFileError,
     },
     /// All the values together are more than can be kept out of replies and logs.
     #[error("the secret {0:?} would be one more than this host can keep from showing")]
@@ -98,16 +98,13 @@ pub struct Secrets(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     sources: SecretSources,
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<Vec<Known>>,
     redactor: ArcSwap<Redactor>,
 }
 
-/// The values a name had: what was handed out before a change may still be on its way.
-#[derive(Debug)]
-struct Known {
-    now: Secret,
-    before: Option<Secret>,
-}
+/// A name and a value that was handed out for it, the latest last: what was handed out before a
+/// change may still be on its way.
+type Known = (String, Secret);
 
 impl Secrets {
     /// Returns the secrets that `sources` have.
@@ -158,10 +155,7 @@ impl Secrets {
             },
         };
         let secret = found.ok_or_else(|| SecretError::Missing(shown(name)))?;
-        match unusable_because(secret.expose()) {
-            Some(reason) => Err(SecretError::Unusable { name: shown(name), reason }),
-            None => Ok(secret),
-        }
+        secret.checked().map_err(|reason| SecretError::Unusable { name: shown(name), reason })
     }
 
     fn in_store(&self, name: &str) -> Result<Option<Secret>, SecretError> {
@@ -180,12 +174,12 @@ impl Secrets {
         let snake = snake_case(name);
         let value = [name, &snake]
             .into_iter()
-            .filter(|variable| is_variable(variable))
+            .filter(|variable| is_variable_name(variable))
             .find_map(|variable| environment(variable).filter(|value| !value.is_empty()));
         let Some(value) = value else {
             return Ok(None);
         };
-        let no_text = |_| SecretError::Unusable { name: shown(name), reason: NO_TEXT };
+        let no_text = |_| SecretError::Unusable { name: shown(name), reason: secret::NO_TEXT };
         value.into_string().map(|value| Some(Secret::from(value))).map_err(no_text)
     }
 
@@ -199,49 +193,36 @@ impl Secrets {
     /// Lets the redactor know `secret` before anybody has it.
     fn remember(&self, name: &str, secret: &Secret) -> Result<(), SecretError> {
         let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.get(name).is_some_and(|known| known.now == *secret) {
+        let latest = known.iter().rev().find(|(other, _)| other == name);
+        if latest.is_some_and(|(_, value)| value == secret) {
             return Ok(());
         }
-        let before = known.get(name).map(|known| known.now.clone());
-        let new = Known { now: secret.clone(), before };
-        let old = known.insert(name.to_owned(), new);
-        let Some(redactor) = redactor_of(&known) else {
-            known.remove(name);
-            known.extend(old.map(|old| (name.to_owned(), old)));
-            return Err(SecretError::TooMany(shown(name)));
-        };
+        let one = (name.to_owned(), secret.clone());
+        let mut all: Vec<Known> = known.iter().filter(|other| **other != one).cloned().collect();
+        all.push(one);
+        let redactor = redactor_of(&mut all).ok_or_else(|| SecretError::TooMany(shown(name)))?;
+        *known = all;
         self.0.redactor.store(Arc::new(redactor));
         Ok(())
     }
 }
 
-/// What is said of a value that is not text.
-const NO_TEXT: &str = "its value is not UTF-8";
-
-/// Returns a redactor of all values; none where they are too many.
-fn redactor_of(known: &BTreeMap<String, Known>) -> Option<Redactor> {
-    let values = || {
-        known.iter().flat_map(|(name, known)| {
-            let values = known.before.iter().chain([&known.now]);
-            values.map(|value| (name.as_str(), value.expose().as_bytes()))
-        })
-    };
-    let bytes: usize = values().map(|(_, value)| value.len()).sum();
-    (bytes <= SECRETS_BYTES_MAX).then(|| Redactor::new(values()).ok())?
-}
-
-fn unusable_because(value: &str) -> Option<&'static str> {
-    match value {
-        "" => Some("it is empty"),
-        value if value.len() > SECRET_BYTES_MAX => Some("it is too long"),
-        value if value.contains('\0') => Some("it has a zero byte"),
-        _ => None,
+/// Returns a redactor of all values, the oldest earlier ones forgotten where they are too many;
+/// none where what is left is still too many.
+fn redactor_of(known: &mut Vec<Known>) -> Option<Redactor> {
+    while known.iter().map(|(_, value)| value.expose().len()).sum::<usize>() > SECRETS_BYTES_MAX {
+        known.remove(oldest_replaced(known)?);
     }
+    let values = known.iter().map(|(name, value)| (name.as_str(), value.expose().as_bytes()));
+    Redactor::new(values).ok()
 }
 
-fn is_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+/// Returns where the first value stands that its name has had two others since.
+fn oldest_replaced(known: &[Known]) -> Option<usize> {
+    let is_old = |(index, (name, _)): (usize, &Known)| {
+        known.iter().skip(index + 1).filter(|(other, _)| other == name).count() >= 2
+    };
+    known.iter().enumerate().position(is_old)
 }
 
 fn snake_case(name: &str) -> String {

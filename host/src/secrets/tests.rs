@@ -144,7 +144,7 @@ fn a_source_that_cannot_be_read_is_not_passed_over() {
 }
 
 #[test]
-fn the_redactor_knows_what_was_handed_out_and_what_that_was_before() {
+fn the_redactor_knows_every_value_that_was_handed_out() {
     let state = tempfile::tempdir().unwrap();
     let store = store(state.path(), &[("A", "first-value")]);
     let sources = SecretSources { store: Some(store.clone()), ..SecretSources::default() };
@@ -152,10 +152,42 @@ fn the_redactor_knows_what_was_handed_out_and_what_that_was_before() {
     assert!(secrets.redactor().is_empty());
     secrets.learn(["A", "missing"]);
     assert_eq!(secrets.redactor().text("first-value"), "[redacted:A]");
-    store.set("A", Zeroizing::new("second-value".to_owned())).unwrap();
-    assert_eq!(value(&secrets, "A").as_deref(), Some("second-value"));
+    for next in ["second-value", "third-value", "first-value", "fourth-value"] {
+        store.set("A", Zeroizing::new(next.to_owned())).unwrap();
+        assert_eq!(value(&secrets, "A").as_deref(), Some(next));
+    }
     let redactor = secrets.redactor();
-    assert_eq!(redactor.text("first-value second-value"), "[redacted:A] [redacted:A]");
+    for earlier in ["first-value", "second-value", "third-value", "fourth-value"] {
+        assert_eq!(redactor.text(earlier), "[redacted:A]", "{earlier}");
+    }
+}
+
+#[test]
+fn the_oldest_value_that_was_replaced_makes_room_for_a_new_one() {
+    let files = folder(&[("stays", "never-rotated")]);
+    let secrets = in_folder(files.path());
+    assert!(value(&secrets, "stays").is_some());
+    let rotated = |index: usize| format!("{index:04}").repeat(SECRET_BYTES_MAX / 4);
+    let count = SECRETS_BYTES_MAX / SECRET_BYTES_MAX;
+    for index in 0..count {
+        std::fs::write(files.path().join("rotates"), rotated(index)).unwrap();
+        assert_eq!(value(&secrets, "rotates"), Some(rotated(index)));
+    }
+    let redactor = secrets.redactor();
+    assert_eq!(redactor.text("never-rotated"), "[redacted:stays]");
+    assert_eq!(redactor.text(&rotated(0)), rotated(0));
+    for index in 1..count {
+        assert_eq!(redactor.text(&rotated(index)), "[redacted:rotates]", "{index}");
+    }
+    // A value and the one before it stay known: then there is no room for another.
+    let others = (0..count).map(|index| format!("s{index}"));
+    let fits = |name: &String| {
+        std::fs::write(files.path().join(name), name.repeat(SECRET_BYTES_MAX / name.len()))
+            .unwrap();
+        value(&secrets, name).is_some()
+    };
+    assert_eq!(others.take_while(fits).count(), count - 3);
+    assert_eq!(secrets.redactor().text(&rotated(count - 2)), "[redacted:rotates]");
 }
 
 #[test]

@@ -4,21 +4,24 @@
 //! its check, so no route of any dialect can.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use clawhost_core::catalog::{Catalog, Tool};
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 
-use super::ckp::Transition;
 use crate::approvals::Approvals;
 use crate::host::{Host, Principal, ToolCall};
 use crate::memory::Memory;
 use crate::replay::Replay;
+use crate::secrets::Secrets;
 use crate::swarm::Swarm;
-use crate::telemetry::Event;
+use crate::telemetry::Telemetry;
 
 /// A host, as the dialects see it.
 pub(crate) trait Calls: Clone + Send + Sync + 'static {
@@ -37,34 +40,42 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
     /// Returns the tools `principal` may see, in a fixed order.
     fn list(&self, principal: &Principal) -> Vec<Arc<Tool>>;
 
-    /// Returns the manifest the host runs.
-    fn manifest(&self) -> &Manifest;
+    /// Returns what the host has beside its tools.
+    fn services(&self) -> Services<'_>;
+}
 
-    /// Returns where calls wait for a person; without one nothing can be approved.
-    fn approvals(&self) -> Option<&Approvals> {
-        None
-    }
+/// What a host has beside its tools, as the dialects use it. What a host does not have is refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Services<'a> {
+    /// Where calls wait for a person.
+    pub(crate) approvals: &'a Approvals,
+    /// The manifest the host runs.
+    pub(crate) manifest: &'a Manifest,
+    /// What the agents remember.
+    pub(crate) memory: Option<&'a Memory>,
+    /// Answers a repeated request as before; without it a request is carried out again.
+    pub(crate) replay: Option<&'a Replay>,
+    /// The calls that run.
+    pub(crate) running: &'a TaskTracker,
+    /// Knows what may not leave.
+    pub(crate) secrets: &'a Secrets,
+    /// Who work can be given to.
+    pub(crate) swarm: Option<&'a Swarm>,
+    /// Hears what becomes of things.
+    pub(crate) telemetry: &'a Telemetry,
+}
 
-    /// Returns the memory stores; without any, nothing is remembered.
-    fn memory(&self) -> Option<&Memory> {
-        None
-    }
+/// Carries a call out. A defect that panics is still an answer: a request without one would hold
+/// its connection open.
+pub(crate) async fn guarded<T>(
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| Err(host_failed()))
+}
 
-    /// Returns the swarms; without any, there is nobody to give work to.
-    fn swarm(&self) -> Option<&Swarm> {
-        None
-    }
-
-    /// Returns what answers a repeated request as before; without one it is carried out again.
-    fn replay(&self) -> Option<&Replay> {
-        None
-    }
-
-    /// Hears what became of something beside a tool call.
-    fn told(&self, _event: Event) {}
-
-    /// Hears of a step in a session's life.
-    fn transition(&self, _step: Transition) {}
+/// Returns what a defect of the host is answered with.
+pub(crate) fn host_failed() -> CallError {
+    CallError::new(ErrorKind::Internal, "the host failed; please report this")
 }
 
 impl Calls for Host {
@@ -88,32 +99,16 @@ impl Calls for Host {
         Self::list(self, principal)
     }
 
-    fn manifest(&self) -> &Manifest {
-        Self::manifest(self)
-    }
-
-    fn approvals(&self) -> Option<&Approvals> {
-        Some(Self::approvals(self))
-    }
-
-    fn memory(&self) -> Option<&Memory> {
-        Some(Self::memory(self))
-    }
-
-    fn swarm(&self) -> Option<&Swarm> {
-        Some(Self::swarm(self))
-    }
-
-    fn replay(&self) -> Option<&Replay> {
-        Some(Self::replay(self))
-    }
-
-    fn told(&self, event: Event) {
-        self.telemetry().emit(event);
-    }
-
-    fn transition(&self, step: Transition) {
-        let duration_ms = u64::try_from(step.lasted.as_millis()).unwrap_or(u64::MAX);
-        self.telemetry().emit(Event::Lifecycle { from: step.from, to: step.to, duration_ms });
+    fn services(&self) -> Services<'_> {
+        Services {
+            approvals: self.approvals(),
+            manifest: self.manifest(),
+            memory: Some(self.memory()),
+            replay: Some(self.replay()),
+            running: self.running(),
+            secrets: self.secrets(),
+            swarm: Some(self.swarm()),
+            telemetry: self.telemetry(),
+        }
     }
 }

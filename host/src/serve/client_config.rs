@@ -24,11 +24,11 @@ pub fn http(address: SocketAddr, token: Option<&Token>) -> Value {
 
 /// Returns the configuration for a client that starts `program` itself and speaks over pipes.
 ///
-/// `paths` are what `clawhost run` is given; relative ones mean the client's directory, so give
+/// `given` is what `clawhost run` is given: relative paths mean the client's directory, so give
 /// absolute ones.
-pub fn stdio(program: &str, paths: &[String]) -> Value {
+pub fn stdio(program: &str, given: &[String]) -> Value {
     let mut arguments = vec!["run"];
-    arguments.extend(paths.iter().map(String::as_str));
+    arguments.extend(given.iter().map(String::as_str));
     arguments.push("--stdio");
     json!({"mcpServers": {"clawhost": {"command": program, "args": arguments, "env": {}}}})
 }

@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX};
 use rmcp::model::RequestId;
-use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::framer::UNREAD_ANSWERS_MAX;
-use super::message::{INVALID_REQUEST, Refusal, is_ckp};
+use super::message::{Fault, INVALID_REQUEST, is_ckp};
 
 /// What the writer is told.
 #[derive(Debug)]
@@ -202,14 +201,14 @@ impl Connection {
     }
 
     /// Answers an open request with a refusal.
-    pub(crate) fn answer(&self, refusal: &Refusal) {
+    pub(crate) fn answer(&self, refusal: &Fault) {
         if let Some(id) = &refusal.id {
             drop(self.reply(id, refusal.to_line()));
         }
     }
 
     /// Answers a message that is no open request.
-    pub(crate) fn refuse(&self, refusal: &Refusal, slot: OwnedSemaphorePermit) {
+    pub(crate) fn refuse(&self, refusal: &Fault, slot: OwnedSemaphorePermit) {
         drop(self.queue(refusal.to_line(), Some(slot)));
     }
 
@@ -247,14 +246,14 @@ impl Connection {
 }
 
 impl Open {
-    fn refuses(&self, id: &RequestId, bytes: usize) -> Option<Refusal> {
+    fn refuses(&self, id: &RequestId, bytes: usize) -> Option<Fault> {
         if self.requests.contains_key(id) {
             let text = "a request with this id is still running";
-            return Some(Refusal::new(Some(id.clone()), INVALID_REQUEST, text));
+            return Some(Fault::new(INVALID_REQUEST, text).to(id.clone()));
         }
         if self.cancelled.contains(id) {
             let text = "a request with this id was cancelled: use a new id";
-            return Some(Refusal::new(Some(id.clone()), INVALID_REQUEST, text));
+            return Some(Fault::new(INVALID_REQUEST, text).to(id.clone()));
         }
         if self.requests.len() >= CONNECTION_REQUESTS_MAX {
             return Some(overloaded(id, "CONNECTION_REQUESTS_MAX", CONNECTION_REQUESTS_MAX));
@@ -273,8 +272,11 @@ impl Open {
     }
 }
 
-fn overloaded(id: &RequestId, limit: &str, value: usize) -> Refusal {
+fn overloaded(id: &RequestId, limit: &str, value: usize) -> Fault {
     let kind = ErrorKind::Overloaded;
-    Refusal::new(Some(id.clone()), kind.code(), "too many requests run on this connection")
-        .with_data(json!({"kind": kind.name(), "limit": limit, "value": value}))
+    Fault::new(kind.code(), "too many requests run on this connection")
+        .with("kind", kind.name())
+        .with("limit", limit)
+        .with("value", value)
+        .to(id.clone())
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clawhost_core::catalog::{Annotations, ToolDefinition};
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::CallError;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -123,25 +123,7 @@ fn resource(uri: String, mime_type: Option<String>, body: ResourceBody) -> Resou
 /// The two failures that are errors of the protocol on this wire: a tool nobody knows (-32602)
 /// and a defect of the host (-32603). Everything else is a result that the model can read.
 pub(crate) fn failure(error: CallError) -> Result<CallToolResult, ErrorData> {
-    match error.kind {
-        ErrorKind::Internal | ErrorKind::UnknownTool => Err(protocol_error(error)),
-        ErrorKind::ApprovalDenied
-        | ErrorKind::ApprovalTimeout
-        | ErrorKind::InvalidArguments
-        | ErrorKind::InvalidRequest
-        | ErrorKind::MemoryBackend
-        | ErrorKind::MemoryQuery
-        | ErrorKind::Overloaded
-        | ErrorKind::PeerFailed
-        | ErrorKind::PeerUnreachable
-        | ErrorKind::Policy
-        | ErrorKind::ProviderQuota
-        | ErrorKind::ProviderUnavailable
-        | ErrorKind::Sandbox
-        | ErrorKind::Timeout
-        | ErrorKind::ToolFault
-        | ErrorKind::Upstream => Ok(refused(error)),
-    }
+    if error.kind.is_protocol_error() { Err(protocol_error(error)) } else { Ok(refused(error)) }
 }
 
 fn protocol_error(error: CallError) -> ErrorData {
@@ -164,6 +146,8 @@ fn refused(error: CallError) -> CallToolResult {
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::error::ErrorKind;
+
     use super::*;
 
     fn definition() -> ToolDefinition {

@@ -57,8 +57,9 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, approvals: &Approvals, pending:
 
 /// Answers a question about the call of the very agent whose user was asked.
 pub(super) async fn pass_on(approvals: &Approvals, pending: &Pending, answer: Answer) -> bool {
-    let by = Approver::Elicited { agent: pending.principal.clone() };
-    approvals.answer(&pending.id, Some(&pending.principal), answer, &by).await
+    let agent = &pending.asked.principal;
+    let by = Approver::Elicited { agent: agent.clone() };
+    approvals.answer(&pending.id, Some(agent), answer, &by).await
 }
 
 fn form(pending: &Pending) -> Option<ElicitRequestParams> {
@@ -71,14 +72,14 @@ fn form(pending: &Pending) -> Option<ElicitRequestParams> {
 }
 
 fn message(pending: &Pending) -> String {
-    let arguments = pending.arguments.to_string();
+    let arguments = pending.shown.to_string();
     let shown = truncate::text(&arguments, ELICITED_BYTES_MAX);
     let cut = if shown.len() < arguments.len() || pending.cut { " (cut)" } else { "" };
     format!(
         "May `{}` run with these arguments{cut}? {} Reason: {}",
-        visible::line(&pending.tool),
+        visible::line(&pending.asked.tool),
         visible::line(shown),
-        visible::line(&pending.reason),
+        visible::line(&pending.asked.reason),
     )
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clawhost_core::catalog::{Annotations, Catalog, Origin, Tool, ToolDefinition};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
-use clawhost_core::manifest::{self, DirEntry, Documents, Manifest, Surroundings};
+use clawhost_core::manifest::{self, Manifest, OneDocument, Surroundings};
 use clawhost_core::policy::{ApprovalTerms, PathNames};
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::{Value, json};
@@ -16,12 +16,16 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::calls::Calls;
+use super::calls::{Calls, Services};
 use super::framer::serve_lines;
 use crate::approvals::{self, Approvals, Asked};
+use crate::clock::Clock;
 use crate::host::{Principal, ToolCall};
+use crate::secrets::Secrets;
 use crate::state::Database;
+use crate::telemetry::Telemetry;
 
 /// A host of a few tools: `echo`, `whoami`, `slow` (until [`Fake::release`]), `steps` (reports
 /// progress), `denied`, `broken`, `panics`, `asks` (a person).
@@ -31,6 +35,9 @@ pub(crate) struct Fake(Arc<State>);
 #[derive(Debug)]
 struct State {
     approvals: Approvals,
+    running: TaskTracker,
+    secrets: Secrets,
+    telemetry: Telemetry,
     catalog: Arc<Catalog>,
     manifest: Manifest,
     dropped: watch::Sender<usize>,
@@ -53,8 +60,13 @@ impl Fake {
             catalog.add(Arc::new(tool(name))).unwrap();
         }
         let database = Database::in_memory(&[("approvals", approvals::MIGRATIONS)]).unwrap();
+        let running = TaskTracker::new();
+        running.close();
         Self(Arc::new(State {
-            approvals: Approvals::new(database),
+            approvals: Approvals::new(database, Clock::system()),
+            running,
+            secrets: Secrets::none(),
+            telemetry: Telemetry::off(),
             catalog: Arc::new(catalog),
             manifest: read(claw),
             dropped: watch::Sender::new(0),
@@ -93,26 +105,10 @@ const CLAW: &str = r#"{"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "te
     "policies": [{"inline": {"name": "all", "rules": [
         {"id": "all", "action": "allow", "scope": "all"}]}}]}}"#;
 
-struct Text(&'static str);
-
-impl Documents for Text {
-    fn read(&self, _file: &Path) -> std::io::Result<Vec<u8>> {
-        Ok(self.0.as_bytes().to_vec())
-    }
-
-    fn list(&self, _directory: &Path) -> std::io::Result<Vec<DirEntry>> {
-        Ok(Vec::new())
-    }
-
-    fn is_directory(&self, _path: &Path) -> bool {
-        false
-    }
-}
-
 fn read(claw: &'static str) -> Manifest {
     let profiles = manifest::builtin_profiles(Path::new("/")).unwrap();
     let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-    manifest::load(&Text(claw), &["claw.json".into()], around).unwrap()
+    manifest::load(&OneDocument(claw.into()), &["claw.json".into()], around).unwrap()
 }
 
 fn tool(name: &str) -> Tool {
@@ -152,6 +148,7 @@ impl Drop for Running<'_> {
 
 impl State {
     async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
+        let _counted = self.running.token();
         self.started.send_modify(|started| *started += 1);
         let mut running = Running(self, false);
         let outcome = self.outcome(call).await;
@@ -164,7 +161,12 @@ impl State {
             content: vec![Content::Text(text.to_owned())],
             ..ToolReply::default()
         };
+        let listed = call.context.session.as_ref().and_then(|session| session.tools.as_ref());
+        let is_listed = listed.is_none_or(|tools| tools.contains(&call.tool));
         match call.tool.as_str() {
+            _ if !is_listed => {
+                Err(CallError::new(ErrorKind::UnknownTool, "no tool of the session"))
+            }
             "echo" => Ok(ToolReply { structured: Some(call.arguments), ..ToolReply::default() }),
             "whoami" => Ok(text(&call.principal.0)),
             "slow" => {
@@ -233,12 +235,10 @@ impl Calls for Fake {
         self.0.catalog.tools().cloned().collect()
     }
 
-    fn manifest(&self) -> &Manifest {
-        &self.0.manifest
-    }
-
-    fn approvals(&self) -> Option<&Approvals> {
-        Some(&self.0.approvals)
+    fn services(&self) -> Services<'_> {
+        let State { approvals, manifest, running, secrets, telemetry, .. } = &*self.0;
+        let (memory, replay, swarm) = (None, None, None);
+        Services { approvals, manifest, memory, replay, running, secrets, swarm, telemetry }
     }
 }
 

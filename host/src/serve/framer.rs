@@ -22,12 +22,12 @@ use tracing::debug;
 
 use super::Shutdown;
 use super::calls::Calls;
-use super::ckp::{self, Answer, Authority, Session};
+use super::ckp::{Answer, Authority, Session};
 use super::connection::{Connection, Outgoing};
 use super::lane::{Inbound, Lane};
 use super::lines::{Line, Lines};
 use super::mcp::McpServer;
-use super::message::{self, INVALID_REQUEST, Incoming, Refusal};
+use super::message::{self, Fault, INVALID_REQUEST, Incoming};
 use crate::host::Principal;
 
 /// Messages between the reader and MCP: enough to never wait, little enough to hold nothing.
@@ -64,7 +64,7 @@ where
             read_all(input, dialects, shutdown.told).await;
             // Who is gone cannot be told what a person said: nobody is asked any longer.
             sleep(shutdown.grace).await;
-            calls.approvals().into_iter().for_each(|approvals| approvals.leave(&principal.0));
+            calls.services().approvals.leave(&principal.0);
         }
     });
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
@@ -220,9 +220,9 @@ async fn read_all<C: Calls, R: AsyncRead + Unpin>(
     }
 }
 
-fn too_long() -> Refusal {
+fn too_long() -> Fault {
     let text = format!("a message may have {MESSAGE_BYTES_MAX} bytes; this one was skipped");
-    Refusal::new(None, INVALID_REQUEST, text)
+    Fault::new(INVALID_REQUEST, text)
 }
 
 /// A line that is for one of the dialects.
@@ -233,7 +233,7 @@ struct Accepted {
 
 /// Says what a line is: a message for a dialect, one for nobody (then it needs no answer either),
 /// or a refusal.
-fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Refusal> {
+fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Fault> {
     let incoming = message::read(text)?;
     match &incoming {
         Incoming::Notification { method, value } => {
@@ -275,7 +275,7 @@ fn answer<C: Calls>(
         return;
     }
     match session.request(&method, value.get("params")) {
-        Answer::Now(outcome) => drop(connection.reply(&id, ckp::line(&id, &outcome))),
+        Answer::Now(outcome) => drop(connection.reply(&id, message::line(&id, outcome))),
         Answer::Later(work) => {
             let connection = Arc::clone(connection);
             tokio::spawn(async move {
@@ -285,7 +285,7 @@ fn answer<C: Calls>(
                     done = work => Some(done),
                 };
                 let Some((outcome, place)) = done else { return };
-                drop(connection.reply(&id, ckp::line(&id, &outcome)));
+                drop(connection.reply(&id, message::line(&id, outcome)));
                 // A shutdown that waits for this request is answered behind it.
                 drop(place);
             });
@@ -305,7 +305,7 @@ fn admit(
             let parsed = serde_json::from_value(value);
             if parsed.is_err() {
                 let text = format!("this is no request that {CONNECTION_NAME} understands");
-                connection.answer(&Refusal::new(Some(id), INVALID_REQUEST, text));
+                connection.answer(&Fault::new(INVALID_REQUEST, text).to(id));
             }
             return parsed.ok();
         }

@@ -13,7 +13,7 @@ use rmcp::transport::Transport;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::connection::Connection;
-use super::message::Refusal;
+use super::message::{Fault, INTERNAL_ERROR};
 
 /// The messages of one connection, for one lane after the other.
 #[derive(Debug, Clone)]
@@ -76,17 +76,14 @@ impl Lane {
         match (id, text) {
             (Some(id), Ok(text)) => self.connection.reply(id, text),
             (Some(id), Err(_)) => {
-                let refusal = Refusal::new(Some(id.clone()), INTERNAL, "the answer has no JSON");
-                self.connection.reply(id, refusal.to_line())
+                let fault = Fault::new(INTERNAL_ERROR, "the answer has no JSON");
+                self.connection.reply(id, fault.to(id.clone()).to_line())
             }
             (None, Ok(text)) => Some(self.connection.notify(text)),
             (None, Err(_)) => None,
         }
     }
 }
-
-/// JSON-RPC: a defect of the host.
-const INTERNAL: i32 = -32603;
 
 impl Transport<RoleServer> for Lane {
     type Error = LaneClosed;

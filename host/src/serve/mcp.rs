@@ -4,14 +4,12 @@
 //! Deliberately absent: requests of our own to clients beyond the one question of `elicit`,
 //! prompts, resources, and any state of a session beyond "tell me when the tools change".
 
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use clawhost_core::digest;
-use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{CALL_PROGRESS_MAX, CALL_PROGRESS_QUEUE_MAX};
+use clawhost_core::error::CallError;
+use clawhost_core::limits::CALL_PROGRESS_QUEUE_MAX;
 use clawhost_core::reply::ToolReply;
-use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
     Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
@@ -24,9 +22,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::Calls;
+use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
 use super::elicit;
+use super::progress::growing;
 use super::waiting::{Client, Turn, Underway};
 use crate::approvals::{Reachable, WaitingSink};
 use crate::gate::CallContext;
@@ -74,9 +73,7 @@ impl<C: Calls> McpServer<C> {
         mut request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Turn, ErrorData> {
-        let Some(approvals) = self.calls.approvals() else {
-            return Ok(Turn::Done(self.start(request, context, None).call.await));
-        };
+        let approvals = self.calls.services().approvals;
         let principal = self.principal.0.as_str();
         let client = Client {
             approvals,
@@ -285,21 +282,12 @@ fn stale_state() -> ErrorData {
     ErrorData::invalid_params(text, None)
 }
 
-/// A defect that panics is still an answer: a request without one would hold its connection open.
-async fn guarded(
-    call: impl Future<Output = Result<ToolReply, CallError>>,
-) -> Result<ToolReply, CallError> {
-    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| {
-        Err(CallError::new(ErrorKind::Internal, "the host failed; please report this"))
-    })
-}
-
 /// One report of a running call: how far, of how much, and a word about it.
 type Update = (f64, Option<f64>, Option<String>);
 
 fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
     let (sender, receiver) = mpsc::channel(CALL_PROGRESS_QUEUE_MAX);
-    let sink: ProgressSink = Arc::new(move |done, total, text| {
+    let sink = growing(move |done, total, text| {
         // A full queue means a client that reads slowly: it misses a report, the call goes on.
         let _ = sender.try_send((done, total, text));
     });
@@ -322,8 +310,7 @@ async fn with_progress(
 ) -> Result<ToolReply, CallError> {
     let finished = CancellationToken::new();
     let forward = async {
-        let mut last = f64::NEG_INFINITY;
-        for _ in 0..CALL_PROGRESS_MAX {
+        loop {
             let next = tokio::select! {
                 biased;
                 () = reports.silenced.cancelled() => None,
@@ -331,11 +318,6 @@ async fn with_progress(
                 () = finished.cancelled() => None,
             };
             let Some(update) = next else { return };
-            // Progress that does not grow, or is no number, is no progress.
-            if !update.0.is_finite() || update.0 <= last {
-                continue;
-            }
-            last = update.0;
             let notification = notification(&reports.token, update);
             if reports.peer.notify_progress(notification).await.is_err() {
                 return;
@@ -353,7 +335,7 @@ async fn with_progress(
 
 fn notification(token: &ProgressToken, (done, total, text): Update) -> ProgressNotificationParam {
     let mut param = ProgressNotificationParam::new(token.clone(), done);
-    param.total = total.filter(|total| total.is_finite());
+    param.total = total;
     param.message = text;
     param
 }

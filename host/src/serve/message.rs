@@ -3,10 +3,11 @@
 //! The checks of both transports live here, so that stdio and HTTP refuse the same bytes with the
 //! same words. Deliberately absent: what the methods mean.
 
+use clawhost_core::error::CallError;
 use clawhost_core::json::{self, JsonError};
 use rmcp::model::RequestId;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A message that has a valid JSON-RPC shape.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,61 +47,78 @@ impl Incoming {
     }
 }
 
-/// An error answer that is made before any dialect sees the message.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refusal {
-    /// The request's id where it could be read, else `null` on the wire.
+/// What a request comes to.
+pub(crate) type Outcome = Result<Value, Fault>;
+
+/// An answer that is an error. The codes of calls are those of [`clawhost_core::error`]; only what
+/// happens before there is a call has its code here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Fault {
+    /// The request's id where it is known here, else `null` on the wire.
+    #[serde(skip)]
     pub(crate) id: Option<RequestId>,
     /// The JSON-RPC code.
     pub(crate) code: i32,
     /// Short and safe.
     pub(crate) message: String,
     /// Facts for programs.
-    pub(crate) data: Option<Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(crate) data: Map<String, Value>,
 }
 
-impl Refusal {
-    /// Returns a refusal with `code` of the request `id`.
-    pub(crate) fn new(id: Option<RequestId>, code: i32, message: impl Into<String>) -> Self {
-        Self { id, code, message: message.into(), data: None }
+impl Fault {
+    /// Returns a fault that says `message`.
+    pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { id: None, code, message: message.into(), data: Map::new() }
     }
 
-    /// Adds facts for programs.
-    pub(crate) fn with_data(mut self, data: Value) -> Self {
-        self.data = Some(data);
+    /// Returns what a parameter that does not fit is answered with.
+    pub(crate) fn param(param: &str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::new(INVALID_PARAMS, format!("`{param}` {reason}"))
+            .with("param", param)
+            .with("reason", reason)
+    }
+
+    /// Returns what a method is answered with that is not served.
+    pub(crate) fn method(method: &str, message: impl Into<String>) -> Self {
+        Self::new(METHOD_NOT_FOUND, message).with("method", method)
+    }
+
+    /// Adds a fact for programs.
+    #[must_use]
+    pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// Answers the request `id`.
+    #[must_use]
+    pub(crate) fn to(self, id: RequestId) -> Self {
+        Self { id: Some(id), ..self }
     }
 
     /// Returns the answer as one line of JSON without its newline.
     pub(crate) fn to_line(&self) -> Vec<u8> {
-        let answer = Answer {
-            jsonrpc: "2.0",
-            id: self.id.as_ref(),
-            error: AnswerError {
-                code: self.code,
-                message: &self.message,
-                data: self.data.as_ref(),
-            },
-        };
-        // Text, numbers and JSON values always have a JSON form.
-        serde_json::to_vec(&answer).unwrap_or_default()
+        let answer = json!({"jsonrpc": "2.0", "id": self.id, "error": self});
+        answer.to_string().into_bytes()
     }
 }
 
-/// An error answer on the wire: `id` is always there, `null` where it could not be read.
-#[derive(Serialize)]
-struct Answer<'a> {
-    jsonrpc: &'static str,
-    id: Option<&'a RequestId>,
-    error: AnswerError<'a>,
+impl From<CallError> for Fault {
+    fn from(error: CallError) -> Self {
+        let mut data = error.data;
+        data.entry("kind").or_insert_with(|| json!(error.kind.name()));
+        Self { id: None, code: error.kind.code(), message: error.message, data }
+    }
 }
 
-#[derive(Serialize)]
-struct AnswerError<'a> {
-    code: i32,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<&'a Value>,
+/// Returns the answer to the request `id` as one line of JSON without its newline.
+pub(crate) fn line(id: &RequestId, outcome: Outcome) -> Vec<u8> {
+    match outcome {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string().into(),
+        Err(fault) => fault.to(id.clone()).to_line(),
+    }
 }
 
 /// JSON-RPC: the bytes are no JSON.
@@ -109,28 +127,32 @@ pub(crate) const PARSE_ERROR: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC: nobody serves this method.
 pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+/// JSON-RPC: the parameters do not fit.
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+/// JSON-RPC: a defect of the host.
+pub(crate) const INTERNAL_ERROR: i32 = -32603;
 
 /// Says what `bytes` are.
 ///
 /// # Errors
-/// A [`Refusal`], to be sent as the only answer.
-pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Refusal> {
+/// A [`Fault`], to be sent as the only answer.
+pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
     let value = json::parse(bytes).map_err(|error| {
         let code = match error {
             JsonError::Ambiguous(_) => INVALID_REQUEST,
             JsonError::Encoding | JsonError::Syntax(_) => PARSE_ERROR,
         };
-        Refusal::new(None, code, error.to_string())
+        Fault::new(code, error.to_string())
     })?;
     classify(value)
 }
 
-fn classify(value: Value) -> Result<Incoming, Refusal> {
+fn classify(value: Value) -> Result<Incoming, Fault> {
     let Some(object) = value.as_object() else {
-        return Err(Refusal::new(None, INVALID_REQUEST, not_an_object(&value)));
+        return Err(Fault::new(INVALID_REQUEST, not_an_object(&value)));
     };
     let id = read_id(object)?;
-    let invalid = |text: &str| Refusal::new(id.clone(), INVALID_REQUEST, text);
+    let invalid = |text: &str| Fault { id: id.clone(), ..Fault::new(INVALID_REQUEST, text) };
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid("`jsonrpc` has to be \"2.0\""));
     }
@@ -167,12 +189,12 @@ fn not_an_object(value: &Value) -> &'static str {
     }
 }
 
-fn read_id(object: &Map<String, Value>) -> Result<Option<RequestId>, Refusal> {
+fn read_id(object: &Map<String, Value>) -> Result<Option<RequestId>, Fault> {
     let Some(id) = object.get("id") else {
         return Ok(None);
     };
     request_id(id).map(Some).ok_or_else(|| {
-        Refusal::new(None, INVALID_REQUEST, "`id` has to be text or a whole number of 64 bits")
+        Fault::new(INVALID_REQUEST, "`id` has to be text or a whole number of 64 bits")
     })
 }
 
@@ -192,9 +214,11 @@ pub(crate) fn is_ckp(method: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::error::ErrorKind;
+
     use super::*;
 
-    fn refusal(text: &str) -> Refusal {
+    fn refusal(text: &str) -> Fault {
         read(text.as_bytes()).unwrap_err()
     }
 
@@ -242,5 +266,15 @@ mod tests {
             let expected = (Some(RequestId::Number(3)), INVALID_REQUEST);
             assert_eq!((refusal(text).id, refusal(text).code), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn an_error_carries_its_code_its_kind_and_nothing_internal() {
+        let error = CallError::new(ErrorKind::Policy, "no").with("rule_id", "r").with_internal("x");
+        let line = line(&RequestId::Number(1), Err(error.into()));
+        let answer: Value = serde_json::from_slice(&line).unwrap();
+        let expected = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32011, "message": "no",
+            "data": {"rule_id": "r", "kind": "policy"}}});
+        assert_eq!(answer, expected);
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod client_config;
 
+mod accept;
 mod calls;
 mod ckp;
 mod connection;
@@ -19,7 +20,10 @@ mod lane;
 mod lines;
 mod mcp;
 mod message;
+mod params;
+mod progress;
 mod registry;
+mod status;
 mod stdio;
 mod waiting;
 

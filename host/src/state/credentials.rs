@@ -5,26 +5,22 @@
 //! (or the file): the next start makes a new one. Deliberately absent: any way to print them by
 //! accident, and any comparison that tells by its time how much was right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
 
+use clawhost_core::uri::is_declared_name;
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::StateDir;
-use super::private::{self, PrivateFileError};
+use super::private::{PrivateFileError, PrivateJson, VERSION};
+use crate::random::{self, NoRandomness};
 
 /// The agent of a host whose runtime file names none.
 pub const DEFAULT_AGENT: &str = "default";
 
 /// The file in the state folder.
 pub const CREDENTIALS_FILE: &str = "credentials.json";
-/// Held while the file is read and, where something is missing, replaced.
-const LOCK: &str = "credentials.lock";
-/// What the file's `version` has to say.
-const VERSION: u32 = 1;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
 /// The shortest token the file may hold, in bytes: a shorter one was not made by this host.
@@ -42,9 +38,7 @@ impl Token {
     /// # Errors
     /// The system has no random numbers.
     pub fn generate(kind: &str) -> Result<Self, CredentialsError> {
-        let mut random = [0; TOKEN_BYTES];
-        getrandom::fill(&mut random).map_err(|_| CredentialsError::NoRandomness)?;
-        let digits = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        let digits = random::hex::<TOKEN_BYTES>()?;
         Ok(Self(format!("clawhost-{kind}-{digits}")))
     }
 
@@ -80,34 +74,24 @@ pub enum CredentialsError {
     /// An agent's name cannot be one.
     #[error("{0:?} is no agent's name: letters, digits and hyphens, at most 63")]
     AgentName(String),
-    /// The file is not what this host writes.
-    #[error("the credentials file {path} is not usable: {reason}; delete it to make new ones")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong. Never repeats its content.
-        reason: String,
-    },
     /// The file cannot be read or written.
-    #[error("the credentials file {path} cannot be used: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    #[error("the credentials file {0}")]
+    Io(PrivateFileError),
+    /// The file's secrets are none, or not as this host writes them.
+    #[error("the credentials file {0}; delete it to make new ones")]
+    Unusable(PrivateFileError),
     /// The system has no random numbers.
-    #[error("the system has no random numbers")]
-    NoRandomness,
-    /// Others may read the file, so its secrets are none.
-    #[error(
-        "the credentials file {path} can be read by other users: its secrets are no longer \
-             secret; delete it to make new ones"
-    )]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+impl From<PrivateFileError> for CredentialsError {
+    fn from(error: PrivateFileError) -> Self {
+        match error {
+            PrivateFileError::Io { .. } => Self::Io(error),
+            _ => Self::Unusable(error),
+        }
+    }
 }
 
 /// The credentials of one host.
@@ -136,19 +120,20 @@ impl Credentials {
     pub fn open(state: &StateDir, agents: &[String]) -> Result<Self, CredentialsError> {
         let named = checked_names(agents)?;
         // Two hosts that start at once on one folder agree on one set of credentials.
-        let _lock = private::lock(&state.path().join(LOCK))?;
-        let path = state.path().join(CREDENTIALS_FILE);
-        let found = read(&path)?;
-        let fresh = found.is_none();
-        let mut stored = found.map_or_else(empty, Ok)?;
-        let missing: Vec<_> =
-            named.iter().filter(|name| !stored.agents.contains_key(**name)).collect();
-        let changed = fresh || !missing.is_empty();
-        for name in missing {
-            stored.agents.insert((*name).to_owned(), Token::generate("agent")?);
+        let file = PrivateJson::new(state.path(), CREDENTIALS_FILE);
+        let _lock = file.lock()?;
+        let found: Option<Stored> = file.read()?;
+        let mut changed = found.is_none();
+        let mut stored = found.map_or_else(Stored::new, Ok)?;
+        stored.check().map_err(|reason| file.unusable(reason))?;
+        for name in &named {
+            if !stored.agents.contains_key(*name) {
+                stored.agents.insert((*name).to_owned(), Token::generate("agent")?);
+                changed = true;
+            }
         }
         if changed {
-            write(&path, &stored)?;
+            file.write(&stored)?;
         }
         stored.agents.retain(|name, _| named.contains(&name.as_str()));
         Ok(Self { agents: stored.agents, operator: stored.operator })
@@ -191,7 +176,7 @@ fn checked_names(agents: &[String]) -> Result<Vec<&str>, CredentialsError> {
     }
     let mut names = Vec::new();
     for name in agents {
-        if !is_name(name) {
+        if !is_declared_name(name) {
             return Err(CredentialsError::AgentName(name.clone()));
         }
         names.push(name.as_str());
@@ -199,64 +184,22 @@ fn checked_names(agents: &[String]) -> Result<Vec<&str>, CredentialsError> {
     Ok(names)
 }
 
-fn is_name(name: &str) -> bool {
-    let rest = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(rest)
-}
-
-fn empty() -> Result<Stored, CredentialsError> {
-    let operator = Token::generate("operator")?;
-    Ok(Stored { version: VERSION, operator, agents: BTreeMap::new() })
-}
-
-fn read(path: &Path) -> Result<Option<Stored>, CredentialsError> {
-    let Some(text) = private::read(path)? else {
-        return Ok(None);
-    };
-    parse(&text)
-        .map(Some)
-        .map_err(|reason| CredentialsError::File { path: path.to_path_buf(), reason })
-}
-
-/// Reads the file's text. The reason of a failure names a place, never a value.
-fn parse(text: &[u8]) -> Result<Stored, String> {
-    let stored: Stored = serde_json::from_slice(text).map_err(|error| {
-        format!("line {}, column {} is not as this host writes it", error.line(), error.column())
-    })?;
-    if stored.version != VERSION {
-        return Err(format!("it has version {}, and this host knows {VERSION}", stored.version));
+impl Stored {
+    fn new() -> Result<Self, CredentialsError> {
+        let operator = Token::generate("operator")?;
+        Ok(Self { version: VERSION, operator, agents: BTreeMap::new() })
     }
-    let tokens = || stored.agents.values().chain([&stored.operator]);
-    if tokens().any(|token| token.0.len() < TOKEN_TEXT_BYTES_MIN) {
-        return Err("it holds a token that is too short".to_owned());
-    }
-    let mut seen: Vec<&str> = tokens().map(Token::reveal).collect();
-    seen.sort_unstable();
-    seen.dedup();
-    if seen.len() != stored.agents.len() + 1 {
-        return Err("two of its tokens are equal".to_owned());
-    }
-    Ok(stored)
-}
 
-fn write(path: &Path, stored: &Stored) -> Result<(), CredentialsError> {
-    let io = |source| CredentialsError::Io { path: path.to_path_buf(), source };
-    let mut text = serde_json::to_vec_pretty(stored).map_err(|error| io(error.into()))?;
-    text.push(b'\n');
-    Ok(private::replace(path, &text)?)
-}
-
-impl From<PrivateFileError> for CredentialsError {
-    fn from(error: PrivateFileError) -> Self {
-        match error {
-            PrivateFileError::Exposed { path } => Self::Exposed { path },
-            PrivateFileError::Io { path, source } => Self::Io { path, source },
-            PrivateFileError::Unusable { path, reason } => {
-                Self::File { path, reason: reason.to_owned() }
-            }
+    /// Says what is wrong with the tokens, without repeating any.
+    fn check(&self) -> Result<(), &'static str> {
+        let tokens = || self.agents.values().chain([&self.operator]).map(Token::reveal);
+        if tokens().any(|token| token.len() < TOKEN_TEXT_BYTES_MIN) {
+            return Err("it holds a token that is too short");
         }
+        if tokens().collect::<BTreeSet<_>>().len() != tokens().count() {
+            return Err("two of its tokens are equal");
+        }
+        Ok(())
     }
 }
 
@@ -331,7 +274,10 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let error = Credentials::open(&state, &[]).unwrap_err();
-        assert!(matches!(error, CredentialsError::Exposed { .. }), "{error}");
+        assert!(
+            matches!(error, CredentialsError::Unusable(PrivateFileError::Exposed { .. })),
+            "{error}"
+        );
     }
 
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file, and the one thread that talks to it.
+//! The embedded store: one SQLite file, one thread that writes to it and one that searches it.
 //!
 //! What has been answered is on disk: the log is synchronised before a write returns, so neither
 //! `kill -9` nor a power failure loses it. Several hosts may share one file; they wait for each
@@ -8,11 +8,12 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{DATABASE_JOBS_MAX, DATABASE_WAIT_MS};
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
 /// The file in the state folder.
@@ -23,9 +24,13 @@ pub type Migrations = (&'static str, &'static [&'static str]);
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// A handle to the thread. Cheap to clone; the last one closes the file.
+/// A handle to the threads. Cheap to clone; the last one closes the file.
 #[derive(Clone)]
-pub struct Database(mpsc::Sender<Job>);
+pub struct Database {
+    jobs: mpsc::Sender<Job>,
+    /// Searches may take long, so they hold nothing up; a store in memory has one connection.
+    searches: mpsc::Sender<Job>,
+}
 
 /// Why the store did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +38,9 @@ pub enum DatabaseError {
     /// The work or the whole thread is gone, which only a defect can cause.
     #[error("the store has stopped")]
     Stopped,
+    /// A search took longer than it may.
+    #[error("the search took too long")]
+    TooLong,
     /// What SQLite says: a full disk, a damaged file, a constraint.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
@@ -61,11 +69,16 @@ impl Database {
     /// # Errors
     /// [`DatabaseError`]: the file cannot be opened, is damaged, or is newer than this host.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, DatabaseError> {
-        let connection = Connection::open(path)?;
+        let mut connection = Connection::open(path)?;
         // Readers beside a writer; and the log is synchronised with each write.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        Self::start(connection, migrations)
+        prepare(&connection)?;
+        migrate(&mut connection, migrations)?;
+        let reader = Connection::open(path)?;
+        prepare(&reader)?;
+        reader.pragma_update(None, "query_only", true)?;
+        Ok(Self { jobs: start("store", connection)?, searches: start("store-search", reader)? })
     }
 
     /// Makes a store that lives as long as its handles: for hosts that keep nothing.
@@ -73,26 +86,11 @@ impl Database {
     /// # Errors
     /// [`DatabaseError`].
     pub fn in_memory(migrations: &[Migrations]) -> Result<Self, DatabaseError> {
-        Self::start(Connection::open_in_memory()?, migrations)
-    }
-
-    fn start(mut connection: Connection, migrations: &[Migrations]) -> Result<Self, DatabaseError> {
-        connection.busy_timeout(Duration::from_millis(DATABASE_WAIT_MS))?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        connection.pragma_update(None, "trusted_schema", false)?;
+        let mut connection = Connection::open_in_memory()?;
+        prepare(&connection)?;
         migrate(&mut connection, migrations)?;
-        let (jobs, mut queue) = mpsc::channel::<Job>(DATABASE_JOBS_MAX);
-        std::thread::Builder::new()
-            .name("store".to_owned())
-            .spawn(move || {
-                while let Some(job) = queue.blocking_recv() {
-                    // A defect of one job fails that job: its transaction is rolled back, and
-                    // whoever waits for it is told.
-                    drop(catch_unwind(AssertUnwindSafe(|| job(&mut connection))));
-                }
-            })
-            .map_err(|_| DatabaseError::Stopped)?;
-        Ok(Self(jobs))
+        let jobs = start("store", connection)?;
+        Ok(Self { searches: jobs.clone(), jobs })
     }
 
     /// Does `work` on the store's thread and returns what it came to. Work that was handed over
@@ -109,9 +107,79 @@ impl Database {
             // Nobody waits any more: the work is done all the same.
             let _ = done.send(work(connection));
         });
-        self.0.send(job).await.map_err(|_| DatabaseError::Stopped)?;
+        self.jobs.send(job).await.map_err(|_| DatabaseError::Stopped)?;
         Ok(outcome.await.map_err(|_| DatabaseError::Stopped)??)
     }
+
+    /// Does `work`, which only reads, beside the writes. It is broken off after `limit`, and
+    /// where nobody waits for it any more.
+    ///
+    /// # Errors
+    /// [`DatabaseError::TooLong`], and as [`Database::run`].
+    pub async fn search<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, DatabaseError> {
+        let (done, outcome) = oneshot::channel();
+        let waits = Arc::new(());
+        let waiter = Arc::downgrade(&waits);
+        let job: Job = Box::new(move |connection| {
+            // Whoever waits gets nothing, and hears that.
+            let _ = done.send(bounded(connection, limit, waiter, work));
+        });
+        self.searches.send(job).await.map_err(|_| DatabaseError::Stopped)?;
+        let outcome = outcome.await.map_err(|_| DatabaseError::Stopped)?;
+        drop(waits);
+        match outcome {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+                Err(DatabaseError::TooLong)
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+}
+
+/// Steps of SQLite's machine between two looks at the clock.
+const STEPS_PER_LOOK: i32 = 10_000;
+
+/// Does `work` until `limit` is over or `waiter` has gone.
+fn bounded<T>(
+    connection: &mut Connection,
+    limit: Duration,
+    waiter: Weak<()>,
+    work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let end = Instant::now() + limit;
+    let over = move || waiter.strong_count() == 0 || Instant::now() >= end;
+    connection.progress_handler(STEPS_PER_LOOK, Some(over))?;
+    let outcome = work(connection);
+    connection.progress_handler(STEPS_PER_LOOK, None::<fn() -> bool>)?;
+    outcome
+}
+
+/// Sets what every connection has.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_millis(DATABASE_WAIT_MS))?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)
+}
+
+/// Starts the thread of `connection`, which ends with the last handle.
+fn start(name: &str, mut connection: Connection) -> Result<mpsc::Sender<Job>, DatabaseError> {
+    let (jobs, mut queue) = mpsc::channel::<Job>(DATABASE_JOBS_MAX);
+    let work = move || {
+        while let Some(job) = queue.blocking_recv() {
+            // A defect of one job fails that job: its transaction is rolled back, and whoever
+            // waits for it is told.
+            drop(catch_unwind(AssertUnwindSafe(|| job(&mut connection))));
+        }
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|_| DatabaseError::Stopped)?;
+    Ok(jobs)
 }
 
 impl fmt::Debug for Database {
@@ -187,6 +255,30 @@ mod tests {
             db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
         };
         assert_eq!(db.run(count).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_search_is_broken_off_and_holds_no_write_up() {
+        const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::open(&folder.path().join("db"), &[("notes", &[FIRST])]).unwrap();
+        let endless = |db: &mut Connection| db.query_row(ENDLESS, (), |row| row.get::<_, i64>(0));
+        let limit = Duration::from_secs(3_600);
+        let abandoned = tokio::spawn({
+            let db = db.clone();
+            async move { db.search(limit, endless).await }
+        });
+        db.run(|db| db.execute("INSERT INTO notes VALUES ('a')", ())).await.unwrap();
+        abandoned.abort();
+        assert!(abandoned.await.unwrap_err().is_cancelled());
+        let short = db.search(Duration::from_millis(20), endless).await.unwrap_err();
+        assert!(matches!(short, DatabaseError::TooLong), "{short}");
+        let write = |db: &mut Connection| db.execute("INSERT INTO notes VALUES ('b')", ());
+        assert!(db.search(limit, write).await.is_err(), "a search only reads");
+        let count = |db: &mut Connection| {
+            db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(db.search(limit, count).await.unwrap(), 1);
     }
 
     #[tokio::test]

@@ -17,6 +17,6 @@ pub use self::credentials::{
 pub use self::database::{DATABASE_FILE, Database, DatabaseError, Migrations};
 pub use self::folders::{CacheDir, FolderEnv, FolderError, StateDir};
 pub use self::private::PrivateFileError;
-pub use self::secret_store::{SECRETS_FILE, SecretStore, SecretStoreError};
+pub use self::secret_store::{SECRETS_FILE, SecretStore};
 #[cfg(unix)]
 pub use self::socket::{ControlSocket, SocketError, connect_all};

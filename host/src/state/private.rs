@@ -1,5 +1,5 @@
-//! Files that hold secrets: read and replaced so that nobody else reads them or puts theirs in
-//! their place.
+//! Files that hold secrets, as JSON that only this host writes: read and replaced so that nobody
+//! else reads them or puts theirs in their place.
 //!
 //! Deliberately absent: what the files say. Errors name a file and a reason, never content.
 
@@ -8,6 +8,12 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+/// What the `version` of each such file has to say.
+pub(super) const VERSION: u32 = 1;
 
 /// Why such a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +22,12 @@ pub enum PrivateFileError {
     /// Others may read the file, so its secrets are none.
     #[error("{path} can be read by other users: its secrets are no longer secret", path = path.display())]
     Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It would be larger than is read.
+    #[error("{path} is full", path = path.display())]
+    Full {
         /// The file.
         path: PathBuf,
     },
@@ -32,49 +44,124 @@ pub enum PrivateFileError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
+        /// What is wrong with it. Never repeats its content.
+        reason: String,
     },
 }
 
-/// Takes the lock file `path`, and waits for whoever has it: those who read a file, change it and
-/// write it back do so one after the other.
-pub(super) fn lock(path: &Path) -> Result<File, PrivateFileError> {
-    let io = |source| PrivateFileError::Io { path: path.to_path_buf(), source };
-    let mut options = options();
-    let file =
-        options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
-    file.lock().map_err(io)?;
-    Ok(file)
+/// One such file: an object whose `version` is [`VERSION`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PrivateJson {
+    path: PathBuf,
 }
 
-/// Reads the file, of at most [`DOCUMENT_BYTES_MAX`] bytes; none where there is none.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, PrivateFileError> {
-    let io = |source| PrivateFileError::Io { path: path.to_path_buf(), source };
-    let file = match options().read(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(io)?,
-    };
-    check(&file, path)?;
-    let mut text = Vec::new();
-    file.take(DOCUMENT_BYTES_MAX as u64).read_to_end(&mut text).map_err(io)?;
-    Ok(Some(text))
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
 }
 
-/// Writes the file in one step: a reader, or a crash, sees the old one or the new one. The caller
-/// has the [`lock`].
-pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), PrivateFileError> {
-    let io = |source| PrivateFileError::Io { path: path.to_path_buf(), source };
-    // The lock is the caller's, so a file of this name is what a crash has left.
-    let new = path.with_extension("json.new");
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
+impl PrivateJson {
+    /// Returns the file `name` of `folder`; nothing is read or made.
+    pub(super) fn new(folder: &Path, name: &str) -> Self {
+        Self { path: folder.join(name) }
     }
-    let mut file = options().write(true).create_new(true).open(&new).map_err(io)?;
-    file.write_all(text).and_then(|()| file.sync_all()).map_err(io)?;
-    std::fs::rename(&new, path).map_err(io)?;
-    sync_folder(path).map_err(io)
+
+    /// Takes the lock file beside it, and waits for whoever has it: those who read the file,
+    /// change it and write it back do so one after the other.
+    pub(super) fn lock(&self) -> Result<File, PrivateFileError> {
+        let path = self.path.with_extension("lock");
+        let mut options = options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
+        let locked = file.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| PrivateFileError::Io { path, source })
+    }
+
+    /// Reads the file, of less than [`DOCUMENT_BYTES_MAX`] bytes; none where there is none.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, PrivateFileError> {
+        let Some(text) = self.text()? else {
+            return Ok(None);
+        };
+        // The reader's own words may quote what it read.
+        let damaged = |error: serde_json::Error| {
+            let (line, column) = (error.line(), error.column());
+            self.unusable(format!("line {line}, column {column} is not as this host writes it"))
+        };
+        let Version { version } = serde_json::from_slice(&text).map_err(damaged)?;
+        if version != VERSION {
+            let reason = format!("it has version {version}, and this host knows {VERSION}");
+            return Err(self.unusable(reason));
+        }
+        serde_json::from_slice(&text).map(Some).map_err(damaged)
+    }
+
+    fn text(&self) -> Result<Option<Zeroizing<Vec<u8>>>, PrivateFileError> {
+        let file = match options().read(true).open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| self.io(error))?,
+        };
+        self.check(&file)?;
+        let mut text = Zeroizing::default();
+        let read = file.take(DOCUMENT_BYTES_MAX as u64).read_to_end(&mut text);
+        read.map_err(|error| self.io(error))?;
+        Ok(Some(text))
+    }
+
+    /// Writes the file in one step: a reader, or a crash, sees the old one or the new one. The
+    /// caller has the [`lock`](Self::lock).
+    pub(super) fn write(&self, content: &impl Serialize) -> Result<(), PrivateFileError> {
+        let text = serde_json::to_vec_pretty(content).map_err(|error| self.io(error.into()))?;
+        let mut text = Zeroizing::new(text);
+        text.push(b'\n');
+        if text.len() >= DOCUMENT_BYTES_MAX {
+            return Err(PrivateFileError::Full { path: self.path.clone() });
+        }
+        self.replace(&text).map_err(|error| self.io(error))
+    }
+
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        // The lock is the caller's, so a file of this name is what a crash has left.
+        let new = self.path.with_extension("json.new");
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = options().write(true).create_new(true).open(&new)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &self.path)?;
+        sync_folder(&self.path)
+    }
+
+    #[cfg(unix)]
+    fn check(&self, file: &File) -> Result<(), PrivateFileError> {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = file.metadata().map_err(|error| self.io(error))?;
+        if !metadata.is_file() {
+            return Err(self.unusable("it is no regular file"));
+        }
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Err(self.unusable("it belongs to another user"));
+        }
+        if metadata.mode() & 0o077 != 0 {
+            return Err(PrivateFileError::Exposed { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
+    /// Elsewhere the state folder's access list is what keeps others out.
+    #[cfg(not(unix))]
+    fn check(&self, _file: &File) -> Result<(), PrivateFileError> {
+        Ok(())
+    }
+
+    /// Returns the error of a file that says what it cannot say.
+    pub(super) fn unusable(&self, reason: impl Into<String>) -> PrivateFileError {
+        PrivateFileError::Unusable { path: self.path.clone(), reason: reason.into() }
+    }
+
+    fn io(&self, source: io::Error) -> PrivateFileError {
+        PrivateFileError::Io { path: self.path.clone(), source }
+    }
 }
 
 fn options() -> OpenOptions {
@@ -87,31 +174,6 @@ fn options() -> OpenOptions {
         options.mode(0o600).custom_flags(flags.bits().cast_signed());
     }
     options
-}
-
-#[cfg(unix)]
-fn check(file: &File, path: &Path) -> Result<(), PrivateFileError> {
-    use std::os::unix::fs::MetadataExt as _;
-    let path = || path.to_path_buf();
-    let metadata =
-        file.metadata().map_err(|source| PrivateFileError::Io { path: path(), source })?;
-    let unusable = |reason| Err(PrivateFileError::Unusable { path: path(), reason });
-    if !metadata.is_file() {
-        return unusable("it is no regular file");
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return unusable("it belongs to another user");
-    }
-    if metadata.mode() & 0o077 != 0 {
-        return Err(PrivateFileError::Exposed { path: path() });
-    }
-    Ok(())
-}
-
-/// Elsewhere the state folder's access list is what keeps others out.
-#[cfg(not(unix))]
-fn check(_file: &File, _path: &Path) -> Result<(), PrivateFileError> {
-    Ok(())
 }
 
 #[cfg(unix)]

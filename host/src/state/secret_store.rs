@@ -4,51 +4,20 @@
 //! host's memory too; a key beside the file would lock nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::StateDir;
-use super::private::{self, PrivateFileError};
+use super::private::{PrivateFileError, PrivateJson, VERSION};
 
 /// The file in the state folder.
 pub const SECRETS_FILE: &str = "secrets.json";
-/// Held while the file is read and replaced.
-const LOCK: &str = "secrets.lock";
-/// What the file's `version` has to say.
-const VERSION: u32 = 1;
-
-/// Why the store cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SecretStoreError {
-    /// The file itself.
-    #[error("the secret store {0}")]
-    File(#[from] PrivateFileError),
-    /// Its content is not what this host writes.
-    #[error("the secret store {path} is not as this host writes it: line {line}, column {column}", path = path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Where it differs.
-        line: usize,
-        /// Where it differs.
-        column: usize,
-    },
-    /// The file would be larger than is read.
-    #[error("the secret store is full")]
-    Full,
-    /// Another version has written it.
-    #[error("the secret store has version {0}, and this host knows 1")]
-    Version(u32),
-}
-
 /// The store of one state folder. It is read anew each time, so that a secret that was set is
 /// there for a host that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretStore {
-    folder: PathBuf,
+    file: PrivateJson,
 }
 
 /// The file, as written.
@@ -62,78 +31,55 @@ struct Stored {
 impl SecretStore {
     /// Returns the store of `state`; nothing is read or made.
     pub fn new(state: &StateDir) -> Self {
-        Self { folder: state.path().to_path_buf() }
+        Self { file: PrivateJson::new(state.path(), SECRETS_FILE) }
     }
 
     /// Returns the value of `name`, if there is one.
     ///
     /// # Errors
-    /// [`SecretStoreError`].
-    pub fn get(&self, name: &str) -> Result<Option<Zeroizing<String>>, SecretStoreError> {
+    /// [`PrivateFileError`].
+    pub fn get(&self, name: &str) -> Result<Option<Zeroizing<String>>, PrivateFileError> {
         Ok(self.read()?.secrets.remove(name))
     }
 
     /// Returns the names, in order.
     ///
     /// # Errors
-    /// [`SecretStoreError`].
-    pub fn names(&self) -> Result<Vec<String>, SecretStoreError> {
+    /// [`PrivateFileError`].
+    pub fn names(&self) -> Result<Vec<String>, PrivateFileError> {
         Ok(self.read()?.secrets.into_keys().collect())
     }
 
     /// Keeps `value` under `name`, and says whether it replaced another one.
     ///
     /// # Errors
-    /// [`SecretStoreError`].
-    pub fn set(&self, name: &str, value: Zeroizing<String>) -> Result<bool, SecretStoreError> {
+    /// [`PrivateFileError`].
+    pub fn set(&self, name: &str, value: Zeroizing<String>) -> Result<bool, PrivateFileError> {
         self.change(|secrets| secrets.insert(name.to_owned(), value).is_some())
     }
 
     /// Forgets `name`, and says whether it was there.
     ///
     /// # Errors
-    /// [`SecretStoreError`].
-    pub fn remove(&self, name: &str) -> Result<bool, SecretStoreError> {
+    /// [`PrivateFileError`].
+    pub fn remove(&self, name: &str) -> Result<bool, PrivateFileError> {
         self.change(|secrets| secrets.remove(name).is_some())
     }
 
     fn change(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Zeroizing<String>>) -> bool,
-    ) -> Result<bool, SecretStoreError> {
-        let _lock = private::lock(&self.folder.join(LOCK))?;
+    ) -> Result<bool, PrivateFileError> {
+        let _lock = self.file.lock()?;
         let mut stored = self.read()?;
         let done = change(&mut stored.secrets);
-        let text = serde_json::to_vec_pretty(&stored).map_err(|_| SecretStoreError::Full)?;
-        let mut text = Zeroizing::new(text);
-        text.push(b'\n');
-        if text.len() >= clawhost_core::limits::DOCUMENT_BYTES_MAX {
-            return Err(SecretStoreError::Full);
-        }
-        private::replace(&self.path(), &text)?;
+        self.file.write(&stored)?;
         Ok(done)
     }
 
-    fn read(&self) -> Result<Stored, SecretStoreError> {
-        let Some(mut text) = private::read(&self.path())? else {
-            return Ok(Stored { version: VERSION, secrets: BTreeMap::new() });
-        };
-        let read = serde_json::from_slice(&text);
-        text.zeroize();
-        // The reader's own words may quote what it read.
-        let stored: Stored = read.map_err(|error| SecretStoreError::Format {
-            path: self.path(),
-            line: error.line(),
-            column: error.column(),
-        })?;
-        if stored.version != VERSION {
-            return Err(SecretStoreError::Version(stored.version));
-        }
-        Ok(stored)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join(SECRETS_FILE)
+    fn read(&self) -> Result<Stored, PrivateFileError> {
+        let none = || Stored { version: VERSION, secrets: BTreeMap::new() };
+        Ok(self.file.read()?.unwrap_or_else(none))
     }
 }
 
@@ -171,7 +117,7 @@ mod tests {
         let (_root, store) = store();
         store.set("A", value("one")).unwrap();
         let huge = value(&"x".repeat(clawhost_core::limits::DOCUMENT_BYTES_MAX));
-        assert!(matches!(store.set("B", huge), Err(SecretStoreError::Full)));
+        assert!(matches!(store.set("B", huge), Err(PrivateFileError::Full { .. })));
         assert_eq!(store.names().unwrap(), ["A"]);
     }
 
@@ -185,10 +131,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         let exposed = store.get("A").unwrap_err();
-        assert!(
-            matches!(exposed, SecretStoreError::File(PrivateFileError::Exposed { .. })),
-            "{exposed}"
-        );
+        assert!(matches!(exposed, PrivateFileError::Exposed { .. }), "{exposed}");
         std::fs::rename(&path, root.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink(root.path().join("elsewhere"), &path).unwrap();
         assert!(store.get("A").is_err() && store.set("A", value("x")).is_err());

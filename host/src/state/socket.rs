@@ -52,9 +52,8 @@ impl ControlSocket {
     pub async fn listen(folder: &Path) -> Result<Self, SocketError> {
         let io = |source| SocketError::Io { path: folder.to_owned(), source };
         remove_stale(folder).await.map_err(io)?;
-        let mut random = [0; 4];
-        getrandom::fill(&mut random).map_err(|error| io(io::Error::other(error.to_string())))?;
-        let name = format!("{PREFIX}{:08x}", u32::from_ne_bytes(random));
+        let random = crate::random::hex::<4>().map_err(|error| io(io::Error::other(error)))?;
+        let name = format!("{PREFIX}{random}");
         let path = folder.join(format!("{name}{SUFFIX}"));
         let unfinished = folder.join(format!("{name}{UNFINISHED}"));
         check_length(&path)?;

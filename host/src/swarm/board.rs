@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{SWARM_DEAD_LETTERS_MAX, SWARM_PARALLEL_MAX, SWARM_TASKS_MAX};
+use clawhost_core::limits::{SWARM_PARALLEL_MAX, SWARM_TASKS_MAX};
 use clawhost_core::manifest::{SwarmPlan, Topology};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::health::Health;
+use super::post::Post;
 use super::routes::candidates;
 use super::task::{PeerStatus, Report, Status, SwarmEvent, Task};
 
@@ -24,32 +23,26 @@ pub(super) struct Board {
     plan: SwarmPlan,
     tasks: BTreeMap<String, Held>,
     waiting: VecDeque<String>,
-    dead: VecDeque<Task>,
     running: BTreeMap<String, usize>,
     /// Tasks that somebody has.
     active: usize,
-    health: Health,
     turn: usize,
     tokens: u64,
     outbox: Outbox,
-    changed: Vec<String>,
 }
 
 /// A task that has not ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Held {
-    pub(super) task: Task,
-    pub(super) from: String,
+#[derive(Debug)]
+struct Held {
+    task: Task,
+    from: String,
     /// Times it failed.
-    pub(super) failures: u64,
+    failures: u64,
     /// Who has it now.
-    #[serde(skip)]
     assigned: Vec<String>,
     /// Since when they do, in milliseconds.
-    #[serde(skip)]
     since_ms: i64,
     /// Who had it last; somebody else goes first.
-    #[serde(skip)]
     last: Option<String>,
 }
 
@@ -57,7 +50,7 @@ pub(super) struct Held {
 #[derive(Clone, Copy)]
 pub(super) struct Now<'a> {
     pub(super) ms: i64,
-    pub(super) present: &'a dyn Fn(&str) -> bool,
+    pub(super) post: &'a Post,
 }
 
 impl Board {
@@ -66,14 +59,11 @@ impl Board {
             plan,
             tasks: BTreeMap::new(),
             waiting: VecDeque::new(),
-            dead: VecDeque::new(),
             running: BTreeMap::new(),
             active: 0,
-            health: Health::default(),
             turn: 0,
             tokens: 0,
             outbox: Outbox::new(),
-            changed: Vec::new(),
         }
     }
 
@@ -102,20 +92,6 @@ impl Board {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Returns the tasks that changed since the last time, with nothing for those that ended.
-    pub(super) fn take_changed(&mut self) -> Vec<(String, Option<Held>)> {
-        let changed = std::mem::take(&mut self.changed);
-        changed.into_iter().map(|id| (id.clone(), self.tasks.get(&id).cloned())).collect()
-    }
-
-    /// Takes a task back that an earlier host had taken.
-    pub(super) fn restore(&mut self, held: Held) {
-        let id = held.task.task_id.clone();
-        if self.tasks.insert(id.clone(), held).is_none() {
-            self.waiting.push_back(id);
-        }
-    }
-
     /// Takes a task. It goes to the first agent that is ready; until one is, it waits.
     pub(super) fn delegate(
         &mut self,
@@ -123,7 +99,7 @@ impl Board {
         task: Task,
         now: Now<'_>,
     ) -> Result<(), CallError> {
-        self.check(from, &task, now.ms)?;
+        self.check(from)?;
         let id = task.task_id.clone();
         let held = Held {
             task,
@@ -134,26 +110,19 @@ impl Board {
             last: None,
         };
         self.tasks.insert(id.clone(), held);
-        self.waiting.push_back(id.clone());
-        self.changed.push(id);
+        self.waiting.push_back(id);
         self.assign(now);
         Ok(())
     }
 
-    fn check(&self, from: &str, task: &Task, now_ms: i64) -> Result<(), CallError> {
-        if self.tasks.contains_key(&task.task_id) {
-            let text = "a task of this id has not ended yet";
-            return Err(CallError::new(ErrorKind::InvalidArguments, text)
-                .with("task_id", task.task_id.as_str()));
-        }
+    fn check(&self, from: &str) -> Result<(), CallError> {
         if self.plan.tokens_max.is_some_and(|max| self.tokens >= max) {
             let text = "the swarm has spent its tokens";
             return Err(CallError::new(ErrorKind::Overloaded, text)
                 .with("stage", "quota")
                 .with("limit", "max_total_tokens"));
         }
-        let candidates = candidates(&self.plan, from);
-        if candidates.iter().all(|name| self.health.is_broken(name, now_ms)) {
+        if candidates(&self.plan, from).is_empty() {
             return Err(self.unreachable("no agent of the swarm can take the task"));
         }
         if self.tasks.len() >= SWARM_TASKS_MAX {
@@ -166,15 +135,6 @@ impl Board {
         CallError::new(ErrorKind::PeerUnreachable, text).with("swarm", self.plan.name.as_str())
     }
 
-    /// Takes a task back that could not be kept.
-    pub(super) fn forget(&mut self, id: &str) {
-        self.end(id);
-        self.changed.retain(|changed| changed != id);
-        self.outbox.retain(
-            |(_, event)| !matches!(event, SwarmEvent::Task { task, .. } if task.task_id == id),
-        );
-    }
-
     /// Takes a report, from one who has the task or gave it. Says whether there is such a task.
     pub(super) fn report(&mut self, from: &str, report: Report, now: Now<'_>) -> bool {
         let Some(held) = self.tasks.get(&report.task_id) else { return false };
@@ -185,16 +145,8 @@ impl Board {
         self.tokens = self.tokens.saturating_add(report.token_usage.unwrap_or(0));
         match report.status {
             Status::Partial => self.tell_giver(from, report),
-            Status::Failed if works => {
-                self.note_failure(from, now.ms);
-                self.failed(from, report);
-            }
-            Status::Completed | Status::Failed => {
-                if works {
-                    self.health.succeeded(from);
-                }
-                self.close(from, &report, !works);
-            }
+            Status::Failed if works => self.failed(from, report),
+            Status::Completed | Status::Failed => self.close(from, &report, !works),
         }
         self.assign(now);
         true
@@ -203,7 +155,6 @@ impl Board {
     /// Ends attempts that are out of time, and gives waiting tasks to those who are ready.
     pub(super) fn tick(&mut self, now: Now<'_>) {
         for (id, name) in self.late(now.ms) {
-            self.note_failure(&name, now.ms);
             let report = Report {
                 task_id: id,
                 status: Status::Failed,
@@ -225,28 +176,22 @@ impl Board {
     }
 
     /// Tells an agent that came back what it still has to do.
-    pub(super) fn joined(&mut self, name: &str, now: Now<'_>) {
+    pub(super) fn came_back(&mut self, name: &str) {
         for held in self.tasks.values().filter(|held| held.assigned.iter().any(|own| own == name)) {
             let event = SwarmEvent::Task { from: held.from.clone(), task: held.task.clone() };
             self.outbox.push((name.to_owned(), event));
         }
-        self.tick(now);
     }
 
     /// Returns whether `name` takes work now; `at_home` are those the host itself runs.
     pub(super) fn status(&self, name: &str, now: Now<'_>, at_home: bool) -> PeerStatus {
-        if self.health.is_broken(name, now.ms) || !(at_home || (now.present)(name)) {
+        if !(at_home || now.post.is_present(name)) {
             PeerStatus::Unavailable
         } else if self.is_full() || self.running_of(name) >= self.capacity(name) {
             PeerStatus::Busy
         } else {
             PeerStatus::Ready
         }
-    }
-
-    /// Returns the tasks that failed for good, where the plan keeps them.
-    pub(super) fn dead_letters(&self) -> Vec<Task> {
-        self.dead.iter().cloned().collect()
     }
 
     fn assign(&mut self, now: Now<'_>) {
@@ -310,13 +255,9 @@ impl Board {
         self.running.get(name).copied().unwrap_or(0)
     }
 
-    fn note_failure(&mut self, name: &str, now_ms: i64) {
-        self.health.failed(name, self.plan.failure.breaker, now_ms);
-    }
-
     /// One attempt failed: others may still be at it, or may try.
     fn failed(&mut self, name: &str, report: Report) {
-        let retries = self.plan.failure.retries;
+        let retries = self.plan.retries;
         let Some(held) = self.tasks.get_mut(&report.task_id) else { return };
         held.assigned.retain(|own| own != name);
         let left = !held.assigned.is_empty();
@@ -331,21 +272,9 @@ impl Board {
         }
         self.active = self.active.saturating_sub(1);
         if again {
-            self.changed.push(report.task_id.clone());
             self.waiting.push_back(report.task_id);
         } else {
-            self.bury(&report.task_id);
             self.close(name, &report, false);
-        }
-    }
-
-    fn bury(&mut self, id: &str) {
-        let Some(held) = self.tasks.get(id).filter(|_| self.plan.failure.dead_letter) else {
-            return;
-        };
-        self.dead.push_back(held.task.clone());
-        if self.dead.len() > SWARM_DEAD_LETTERS_MAX {
-            self.dead.pop_front();
         }
     }
 
@@ -378,7 +307,6 @@ impl Board {
         if !held.assigned.is_empty() {
             self.active = self.active.saturating_sub(1);
         }
-        self.changed.push(id.to_owned());
         Some(held)
     }
 

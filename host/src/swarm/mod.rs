@@ -2,14 +2,13 @@
 //!
 //! An agent takes part by connecting: who has a [`Subscription`] gets tasks, reports and messages.
 //! A task waits until an agent that may take it is ready, and stays with the one that took it,
-//! also where that one is disconnected and comes back. Deliberately absent: starting agents,
-//! other hosts, and combining results: whoever gave a task gets each report.
+//! also where that one is disconnected and comes back. Tasks live as long as the host does.
+//! Deliberately absent: starting agents, other hosts, and combining results: whoever gave a task
+//! gets each report.
 
 mod board;
-mod health;
 mod post;
 mod routes;
-mod store;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -25,16 +24,11 @@ use clawhost_core::uri::{ClawUri, Kind, LocalUri};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use self::board::{Board, Held, Now};
+use self::board::{Board, Now};
 use self::post::Post;
-pub use self::store::MIGRATIONS;
 pub use self::task::{Peer, PeerStatus, Report, Status, SwarmEvent, Task};
-use crate::clock::now_ms;
-use crate::state::{Database, DatabaseError};
+use crate::clock::Clock;
 use crate::telemetry::{Event, Telemetry};
-
-/// Says what time it is, in milliseconds since 1970.
-type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// The swarms of a host. Cheap to clone.
 #[derive(Clone)]
@@ -44,9 +38,6 @@ struct Shared {
     /// The identity that the host itself runs.
     own: String,
     state: Mutex<State>,
-    /// One change at a time, so that what is kept is what is.
-    turn: tokio::sync::Mutex<()>,
-    database: Database,
     telemetry: Telemetry,
     clock: Clock,
 }
@@ -57,48 +48,22 @@ struct State {
 }
 
 impl Swarm {
-    /// Returns the swarms of `plans`, with the tasks that an earlier host left in `database`.
-    /// `own` is the identity the host itself runs.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn open(
+    /// Returns the swarms of `plans`; `own` is the identity the host itself runs. Where tasks have
+    /// a time limit, they are looked after on the runtime of the caller.
+    pub(crate) fn new(
         plans: Vec<SwarmPlan>,
         own: &str,
-        database: Database,
-        telemetry: Telemetry,
-    ) -> Result<Self, DatabaseError> {
-        Self::with_clock(plans, own, database, telemetry, Arc::new(now_ms)).await
-    }
-
-    async fn with_clock(
-        plans: Vec<SwarmPlan>,
-        own: &str,
-        database: Database,
         telemetry: Telemetry,
         clock: Clock,
-    ) -> Result<Self, DatabaseError> {
-        let timed =
-            plans.iter().any(|plan| plan.duration_max.is_some() || plan.failure.breaker.is_some());
-        let mut boards = Vec::new();
-        for plan in plans {
-            let kept = if plan.durable {
-                store::load(&database, plan.name.clone()).await?
-            } else {
-                Vec::new()
-            };
-            let mut board = Board::new(plan);
-            kept.into_iter().for_each(|held| board.restore(held));
-            boards.push(board);
-        }
+    ) -> Self {
+        let timed = plans.iter().any(|plan| plan.duration_max.is_some());
+        let boards = plans.into_iter().map(Board::new).collect();
         let state = Mutex::new(State { boards, post: Post::default() });
-        let turn = tokio::sync::Mutex::new(());
-        let own = own.to_owned();
-        let swarm = Self(Arc::new(Shared { own, state, turn, database, telemetry, clock }));
+        let swarm = Self(Arc::new(Shared { own: own.to_owned(), state, telemetry, clock }));
         if timed {
             tokio::spawn(look_after(Arc::downgrade(&swarm.0)));
         }
-        Ok(swarm)
+        swarm
     }
 
     /// Takes `task` from the agent `from`. It is acknowledged once it waits or runs.
@@ -107,26 +72,28 @@ impl Swarm {
     /// [`ErrorKind::InvalidArguments`] for a swarm that does not exist, a task that has not ended
     /// and values that are too large, [`ErrorKind::PeerUnreachable`] where no agent may ever take
     /// it or too many tasks wait, [`ErrorKind::Overloaded`] where the swarm's tokens are spent.
-    pub async fn delegate(&self, from: &str, task: Task) -> Result<bool, CallError> {
+    pub fn delegate(&self, from: &str, task: Task) -> Result<(), CallError> {
         let (swarm, id) = (task.swarm.clone(), task.task_id.clone());
-        let outcome = self.take_task(from, task).await;
+        let outcome = self.take_task(from, task);
         self.emit("delegate", swarm, Some(id), outcome_name(&outcome));
-        outcome.map(|()| true)
+        outcome
     }
 
-    async fn take_task(&self, from: &str, task: Task) -> Result<(), CallError> {
+    fn take_task(&self, from: &str, task: Task) -> Result<(), CallError> {
         check_name("task_id", &task.task_id)?;
         check_size("description", task.description.len())?;
         check_value("input", task.input.as_ref().unwrap_or(&Value::Null))?;
-        let _turn = self.0.turn.lock().await;
-        let (name, id) = (task.swarm.clone(), task.task_id.clone());
-        let changed = self.0.change(&name, |board, now| board.delegate(from, task, now))?;
-        if let Err(error) = self.0.save(&name, changed).await {
-            // What could not be kept was never taken.
-            self.0.lock().board(&name)?.forget(&id);
-            return Err(error);
+        let mut state = self.0.lock();
+        // A report names its task only: it has to be clear which of all swarms' it is.
+        if state.boards.iter().any(|board| board.has(&task.task_id)) {
+            let text = "a task of this id has not ended yet";
+            return Err(CallError::new(ErrorKind::InvalidArguments, text)
+                .with("task_id", task.task_id.as_str()));
         }
-        self.0.deliver();
+        let State { boards, post } = &mut *state;
+        let now = Now { ms: self.0.clock.now_ms(), post };
+        find(boards, &task.swarm)?.delegate(from, task, now)?;
+        state.deliver();
         Ok(())
     }
 
@@ -134,20 +101,19 @@ impl Swarm {
     /// a task.
     ///
     /// # Errors
-    /// Values that are too large; the store fails.
-    pub async fn report(&self, from: &str, report: Report) -> Result<bool, CallError> {
+    /// Values that are too large.
+    pub fn report(&self, from: &str, report: Report) -> Result<bool, CallError> {
         check_value("result", &report.result)?;
         let (id, status) = (report.task_id.clone(), report.status.name());
-        let _turn = self.0.turn.lock().await;
-        let Some(name) = self.0.lock().swarm_of(&id) else { return Ok(false) };
-        let mut known = false;
-        let changed = self.0.change(&name, |board, now| {
-            known = board.report(from, report, now);
-            Ok(())
-        })?;
-        let kept = self.0.save(&name, changed).await;
-        self.0.deliver();
-        kept?;
+        let mut state = self.0.lock();
+        let State { boards, post } = &mut *state;
+        let Some(board) = boards.iter_mut().find(|board| board.has(&id)) else {
+            return Ok(false);
+        };
+        let name = board.plan().name.clone();
+        let known = board.report(from, report, Now { ms: self.0.clock.now_ms(), post });
+        state.deliver();
+        drop(state);
         if known {
             self.emit("report", name, Some(id), status);
         }
@@ -161,7 +127,7 @@ impl Swarm {
     pub fn broadcast(&self, from: &str, swarm: &str, message: Value) -> Result<(), CallError> {
         check_value("message", &message)?;
         let mut state = self.0.lock();
-        let names = state.board(swarm)?.members();
+        let names = find(&mut state.boards, swarm)?.members();
         let event = SwarmEvent::Message { swarm: swarm.to_owned(), from: from.to_owned(), message };
         for name in names.iter().filter(|name| *name != from) {
             state.post.put_each(name, &event);
@@ -177,19 +143,16 @@ impl Swarm {
     /// A swarm that does not exist.
     pub fn discover(&self, swarm: Option<&str>) -> Result<Vec<Peer>, CallError> {
         let mut state = self.0.lock();
-        if let Some(swarm) = swarm {
-            state.board(swarm)?;
-        }
+        let State { boards, post } = &mut *state;
+        let now = Now { ms: self.0.clock.now_ms(), post };
+        let boards = match swarm {
+            Some(swarm) => std::slice::from_ref(find(boards, swarm)?),
+            None => boards.as_slice(),
+        };
         let mut peers: Vec<Peer> = Vec::new();
-        let now_ms = (self.0.clock)();
-        for board in &state.boards {
-            if swarm.is_some_and(|swarm| swarm != board.plan().name) {
-                continue;
-            }
+        for board in boards {
             for name in board.members() {
                 if peers.iter().all(|peer| peer.identity != name) {
-                    let present = |name: &str| state.post.is_present(name);
-                    let now = Now { ms: now_ms, present: &present };
                     let status = board.status(&name, now, name == self.0.own);
                     peers.push(Peer { uri: uri(&name), identity: name, status });
                 }
@@ -200,17 +163,18 @@ impl Swarm {
 
     /// Connects a session of `identity`, until what is returned is dropped.
     pub fn subscribe(&self, identity: &str) -> Subscription {
-        let (session, wake) = self.0.lock().post.join(identity);
-        self.0.all(|board, now| board.joined(identity, now));
+        let mut state = self.0.lock();
+        // Another session that is still there has the tasks, or will be told of them.
+        let is_first = !state.post.is_present(identity);
+        let (session, wake) = state.post.join(identity);
+        state.each(self.0.clock.now_ms(), |board, now| {
+            if is_first {
+                board.came_back(identity);
+            }
+            board.tick(now);
+        });
+        drop(state);
         Subscription { shared: Arc::clone(&self.0), identity: identity.to_owned(), session, wake }
-    }
-
-    /// Returns the tasks of `swarm` that failed for good, where its document keeps them.
-    ///
-    /// # Errors
-    /// A swarm that does not exist.
-    pub fn dead_letters(&self, swarm: &str) -> Result<Vec<Task>, CallError> {
-        Ok(self.0.lock().board(swarm)?.dead_letters())
     }
 
     fn emit(
@@ -264,56 +228,15 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Changes one swarm; returns what of it has to be kept. Nothing is told yet.
-    fn change(
-        &self,
-        swarm: &str,
-        work: impl FnOnce(&mut Board, Now<'_>) -> Result<(), CallError>,
-    ) -> Result<Changed, CallError> {
-        let mut state = self.lock();
-        let State { boards, post } = &mut *state;
-        let board = find(boards, swarm)?;
-        let present = |name: &str| post.is_present(name);
-        work(board, Now { ms: (self.clock)(), present: &present })?;
-        Ok(board.take_changed())
-    }
-
-    /// Changes all swarms and tells what is to be told.
-    fn all(&self, mut work: impl FnMut(&mut Board, Now<'_>)) {
-        let mut state = self.lock();
-        let State { boards, post } = &mut *state;
-        let now_ms = (self.clock)();
-        for board in boards.iter_mut() {
-            let present = |name: &str| post.is_present(name);
-            work(board, Now { ms: now_ms, present: &present });
-        }
-        state.deliver();
-    }
-
-    fn deliver(&self) {
-        self.lock().deliver();
-    }
-
-    async fn save(&self, swarm: &str, changed: Changed) -> Result<(), CallError> {
-        let durable = self.lock().board(swarm)?.plan().durable;
-        if !durable || changed.is_empty() {
-            return Ok(());
-        }
-        store::save(&self.database, swarm.to_owned(), changed).await
-    }
 }
 
-type Changed = Vec<(String, Option<Held>)>;
-
 impl State {
-    fn board(&mut self, swarm: &str) -> Result<&mut Board, CallError> {
-        find(&mut self.boards, swarm)
-    }
-
-    fn swarm_of(&self, task: &str) -> Option<String> {
-        let board = self.boards.iter().find(|board| board.has(task))?;
-        Some(board.plan().name.clone())
+    /// Works on all swarms and tells what is to be told.
+    fn each(&mut self, now_ms: i64, mut work: impl FnMut(&mut Board, Now<'_>)) {
+        for board in &mut self.boards {
+            work(board, Now { ms: now_ms, post: &self.post });
+        }
+        self.deliver();
     }
 
     fn deliver(&mut self) {
@@ -330,16 +253,7 @@ async fn look_after(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(Duration::from_millis(SWARM_LOOK_MS)).await;
         let Some(shared) = shared.upgrade() else { return };
-        shared.all(Board::tick);
-        let names: Vec<String> =
-            shared.lock().boards.iter().map(|board| board.plan().name.clone()).collect();
-        for name in names {
-            let _turn = shared.turn.lock().await;
-            let Ok(changed) = shared.change(&name, |_, _| Ok(())) else { continue };
-            if let Err(error) = shared.save(&name, changed).await {
-                tracing::warn!("the tasks of a swarm could not be kept: {error}");
-            }
-        }
+        shared.lock().each(shared.clock.now_ms(), Board::tick);
     }
 }
 

@@ -1,12 +1,11 @@
 //! What goes through a swarm: tasks, reports, messages.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Work that one agent gives to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// What the one who gives it calls it; unique among the tasks that have not ended.
+    /// What the one who gives it calls it; unique among all tasks of the host that have not ended.
     pub task_id: String,
     /// The swarm it is for.
     pub swarm: String,
@@ -109,7 +108,7 @@ pub enum PeerStatus {
     Busy,
     /// It does.
     Ready,
-    /// It is not connected, or failed too often lately.
+    /// It is not connected.
     Unavailable,
 }
 

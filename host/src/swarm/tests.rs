@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{SWARM_TASKS_MAX, SWARM_VALUE_BYTES_MAX};
-use clawhost_core::manifest::{Breaker, FailurePlan, SwarmAgent, SwarmPlan, Topology};
+use clawhost_core::manifest::{SwarmAgent, SwarmPlan, Topology};
 use serde_json::json;
 
 use super::*;
@@ -22,10 +22,9 @@ pub(super) fn plan(topology: Topology, agents: &[(&str, &str, usize)]) -> SwarmP
         name: "crew".to_owned(),
         topology,
         agents: agents.collect(),
-        durable: false,
         parallel_max: None,
         sequential: true,
-        failure: FailurePlan::default(),
+        retries: 0,
         tokens_max: None,
         duration_max: None,
     }
@@ -41,21 +40,16 @@ fn crew() -> SwarmPlan {
 struct Crew {
     swarm: Swarm,
     now: Arc<AtomicI64>,
-    database: Database,
 }
 
-async fn open(plan: SwarmPlan) -> Crew {
-    let database = Database::in_memory(&[("swarm", MIGRATIONS)]).unwrap();
-    open_in(plan, database).await
+fn open(plan: SwarmPlan) -> Crew {
+    open_all(vec![plan])
 }
 
-async fn open_in(plan: SwarmPlan, database: Database) -> Crew {
+fn open_all(plans: Vec<SwarmPlan>) -> Crew {
     let now = Arc::new(AtomicI64::new(0));
-    let clock = Arc::clone(&now);
-    let clock = Arc::new(move || clock.load(Ordering::SeqCst));
-    let opened =
-        Swarm::with_clock(vec![plan], "boss", database.clone(), Telemetry::off(), clock).await;
-    Crew { swarm: opened.unwrap(), now, database }
+    let swarm = Swarm::new(plans, "boss", Telemetry::off(), Clock::of(&now));
+    Crew { swarm, now }
 }
 
 fn task(id: &str) -> Task {
@@ -97,39 +91,39 @@ fn statuses(swarm: &Swarm) -> Vec<(String, PeerStatus)> {
     peers.into_iter().map(|peer| (peer.identity, peer.status)).collect()
 }
 
-fn kind(outcome: Result<bool, CallError>) -> ErrorKind {
+fn kind<T: std::fmt::Debug>(outcome: Result<T, CallError>) -> ErrorKind {
     outcome.unwrap_err().kind
 }
 
 #[tokio::test]
 async fn a_task_goes_to_a_worker_and_its_report_to_the_one_who_gave_it() {
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     let (mut boss, mut ant) = (swarm.subscribe("boss"), swarm.subscribe("ant"));
-    assert!(swarm.delegate("boss", task("t")).await.unwrap());
+    swarm.delegate("boss", task("t")).unwrap();
     let event = SwarmEvent::Task { from: "boss".into(), task: task("t") };
     assert_eq!(ant.next().await, event);
-    assert!(swarm.report("ant", report("t", Status::Partial)).await.unwrap());
-    assert!(swarm.report("ant", report("t", Status::Completed)).await.unwrap());
+    assert!(swarm.report("ant", report("t", Status::Partial)).unwrap());
+    assert!(swarm.report("ant", report("t", Status::Completed)).unwrap());
     assert_eq!(taken(&mut boss), ["t partial by ant", "t completed by ant"]);
-    assert!(!swarm.report("ant", report("t", Status::Completed)).await.unwrap());
+    assert!(!swarm.report("ant", report("t", Status::Completed)).unwrap());
 }
 
 #[tokio::test]
 async fn workers_take_turns_and_a_busy_one_is_passed_over() {
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     let (mut ant, mut bee) = (swarm.subscribe("ant"), swarm.subscribe("bee"));
     for id in ["1", "2", "3"] {
-        swarm.delegate("boss", task(id)).await.unwrap();
+        swarm.delegate("boss", task(id)).unwrap();
     }
     assert_eq!((taken(&mut ant), taken(&mut bee)), (vec!["task 1".into()], vec!["task 2".into()]));
-    swarm.report("bee", report("2", Status::Completed)).await.unwrap();
+    swarm.report("bee", report("2", Status::Completed)).unwrap();
     assert_eq!(taken(&mut bee), ["task 3"]);
 }
 
 #[tokio::test]
 async fn a_task_waits_for_an_agent_to_connect_and_is_told_again_to_one_that_comes_back() {
-    let Crew { swarm, .. } = open(crew()).await;
-    assert!(swarm.delegate("boss", task("t")).await.unwrap());
+    let Crew { swarm, .. } = open(crew());
+    swarm.delegate("boss", task("t")).unwrap();
     let mut ant = swarm.subscribe("ant");
     assert_eq!(taken(&mut ant), ["task t"]);
     drop(ant);
@@ -137,134 +131,139 @@ async fn a_task_waits_for_an_agent_to_connect_and_is_told_again_to_one_that_come
     assert_eq!(taken(&mut bee), Vec::<String>::new());
     let mut ant = swarm.subscribe("ant");
     assert_eq!(taken(&mut ant), ["task t"]);
-    swarm.report("ant", report("t", Status::Completed)).await.unwrap();
+    swarm.report("ant", report("t", Status::Completed)).unwrap();
     assert_eq!(taken(&mut swarm.subscribe("boss")), ["t completed by ant"]);
 }
 
 #[tokio::test]
+async fn another_session_of_the_same_agent_does_not_get_a_task_again() {
+    let Crew { swarm, .. } = open(crew());
+    let mut first = swarm.subscribe("ant");
+    swarm.delegate("boss", task("1")).unwrap();
+    let mut second = swarm.subscribe("ant");
+    assert_eq!((taken(&mut first), taken(&mut second)), (vec!["task 1".into()], vec![]));
+    let mut third = swarm.subscribe("ant");
+    assert_eq!(taken(&mut third), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_task_s_name_is_unique_in_all_swarms_so_that_a_report_finds_it() {
+    let other = SwarmPlan { name: "team".to_owned(), ..crew() };
+    let Crew { swarm, .. } = open_all(vec![crew(), other]);
+    let team = |id: &str| Task { swarm: "team".to_owned(), ..task(id) };
+    let mut ant = swarm.subscribe("ant");
+    swarm.delegate("boss", task("t")).unwrap();
+    assert_eq!(kind(swarm.delegate("boss", team("t"))), ErrorKind::InvalidArguments);
+    swarm.delegate("boss", team("u")).unwrap();
+    assert_eq!(taken(&mut ant), ["task t", "task u"]);
+    assert!(swarm.report("ant", report("u", Status::Completed)).unwrap());
+    assert_eq!(taken(&mut swarm.subscribe("boss")), ["u completed by ant"]);
+}
+
+#[tokio::test]
 async fn what_cannot_be_taken_is_refused() {
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     let elsewhere = Task { swarm: "other".to_owned(), ..task("t") };
-    assert_eq!(kind(swarm.delegate("boss", elsewhere).await), ErrorKind::InvalidArguments);
+    assert_eq!(kind(swarm.delegate("boss", elsewhere)), ErrorKind::InvalidArguments);
     let large = Task { input: Some(json!("x".repeat(SWARM_VALUE_BYTES_MAX))), ..task("t") };
-    assert_eq!(kind(swarm.delegate("boss", large).await), ErrorKind::InvalidArguments);
-    assert_eq!(kind(swarm.delegate("boss", task("")).await), ErrorKind::InvalidArguments);
-    swarm.delegate("boss", task("t")).await.unwrap();
-    assert_eq!(kind(swarm.delegate("boss", task("t")).await), ErrorKind::InvalidArguments);
-    let alone = open(plan(Topology::LeaderWorker, &[("boss", "leader", 1)])).await.swarm;
-    assert_eq!(kind(alone.delegate("boss", task("t")).await), ErrorKind::PeerUnreachable);
+    assert_eq!(kind(swarm.delegate("boss", large)), ErrorKind::InvalidArguments);
+    assert_eq!(kind(swarm.delegate("boss", task(""))), ErrorKind::InvalidArguments);
+    swarm.delegate("boss", task("t")).unwrap();
+    assert_eq!(kind(swarm.delegate("boss", task("t"))), ErrorKind::InvalidArguments);
+    let alone = open(plan(Topology::LeaderWorker, &[("boss", "leader", 1)])).swarm;
+    assert_eq!(kind(alone.delegate("boss", task("t"))), ErrorKind::PeerUnreachable);
 }
 
 #[tokio::test]
 async fn a_full_queue_is_refused_and_takes_tasks_again_when_some_ended() {
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     for number in 0..SWARM_TASKS_MAX {
-        swarm.delegate("boss", task(&number.to_string())).await.unwrap();
+        swarm.delegate("boss", task(&number.to_string())).unwrap();
     }
-    assert_eq!(kind(swarm.delegate("boss", task("more")).await), ErrorKind::PeerUnreachable);
-    swarm.report("boss", report("7", Status::Failed)).await.unwrap();
-    assert!(swarm.delegate("boss", task("more")).await.unwrap());
+    assert_eq!(kind(swarm.delegate("boss", task("more"))), ErrorKind::PeerUnreachable);
+    swarm.report("boss", report("7", Status::Failed)).unwrap();
+    swarm.delegate("boss", task("more")).unwrap();
 }
 
 #[tokio::test]
 async fn strangers_can_neither_report_nor_end_a_task() {
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     let mut ant = swarm.subscribe("ant");
-    swarm.delegate("boss", task("t")).await.unwrap();
-    assert!(!swarm.report("bee", report("t", Status::Completed)).await.unwrap());
-    assert!(!swarm.report("boss", report("t", Status::Partial)).await.unwrap());
-    assert!(!swarm.report("ant", report("unknown", Status::Completed)).await.unwrap());
-    assert!(swarm.report("boss", report("t", Status::Failed)).await.unwrap());
+    swarm.delegate("boss", task("t")).unwrap();
+    assert!(!swarm.report("bee", report("t", Status::Completed)).unwrap());
+    assert!(!swarm.report("boss", report("t", Status::Partial)).unwrap());
+    assert!(!swarm.report("ant", report("unknown", Status::Completed)).unwrap());
+    assert!(swarm.report("boss", report("t", Status::Failed)).unwrap());
     assert_eq!(taken(&mut ant), ["task t", "t failed by boss"]);
 }
 
 #[tokio::test]
-async fn a_failed_task_goes_to_somebody_else_and_then_to_the_dead_letters() {
-    let failure = FailurePlan { retries: 1, dead_letter: true, breaker: None };
-    let Crew { swarm, .. } = open(SwarmPlan { failure, ..crew() }).await;
+async fn a_failed_task_goes_to_somebody_else_and_then_back_to_the_one_who_gave_it() {
+    let Crew { swarm, .. } = open(SwarmPlan { retries: 1, ..crew() });
     let (mut ant, mut bee) = (swarm.subscribe("ant"), swarm.subscribe("bee"));
     let mut boss = swarm.subscribe("boss");
-    swarm.delegate("boss", task("t")).await.unwrap();
+    swarm.delegate("boss", task("t")).unwrap();
     assert_eq!(taken(&mut ant), ["task t"]);
-    swarm.report("ant", report("t", Status::Failed)).await.unwrap();
+    swarm.report("ant", report("t", Status::Failed)).unwrap();
     assert_eq!((taken(&mut bee), taken(&mut boss)), (vec!["task t".to_owned()], vec![]));
-    swarm.report("bee", report("t", Status::Failed)).await.unwrap();
+    swarm.report("bee", report("t", Status::Failed)).unwrap();
     assert_eq!(taken(&mut boss), ["t failed by bee"]);
-    assert_eq!(swarm.dead_letters("crew").unwrap(), [task("t")]);
-}
-
-#[tokio::test]
-async fn an_agent_that_fails_too_often_gets_nothing_for_a_while() {
-    let breaker = Some(Breaker { failures: 2, reset: Duration::from_millis(100) });
-    let failure = FailurePlan { breaker, ..FailurePlan::default() };
-    let pair = plan(Topology::LeaderWorker, &[("boss", "leader", 1), ("ant", "worker", 1)]);
-    let Crew { swarm, now, .. } = open(SwarmPlan { failure, ..pair }).await;
-    let _ant = swarm.subscribe("ant");
-    for id in ["1", "2"] {
-        swarm.delegate("boss", task(id)).await.unwrap();
-        swarm.report("ant", report(id, Status::Failed)).await.unwrap();
-    }
-    assert_eq!(statuses(&swarm)[1], ("ant".into(), PeerStatus::Unavailable));
-    assert_eq!(kind(swarm.delegate("boss", task("3")).await), ErrorKind::PeerUnreachable);
-    now.store(100, Ordering::SeqCst);
-    assert!(swarm.delegate("boss", task("3")).await.unwrap());
-    assert_eq!(statuses(&swarm)[1], ("ant".into(), PeerStatus::Busy));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_takes_too_long_fails() {
     let slow = SwarmPlan { duration_max: Some(Duration::from_millis(100)), ..crew() };
-    let Crew { swarm, now, .. } = open(slow).await;
+    let Crew { swarm, now, .. } = open(slow);
     let (_ant, mut boss) = (swarm.subscribe("ant"), swarm.subscribe("boss"));
-    swarm.delegate("boss", task("t")).await.unwrap();
+    swarm.delegate("boss", task("t")).unwrap();
     now.store(101, Ordering::SeqCst);
     let SwarmEvent::Report { report, .. } = boss.next().await else { panic!() };
     assert_eq!((report.status, &report.result["error"]), (Status::Failed, &json!("timeout")));
-    assert!(!swarm.report("ant", self::report("t", Status::Completed)).await.unwrap());
+    assert!(!swarm.report("ant", self::report("t", Status::Completed)).unwrap());
 }
 
 #[tokio::test]
 async fn tokens_that_are_spent_end_it() {
-    let Crew { swarm, .. } = open(SwarmPlan { tokens_max: Some(10), ..crew() }).await;
+    let Crew { swarm, .. } = open(SwarmPlan { tokens_max: Some(10), ..crew() });
     let _ant = swarm.subscribe("ant");
-    swarm.delegate("boss", task("1")).await.unwrap();
-    swarm.report("ant", report("1", Status::Completed)).await.unwrap();
-    assert_eq!(kind(swarm.delegate("boss", task("2")).await), ErrorKind::Overloaded);
+    swarm.delegate("boss", task("1")).unwrap();
+    swarm.report("ant", report("1", Status::Completed)).unwrap();
+    assert_eq!(kind(swarm.delegate("boss", task("2"))), ErrorKind::Overloaded);
 }
 
 #[tokio::test]
 async fn a_task_for_all_is_ended_by_the_first_and_the_others_are_told() {
     let all = plan(Topology::Broadcast, &[("ant", "worker", 1), ("bee", "worker", 1)]);
-    let Crew { swarm, .. } = open(all).await;
+    let Crew { swarm, .. } = open(all);
     let (mut ant, mut bee) = (swarm.subscribe("ant"), swarm.subscribe("bee"));
-    swarm.delegate("stranger", task("t")).await.unwrap();
+    swarm.delegate("stranger", task("t")).unwrap();
     assert_eq!((taken(&mut ant), taken(&mut bee)), (vec!["task t".into()], vec!["task t".into()]));
-    swarm.report("ant", report("t", Status::Failed)).await.unwrap();
-    swarm.report("bee", report("t", Status::Completed)).await.unwrap();
+    swarm.report("ant", report("t", Status::Failed)).unwrap();
+    swarm.report("bee", report("t", Status::Completed)).unwrap();
     assert_eq!(taken(&mut swarm.subscribe("stranger")), ["t completed by bee"]);
 
-    swarm.delegate("stranger", task("u")).await.unwrap();
-    swarm.report("bee", report("u", Status::Completed)).await.unwrap();
+    swarm.delegate("stranger", task("u")).unwrap();
+    swarm.report("bee", report("u", Status::Completed)).unwrap();
     assert_eq!(taken(&mut ant), ["task u", "u completed by bee"]);
 }
 
 #[tokio::test]
 async fn the_swarm_runs_no_more_at_once_than_its_plan_says() {
     let narrow = SwarmPlan { parallel_max: Some(1), ..crew() };
-    let Crew { swarm, .. } = open(narrow).await;
+    let Crew { swarm, .. } = open(narrow);
     let (mut ant, mut bee) = (swarm.subscribe("ant"), swarm.subscribe("bee"));
-    swarm.delegate("boss", task("1")).await.unwrap();
-    swarm.delegate("boss", task("2")).await.unwrap();
+    swarm.delegate("boss", task("1")).unwrap();
+    swarm.delegate("boss", task("2")).unwrap();
     assert_eq!(taken(&mut ant), ["task 1"]);
     assert_eq!(taken(&mut bee), Vec::<String>::new());
     assert_eq!(statuses(&swarm)[2], ("bee".into(), PeerStatus::Busy));
-    swarm.report("ant", report("1", Status::Completed)).await.unwrap();
+    swarm.report("ant", report("1", Status::Completed)).unwrap();
     assert_eq!(taken(&mut bee), ["task 2"]);
 }
 
 #[tokio::test]
 async fn messages_reach_every_connected_member_but_the_sender() {
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     let mut sessions = ["boss", "ant", "ant"].map(|name| swarm.subscribe(name));
     let mut stranger = swarm.subscribe("stranger");
     swarm.broadcast("boss", "crew", json!(1)).unwrap();
@@ -276,30 +275,16 @@ async fn messages_reach_every_connected_member_but_the_sender() {
 #[tokio::test]
 async fn peers_are_what_they_are() {
     use PeerStatus::{Busy, Ready, Unavailable};
-    let Crew { swarm, .. } = open(crew()).await;
+    let Crew { swarm, .. } = open(crew());
     let peers = swarm.discover(None).unwrap();
     assert_eq!(peers[1].uri, "claw://local/identity/ant");
     let ant = swarm.subscribe("ant");
     let now =
         |swarm: &Swarm| statuses(swarm).into_iter().map(|(_, status)| status).collect::<Vec<_>>();
     assert_eq!(now(&swarm), [Ready, Ready, Unavailable]);
-    swarm.delegate("boss", task("t")).await.unwrap();
+    swarm.delegate("boss", task("t")).unwrap();
     assert_eq!(now(&swarm), [Ready, Busy, Unavailable]);
     drop(ant);
     assert_eq!(now(&swarm), [Ready, Unavailable, Unavailable]);
     assert_eq!(swarm.discover(Some("other")).unwrap_err().kind, ErrorKind::InvalidArguments);
-}
-
-#[tokio::test]
-async fn tasks_of_a_durable_swarm_outlive_the_host_until_they_end() {
-    let durable = SwarmPlan { durable: true, ..crew() };
-    let Crew { swarm, database, .. } = open(durable.clone()).await;
-    swarm.delegate("boss", task("1")).await.unwrap();
-    swarm.delegate("boss", task("2")).await.unwrap();
-    swarm.report("boss", report("1", Status::Failed)).await.unwrap();
-    drop(swarm);
-    let Crew { swarm, .. } = open_in(durable, database).await;
-    let mut ant = swarm.subscribe("ant");
-    assert_eq!(taken(&mut ant), ["task 2"]);
-    assert!(swarm.report("ant", report("2", Status::Completed)).await.unwrap());
 }

@@ -6,26 +6,37 @@
 
 use std::time::Duration;
 
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::{Content, ToolReply};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+/// Kinds that are no caller's fault: the host failed, or something that it needs.
+const FAULTS: [ErrorKind; 4] = [
+    ErrorKind::Internal,
+    ErrorKind::MemoryBackend,
+    ErrorKind::ProviderUnavailable,
+    ErrorKind::Upstream,
+];
+
 /// Something that happened. Whoever emits it has taken secrets out of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum Event {
     /// A tool call ended.
     Call(CallEvent),
-    /// Something beside a call failed.
+    /// A call or a memory operation ended as it did through no fault of the caller. Telemetry
+    /// makes this of the other's event; it is not sampled.
     Error {
-        /// What failed: `channel`, `memory`, `provider`, …
+        /// What failed: `memory` or `tool`.
         part: &'static str,
-        /// The kind of the error, as in [`clawhost_core::error::ErrorKind::name`].
+        /// The store or the tool.
+        name: String,
+        /// The kind of the error, as in [`ErrorKind::name`].
         kind: &'static str,
         /// The protocol's code.
         code: i32,
-        /// The text that is safe to show.
-        message: String,
     },
     /// The host went from one state to another.
     Lifecycle {
@@ -47,6 +58,7 @@ pub enum Event {
         /// How it ended: `ok`, or the kind of the error.
         outcome: &'static str,
         /// How long it took.
+        #[serde(rename = "duration_ms", serialize_with = "ms")]
         duration: Duration,
     },
     /// Something happened in a swarm.
@@ -74,7 +86,7 @@ pub enum Event {
 }
 
 /// A tool call that ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct CallEvent {
     /// The call's id in the record.
     pub call: String,
@@ -89,6 +101,7 @@ pub struct CallEvent {
     /// The protocol's code, where there was no result.
     pub code: Option<i32>,
     /// How long it took, from arrival to the end of its filters.
+    #[serde(rename = "duration_ms", serialize_with = "ms")]
     pub duration: Duration,
     /// The arguments, where [`super::Telemetry::takes_arguments`].
     pub arguments: Option<Value>,
@@ -156,4 +169,21 @@ impl Event {
             Self::Usage { .. } => "provider.usage",
         }
     }
+
+    /// Returns the error that a call or a memory operation is as well, where it is one.
+    pub(super) fn error(&self) -> Option<Self> {
+        let (part, name, outcome) = match self {
+            Self::Call(call) => ("tool", &call.tool, call.outcome),
+            Self::Memory { store, outcome, .. } => ("memory", store, *outcome),
+            _ => return None,
+        };
+        let kind = FAULTS.into_iter().find(|kind| kind.name() == outcome)?;
+        Some(Self::Error { part, name: name.clone(), kind: kind.name(), code: kind.code() })
+    }
+}
+
+/// Writes milliseconds with three digits behind the point.
+fn ms<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+    serializer.serialize_f64(f64::from(micros) / 1_000.0)
 }

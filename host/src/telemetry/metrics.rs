@@ -75,10 +75,10 @@ impl Metrics {
         self.version.fetch_add(1, Ordering::Relaxed);
         match event {
             Event::Call(call) => self.record_call(call),
-            Event::Error { part, kind, .. } => {
-                self.errors.add(1, &[KeyValue::new("part", *part), KeyValue::new("kind", *kind)])
+            Event::Memory { outcome, .. } if *outcome != "ok" => {
+                self.record_error("memory", outcome);
             }
-            Event::Memory { operation: "query", entries, outcome: "ok", .. } => {
+            Event::Memory { operation: "query", entries, .. } => {
                 if let Some(queries) = &self.queries {
                     queries.add(1, &[KeyValue::new("hit", *entries > 0)]);
                 }
@@ -86,7 +86,11 @@ impl Metrics {
             Event::Usage { provider, input_tokens, output_tokens, cost_usd } => {
                 self.record_usage(provider, *input_tokens, *output_tokens, *cost_usd);
             }
-            Event::Lifecycle { .. } | Event::Memory { .. } | Event::Swarm { .. } => {}
+            // An error is counted with what it was an error of.
+            Event::Error { .. }
+            | Event::Lifecycle { .. }
+            | Event::Memory { .. }
+            | Event::Swarm { .. } => {}
         }
     }
 
@@ -99,9 +103,12 @@ impl Metrics {
             duration.record(call.duration.as_secs_f64(), &labels);
         }
         if call.outcome != "ok" {
-            let labels = [KeyValue::new("part", "tool"), KeyValue::new("kind", call.outcome)];
-            self.errors.add(1, &labels);
+            self.record_error("tool", call.outcome);
         }
+    }
+
+    fn record_error(&self, part: &'static str, kind: &'static str) {
+        self.errors.add(1, &[KeyValue::new("part", part), KeyValue::new("kind", kind)]);
     }
 
     fn record_usage(&self, provider: &str, input: u64, output: u64, cost_usd: f64) {

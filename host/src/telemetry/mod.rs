@@ -5,30 +5,29 @@
 //! Deliberately absent: the audit log, which loses nothing and is a module of its own.
 
 mod event;
+mod exporter;
 mod metrics;
 mod record;
 mod sink;
 #[cfg(test)]
 mod tests;
-mod worker;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clawhost_core::limits::TELEMETRY_QUEUE_MAX;
 use clawhost_core::manifest::TelemetryPlan;
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout_at;
 
 pub use self::event::{CallEvent, Event, result_of};
+use self::exporter::Exporter;
 use self::metrics::Metrics;
 use self::record::Record;
 use self::sink::Sink;
-use self::worker::Worker;
 use crate::clock::now_ms;
+use crate::outbox::Outbox;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 
@@ -40,13 +39,7 @@ struct Inner {
     plan: TelemetryPlan,
     secrets: Secrets,
     metrics: Arc<Metrics>,
-    outlets: Vec<Outlet>,
-}
-
-/// The way to one exporter.
-struct Outlet {
-    queue: mpsc::Sender<Arc<Record>>,
-    flushes: mpsc::Sender<oneshot::Sender<()>>,
+    exporters: Vec<Outbox<Arc<Record>>>,
 }
 
 impl Telemetry {
@@ -62,28 +55,19 @@ impl Telemetry {
     pub fn start(plan: &TelemetryPlan, claw: &str, client: &HttpClient, secrets: &Secrets) -> Self {
         let resource = resource(claw);
         let metrics = Arc::new(Metrics::new(plan.metrics, resource.clone()));
-        let mut outlets = Vec::new();
-        for exporter in &plan.exporters {
-            match Sink::new(exporter, client, secrets, &resource) {
+        let mut exporters = Vec::new();
+        for plan in &plan.exporters {
+            match Sink::new(plan, client, secrets, &resource) {
                 Err(failure) => tracing::warn!("an exporter is left out: {}", failure.reason),
                 Ok(sink) => {
-                    let (queue, records) = mpsc::channel(TELEMETRY_QUEUE_MAX);
-                    let (flushes, flushing) = mpsc::channel(1);
-                    let worker = Worker {
-                        queue: records,
-                        flushes: flushing,
-                        sink,
-                        metrics: Arc::clone(&metrics),
-                        batch_max: exporter.batch_max,
-                        flush_interval: exporter.flush_interval,
-                    };
-                    tokio::spawn(worker.run());
-                    outlets.push(Outlet { queue, flushes });
+                    let metrics = Arc::clone(&metrics);
+                    let exporter = Exporter { sink, metrics, exported: 0 };
+                    exporters.push(Outbox::start(exporter, exporter::terms(plan)));
                 }
             }
         }
         let (plan, secrets) = (plan.clone(), secrets.clone());
-        Self(Some(Arc::new(Inner { plan, secrets, metrics, outlets })))
+        Self(Some(Arc::new(Inner { plan, secrets, metrics, exporters })))
     }
 
     /// Says whether calls are to be emitted with their arguments.
@@ -101,27 +85,17 @@ impl Telemetry {
     pub fn emit(&self, event: Event) {
         let Some(inner) = &self.0 else { return };
         inner.metrics.record(&event);
-        let redactor = inner.secrets.redactor();
-        let Some(record) = Record::of(&inner.plan, &redactor, now_ms(), event) else { return };
-        let record = Arc::new(record);
-        for outlet in &inner.outlets {
-            if outlet.queue.try_send(Arc::clone(&record)).is_err() {
-                inner.metrics.record_dropped(1);
-            }
+        let error = event.error();
+        inner.take(event);
+        if let Some(error) = error {
+            inner.take(error);
         }
     }
 
     /// Hands over what is waiting, until `deadline` at the latest.
     pub async fn flush(&self, deadline: Instant) {
         let Some(inner) = &self.0 else { return };
-        let flushes = inner.outlets.iter().map(|outlet| async {
-            let (done, flushed) = oneshot::channel();
-            if outlet.flushes.send(done).await.is_ok() {
-                // A worker that is gone has nothing left to hand over.
-                let _ = flushed.await;
-            }
-        });
-        let all = futures_util::future::join_all(flushes);
+        let all = futures_util::future::join_all(inner.exporters.iter().map(Outbox::flush));
         if timeout_at(deadline.into(), all).await.is_err() {
             tracing::warn!("telemetry was not handed over in time; what was left is lost");
         }
@@ -129,6 +103,17 @@ impl Telemetry {
 }
 
 impl Inner {
+    fn take(&self, event: Event) {
+        let redactor = self.secrets.redactor();
+        let Some(record) = Record::of(&self.plan, &redactor, now_ms(), event) else { return };
+        let record = Arc::new(record);
+        for exporter in &self.exporters {
+            if !exporter.put(Arc::clone(&record)) {
+                self.metrics.record_dropped(1);
+            }
+        }
+    }
+
     const fn emits_calls(&self) -> bool {
         self.plan.events.tool_calls
     }

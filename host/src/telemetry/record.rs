@@ -5,7 +5,8 @@ use clawhost_core::manifest::TelemetryPlan;
 use clawhost_core::redact::Redactor;
 use serde_json::{Map, Value, json};
 
-use super::event::{CallEvent, Event};
+use super::event::Event;
+use crate::clock::rfc3339;
 
 /// What stands for arguments and results that are not to leave.
 pub(super) const STRIPPED: &str = "[stripped]";
@@ -62,7 +63,7 @@ fn redact(event: &mut Event, redactor: &Redactor) {
             text(&mut call.tool);
             call.request_id.iter_mut().for_each(text);
         }
-        Event::Error { message, .. } => text(message),
+        Event::Error { name, .. } => text(name),
         Event::Memory { store, .. } => text(store),
         Event::Swarm { task, .. } => task.iter_mut().for_each(text),
         Event::Lifecycle { .. } | Event::Usage { .. } => {}
@@ -88,54 +89,15 @@ fn strip(value: &mut Option<Value>, stripped: bool) {
 
 /// Returns what an event says, without its name and time.
 pub(super) fn facts(event: &Event) -> Map<String, Value> {
-    let value = match event {
-        Event::Call(call) => call_facts(call),
-        Event::Error { part, kind, code, message } => {
-            json!({ "part": part, "kind": kind, "code": code, "message": message })
-        }
-        Event::Lifecycle { from, to, duration_ms } => {
-            json!({ "from": from, "to": to, "duration_ms": duration_ms })
-        }
-        Event::Memory { operation, store, entries, outcome, duration } => json!({
-            "operation": operation, "store": store, "entries": entries, "outcome": outcome,
-            "duration_ms": ms(*duration),
-        }),
-        Event::Swarm { operation, swarm, task, outcome } => {
-            json!({ "operation": operation, "swarm": swarm, "task": task, "outcome": outcome })
-        }
-        Event::Usage { provider, input_tokens, output_tokens, cost_usd } => json!({
-            "provider": provider, "input_tokens": input_tokens, "output_tokens": output_tokens,
-            "cost_usd": cost_usd,
-        }),
-    };
-    let Value::Object(mut facts) = value else { return Map::new() };
+    let Ok(Value::Object(mut facts)) = serde_json::to_value(event) else { return Map::new() };
     facts.retain(|_, fact| !fact.is_null());
     facts
-}
-
-fn call_facts(call: &CallEvent) -> Value {
-    json!({
-        "call": call.call, "request_id": call.request_id, "principal": call.principal,
-        "tool": call.tool, "outcome": call.outcome, "code": call.code,
-        "duration_ms": ms(call.duration), "arguments": call.arguments, "result": call.result,
-    })
-}
-
-/// Returns milliseconds with three digits behind the point.
-fn ms(duration: std::time::Duration) -> f64 {
-    let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
-    f64::from(micros) / 1_000.0
-}
-
-pub(super) fn rfc3339(time_ms: i64) -> String {
-    chrono::DateTime::from_timestamp_millis(time_ms)
-        .unwrap_or_default()
-        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::CallEvent;
     use crate::telemetry::tests::plan;
 
     fn none() -> Redactor {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clawhost_core::limits::TELEMETRY_QUEUE_MAX;
 use clawhost_core::manifest::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -83,14 +84,53 @@ async fn a_file_and_a_database_have_every_event_after_a_flush() {
 }
 
 #[tokio::test]
+async fn failures_of_the_host_and_of_what_it_needs_are_errors_and_those_of_callers_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.jsonl");
+    let mut plan = plan(vec![ExporterKind::File(file.clone())]);
+    plan.events.tool_calls = false;
+    let telemetry = Telemetry::start(&plan, "claw", &HttpClient::system(), &Secrets::none());
+    for outcome in ["ok", "tool-error", "policy", "internal", "upstream", "provider-unavailable"] {
+        let tool = "t".to_owned();
+        telemetry.emit(Event::Call(CallEvent { tool, outcome, ..CallEvent::default() }));
+    }
+    telemetry.emit(Event::Memory {
+        operation: "query",
+        store: "notes".to_owned(),
+        entries: 0,
+        outcome: "memory-backend",
+        duration: Duration::ZERO,
+    });
+    telemetry.flush(soon()).await;
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let errors = lines.filter(|line| line["event"] == "error").map(|line| {
+        format!("{} {} {} {}", line["part"], line["name"], line["kind"], line["code"])
+            .replace('"', "")
+    });
+    let expected = [
+        "tool t internal -32603",
+        "tool t upstream -32603",
+        "tool t provider-unavailable -32020",
+        "memory notes memory-backend -32030",
+    ];
+    assert_eq!(errors.collect::<Vec<_>>(), expected);
+    let sums = metrics::to_json(&telemetry.0.as_ref().unwrap().metrics.collect().unwrap());
+    let counts = sums["clawhost.errors"].as_array().unwrap().iter();
+    let of_memory = |sum: &&Value| sum["labels"]["part"] == "memory";
+    assert_eq!((counts.clone().count(), counts.filter(of_memory).count()), (6, 1), "{sums}");
+}
+
+#[tokio::test]
 async fn the_last_handle_hands_over_what_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let database = folder.path().join("t.jsonl");
-    let telemetry = start(vec![ExporterKind::File(database.clone())]);
+    let file = folder.path().join("t.jsonl");
+    let mut plan = plan(vec![ExporterKind::File(file.clone())]);
+    plan.exporters[0].flush_interval = Duration::from_secs(3_600);
+    let telemetry = Telemetry::start(&plan, "claw", &HttpClient::system(), &Secrets::none());
     telemetry.emit(call(1));
-    let ended = telemetry.0.as_ref().unwrap().outlets[0].queue.clone().downgrade();
     drop(telemetry);
-    while ended.upgrade().is_some() || !database.exists() {
+    while std::fs::read(&file).unwrap_or_default().is_empty() {
         tokio::task::yield_now().await;
     }
 }

@@ -13,27 +13,8 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 
 use super::http::{CheckedRequest, HttpClient, RequestLimits};
+use crate::outbox::Failure;
 use crate::secrets::Secrets;
-
-/// Why something was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) reason: String,
-    /// Trying again would not help.
-    pub(crate) is_final: bool,
-    /// How long the server asks to be left alone.
-    pub(crate) retry_after: Option<Duration>,
-}
-
-impl Failure {
-    pub(crate) fn passing(reason: impl std::fmt::Display) -> Self {
-        Self { reason: format!("{reason}"), is_final: false, retry_after: None }
-    }
-
-    pub(crate) fn lasting(reason: impl std::fmt::Display) -> Self {
-        Self { is_final: true, ..Self::passing(reason) }
-    }
-}
 
 /// Sends bodies to one URL.
 #[derive(Debug, Clone)]

@@ -225,6 +225,16 @@ fn judge(answer: &Value, id: Option<&Value>, expected: &Value) -> Result<(), Str
     fits(&wanted, &found).map_err(|reason| format!("{reason}, in {answer}"))
 }
 
+/// Returns a request that begins a session: with the least of manifests, and no capabilities named.
+pub fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": {
+        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"}, "capabilities": {},
+        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
+            "identity": {"inline": {"personality": "Visits."}},
+            "providers": [{"inline": {"protocol": "custom", "endpoint": "http://localhost:1",
+                "model": "m", "auth": {"type": "none"}}}]}}}})
+}
+
 /// Prepares a folder for a host that runs the vectors' manifest, and returns how to start it.
 pub fn prepare(cli: &Cli) -> Vec<String> {
     for name in ["claw.yaml", "clawhost.yaml"] {

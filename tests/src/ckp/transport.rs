@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, ChildStdout, Command};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::Cli;
-
-/// Everything on this machine that is going to happen has happened by then.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+use crate::served::{ANSWERS_WITHIN, Served};
 
 /// A way to a host.
 pub trait Transport {
@@ -181,11 +178,10 @@ impl Drop for Stdio {
 /// A host that serves HTTP on a port of its own.
 #[derive(Debug)]
 pub struct Http {
-    child: Child,
+    _served: Served,
     address: Address,
     session: Option<String>,
     waiting: BTreeMap<String, Receiver<Result<Value, String>>>,
-    _stdout: BufReader<ChildStdout>,
 }
 
 #[derive(Debug, Clone)]
@@ -198,28 +194,14 @@ struct Address {
 impl Http {
     /// Starts a host that serves `documents`.
     pub fn start(cli: &Cli, documents: &[String]) -> Self {
-        let fixed = ["run", "--http", "127.0.0.1:0"];
-        let arguments: Vec<&str> =
-            fixed.into_iter().chain(documents.iter().map(String::as_str)).collect();
-        let mut child = cli.command(&arguments).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut greeting = String::new();
-        // The greeting ends with the second of the two configurations to paste.
-        while greeting.matches("mcpServers").count() < 2 || !greeting.ends_with("\n}\n") {
-            assert!(stdout.read_line(&mut greeting).unwrap() > 0, "it ended: {greeting}");
-        }
-        let after = |mark: &str, end: char| {
-            let rest = greeting.split_once(mark).unwrap().1;
-            rest.split(end).next().unwrap().to_owned()
-        };
-        let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
-        let credentials: Value = serde_json::from_slice(&credentials).unwrap();
+        let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+        let served = Served::start(cli, &documents);
         let address = Address {
-            authority: after("http://", '/'),
-            agent: after("Bearer ", '"'),
-            operator: credentials["operator"].as_str().unwrap().to_owned(),
+            authority: served.authority.clone(),
+            agent: served.token.clone().unwrap(),
+            operator: served.operator.clone(),
         };
-        Self { child, address, session: None, waiting: BTreeMap::new(), _stdout: stdout }
+        Self { _served: served, address, session: None, waiting: BTreeMap::new() }
     }
 
     /// Begins a session beside the transport's own, with these parameters; returns its id.
@@ -357,12 +339,5 @@ impl Transport for Http {
             drop(self.address.send("DELETE", "", false, Some(&session)));
         }
         self.waiting.clear();
-    }
-}
-
-impl Drop for Http {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }

@@ -23,6 +23,9 @@ mod tests;
 pub use address::{Reach, reach};
 pub use denied::{EgressDenied, Reason};
 pub use endpoint::endpoint;
+pub(crate) use narrow::shared;
 pub use pattern::HostPattern;
 pub use request::{METHODS, check_request, is_forbidden_header};
-pub use rules::{EgressRules, HostRules, PORTS_DEFAULT, Target, TargetHost, parse_url};
+pub use rules::{
+    EgressRules, HostRules, PORTS_DEFAULT, Target, TargetHost, is_this_machine, parse_url,
+};

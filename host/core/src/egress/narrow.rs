@@ -1,5 +1,7 @@
 //! Two sets of egress rules at once: what both allow.
 
+use std::collections::BTreeSet;
+
 use super::pattern::HostPattern;
 use super::rules::{EgressRules, HostRules, PORTS_DEFAULT};
 
@@ -27,21 +29,20 @@ impl EgressRules {
 fn hosts(first: &HostRules, second: &HostRules) -> HostRules {
     match (first, second) {
         (HostRules::Any, only) | (only, HostRules::Any) => only.clone(),
-        (HostRules::Only(first), HostRules::Only(second)) => {
-            let mut both = covered(first, second);
-            both.extend(covered(second, first));
-            both.sort();
-            both.dedup();
-            HostRules::Only(both)
-        }
+        (HostRules::Only(first), HostRules::Only(second)) => HostRules::Only(shared(first, second)),
     }
 }
 
-/// Returns the patterns that lie wholly within one of `wider`. Two patterns share hosts only where
-/// one of them covers the other, so nothing that both allow is lost.
-fn covered(patterns: &[HostPattern], wider: &[HostPattern]) -> Vec<HostPattern> {
-    let lies_within = |pattern: &&HostPattern| wider.iter().any(|wide| wide.covers(pattern));
-    patterns.iter().filter(lies_within).cloned().collect()
+/// Returns the patterns of either list that lie wholly within one of the other. Two patterns share
+/// hosts only where one of them covers the other, so nothing that both allow is lost.
+pub(crate) fn shared(first: &[HostPattern], second: &[HostPattern]) -> Vec<HostPattern> {
+    let within = |pattern: &HostPattern, wider: &[HostPattern]| {
+        wider.iter().any(|wide| wide.covers(pattern))
+    };
+    let own = first.iter().filter(|pattern| within(pattern, second));
+    let also = second.iter().filter(|pattern| within(pattern, first));
+    let both: BTreeSet<&HostPattern> = own.chain(also).collect();
+    both.into_iter().cloned().collect()
 }
 
 fn ports(first: &EgressRules, second: &EgressRules) -> Vec<u16> {

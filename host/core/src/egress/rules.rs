@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use url::Url;
+use url::{Host, Url};
 
 use super::address::{Reach, reach};
 use super::denied::{EgressDenied, Reason};
@@ -57,6 +57,22 @@ pub enum TargetHost {
     Address(IpAddr),
     /// A lower-case ASCII name without a trailing dot.
     Name(String),
+}
+
+/// Says whether `host` is this very machine, so that what is sent to it crosses no network: a
+/// loopback address, or `localhost`. Names below that are looked up on some systems.
+pub fn is_this_machine<S: AsRef<str>>(host: Host<S>) -> bool {
+    canonical(host).is_some_and(|host| host.is_this_machine())
+}
+
+impl TargetHost {
+    /// As [`is_this_machine`].
+    pub fn is_this_machine(&self) -> bool {
+        match self {
+            Self::Address(ip) => ip.to_canonical().is_loopback(),
+            Self::Name(name) => name == "localhost",
+        }
+    }
 }
 
 impl fmt::Display for TargetHost {

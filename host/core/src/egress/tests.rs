@@ -281,6 +281,18 @@ fn private_addresses_may_be_opened_but_metadata_only_by_its_address() {
     all_refused(&still_private, &["http://127.0.0.1/", "http://169.254.169.254/"]);
 }
 
+#[test]
+fn this_machine_is_every_loopback_address_and_one_name() {
+    let here = |host: &str| url::Host::parse(host).is_ok_and(is_this_machine);
+    for host in ["127.0.0.1", "127.8.9.1", "[::1]", "[::ffff:127.0.0.1]", "LOCALHOST", "localhost."]
+    {
+        assert!(here(host), "{host}");
+    }
+    for host in ["", "0.0.0.0", "[::]", "10.0.0.1", "a.localhost", "localhost.test", "[::2]"] {
+        assert!(!here(host), "{host}");
+    }
+}
+
 proptest! {
     #[test]
     fn every_spelling_of_an_address_gets_the_verdict_of_the_address(bits: u32) {

@@ -1,6 +1,8 @@
 //! Which secrets a call may use, and how they reach it. The values are not here.
 
-use crate::egress::{HostPattern, Target, TargetHost};
+use serde::Deserialize;
+
+use crate::egress::{self, HostPattern, Target};
 use crate::limits::SECRET_NAME_BYTES_MAX;
 
 /// One secret that a profile grants.
@@ -17,7 +19,8 @@ pub struct SecretGrant {
 }
 
 /// How secrets reach the tools of a profile (CKP 0.3.0, section 5.8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Injection {
     /// The value is in the environment of the guest and of native processes.
     Environment,
@@ -32,7 +35,7 @@ impl SecretGrant {
     /// Returns whether the value may be sent to `target`: a bound host, over an encrypted
     /// connection or to this very machine.
     pub fn may_go_to(&self, target: &Target) -> bool {
-        let private = target.tls || is_this_machine(&target.host);
+        let private = target.tls || target.host.is_this_machine();
         private && self.hosts.iter().any(|pattern| pattern.matches(&target.host))
     }
 
@@ -42,23 +45,8 @@ impl SecretGrant {
             (&other.name, &other.env, other.injection) == (&self.name, &self.env, self.injection)
         };
         let other = others.iter().find(same)?;
-        let covered =
-            |pattern: &&HostPattern, by: &[HostPattern]| by.iter().any(|wide| wide.covers(pattern));
-        // Two patterns share hosts only where one covers the other.
-        let own = self.hosts.iter().filter(|pattern| covered(pattern, &other.hosts));
-        let also = other.hosts.iter().filter(|pattern| covered(pattern, &self.hosts));
-        let mut hosts: Vec<HostPattern> = own.chain(also).cloned().collect();
-        hosts.sort();
-        hosts.dedup();
-        self.hosts = hosts;
+        self.hosts = egress::shared(&self.hosts, &other.hosts);
         Some(self)
-    }
-}
-
-fn is_this_machine(host: &TargetHost) -> bool {
-    match host {
-        TargetHost::Address(ip) => ip.to_canonical().is_loopback(),
-        TargetHost::Name(name) => name == "localhost",
     }
 }
 
@@ -70,6 +58,13 @@ pub fn is_secret_name(name: &str) -> bool {
     name.len() <= SECRET_NAME_BYTES_MAX
         && name.starts_with(first)
         && name.chars().all(|c| first(c) || matches!(c, '-' | '.'))
+}
+
+/// Returns whether `name` can name an environment variable: letters, digits and `_`, the first no
+/// digit.
+pub fn is_variable_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 #[cfg(test)]

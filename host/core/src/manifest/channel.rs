@@ -1,7 +1,7 @@
 //! `kind: Channel`: a way to reach the agent. Checked here; used by no part of this version.
 
 use super::node::Node;
-use super::problem::{Problems, Source};
+use super::problem::Report;
 use super::shape::{FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
 
 const PAIRING: Shape =
@@ -87,21 +87,21 @@ const TRIGGER_KEYS: [(&str, &str); 4] =
     [("cron", "schedule"), ("queue", "queue_name"), ("imap", "mailbox"), ("db-trigger", "table")];
 
 /// Checks what the shape cannot say: keys that depend on `type` and on `access_control.mode`.
-pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
-    check_trigger(source, spec, problems);
-    check_access(source, spec, problems);
+pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
+    check_trigger(spec, report);
+    check_access(spec, report);
 }
 
-fn check_trigger(source: &Source, spec: &Node, problems: &mut Problems) {
+fn check_trigger(spec: &Node, report: &mut Report<'_>) {
     let kind = spec.text(&["type"]).unwrap_or_default();
     let needed = TRIGGER_KEYS.iter().find(|(name, _)| *name == kind).map(|(_, key)| *key);
     if let Some(key) = needed.filter(|key| spec.get(&["trigger", key]).is_none()) {
         let reason = format!("`spec.trigger.{key}` is missing");
-        problems.invalid(source, spec.at, reason, format!("`type: {kind}` needs it"));
+        report.invalid(spec.at, reason, format!("`type: {kind}` needs it"));
     }
 }
 
-fn check_access(source: &Source, spec: &Node, problems: &mut Problems) {
+fn check_access(spec: &Node, report: &mut Report<'_>) {
     let Some(access) = spec.entry("access_control") else {
         return;
     };
@@ -110,16 +110,11 @@ fn check_access(source: &Source, spec: &Node, problems: &mut Problems) {
         match access.node.entry(key) {
             None if owner == mode => {
                 let reason = format!("`spec.access_control.{key}` is missing");
-                problems.invalid(
-                    source,
-                    access.node.at,
-                    reason,
-                    format!("`mode: {mode}` needs it"),
-                );
+                report.invalid(access.node.at, reason, format!("`mode: {mode}` needs it"));
             }
             Some(entry) if excludes(mode, key) => {
                 let reason = format!("`{key}` does not go with `mode: {mode}`");
-                problems.invalid(source, entry.at, reason, format!("leave `{key}` out"));
+                report.invalid(entry.at, reason, format!("leave `{key}` out"));
             }
             _ => {}
         }

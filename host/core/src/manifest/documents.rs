@@ -15,14 +15,19 @@ pub trait Documents {
     /// The file does not exist, is no regular file, or cannot be read.
     fn read(&self, file: &Path) -> io::Result<Vec<u8>>;
 
-    /// Returns what a directory holds, in any order, without `.` and `..`.
+    /// Returns what a directory holds, in any order, without `.` and `..`. Where there are no
+    /// directories, nothing.
     ///
     /// # Errors
     /// The directory does not exist or cannot be read.
-    fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>>;
+    fn list(&self, _directory: &Path) -> io::Result<Vec<DirEntry>> {
+        Ok(Vec::new())
+    }
 
-    /// Says whether `path` is a directory.
-    fn is_directory(&self, path: &Path) -> bool;
+    /// Says whether `path` is a directory. Where there are none, nothing is.
+    fn is_directory(&self, _path: &Path) -> bool {
+        false
+    }
 
     /// Says whether `file`, which lies below `directory`, leads out of it through a link. Where
     /// there are no links, nothing does.
@@ -37,6 +42,16 @@ pub trait Documents {
     /// [`RegistryError`]; without registries, which is the default, always.
     fn registry(&self, _uri: &RegistryUri) -> Result<Package, RegistryError> {
         Err(RegistryError::NotConfigured)
+    }
+}
+
+/// One document, whatever it is asked for as, and no directory.
+#[derive(Debug)]
+pub struct OneDocument(pub Vec<u8>);
+
+impl Documents for OneDocument {
+    fn read(&self, _file: &Path) -> io::Result<Vec<u8>> {
+        Ok(self.0.clone())
     }
 }
 

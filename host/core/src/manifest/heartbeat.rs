@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::node::{Node, Value};
-use super::problem::Problems;
-use super::problem::Source;
+use super::problem::Report;
 use crate::limits::{HEARTBEAT_FLOOR_MS, HEARTBEAT_MS};
 
 const KEY: &str = "heartbeat_interval_ms";
@@ -15,7 +14,7 @@ pub(crate) const fn default() -> Option<Duration> {
 }
 
 /// Reads the interval from an envelope: nothing where it is 0, which means off.
-pub(crate) fn read(source: &Source, root: &Node, problems: &mut Problems) -> Option<Duration> {
+pub(crate) fn read(root: &Node, report: &mut Report<'_>) -> Option<Duration> {
     let Some(node) = root.get(&["metadata", "annotations", KEY]) else {
         return default();
     };
@@ -27,7 +26,7 @@ pub(crate) fn read(source: &Source, root: &Node, problems: &mut Problems) -> Opt
         _ => {
             let reason = format!("`metadata.annotations.{KEY}` is {}", node.describe());
             let help = format!("write a whole number, {HEARTBEAT_FLOOR_MS} or more, or 0 for none");
-            problems.invalid(source, node.at, reason, help);
+            report.invalid(node.at, reason, help);
             None
         }
     }

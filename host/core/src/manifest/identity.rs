@@ -1,10 +1,13 @@
 //! `kind: Identity`: who the agent is, and how freely it may act.
 
+use serde::Deserialize;
+
 use super::node::Node;
 use super::shape::{STRING, STRINGS, Shape, TEXT, opt, req};
 
 /// How much an agent may do without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Autonomy {
     /// Everything that policy allows.
     Autonomous,
@@ -37,9 +40,5 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
 
 /// Returns the autonomy a checked identity states, else the protocol's default.
 pub(crate) fn autonomy(spec: &Node) -> Autonomy {
-    match spec.text(&["autonomy"]) {
-        Some("autonomous") => Autonomy::Autonomous,
-        Some("observer") => Autonomy::Observer,
-        _ => Autonomy::Supervised,
-    }
+    spec.read(&["autonomy"]).unwrap_or_default()
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use self::build::bind;
 use super::claw::KEYS;
-use super::documents::{DirEntry, Documents};
-use super::entry::{Resolved, ToolRef};
+use super::documents::{DirEntry, Documents, OneDocument};
+use super::entry::{Resolved, Slot, ToolRef};
 use super::node::Place;
 use super::primitive::{Claw, Document, Primitive, read_document};
 use super::problem::{DocumentError, Problems, Source};
@@ -59,12 +59,19 @@ pub fn load(
     paths: &[PathBuf],
     around: Surroundings<'_>,
 ) -> Result<Manifest, Vec<DocumentError>> {
-    let mut loader = Loader::new(docs, around);
-    for path in paths {
-        loader.read_path(path);
-    }
-    loader.resolve();
-    loader.finish()
+    Loader::new(docs, around).load(paths)
+}
+
+/// Loads a document that came over a wire: no entry of it may have a form that reads files of this
+/// host, and no reference may be an alias, which never travels (CKP 0.3.0, section 7).
+pub(crate) fn load_sent(
+    document: Vec<u8>,
+    around: Surroundings<'_>,
+) -> Result<Manifest, Vec<DocumentError>> {
+    let document = OneDocument(document);
+    let mut loader = Loader::new(&document, around);
+    loader.known.wire = true;
+    loader.load(&[PathBuf::from("manifest")])
 }
 
 /// Reads one Tool document with a manifest's names known.
@@ -144,6 +151,14 @@ impl<'a> Loader<'a> {
             tools: Vec::new(),
             default_profile: None,
         }
+    }
+
+    fn load(mut self, paths: &[PathBuf]) -> Result<Manifest, Vec<DocumentError>> {
+        for path in paths {
+            self.read_path(path);
+        }
+        self.resolve();
+        self.finish()
     }
 
     fn read_path(&mut self, path: &Path) {
@@ -250,7 +265,7 @@ impl<'a> Loader<'a> {
             };
             let items = if many { entry.node.items() } else { std::slice::from_ref(&entry.node) };
             for (index, item) in items.iter().enumerate() {
-                for resolved in self.entry(claw, kind, many, index, item) {
+                for resolved in self.entry(Slot { claw, kind, many, index, item }) {
                     if kind == Kind::Sandbox {
                         self.default_profile = Some(resolved.name().to_owned());
                     }

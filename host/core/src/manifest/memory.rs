@@ -9,6 +9,8 @@ mod check;
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 pub(crate) use self::check::{check, check_names};
 use super::node::Node;
 use super::primitive::Primitive;
@@ -25,11 +27,27 @@ const COMPACTION: Shape = Shape::Record(&[
 ]);
 
 const EMBEDDING: Shape =
-    Shape::Record(&[req("provider_ref", &TEXT), req("model", &TEXT), req("dimensions", &POSITIVE)]);
+    Shape::Later { help: "take it out: semantic queries are answered by ranked full-text search" };
+
+const BACKEND: Shape = Shape::Served {
+    now: &["sqlite"],
+    later: &["postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"],
+    help: "write `backend: sqlite`, or leave it out",
+};
+
+const ENCRYPTION: Shape =
+    Shape::Off { help: "take it out, and keep the state folder on an encrypted disk" };
 
 const SEARCH: Shape = Shape::Record(&[
-    opt("strategy", &Shape::OneOf(&["vector-only", "fts-only", "hybrid"])),
-    opt("fusion", &Shape::OneOf(&["reciprocal-rank", "linear-combination"])),
+    opt(
+        "strategy",
+        &Shape::Served {
+            now: &["fts-only"],
+            later: &["vector-only", "hybrid"],
+            help: "write `fts-only`, or leave it out: nothing is embedded here",
+        },
+    ),
+    opt("fusion", &Shape::Later { help: "take it out: there is one search, of the full text" }),
     opt("top_k", &POSITIVE),
 ]);
 
@@ -60,18 +78,7 @@ const STORE: Shape = Shape::Record(&[
         &Shape::OneOf(&["conversation", "semantic", "key-value", "workspace", "checkpoint"]),
     ),
     opt("role", &Shape::OneOf(&["sensory", "working", "episodic", "semantic", "procedural"])),
-    opt(
-        "backend",
-        &Shape::OneOf(&[
-            "sqlite",
-            "postgresql",
-            "filesystem",
-            "sqlite-vec",
-            "pgvector",
-            "qdrant",
-            "custom",
-        ]),
-    ),
+    opt("backend", &BACKEND),
     opt("retention", &RETENTION),
     opt("compaction", &COMPACTION),
     opt("lifecycle", &LIFECYCLE),
@@ -81,7 +88,7 @@ const STORE: Shape = Shape::Record(&[
     opt("embedding", &EMBEDDING),
     opt("search", &SEARCH),
     opt("scope", &REACH),
-    opt("encryption", &FLAG),
+    opt("encryption", &ENCRYPTION),
     opt("path", &STRING),
     opt("isolation", &Shape::OneOf(&["shared", "per-identity", "per-channel"])),
     opt("max_size_mb", &POSITIVE),
@@ -90,8 +97,6 @@ const STORE: Shape = Shape::Record(&[
 
 pub(crate) const SPEC: Shape = Shape::Record(&[req("stores", &Shape::List { of: &STORE, min: 1 })]);
 
-/// The fields that are accepted and have no effect.
-const COGNITIVE: [&str; 5] = ["role", "lifecycle", "forgetting", "salience", "confidence"];
 /// What a store's `path` may be made of beside plain text.
 const IDENTITY: &str = "{identity_name}";
 const TENANT: &str = "{tenant_id}";
@@ -130,7 +135,8 @@ pub struct StorePlan {
 }
 
 /// What a store does with what it is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
     /// Keeps snapshots.
     Checkpoint,
@@ -196,10 +202,7 @@ fn compacts(store: &Node) -> bool {
 
 fn stores(primitives: &[Primitive]) -> impl Iterator<Item = (&Primitive, &Node)> {
     let memories = primitives.iter().filter(|of| of.kind == crate::uri::Kind::Memory);
-    memories.flat_map(|of| {
-        let stores = of.spec.get(&["stores"]).map(Node::items).unwrap_or_default();
-        stores.iter().map(move |store| (of, store))
-    })
+    memories.flat_map(|of| of.spec.list(&["stores"]).iter().map(move |store| (of, store)))
 }
 
 /// Returns the plan that checked documents make; nothing where none is a Memory.
@@ -209,28 +212,21 @@ pub(crate) fn plan(primitives: &[Primitive], directory: &Path) -> Option<MemoryP
     (!stores.is_empty()).then_some(MemoryPlan { stores })
 }
 
-/// Returns which fields of a Memory are set and have no effect.
-pub(crate) fn unserved(spec: &Node) -> impl Iterator<Item = String> {
-    let stores = spec.get(&["stores"]).map(Node::items).unwrap_or_default();
-    let set = |field: &&str| stores.iter().any(|store| store.get(&[*field]).is_some());
-    COGNITIVE.into_iter().filter(set).map(|field| format!("`{field}`"))
-}
-
 fn read(store: &Node, base: &Path) -> StorePlan {
     let max_entries = least(
         store.number(&["retention", "max_entries"]),
         store.number(&["checkpoint", "max_snapshots"]),
     );
     let ages = [&["retention", "max_age"], &["checkpoint", "ttl"]];
-    let [max_age, ttl] = ages.map(|path| store.text(path).and_then(duration_ms));
+    let [max_age, ttl] = ages.map(|path| store.duration(path));
     StorePlan {
         name: store.text(&["name"]).unwrap_or_default().to_owned(),
-        kind: kind(store),
+        kind: store.read(&["type"]).unwrap_or(StoreKind::Conversation),
         sharing: sharing(store),
         file: store
             .text(&["path"])
             .map(|path| FileTemplate(super::sandbox::tidy(&base.join(path)))),
-        max_age_ms: least(max_age, ttl),
+        max_age_ms: least(max_age, ttl).and_then(|age| i64::try_from(age.as_millis()).ok()),
         max_entries,
         max_bytes: store.number(&["max_size_mb"]).unwrap_or(MEMORY_PART_MB) << 20,
         compacts_to: compacts_to(store, max_entries),
@@ -240,16 +236,6 @@ fn read(store: &Node, base: &Path) -> StorePlan {
 
 fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     a.into_iter().chain(b).min()
-}
-
-fn kind(store: &Node) -> StoreKind {
-    match store.text(&["type"]) {
-        Some("checkpoint") => StoreKind::Checkpoint,
-        Some("key-value") => StoreKind::KeyValue,
-        Some("semantic") => StoreKind::Semantic,
-        Some("workspace") => StoreKind::Workspace,
-        _ => StoreKind::Conversation,
-    }
 }
 
 /// `scope` and `isolation` say the same thing twice: each narrows, and where neither is said,
@@ -274,19 +260,6 @@ fn compacts_to(store: &Node, max_entries: Option<u64>) -> Option<u64> {
 fn top_k(store: &Node) -> u32 {
     let said = store.number(&["search", "top_k"]).and_then(|top_k| u32::try_from(top_k).ok());
     said.unwrap_or(MEMORY_TOP_K_PER_CALL).min(MEMORY_TOP_K_MAX)
-}
-
-/// Reads a checked time such as `30d`, in milliseconds.
-fn duration_ms(text: &str) -> Option<i64> {
-    let digits = text.trim_end_matches(['s', 'm', 'h', 'd']);
-    let seconds: i64 = match text.get(digits.len()..)? {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return None,
-    };
-    digits.parse::<i64>().ok()?.checked_mul(seconds)?.checked_mul(1_000)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod identity;
 mod load;
 mod memory;
 mod node;
+mod notes;
 mod policy;
 mod primitive;
 mod problem;
@@ -25,7 +26,6 @@ mod profile;
 mod provider;
 mod refs;
 mod remote;
-mod retry;
 mod sandbox;
 mod session;
 mod settings;
@@ -40,7 +40,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-pub use documents::{Component, DirEntry, Documents, Package, RegistryError};
+pub use documents::{Component, DirEntry, Documents, OneDocument, Package, RegistryError};
 pub use head::{DocumentHead, read_head};
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
@@ -49,14 +49,13 @@ pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use remote::Fetched;
-pub use retry::{Backoff, Retry};
 pub use session::{SessionErrors, SessionManifest, SessionProblem};
 pub use settings::{
     AgentSettings, AuditSettings, Form, HttpSettings, LimitSettings, ProfileSettings,
     ProviderSettings, RegistrySettings, SecretSettings, Settings, ToolSettings, VARIABLES,
     Variable,
 };
-pub use swarm::{Breaker, FailurePlan, SwarmAgent, SwarmPlan, Topology};
+pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
 pub use tool::ToolBinding;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::node::{self, Node, Place};
-use super::problem::{Problems, Source};
+use super::problem::{Problems, Report, Source};
 use super::shape::{self, OBJECT, STRING, Shape, TEXT, opt, req, shown};
 use super::{
     channel, claw, heartbeat, identity, memory, policy, provider, sandbox, skill, swarm, telemetry,
@@ -141,15 +141,15 @@ pub(crate) fn from_envelope(
     problems: &mut Problems,
 ) -> Option<Document> {
     let before = problems.count();
-    shape::check(source, root, &ENVELOPE, "", problems);
+    shape::check(&mut problems.of(source), root, &ENVELOPE, "");
     let metadata = read_metadata(source, root, problems);
     let kind = root.get(&["kind"])?;
     let spec = root.get(&["spec"])?.clone();
     let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at));
-    let heartbeat = heartbeat::read(source, root, problems);
+    let heartbeat = heartbeat::read(root, &mut problems.of(source));
     let sound = problems.count() == before;
     if kind.as_text() == Some("Claw") {
-        let sound = shape::check(source, &spec, &claw::SPEC, "spec", problems) && sound;
+        let sound = shape::check(&mut problems.of(source), &spec, &claw::SPEC, "spec") && sound;
         let version = metadata.version;
         return Some(Document::Claw(Claw {
             name,
@@ -183,22 +183,22 @@ impl Primitive {
     /// Checks `spec`: its shape, and if that is right what the shape cannot say.
     pub(crate) fn check(&mut self, problems: &mut Problems) {
         let before = problems.count();
-        if shape::check(&self.source, &self.spec, spec_shape(self.kind), "spec", problems) {
-            self.check_meaning(problems);
+        if shape::check(&mut problems.of(&self.source), &self.spec, spec_shape(self.kind), "spec") {
+            self.check_meaning(&mut problems.of(&self.source));
         }
         self.sound = self.sound && problems.count() == before;
     }
 
-    fn check_meaning(&self, problems: &mut Problems) {
+    fn check_meaning(&self, report: &mut Report<'_>) {
         match self.kind {
-            Kind::Channel => channel::check(&self.source, &self.spec, problems),
-            Kind::Policy => policy::check(self, problems),
-            Kind::Provider => provider::check(&self.source, &self.spec, problems),
-            Kind::Sandbox => sandbox::check(self, problems),
-            Kind::Telemetry => telemetry::check(&self.source, &self.spec, problems),
-            Kind::Tool => tool::check(self, problems),
-            Kind::Swarm => swarm::check(self, problems),
-            Kind::Memory => memory::check(self, problems),
+            Kind::Channel => channel::check(&self.spec, report),
+            Kind::Policy => policy::check(self, report),
+            Kind::Provider => provider::check(&self.spec, report),
+            Kind::Sandbox => sandbox::check(&self.spec, report),
+            Kind::Telemetry => telemetry::check(&self.spec, report),
+            Kind::Tool => tool::check(&self.spec, report),
+            Kind::Swarm => swarm::check(self, report),
+            Kind::Memory => memory::check(self, report),
             Kind::Identity | Kind::Skill | Kind::WorldModel => {}
         }
     }
@@ -218,7 +218,7 @@ pub(crate) fn read_inline_metadata(
     let Some(node) = entry.get(&["metadata"]) else {
         return Metadata::default();
     };
-    shape::check(source, node, &INLINE_METADATA, "metadata", problems);
+    shape::check(&mut problems.of(source), node, &INLINE_METADATA, "metadata");
     metadata_of(source, node, problems)
 }
 

@@ -36,6 +36,9 @@ pub const MANIFEST_INVALID: i32 = -32060;
 /// The document refers to something that does not exist.
 pub const PRIMITIVE_NOT_FOUND: i32 = -32061;
 
+/// JSON-RPC's own code for parameters that do not fit.
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+
 impl DocumentError {
     /// Returns the problem as one line: `file:line:column: reason (help)`.
     pub fn one_line(&self) -> String {
@@ -172,6 +175,16 @@ impl Problems {
         self.push(source.problem(place, PRIMITIVE_NOT_FOUND, reason.into(), Some(help.into())));
     }
 
+    /// Reports what has a form that no wire carries.
+    pub(crate) fn unsendable(&mut self, source: &Source, place: Place, reason: String, help: &str) {
+        self.push(source.problem(place, INVALID_PARAMS, reason, Some(help.to_owned())));
+    }
+
+    /// Returns what reports the problems of one document.
+    pub(crate) const fn of<'a>(&'a mut self, source: &'a Source) -> Report<'a> {
+        Report { source, problems: self }
+    }
+
     pub(crate) fn push(&mut self, problem: DocumentError) {
         if self.list.len() < PROBLEMS_SHOWN_MAX {
             self.list.push(problem);
@@ -203,6 +216,24 @@ impl Problems {
         }
         let rank = |problem: &DocumentError| files.iter().position(|file| *file == problem.file);
         self.list.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+    }
+}
+
+/// Reports the problems of one document.
+pub(crate) struct Report<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) problems: &'a mut Problems,
+}
+
+impl Report<'_> {
+    /// Reports that `place` is not what the protocol (or this host) allows.
+    pub(crate) fn invalid(
+        &mut self,
+        place: Place,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.problems.invalid(self.source, place, reason, help);
     }
 }
 

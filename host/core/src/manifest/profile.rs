@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::primitive::{Document, read_document};
 use super::problem::{DocumentError, Problems};
 use super::sandbox;
@@ -12,7 +14,8 @@ use crate::grants::{CallLimits, Grants, Injection, Mount, SecretGrant, Shell};
 use crate::limits;
 
 /// How strongly a profile wants its tools kept apart. Components always run in wasm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Nothing asked for.
     None,
@@ -82,22 +85,6 @@ impl Profile {
             provider: self.provider,
             limits: self.call_limits(tool_timeout),
         }
-    }
-
-    /// Returns the profile with an environment, which only the runtime file can give it.
-    #[must_use]
-    pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
-        self.env = env;
-        self
-    }
-
-    /// Returns the profile with other ports than the web's, if it may reach any host at all.
-    #[must_use]
-    pub fn with_ports(mut self, ports: Vec<u16>) -> Self {
-        if let Some(rules) = &mut self.network {
-            rules.ports = ports;
-        }
-        self
     }
 
     /// Says which denied paths deny nothing.

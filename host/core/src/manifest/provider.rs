@@ -3,12 +3,14 @@
 //! Every legal document loads, those too whose protocol, transport or authentication this version
 //! does not speak: a Claw has to have a provider, and may never ask it. Using such a one fails.
 
+use serde::Deserialize;
+
 use super::node::Node;
 use super::primitive::Primitive;
-use super::problem::{Problems, Source};
+use super::problem::Report;
 use super::refs;
-use super::retry::{self, BACKOFF};
 use super::shape::{COUNT, FLAG, NUMBER, POSITIVE, Shape, TEXT, opt, req};
+use super::tool::BACKOFF;
 use crate::quota::{Prices, ProviderLimits};
 use crate::retry::RetryPlan;
 use crate::uri::Kind;
@@ -85,13 +87,16 @@ pub struct ProviderPlan {
 }
 
 /// What a provider's endpoint understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ProviderProtocol {
     /// Anthropic's messages.
+    #[serde(rename = "anthropic-native")]
     Anthropic,
     /// Something of its own: not served.
     Custom,
     /// The chat completions of OpenAI, which many servers offer.
+    #[serde(rename = "openai-compatible")]
     OpenAi,
 }
 
@@ -105,7 +110,8 @@ pub struct ProviderAuth {
 }
 
 /// The ways to show a provider who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ProviderAuthKind {
     /// The secret in a header of its own, the protocol's (`x-api-key`, or `api-key`).
     ApiKeyHeader,
@@ -114,6 +120,7 @@ pub enum ProviderAuthKind {
     /// Nothing.
     None,
     /// A token that has to be fetched first: not served.
+    #[serde(rename = "oauth2")]
     OAuth2,
 }
 
@@ -130,15 +137,10 @@ pub(crate) fn read(of: &Primitive) -> ProviderPlan {
             kind: auth_kind(spec),
             secret_ref: spec.text(&["auth", "secret_ref"]).map(str::to_owned),
         },
-        limits: ProviderLimits {
-            tokens_per_day: spec.number(&["limits", "tokens_per_day"]),
-            tokens_per_request: spec.number(&["limits", "tokens_per_request"]),
-            requests_per_minute: spec.number(&["limits", "requests_per_minute"]),
-            max_context_window: spec.number(&["limits", "max_context_window"]),
-        },
+        limits: spec.read(&["limits"]).unwrap_or_default(),
         prices: Prices::default(),
         fallback: fallback(spec),
-        retry: retry_plan(spec),
+        retry: spec.read(&["retry"]).unwrap_or_default(),
         unserved: unserved(spec),
         at: of.source.location(of.at),
     }
@@ -154,32 +156,16 @@ impl ProviderPlan {
 }
 
 fn protocol(spec: &Node) -> ProviderProtocol {
-    match spec.text(&["protocol"]) {
-        Some("openai-compatible") => ProviderProtocol::OpenAi,
-        Some("anthropic-native") => ProviderProtocol::Anthropic,
-        _ => ProviderProtocol::Custom,
-    }
+    spec.read(&["protocol"]).unwrap_or(ProviderProtocol::Custom)
 }
 
 fn auth_kind(spec: &Node) -> ProviderAuthKind {
-    match spec.text(&["auth", "type"]) {
-        Some("api-key-header") => ProviderAuthKind::ApiKeyHeader,
-        Some("bearer") => ProviderAuthKind::Bearer,
-        Some("none") => ProviderAuthKind::None,
-        _ => ProviderAuthKind::OAuth2,
-    }
+    spec.read(&["auth", "type"]).unwrap_or(ProviderAuthKind::OAuth2)
 }
 
 fn fallback(spec: &Node) -> Vec<String> {
-    let items = spec.get(&["fallback"]).map(Node::items).unwrap_or_default();
-    let named = items.iter().filter_map(|item| item.text(&["provider_ref"]));
+    let named = spec.list(&["fallback"]).iter().filter_map(|item| item.text(&["provider_ref"]));
     named.filter_map(|text| refs::local_name(text, Kind::Provider)).collect()
-}
-
-fn retry_plan(spec: &Node) -> RetryPlan {
-    let plan = retry::read(spec).map_or_else(RetryPlan::default, RetryPlan::from);
-    let initial = spec.number(&["retry", "initial_delay_ms"]);
-    RetryPlan { initial_delay_ms: initial.unwrap_or(plan.initial_delay_ms), ..plan }
 }
 
 fn unserved(spec: &Node) -> Option<String> {
@@ -195,14 +181,13 @@ fn unserved(spec: &Node) -> Option<String> {
 }
 
 /// Checks what the shape cannot say: a key is needed unless nothing is to be authenticated.
-pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
+pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
     let Some(auth) = spec.entry("auth") else {
         return;
     };
     let kind = auth.node.text(&["type"]).unwrap_or_default();
     if kind != "none" && auth.node.entry("secret_ref").is_none() {
-        problems.invalid(
-            source,
+        report.invalid(
             auth.node.at,
             "`spec.auth.secret_ref` is missing",
             format!("`type: {kind}` needs the name of a secret; `type: none` needs none"),
@@ -216,7 +201,8 @@ mod tests {
 
     use super::super::primitive::{Document, read_document};
     use super::*;
-    use crate::manifest::Backoff;
+    use crate::manifest::problem::Problems;
+    use crate::retry::Backoff;
 
     fn plan(spec: &str) -> ProviderPlan {
         let text = format!("claw: \"0.3.0\"\nkind: Provider\nmetadata: {{name: p}}\nspec: {spec}");

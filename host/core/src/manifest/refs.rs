@@ -7,9 +7,6 @@ use super::primitive::Primitive;
 use super::problem::{Problems, Source, choices};
 use super::remote::Wanted;
 use super::shape::shown;
-use super::tool::ToolBinding;
-use super::{memory, swarm, telemetry};
-use crate::policy::PolicySet;
 use crate::uri::{ClawUri, Kind, ManifestUri, RegistryUri, is_name};
 
 /// The names of a manifest, by kind.
@@ -21,6 +18,8 @@ pub(crate) struct Known {
     stores: BTreeSet<String>,
     /// Addresses of registries that lead to something of that kind, or were reported.
     settled: BTreeSet<(Kind, RegistryUri)>,
+    /// The documents came over a wire, which carries no aliases.
+    pub(crate) wire: bool,
     /// Every tool may exist: without a Claw, all of the host's own tools do.
     pub(crate) every_tool: bool,
 }
@@ -32,7 +31,7 @@ impl Known {
 
     pub(crate) fn add_stores(&mut self, of: &Primitive) {
         if of.kind == Kind::Memory {
-            let stores = of.spec.get(&["stores"]).map(Node::items).unwrap_or_default();
+            let stores = of.spec.list(&["stores"]);
             self.stores
                 .extend(stores.iter().filter_map(|store| Some(store.text(&["name"])?.to_owned())));
         }
@@ -83,7 +82,15 @@ impl Known {
         kind: Kind,
         problems: &mut Problems,
     ) {
+        if self.wire
+            && let Ok(ManifestUri::Alias(alias)) = ManifestUri::parse(text)
+        {
+            let reason = format!("`{}` is the short form, which never travels", shown(text));
+            problems.unsendable(source, at, reason, &format!("write `{}`", alias.canonical()));
+            return;
+        }
         match reference(text, kind) {
+            Ok(_) if kind == Kind::Identity => {}
             Err((reason, help)) => problems.invalid(source, at, reason, help),
             Ok(Target::Registry(uri)) if !self.settled.contains(&(kind, uri.clone())) => {
                 let reason = format!("`{}` was not fetched", shown(text));
@@ -141,18 +148,22 @@ pub(crate) fn local_name(text: &str, kind: Kind) -> Option<String> {
 /// Returns what a reference wants of a registry, nothing where it leads elsewhere.
 pub(crate) fn registry(text: &str, kind: Kind, source: &Source, at: Place) -> Option<Wanted> {
     match reference(text, kind).ok()? {
-        Target::Local(_) => None,
-        Target::Registry(uri) => Some(Wanted { kind, uri, source: source.clone(), at }),
+        Target::Registry(uri) if kind != Kind::Identity => {
+            Some(Wanted { kind, uri, source: source.clone(), at })
+        }
+        Target::Local(_) | Target::Registry(_) => None,
     }
 }
 
 /// Where documents refer to others: the kind that refers, the way to the reference (through a
-/// list where there is a second part), the kind that is meant.
-const REFERENCES: [(Kind, &[&str], &[&str], Kind); 10] = [
+/// list where there is a second part), the kind that is meant. The agents of a swarm may be of other
+/// hosts, so that only the form of such a name is checked.
+const REFERENCES: [(Kind, &[&str], &[&str], Kind); 11] = [
     (Kind::Memory, &["stores"], &["embedding", "provider_ref"], Kind::Provider),
     (Kind::Provider, &["fallback"], &["provider_ref"], Kind::Provider),
     (Kind::Skill, &["tools_required"], &[], Kind::Tool),
     (Kind::Skill, &["world_model_ref"], &[], Kind::WorldModel),
+    (Kind::Swarm, &["agents"], &["identity_ref"], Kind::Identity),
     (Kind::Swarm, &["agents"], &["provider_ref"], Kind::Provider),
     (Kind::Tool, &["policy_ref"], &[], Kind::Policy),
     (Kind::Tool, &["sandbox_ref"], &[], Kind::Sandbox),
@@ -184,45 +195,4 @@ fn references(of: &Primitive) -> impl Iterator<Item = (&str, Place, Kind)> {
         let texts = nodes.filter_map(|node| Some((node.as_text()?, node.at)));
         texts.filter(|(text, _)| !text.is_empty()).map(|(text, at)| (text, at, *target))
     })
-}
-
-/// Says what was declared and does nothing in this version.
-pub(crate) fn notes(primitives: &[Primitive]) -> Vec<String> {
-    primitives.iter().flat_map(note).collect()
-}
-
-/// Says which tools no category rule can match, if there are category rules.
-pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Option<String> {
-    let mut rules = policies.policies().iter().flat_map(|policy| &policy.rules);
-    let rule = rules.find(|rule| rule.matches.category.is_some())?;
-    let without = tools.iter().filter(|tool| tool.category.is_none());
-    let names: Vec<&str> = without.map(|tool| tool.name.as_str()).collect();
-    if names.is_empty() {
-        return None;
-    }
-    let (at, names) = (&rule.at, names.join(", "));
-    Some(format!("{at}: no category rule matches {names}: no `metadata.labels.category` is given"))
-}
-
-fn note(of: &Primitive) -> Vec<String> {
-    let at = of.source.location(of.at);
-    let unused = |what: &str| format!("{at}: {what} is checked but has no effect in this version");
-    match of.kind {
-        // Every Claw has to have a provider, so that one goes without saying.
-        Kind::Identity | Kind::Policy | Kind::Provider | Kind::Tool => Vec::new(),
-        Kind::Sandbox => {
-            let paths: [(&[&str], &str); 2] = [
-                (&["resource_limits", "cpu_shares"], "`cpu_shares`"),
-                (&["capabilities", "secrets", "leak_detection"], "`leak_detection`"),
-            ];
-            let set = paths.iter().filter(|(path, _)| of.spec.get(path).is_some());
-            set.map(|(_, what)| unused(what)).collect()
-        }
-        Kind::Memory => memory::unserved(&of.spec).map(|what| unused(&what)).collect(),
-        Kind::Swarm => swarm::unserved(&of.spec).map(|what| unused(&what)).collect(),
-        Kind::Telemetry => telemetry::unserved(&of.spec).map(|what| unused(&what)).collect(),
-        Kind::Channel | Kind::Skill | Kind::WorldModel => {
-            vec![unused(&format!("the {} `{}`", of.kind, of.name))]
-        }
-    }
 }

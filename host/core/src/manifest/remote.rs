@@ -14,7 +14,7 @@ use std::path::Path;
 use super::documents::{Component, RegistryError};
 use super::entry::Resolved;
 use super::load::Loader;
-use super::node::{Node, Place};
+use super::node::Place;
 use super::primitive::{Document, Primitive, read_document};
 use super::problem::Source;
 use super::refs;
@@ -239,8 +239,7 @@ fn local_path(of: &Primitive) -> Option<(String, Place)> {
         Kind::Telemetry => (&["exporters"], "path"),
         _ => return None,
     };
-    let items = of.spec.get(list).map(Node::items).unwrap_or_default();
-    let path = items.iter().find_map(|item| item.get(&[key]))?;
+    let path = of.spec.list(list).iter().find_map(|item| item.get(&[key]))?;
     Some((path.as_text().unwrap_or_default().to_owned(), path.at))
 }
 

@@ -10,22 +10,18 @@
 //! Deliberately absent: fetching a manifest by its address. No kind of address names a Claw.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::Manifest;
-use super::claw::KEYS;
-use super::documents::{DirEntry, Documents};
 use super::identity::Autonomy;
-use super::load::{Surroundings, load};
+use super::load::{Surroundings, load_sent};
 use super::primitive::PROTOCOL_VERSION;
-use super::problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
+use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 use super::profile::Profile;
 use super::shape::shown;
 use crate::policy::PolicySet;
-use crate::uri::ManifestUri;
 
 /// What a session's manifest narrows.
 #[derive(Debug, Clone)]
@@ -45,7 +41,7 @@ pub struct SessionManifest {
 /// Why a session's manifest is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionErrors {
-    /// -32602 where an entry has a form that a wire does not carry, else the documents' own code.
+    /// -32602 where anything has a form that a wire does not carry, else the documents' own code.
     pub code: i32,
     /// Every problem.
     pub problems: Vec<SessionProblem>,
@@ -62,11 +58,6 @@ pub struct SessionProblem {
     pub help: Option<String>,
 }
 
-/// JSON-RPC's own code for parameters that do not fit.
-const INVALID_PARAMS: i32 = -32602;
-/// How the one document is called inside the loader.
-const NAME: &str = "manifest";
-
 impl SessionManifest {
     /// Reads the manifest of a session that speaks the protocol in `version`. The profiles of
     /// `base` may be referred to.
@@ -77,17 +68,12 @@ impl SessionManifest {
     /// # Errors
     /// Every problem; see [`SessionErrors::code`].
     pub fn read(value: &Value, version: &str, base: &Manifest) -> Result<Self, SessionErrors> {
-        let forms = forms(value);
-        if !forms.is_empty() {
-            return Err(SessionErrors { code: INVALID_PARAMS, problems: forms });
-        }
         let value = with_version(value, version);
         let profiles = profiles(&value, base);
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-        let document = OneDocument(text.into_bytes());
-        let manifest = load(&document, &[PathBuf::from(NAME)], around)
-            .map_err(|errors| refused(&value, &errors))?;
+        let loaded = load_sent(text.into_bytes(), around);
+        let manifest = loaded.map_err(|errors| refused(&value, &errors))?;
         if manifest.supplied_by_host {
             return Err(no_claw());
         }
@@ -109,27 +95,6 @@ impl SessionManifest {
             policies: listed("policies").then_some(manifest.policies),
             tools: listed("tools").then_some(tools),
         }
-    }
-}
-
-/// The document itself, and nothing else to read.
-struct OneDocument(Vec<u8>);
-
-impl Documents for OneDocument {
-    fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
-        if file == Path::new(NAME) {
-            Ok(self.0.clone())
-        } else {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
-
-    fn list(&self, _directory: &Path) -> io::Result<Vec<DirEntry>> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-
-    fn is_directory(&self, _path: &Path) -> bool {
-        false
     }
 }
 
@@ -176,8 +141,9 @@ fn refused(value: &Value, errors: &[DocumentError]) -> SessionErrors {
         reason: error.reason.clone(),
         help: error.help.clone(),
     };
-    let missing = errors.iter().all(|error| error.code == PRIMITIVE_NOT_FOUND);
-    let code = if missing { PRIMITIVE_NOT_FOUND } else { MANIFEST_INVALID };
+    let codes = [INVALID_PARAMS, MANIFEST_INVALID];
+    let code = codes.into_iter().find(|code| errors.iter().any(|error| error.code == *code));
+    let code = code.unwrap_or(PRIMITIVE_NOT_FOUND);
     SessionErrors { code, problems: errors.iter().map(problem).collect() }
 }
 
@@ -205,89 +171,18 @@ fn escaped(key: &str) -> String {
     shown(&key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Returns what has a form that no wire carries.
-fn forms(value: &Value) -> Vec<SessionProblem> {
-    let mut problems = Vec::new();
-    let Some(spec) = value.get("spec") else {
-        return problems;
-    };
-    for (key, _, many) in KEYS {
-        match spec.get(key) {
-            Some(Value::Array(list)) if many => {
-                for (index, entry) in list.iter().enumerate() {
-                    entry_form(entry, format!("/spec/{key}/{index}"), &mut problems);
-                }
-            }
-            Some(entry) => entry_form(entry, format!("/spec/{key}"), &mut problems),
-            None => {}
-        }
-    }
-    references(spec, "/spec", &mut problems);
-    problems
-}
-
-fn entry_form(entry: &Value, at: String, problems: &mut Vec<SessionProblem>) {
-    let Value::String(text) = entry else { return };
-    let reason = match ManifestUri::parse(text) {
-        // Whether it can be had is for the registries to say.
-        Ok(ManifestUri::Canonical(crate::uri::ClawUri::Registry(_))) => return,
-        Ok(_) => format!("`{}` is an address inside this host", shown(text)),
-        Err(_) if text.contains("://") => format!("`{}` is no address", shown(text)),
-        Err(_) => format!("`{}` is a file of another machine", shown(text)),
-    };
-    let help = Some("write the entry inline".to_owned());
-    problems.push(SessionProblem { at, reason, help });
-}
-
-/// Finds aliases where documents refer to others.
-fn references(value: &Value, at: &str, problems: &mut Vec<SessionProblem>) {
-    match value {
-        Value::Object(object) => {
-            for (key, value) in object {
-                let at = format!("{at}/{}", escaped(key));
-                match value {
-                    Value::String(text) if refers(key) => alias(text, at, problems),
-                    Value::Array(list) if refers(key) => {
-                        for text in list.iter().filter_map(Value::as_str) {
-                            alias(text, at.clone(), problems);
-                        }
-                    }
-                    _ => references(value, &at, problems),
-                }
-            }
-        }
-        Value::Array(list) => {
-            for (index, value) in list.iter().enumerate() {
-                references(value, &format!("{at}/{index}"), problems);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn refers(key: &str) -> bool {
-    key.ends_with("_ref") || matches!(key, "tools_required" | "sandbox" | "policy")
-}
-
-fn alias(text: &str, at: String, problems: &mut Vec<SessionProblem>) {
-    if let Ok(ManifestUri::Alias(alias)) = ManifestUri::parse(text) {
-        let reason = format!("`{}` is the short form, which never travels", shown(text));
-        let help = Some(format!("write `{}`", alias.canonical()));
-        problems.push(SessionProblem { at, reason, help });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::{OneDocument, load};
     use super::*;
 
     fn base() -> Manifest {
         let profiles = super::super::builtin_profiles(Path::new("/")).unwrap();
         let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
         let document = OneDocument(complete().to_string().into_bytes());
-        load(&document, &[PathBuf::from(NAME)], around).unwrap()
+        load(&document, &["manifest".into()], around).unwrap()
     }
 
     fn complete() -> Value {
@@ -362,6 +257,20 @@ mod tests {
                 "/spec/tools",
                 json!([{"name": "read-file", "sandbox": "claw://sandbox/none"}]),
                 "/spec/tools/0/sandbox",
+            ),
+            (
+                "/spec/tools",
+                json!([{"inline": {"description": "d", "input_schema": {},
+                    "policy_ref": "claw://policy/x"}}]),
+                "/spec/tools/0/inline/policy_ref",
+            ),
+            (
+                "/spec/swarm",
+                json!({"inline": {"topology": "pipeline",
+                    "agents": [{"identity_ref": "claw://identity/a", "role": "r"}],
+                    "coordination": {"message_passing": "queue", "backend": "in-process",
+                        "concurrency": {}}, "aggregation": {"strategy": "chain"}}}),
+                "/spec/swarm/inline/agents/0/identity_ref",
             ),
         ];
         for (pointer, entry, at) in cases {

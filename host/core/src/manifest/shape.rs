@@ -3,8 +3,10 @@
 //! A table names each key once, with its type and bounds, so a kind's file reads like the
 //! protocol's own page. Every mismatch is reported with its place; nothing is skipped.
 
-use super::node::{Entry, Node, Value};
-use super::problem::{Problems, Source, choices};
+use std::fmt::Display;
+
+use super::node::{Entry, Node, Place, Value, duration};
+use super::problem::{Report, choices};
 
 /// The type of a value.
 #[derive(Debug)]
@@ -24,8 +26,11 @@ pub(crate) enum Shape {
         /// The least it may be.
         min: u64,
     },
-    /// A key that exists and has no effect in this version: any value is refused.
-    Later,
+    /// A key that exists and that this version does not serve: any value is refused.
+    Later {
+        /// What to do instead.
+        help: &'static str,
+    },
     /// A list.
     List {
         /// What its items are.
@@ -35,6 +40,11 @@ pub(crate) enum Shape {
     },
     /// One of a few texts.
     OneOf(&'static [&'static str]),
+    /// `true` or `false`, of which this version does not serve the first.
+    Off {
+        /// What to do instead.
+        help: &'static str,
+    },
     /// A mapping whose known keys have shapes and whose other keys are free.
     OpenRecord(&'static [Field]),
     /// A number.
@@ -44,6 +54,15 @@ pub(crate) enum Shape {
     },
     /// A mapping with these keys and no others.
     Record(&'static [Field]),
+    /// One of a few texts, not all of which this version serves.
+    Served {
+        /// Those that it does.
+        now: &'static [&'static str],
+        /// Those that it does not.
+        later: &'static [&'static str],
+        /// What to write instead of these.
+        help: &'static str,
+    },
     /// A text.
     Text {
         /// How many characters it needs at least.
@@ -81,38 +100,53 @@ pub(crate) const STRING: Shape = Shape::Text { min: 0 };
 pub(crate) const STRINGS: Shape = Shape::List { of: &STRING, min: 0 };
 pub(crate) const TEXT: Shape = Shape::Text { min: 1 };
 
-/// Checks `node` against `shape` and reports every mismatch. `path` is how the value is
-/// reached, for messages; empty at the document's root.
-pub(crate) fn check(
-    source: &Source,
-    node: &Node,
-    shape: &Shape,
-    path: &str,
-    problems: &mut Problems,
-) -> bool {
-    let before = problems.count();
-    Walk { source, problems }.value(node, shape, path);
-    problems.count() == before
+/// Checks `node` against `shape`, reports every mismatch, and says whether there was none, so that
+/// the rest can be checked. `path` is how the value is reached, for messages; empty at the
+/// document's root.
+///
+/// What the protocol has and this version does not serve is reported too, and is no mismatch.
+pub(crate) fn check(report: &mut Report<'_>, node: &Node, shape: &Shape, path: &str) -> bool {
+    let mut walk = Walk { report, fits: true };
+    walk.value(node, shape, path);
+    walk.fits
 }
 
-struct Walk<'a> {
-    source: &'a Source,
-    problems: &'a mut Problems,
+struct Walk<'a, 'b> {
+    report: &'a mut Report<'b>,
+    fits: bool,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
+    fn mismatch(&mut self, at: Place, reason: String, help: impl Into<String>) {
+        self.fits = false;
+        self.report.invalid(at, reason, help);
+    }
+
+    fn unserved(&mut self, node: &Node, what: impl Display, help: &str) {
+        self.report.invalid(node.at, format!("`{what}` is not served by this version"), help);
+    }
+
     fn value(&mut self, node: &Node, shape: &Shape, path: &str) {
         match (shape, &node.value) {
-            (Shape::Any | Shape::Entry, _) | (Shape::Flag, Value::Flag(_)) => {}
-            (Shape::Later, _) => {
-                let reason = format!("`{path}` is not served by this version");
-                self.problems.invalid(self.source, node.at, reason, "take it out");
+            (Shape::Any | Shape::Entry, _)
+            | (Shape::Flag | Shape::Off { .. }, Value::Flag(false)) => {}
+            (Shape::Flag, Value::Flag(true)) => {}
+            (Shape::Off { help }, Value::Flag(true)) => {
+                self.unserved(node, format_args!("{path}: true"), help);
             }
+            (Shape::Later { help }, _) => self.unserved(node, path, help),
             (Shape::Dict(of), Value::Map(entries)) => self.dict(entries, of, path),
             (Shape::List { of, min }, Value::List(items)) => {
                 self.list(node, items, (of, *min), path)
             }
-            (Shape::OneOf(known), Value::Text(text)) => self.one_of(node, text, known, path),
+            (Shape::Served { later, help, .. }, Value::Text(text))
+                if later.contains(&text.as_str()) =>
+            {
+                self.unserved(node, format_args!("{path}: {text}"), help);
+            }
+            (Shape::OneOf(known) | Shape::Served { now: known, .. }, Value::Text(text)) => {
+                self.one_of(node, text, known, path);
+            }
             (Shape::OpenRecord(fields), Value::Map(entries)) => {
                 self.fields(node, entries, fields, path);
             }
@@ -120,12 +154,8 @@ impl Walk<'_> {
                 self.unknown(entries, fields, path);
                 self.fields(node, entries, fields, path);
             }
-            (_, Value::Map(_) | Value::List(_) | Value::Null) => self.wrong(node, shape, path),
-            (_, Value::Flag(_) | Value::Number(_) | Value::Text(_)) => {
-                if !scalar_fits(node, shape) {
-                    self.wrong(node, shape, path);
-                }
-            }
+            _ if scalar_fits(node, shape) => {}
+            _ => self.wrong(node, shape, path),
         }
     }
 
@@ -138,7 +168,7 @@ impl Walk<'_> {
     fn list(&mut self, node: &Node, items: &[Node], (of, min): (&Shape, usize), path: &str) {
         if items.len() < min {
             let reason = format!("`{path}` is empty");
-            self.problems.invalid(self.source, node.at, reason, "at least one entry is needed");
+            self.mismatch(node.at, reason, "at least one entry is needed");
         }
         for (index, item) in items.iter().enumerate() {
             self.value(item, of, &format!("{path}[{index}]"));
@@ -149,7 +179,7 @@ impl Walk<'_> {
         if !known.contains(&text) {
             let reason = format!("`{path}` is `{}`", shown(text));
             let help = choices(text, known.iter().copied());
-            self.problems.invalid(self.source, node.at, reason, help);
+            self.mismatch(node.at, reason, help);
         }
     }
 
@@ -158,7 +188,7 @@ impl Walk<'_> {
             if !fields.iter().any(|field| field.name == entry.key) {
                 let reason = format!("unknown key `{}`{}", shown(&entry.key), inside(path));
                 let help = choices(&entry.key, possible(fields));
-                self.problems.invalid(self.source, entry.at, reason, help);
+                self.mismatch(entry.at, reason, help);
             }
         }
     }
@@ -166,8 +196,13 @@ impl Walk<'_> {
     fn fields(&mut self, node: &Node, entries: &[Entry], fields: &'static [Field], path: &str) {
         for field in fields {
             match entries.iter().find(|entry| entry.key == field.name) {
-                Some(Entry { at, node: Node { value: Value::Null, .. }, .. }) => {
-                    // An empty value has no place of its own: point at its key.
+                Some(Entry { at, node, .. })
+                    if matches!(
+                        (&node.value, field.shape),
+                        (Value::Null, _) | (_, Shape::Later { .. })
+                    ) =>
+                {
+                    // An empty value has no place of its own, and of an unserved key none counts.
                     let node = Node { at: *at, value: Value::Null };
                     self.value(&node, field.shape, &join(path, field.name));
                 }
@@ -175,7 +210,7 @@ impl Walk<'_> {
                 None if field.required => {
                     let reason = format!("`{}` is missing", join(path, field.name));
                     let help = format!("add `{}:` with {}", field.name, expected(field.shape));
-                    self.problems.invalid(self.source, node.at, reason, help);
+                    self.mismatch(node.at, reason, help);
                 }
                 None => {}
             }
@@ -188,18 +223,21 @@ impl Walk<'_> {
             ("", _) => format!("the document is {}", found(node)),
             (path, _) => format!("`{path}` is {}", found(node)),
         };
-        self.problems.invalid(self.source, node.at, reason, format!("write {}", expected(shape)));
+        self.mismatch(node.at, reason, format!("write {}", expected(shape)));
     }
 }
 
 /// Returns the keys that may be written.
 fn possible(fields: &'static [Field]) -> impl Iterator<Item = &'static str> + Clone {
-    fields.iter().filter(|field| !matches!(field.shape, Shape::Later)).map(|field| field.name)
+    fields
+        .iter()
+        .filter(|field| !matches!(field.shape, Shape::Later { .. }))
+        .map(|field| field.name)
 }
 
 fn scalar_fits(node: &Node, shape: &Shape) -> bool {
     match (shape, &node.value) {
-        (Shape::Duration, Value::Text(text)) => is_duration(text),
+        (Shape::Duration, Value::Text(text)) => duration(text).is_some(),
         (Shape::Int { min }, Value::Number(number)) => number.as_u64().is_some_and(|n| n >= *min),
         (Shape::Real { max }, Value::Number(number)) => {
             number.as_f64().is_some_and(|n| n >= 0.0 && n <= *max)
@@ -207,15 +245,6 @@ fn scalar_fits(node: &Node, shape: &Shape) -> bool {
         (Shape::Text { min }, Value::Text(text)) => text.chars().count() >= *min,
         _ => false,
     }
-}
-
-/// Says whether `text` is a number followed by one of `s`, `m`, `h`, `d`.
-fn is_duration(text: &str) -> bool {
-    const DIGITS_MAX: usize = 9;
-    let digits = text.trim_end_matches(['s', 'm', 'h', 'd']);
-    text.len() == digits.len() + 1
-        && (1..=DIGITS_MAX).contains(&digits.len())
-        && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn found(node: &Node) -> String {
@@ -234,11 +263,13 @@ fn expected(shape: &Shape) -> String {
         Shape::Entry => "a path, a claw:// address, or `inline:` and its spec".to_owned(),
         Shape::Dict(_) | Shape::OpenRecord(_) => "a mapping".to_owned(),
         Shape::Duration => "a time such as 90s, 5m, 24h or 30d".to_owned(),
-        Shape::Flag => "true or false".to_owned(),
-        Shape::Later => "nothing".to_owned(),
+        Shape::Flag | Shape::Off { .. } => "true or false".to_owned(),
+        Shape::Later { .. } => "nothing".to_owned(),
         Shape::Int { min } => format!("a whole number of {min} or more"),
         Shape::List { of, .. } => format!("a list, each entry {}", expected(of)),
-        Shape::OneOf(known) => format!("one of: {}", known.join(", ")),
+        Shape::OneOf(known) | Shape::Served { now: known, .. } => {
+            format!("one of: {}", known.join(", "))
+        }
         Shape::Real { max } if *max < f64::MAX => format!("a number from 0 to {max}"),
         Shape::Real { .. } => "a number of 0 or more".to_owned(),
         Shape::Record(fields) => {
@@ -273,6 +304,7 @@ pub(crate) fn shown_sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::node;
+    use super::super::problem::{DocumentError, Problems};
     use super::*;
     use std::path::Path;
 
@@ -284,19 +316,20 @@ mod tests {
         opt("age", &DURATION),
         opt("names", &Shape::List { of: &TEXT, min: 1 }),
         opt("labels", &Shape::Dict(&STRING)),
+        opt("kept", &Shape::Served { now: &["here"], later: &["there"], help: "write `here`" }),
+        opt("sealed", &Shape::Off { help: "leave it out" }),
+        opt("more", &Shape::Later { help: "take it out" }),
     ]);
 
     fn problems(text: &str) -> Vec<String> {
         let (source, node) = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
         let mut problems = Problems::default();
-        check(&source, &node, &OUTER, "", &mut problems);
+        check(&mut problems.of(&source), &node, &OUTER, "");
         match problems.finish(Some(())) {
             Ok(()) => Vec::new(),
             Err(list) => list.iter().map(DocumentError::one_line).collect(),
         }
     }
-
-    use super::super::problem::DocumentError;
 
     #[test]
     fn what_fits_is_accepted() {
@@ -311,7 +344,7 @@ mod tests {
         assert_eq!(
             problems(text),
             [
-                "t.yaml:1:1: unknown key `innr` (did you mean `inner`? possible here: inner, share, age, names, labels)",
+                "t.yaml:1:1: unknown key `innr` (did you mean `inner`? possible here: inner, share, age, names, labels, kept, sealed)",
                 "t.yaml:2:8: `inner.n` is missing (add `n:` with a whole number of 1 or more)",
                 "t.yaml:2:15: `inner.mode` is `onn` (did you mean `on`? possible here: on, off)",
                 "t.yaml:3:8: `share` is the number 2 (write a number from 0 to 1)",
@@ -320,6 +353,24 @@ mod tests {
                 "t.yaml:6:13: `labels.x` is the number 1 (write a text (quote it if it looks like a number))",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_not_served_is_reported_and_fits() {
+        let text = "kept: there\nsealed: true\nmore: [1]\n";
+        let (source, node) = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
+        let mut all = Problems::default();
+        assert!(check(&mut all.of(&source), &node, &OUTER, ""));
+        assert_eq!(
+            problems(text),
+            [
+                "t.yaml:1:7: `kept: there` is not served by this version (write `here`)",
+                "t.yaml:2:9: `sealed: true` is not served by this version (leave it out)",
+                "t.yaml:3:1: `more` is not served by this version (take it out)",
+            ]
+        );
+        assert_eq!(problems("kept: here\nsealed: false\n"), Vec::<String>::new());
+        assert_eq!(problems("kept: where"), ["t.yaml:1:7: `kept` is `where` (write `here`)"]);
     }
 
     #[test]

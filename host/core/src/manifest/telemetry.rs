@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::node::Node;
 use super::primitive::Primitive;
-use super::problem::{Problems, Source};
+use super::problem::Report;
 use super::sandbox::tidy;
 use super::shape::{FLAG, POSITIVE, SHARE, STRING, Shape, TEXT, opt, req, shown, shown_sentence};
 use crate::egress;
@@ -132,8 +132,8 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
 ]);
 
 /// Checks what the shape cannot say: each exporter has somewhere to go.
-pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
-    for exporter in spec.get(&["exporters"]).map(Node::items).unwrap_or_default() {
+pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
+    for exporter in spec.list(&["exporters"]) {
         let kind = exporter.text(&["type"]).unwrap_or_default();
         let key = match kind {
             "otlp" | "webhook" => "endpoint",
@@ -143,21 +143,20 @@ pub(crate) fn check(source: &Source, spec: &Node, problems: &mut Problems) {
         match exporter.text(&[key]).filter(|text| !text.is_empty()) {
             None => {
                 let reason = format!("the exporter has no `{key}`");
-                problems.invalid(source, exporter.at, reason, format!("`type: {kind}` needs it"));
+                report.invalid(exporter.at, reason, format!("`type: {kind}` needs it"));
             }
-            Some(text) if key == "endpoint" => check_endpoint(source, exporter, text, problems),
+            Some(text) if key == "endpoint" => check_endpoint(exporter, text, report),
             Some(_) => {}
         }
     }
 }
 
-fn check_endpoint(source: &Source, exporter: &Node, text: &str, problems: &mut Problems) {
-    let at = exporter.get(&["endpoint"]).map_or(exporter.at, |node| node.at);
+fn check_endpoint(exporter: &Node, text: &str, report: &mut Report<'_>) {
     if let Err(error) = egress::endpoint(text) {
         let reason =
             format!("`{}` is no endpoint: {}", shown(text), shown_sentence(&error.internal()));
         let help = "write `https://host[:port]/path`, without a user name";
-        problems.invalid(source, at, reason, help);
+        report.invalid(exporter.place(&["endpoint"]), reason, help);
     }
 }
 
@@ -165,9 +164,8 @@ fn check_endpoint(source: &Source, exporter: &Node, text: &str, problems: &mut P
 /// document's own directory is relative to.
 pub(crate) fn read(of: &Primitive, directory: &Path) -> TelemetryPlan {
     let base = directory.join(&of.base);
-    let exporters = of.spec.get(&["exporters"]).map(Node::items).unwrap_or_default();
+    let exporters = of.spec.list(&["exporters"]);
     let on = |block: &str, key: &str| of.spec.flag(&[block, key]) != Some(false);
-    let rate = of.spec.get(&["sampling", "rate"]).and_then(|node| node.to_json().as_f64());
     TelemetryPlan {
         name: of.name.clone(),
         exporters: exporters.iter().filter_map(|node| exporter(node, &base)).collect(),
@@ -184,7 +182,7 @@ pub(crate) fn read(of: &Primitive, directory: &Path) -> TelemetryPlan {
             latency_histogram: on("metrics", "latency_histogram"),
             retrieval_hit_rate: on("metrics", "retrieval_hit_rate"),
         },
-        sampling_rate: rate.unwrap_or(1.0),
+        sampling_rate: of.spec.real(&["sampling", "rate"]).unwrap_or(1.0),
         strip_arguments: on("redaction", "strip_arguments"),
         strip_results: on("redaction", "strip_results"),
     }
@@ -210,23 +208,11 @@ fn exporter(node: &Node, base: &Path) -> Option<ExporterPlan> {
     })
 }
 
-/// Names what a document asks for and this host has nothing to say about.
-pub(crate) fn unserved(spec: &Node) -> impl Iterator<Item = String> {
-    const UNSERVED: [(&str, &str); 4] = [
-        ("events", "world_model_ops"),
-        ("events", "planning_ops"),
-        ("metrics", "prediction_error"),
-        ("metrics", "plan_revision_count"),
-    ];
-    let asked = UNSERVED.into_iter().filter(|(block, key)| spec.flag(&[block, key]) == Some(true));
-    asked.map(|(block, key)| format!("`{block}.{key}`"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::node;
     use super::*;
-    use crate::manifest::problem::DocumentError;
+    use crate::manifest::problem::{DocumentError, Problems, Source};
 
     fn spec(text: &str) -> (Source, Node) {
         node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap()
@@ -244,19 +230,10 @@ mod tests {
             let (source, spec) =
                 spec(&format!("exporters: [{{ type: otlp, endpoint: '{endpoint}' }}]"));
             let mut problems = Problems::default();
-            check(&source, &spec, &mut problems);
+            check(&spec, &mut problems.of(&source));
             let found = problems.finish(Some(())).err().unwrap_or_default();
             let lines: Vec<String> = found.iter().map(DocumentError::one_line).collect();
             assert_eq!(lines.is_empty(), fine, "{endpoint}: {lines:?}");
         }
-    }
-
-    #[test]
-    fn what_has_no_effect_is_named_where_it_is_asked_for() {
-        let (_, spec) = spec(
-            "events: { planning_ops: true, world_model_ops: false }\nmetrics: { prediction_error: true }",
-        );
-        let named: Vec<String> = unserved(&spec).collect();
-        assert_eq!(named, ["`events.planning_ops`", "`metrics.prediction_error`"]);
     }
 }

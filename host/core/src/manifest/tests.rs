@@ -1,6 +1,7 @@
 //! Whole documents in, manifests or problems out; over a map instead of files.
 
 mod fields;
+mod samples;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -268,7 +269,7 @@ fn every_problem_of_every_document_is_reported() {
             "claw.yaml:10:20: `gone.yaml` cannot be read: entity not found (paths are relative to the manifest's own directory)",
             "claw.yaml:10:31: `claw://sandbox/none` is a Sandbox (a Tool belongs here)",
             "claw.yaml:11:3: unknown key `colour` in `spec` (possible here: identity, providers, channels, tools, skills, memory, world_models, sandbox, policies, swarm, telemetry)",
-            "a.yaml:7:3: unknown key `descripton` in `spec` (did you mean `description`? possible here: description, input_schema, output_schema, sandbox_ref, policy_ref, mcp_source, annotations, timeout_ms, retry, composite, skill_ref)",
+            "a.yaml:7:3: unknown key `descripton` in `spec` (did you mean `description`? possible here: description, input_schema, output_schema, sandbox_ref, policy_ref, annotations, timeout_ms, retry, composite, skill_ref)",
         ]
     );
 }
@@ -385,64 +386,4 @@ fn a_sidecar_is_read_with_the_manifests_names() {
         error.one_line()
     );
     assert!(manifest.read_sidecar(file, claw("").as_bytes()).is_err());
-}
-
-/// The files that are tested one by one: `tests/manifests` of the repository.
-struct Disk;
-
-#[expect(clippy::disallowed_methods, reason = "the repository's own samples are files")]
-impl Documents for Disk {
-    fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(file)
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
-        let entry = |entry: io::Result<std::fs::DirEntry>| {
-            let entry = entry?;
-            let name = entry.file_name().into_string().map_err(|_| io::ErrorKind::InvalidData)?;
-            Ok(DirEntry { name, is_directory: entry.file_type()?.is_dir() })
-        };
-        std::fs::read_dir(directory)?.map(entry).collect()
-    }
-
-    fn is_directory(&self, path: &Path) -> bool {
-        path.is_dir()
-    }
-}
-
-type Sample = (String, Result<Manifest, Vec<DocumentError>>);
-
-fn samples(folder: &str) -> Vec<Sample> {
-    let directory = Path::new("/here");
-    let profiles = builtin_profiles(directory).unwrap();
-    let around = Surroundings { directory, profiles: &profiles };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/manifests").join(folder);
-    let mut entries = Disk.list(&folder).unwrap();
-    entries.sort();
-    let files = entries.into_iter().filter(|entry| !entry.is_directory);
-    files.map(|file| (file.name.clone(), load(&Disk, &[folder.join(&file.name)], around))).collect()
-}
-
-#[test]
-fn every_valid_sample_loads() {
-    let samples = samples("valid");
-    assert!(samples.len() >= 8);
-    for (file, result) in samples {
-        assert_eq!(problems(result), Vec::<String>::new(), "{file}");
-    }
-}
-
-#[test]
-fn every_invalid_sample_is_refused_with_its_file_and_line() {
-    let samples = samples("invalid");
-    assert!(samples.len() >= 30);
-    for (file, result) in samples {
-        let list = problems(result);
-        assert!(!list.is_empty(), "{file} was accepted");
-        for line in &list {
-            let place =
-                line.split_once(&format!("{file}:")).map(|(_, place)| place).unwrap_or_default();
-            assert!(place.starts_with(|c: char| c.is_ascii_digit()), "{file}: {line}");
-        }
-    }
 }

@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::primitive::Primitive;
-use super::problem::{Problems, Source, nearest};
-use super::retry::{self, BACKOFF, Retry};
-use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, req, shown, shown_sentence};
+use super::problem::{Report, nearest};
+use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, shown, shown_sentence};
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
+use crate::retry::RetryPlan;
 use crate::schema::Schema;
 use crate::uri::RegistryUri;
 
 /// What a manifest says about one tool. Names are resolved: profile and policy exist.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolBinding {
     /// The tool's CKP name, for example `read-file`.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct ToolBinding {
     /// The time a call gets; zero is legal and means none.
     pub timeout: Option<Duration>,
     /// Whether and how a call that failed for a passing reason is tried again.
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryPlan>,
     /// The registry its document came from. What such a document says in `annotations` is a
     /// hint like a component's own: it tightens a decision and never relaxes one.
     pub registry: Option<RegistryUri>,
@@ -46,6 +46,15 @@ pub struct ToolBinding {
 }
 
 impl ToolBinding {
+    /// Returns how often a call is tried: as the document says, where it also declares that
+    /// repeating a call changes nothing more (`idempotentHint`); once otherwise. What the component
+    /// says about itself does not count.
+    pub fn retry_plan(&self) -> RetryPlan {
+        let declared = self.declared();
+        let idempotent = declared.get("idempotentHint").and_then(Value::as_bool) == Some(true);
+        self.retry.filter(|_| idempotent).unwrap_or(RetryPlan::ONCE)
+    }
+
     /// Returns the annotations that the operator declares: none where the document is of a
     /// registry, whose word relaxes nothing.
     pub fn declared(&self) -> Map<String, Value> {
@@ -53,7 +62,7 @@ impl ToolBinding {
     }
 }
 
-const SOURCE: Shape = Shape::Record(&[req("uri", &TEXT), opt("tool_name", &TEXT)]);
+pub(crate) const BACKOFF: Shape = Shape::OneOf(&["exponential", "linear", "constant"]);
 
 /// MCP's hints; other annotations are free.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
@@ -71,36 +80,42 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
     opt("output_schema", &OBJECT),
     opt("sandbox_ref", &TEXT),
     opt("policy_ref", &TEXT),
-    opt("mcp_source", &SOURCE),
+    opt(
+        "mcp_source",
+        &Shape::Later {
+            help: "this version does not bridge MCP servers: bind a component of the tools directory instead",
+        },
+    ),
     opt("annotations", &ANNOTATIONS),
     opt("timeout_ms", &COUNT),
     opt("retry", &Shape::Record(&[opt("max_attempts", &POSITIVE), opt("backoff", &BACKOFF)])),
-    opt("composite", &FLAG),
+    opt(
+        "composite",
+        &Shape::Off { help: "this version runs single tools only: take the composite tool out" },
+    ),
     opt("skill_ref", &TEXT),
 ]);
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
-    check_required(of, problems);
-    check_source(of, problems);
-    check_composite(of, problems);
-    check_bounds(of, problems);
-    if let Some(annotations) = of.spec.get(&["annotations"]) {
-        check_hints(&of.source, annotations, problems);
+pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
+    check_required(spec, report);
+    check_bounds(spec, report);
+    if let Some(annotations) = spec.get(&["annotations"]) {
+        check_hints(annotations, report);
     }
-    check_schema(of, "input_schema", problems);
-    check_schema(of, "output_schema", problems);
+    check_schema(spec, "input_schema", report);
+    check_schema(spec, "output_schema", report);
 }
 
 /// Reports what was probably meant as one of MCP's hints and is none: a rule about it would
 /// silently never match.
-pub(crate) fn check_hints(source: &Source, annotations: &Node, problems: &mut Problems) {
+pub(crate) fn check_hints(annotations: &Node, report: &mut Report<'_>) {
     for entry in annotations.entries() {
         let near = nearest(&entry.key, HINTS).filter(|near| *near != entry.key);
         if let Some(near) = near {
             let reason = format!("unknown annotation `{}`", shown(&entry.key));
             let help = format!("did you mean `{near}`?");
-            problems.invalid(source, entry.at, reason, help);
+            report.invalid(entry.at, reason, help);
         }
     }
 }
@@ -119,72 +134,41 @@ pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> T
         policy,
         annotations: annotations.unwrap_or_default(),
         timeout: of.spec.number(&["timeout_ms"]).map(Duration::from_millis),
-        retry: retry::read(&of.spec),
+        retry: of.spec.read(&["retry"]),
         registry: of.package.clone(),
         at: of.source.location(of.at),
     }
 }
 
-fn check_required(of: &Primitive, problems: &mut Problems) {
-    if of.spec.entry("mcp_source").is_some() {
+fn check_required(spec: &Node, report: &mut Report<'_>) {
+    if spec.entry("mcp_source").is_some() {
         return;
     }
     for key in ["description", "input_schema"] {
-        if of.spec.entry(key).is_none() {
-            let reason = format!("`spec.{key}` is missing");
+        if spec.entry(key).is_none() {
             let help = format!("a tool without `mcp_source` needs `{key}`");
-            problems.invalid(&of.source, of.spec.at, reason, help);
+            report.invalid(spec.at, format!("`spec.{key}` is missing"), help);
         }
     }
 }
 
-fn check_source(of: &Primitive, problems: &mut Problems) {
-    let Some(source) = of.spec.entry("mcp_source") else {
-        return;
-    };
-    let uri = source.node.text(&["uri"]).unwrap_or_default();
-    let at = source.node.get(&["uri"]).map_or(source.at, |uri| uri.at);
-    if uri.starts_with("stdio:///") || uri.starts_with("https://") {
-        let help = "this version does not bridge MCP servers: bind a component of the tools directory instead";
-        problems.invalid(&of.source, source.at, "`spec.mcp_source` is not served", help);
-    } else {
-        let reason = format!("`spec.mcp_source.uri` is `{}`", shown(uri));
-        let help =
-            "write stdio:///<program> or https://<server>; mcp:// is reserved and never allowed";
-        problems.invalid(&of.source, at, reason, help);
-    }
-}
-
-fn check_composite(of: &Primitive, problems: &mut Problems) {
-    if of.spec.flag(&["composite"]) != Some(true) {
-        return;
-    }
-    let at = of.spec.entry("composite").map_or(of.spec.at, |entry| entry.at);
-    if of.spec.entry("skill_ref").is_none() {
-        let help = "`composite: true` needs the name of the skill it wraps";
-        problems.invalid(&of.source, at, "`spec.skill_ref` is missing", help);
-    }
-    let help = "this version runs single tools only: take the composite tool out";
-    problems.invalid(&of.source, at, "composite tools are not served", help);
-}
-
-fn check_bounds(of: &Primitive, problems: &mut Problems) {
-    if let Some(timeout) = of.spec.get(&["timeout_ms"])
-        && of.spec.number(&["timeout_ms"]).is_some_and(|ms| ms > TOOL_TIMEOUT_CEILING_MS)
+fn check_bounds(spec: &Node, report: &mut Report<'_>) {
+    if let Some(timeout) = spec.get(&["timeout_ms"])
+        && spec.number(&["timeout_ms"]).is_some_and(|ms| ms > TOOL_TIMEOUT_CEILING_MS)
     {
         let help = format!("the most this host gives one call is {TOOL_TIMEOUT_CEILING_MS}");
-        problems.invalid(&of.source, timeout.at, "`spec.timeout_ms` is too large", help);
+        report.invalid(timeout.at, "`spec.timeout_ms` is too large", help);
     }
-    if let Some(description) = of.spec.get(&["description"])
+    if let Some(description) = spec.get(&["description"])
         && description.as_text().is_some_and(|text| text.len() > TOOL_DESCRIPTION_BYTES_MAX)
     {
         let help = format!("a description may have {TOOL_DESCRIPTION_BYTES_MAX} bytes");
-        problems.invalid(&of.source, description.at, "`spec.description` is too long", help);
+        report.invalid(description.at, "`spec.description` is too long", help);
     }
 }
 
-fn check_schema(of: &Primitive, key: &str, problems: &mut Problems) {
-    let Some(entry) = of.spec.entry(key) else {
+fn check_schema(spec: &Node, key: &str, report: &mut Report<'_>) {
+    let Some(entry) = spec.entry(key) else {
         return;
     };
     let schema = entry.node.to_json();
@@ -197,5 +181,25 @@ fn check_schema(of: &Primitive, key: &str, problems: &mut Problems) {
     };
     let reason = format!("`spec.{key}` cannot be used: {}", shown_sentence(&error));
     let help = "write a JSON Schema (draft 2020-12) that is complete in itself";
-    problems.invalid(&of.source, entry.at, reason, help);
+    report.invalid(entry.at, reason, help);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_tool_that_is_declared_idempotent_is_tried_again() {
+        let plan = RetryPlan { max_attempts: 5, ..RetryPlan::default() };
+        let attempts = |retry, annotations: Value| {
+            let annotations = annotations.as_object().cloned().unwrap_or_default();
+            ToolBinding { retry, annotations, ..ToolBinding::default() }.retry_plan().max_attempts
+        };
+        assert_eq!(attempts(Some(plan), json!({ "idempotentHint": true })), 5);
+        assert_eq!(attempts(Some(plan), json!({ "idempotentHint": false })), 1);
+        assert_eq!(attempts(Some(plan), json!({})), 1);
+        assert_eq!(attempts(None, json!({ "idempotentHint": true })), 1);
+    }
 }

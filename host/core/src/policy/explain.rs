@@ -1,6 +1,6 @@
 //! How a verdict came about: every rule that was tried, by the same code that decides.
 
-use super::{Action, CallFacts, PolicySet, RuleRef, Scope, Verdict, first_match, unknown};
+use super::{Action, CallFacts, PolicySet, RuleRef, Scope, Verdict};
 
 /// A verdict and every rule that was looked at on the way.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,38 +42,15 @@ impl PolicySet {
     /// Decides as [`PolicySet::decide`] does, and says how.
     pub fn explain(&self, facts: &CallFacts<'_>, scope: Scope<'_>) -> Explanation {
         let mut steps = Vec::new();
-        let mut verdict = self.explain_list(List::All, None, facts, &mut steps);
-        for (list, name) in [(List::Own, scope.own), (List::Asked, scope.asked)] {
-            if name.is_some() {
-                let also = self.explain_list(list, name, facts, &mut steps);
-                verdict = verdict.stricter(also);
-            }
-        }
-        Explanation { verdict, steps }
-    }
-
-    fn explain_list(
-        &self,
-        list: List,
-        name: Option<&str>,
-        facts: &CallFacts<'_>,
-        steps: &mut Vec<Step>,
-    ) -> Verdict {
-        let policies = match name.map(|name| (name, self.find(name))) {
-            None => self.policies(),
-            Some((_, Some(policy))) => std::slice::from_ref(policy),
-            Some((name, None)) => return unknown(name),
-        };
-        first_match(policies, facts, |policy, rule, mismatch| {
-            let name = RuleRef { policy: policy.name.clone(), id: rule.id.clone() };
-            let mismatch = mismatch.map(|mismatch| mismatch.to_string());
+        let verdict = self.tried(facts, scope, &mut |list, policy, rule, mismatch| {
             steps.push(Step {
                 list,
-                rule: name,
+                rule: RuleRef { policy: policy.name.clone(), id: rule.id.clone() },
                 action: rule.action,
                 at: rule.at.clone(),
-                mismatch,
+                mismatch: mismatch.map(|mismatch| mismatch.to_string()),
             });
-        })
+        });
+        Explanation { verdict, steps }
     }
 }

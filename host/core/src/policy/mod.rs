@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 
 pub use self::explain::{Explanation, List, Step};
 pub use self::paths::{Folder, NOWHERE, PathNames};
+use self::rule::Mismatch;
 pub use self::rule::{Action, ApprovalTerms, Match, RateLimit, Rule};
 pub use self::terms::{AuditTerms, Destination, Rates};
 use crate::catalog::Annotations;
@@ -169,18 +170,26 @@ impl PolicySet {
         &self.audit
     }
 
-    /// Says whether any rule looks at paths, so that a call's have to be found.
-    pub fn looks_at_paths(&self) -> bool {
-        self.policies.iter().flat_map(|policy| &policy.rules).any(|rule| rule.path_within.is_some())
-    }
-
     /// Decides about a call: the whole list, and each policy of `scope`. All of them have to
     /// allow, the strictest verdict counts, and a name that does not exist denies.
     pub fn decide(&self, facts: &CallFacts<'_>, scope: Scope<'_>) -> Verdict {
-        let mut verdict = first_match(&self.policies, facts, |_, _, _| {});
-        for name in [scope.own, scope.asked].into_iter().flatten() {
+        self.tried(facts, scope, &mut |_, _, _, _| {})
+    }
+
+    /// Decides, and shows `look` each rule that is tried, and what of it does not match.
+    fn tried(
+        &self,
+        facts: &CallFacts<'_>,
+        scope: Scope<'_>,
+        look: &mut impl FnMut(List, &Policy, &Rule, Option<Mismatch<'_>>),
+    ) -> Verdict {
+        let mut verdict = first_match(List::All, &self.policies, facts, look);
+        for (list, name) in [(List::Own, scope.own), (List::Asked, scope.asked)] {
+            let Some(name) = name else {
+                continue;
+            };
             let also = match self.find(name) {
-                Some(policy) => first_match(std::slice::from_ref(policy), facts, |_, _, _| {}),
+                Some(policy) => first_match(list, std::slice::from_ref(policy), facts, look),
                 None => unknown(name),
             };
             verdict = verdict.stricter(also);
@@ -193,16 +202,17 @@ impl PolicySet {
     }
 }
 
-/// Tries rules in their order until one matches, and shows `look` each of them.
-fn first_match<'a>(
-    policies: &'a [Policy],
-    facts: &'a CallFacts<'_>,
-    mut look: impl FnMut(&'a Policy, &'a Rule, Option<rule::Mismatch<'a>>),
+/// Tries rules in their order until one matches.
+fn first_match(
+    list: List,
+    policies: &[Policy],
+    facts: &CallFacts<'_>,
+    look: &mut impl FnMut(List, &Policy, &Rule, Option<Mismatch<'_>>),
 ) -> Verdict {
     for policy in policies {
         for rule in &policy.rules {
             let mismatch = rule.mismatch(facts);
-            look(policy, rule, mismatch);
+            look(list, policy, rule, mismatch);
             if mismatch.is_none() {
                 return verdict(policy, rule, facts);
             }
@@ -234,10 +244,23 @@ fn unknown(name: &str) -> Verdict {
 }
 
 impl Verdict {
-    /// Returns the stricter of two verdicts; this one where they are equally strict.
+    /// Returns the stricter of two verdicts; this one where they are equally strict. Where both
+    /// ask, the question is put as both together would put it.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
-        if other.strictness() > self.strictness() { other } else { self }
+        let terms = self.terms().zip(other.terms()).map(|(one, two)| one.and(two));
+        let stricter = if other.strictness() > self.strictness() { other } else { self };
+        match (stricter, terms) {
+            (Self::Ask { rule, reason, .. }, Some(terms)) => Self::Ask { rule, terms, reason },
+            (stricter, _) => stricter,
+        }
+    }
+
+    const fn terms(&self) -> Option<ApprovalTerms> {
+        match self {
+            Self::Ask { terms, .. } => Some(*terms),
+            Self::Allow { .. } | Self::AuditOnly { .. } | Self::Deny { .. } => None,
+        }
     }
 
     const fn strictness(&self) -> u8 {

@@ -26,31 +26,14 @@ const FORMATS: [&str; 3] = ["directory-path", "file-path", "path"];
 
 /// Last words of the names of arguments that are paths in any schema, in lower case: `path`,
 /// `file_path`, `outputDir` and `working-directory` are; `pathology` and `filter` are not.
-const LAST_WORDS: [&str; 16] = [
-    "cwd",
-    "dir",
-    "directories",
-    "directory",
-    "dirs",
-    "file",
-    "filename",
-    "filenames",
-    "filepath",
-    "filepaths",
-    "files",
-    "folder",
-    "folders",
-    "path",
-    "paths",
-    "workdir",
-];
+const LAST_WORDS: &str = "cwd dir directories directory dirs file filename filenames filepath \
+                          filepaths files folder folders path paths workdir";
 
 /// What `file_name`, `dirName` and their like are the names of.
-const NAMED: [&str; 5] = ["dir", "directory", "file", "folder", "path"];
+const NAMED: &str = "dir directory file folder path";
 
 /// Names that are paths only as a whole: the two ends of copying and moving.
-const WHOLE_NAMES: [&str; 8] =
-    ["dest", "destination", "dst", "from", "source", "src", "target", "to"];
+const WHOLE_NAMES: &str = "dest destination dst from source src target to";
 
 /// A folder as tools see it, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,13 +156,13 @@ fn has_path_format(schema: &Value) -> bool {
 }
 
 fn is_path_name(name: &str) -> bool {
-    if WHOLE_NAMES.iter().any(|whole| whole.eq_ignore_ascii_case(name)) {
+    if WHOLE_NAMES.split(' ').any(|whole| whole.eq_ignore_ascii_case(name)) {
         return true;
     }
     let words = words(name);
     match words.as_slice() {
-        [.., of, last] if last == "name" || last == "names" => NAMED.contains(&of.as_str()),
-        [.., last] => LAST_WORDS.contains(&last.as_str()),
+        [.., of, last] if last == "name" || last == "names" => NAMED.split(' ').any(|it| it == of),
+        [.., last] => LAST_WORDS.split(' ').any(|word| word == last),
         [] => false,
     }
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::paths::{Folder, NOWHERE};
@@ -14,7 +15,8 @@ use super::{CallFacts, Usage};
 use crate::catalog::Annotations;
 
 /// What a rule does where it matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// The call may run.
     Allow,
@@ -57,7 +59,7 @@ pub struct Match {
 /// How much may be spent in a day (UTC) before a rule turns: one that tightens matches from then
 /// on, one that relaxes matches until then. Whichever of the two is reached first counts; with
 /// neither, it is reached at once.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 pub struct RateLimit {
     /// What providers may cost.
     pub cost_per_day_usd: Option<f64>,
@@ -88,6 +90,18 @@ pub struct ApprovalTerms {
     pub timeout: Option<Duration>,
     /// Whether silence allows the call. The protocol lets an operator say so.
     pub allow_on_timeout: bool,
+}
+
+impl ApprovalTerms {
+    /// Returns the terms of a question that two ask together: the shorter time, and silence
+    /// allows only where both say so.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            timeout: self.timeout.into_iter().chain(other.timeout).min(),
+            allow_on_timeout: self.allow_on_timeout && other.allow_on_timeout,
+        }
+    }
 }
 
 /// One rule of a policy.

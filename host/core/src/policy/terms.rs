@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 /// How much may happen; nothing where no policy says so.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 pub struct Rates {
     /// Calls of tools, by one principal, in a minute.
     pub tool_calls_per_minute: Option<u64>,
@@ -30,7 +32,8 @@ impl Rates {
 }
 
 /// Where records go beside the chain in the state folder, which is always written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Destination {
     /// Nowhere else: the chain is a file.
     File,

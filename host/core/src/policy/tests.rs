@@ -259,5 +259,5 @@ fn the_blocks_of_all_policies_hold_together() {
     ]);
     assert_eq!(set.rates(), rates(Some(5)));
     assert_eq!(set.audit(), &audit);
-    assert!(!set.screens().is_off() && !set.looks_at_paths());
+    assert!(!set.screens().is_off());
 }

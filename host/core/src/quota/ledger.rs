@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::terms::{Ask, Caps, Exceeded, Prices, QuotaLimit, Used};
+use super::terms::{Ask, Prices, QuotaLimit, Used};
 use super::window::{MINUTE_MS, SECOND_MS, Window};
+use crate::error::CallError;
 use crate::limits::COMPLETION_TOKENS_MAX;
-use crate::policy::Usage;
+use crate::policy::{Rates, Usage};
 
 const DAY_MS: u64 = 86_400_000;
 const NANO_USD_PER_USD: f64 = 1e9;
@@ -74,22 +75,22 @@ impl Ledger {
     /// The first limit that the request would exceed; nothing was counted then.
     pub fn reserve(
         &mut self,
-        ask: &Ask<'_>,
-        caps: &Caps,
+        ask: &Ask,
+        rates: &Rates,
         now_ms: u64,
-    ) -> Result<Reservation, Exceeded> {
-        if let Some(account) = self.accounts.get_mut(ask.provider) {
+    ) -> Result<Reservation, CallError> {
+        if let Some(account) = self.accounts.get_mut(&ask.provider) {
             account.turn(now_ms);
         }
-        let completion_tokens = self.room(ask, caps, now_ms)?;
+        let completion_tokens = self.room(ask, rates, now_ms)?;
         let held = Used { prompt_tokens: ask.prompt_tokens, completion_tokens };
-        let account = self.accounts.entry(ask.provider.to_owned()).or_default();
+        let account = self.accounts.entry(ask.provider.clone()).or_default();
         account.turn(now_ms);
         account.tokens = account.tokens.saturating_add(held.tokens());
         account.cost_nano_usd = account.cost_nano_usd.saturating_add(ask.prices.cost(held));
         account.requests.add(now_ms, 1);
         account.tokens_of_hour.add(now_ms, held.tokens());
-        let (provider, prices, day) = (ask.provider.to_owned(), ask.prices, account.day);
+        let (provider, prices, day) = (ask.provider.clone(), ask.prices, account.day);
         Ok(Reservation { provider, prices, held, at_ms: now_ms, day })
     }
 
@@ -137,11 +138,11 @@ impl Ledger {
     }
 
     /// Returns the tokens that the completion of a request may have.
-    fn room(&self, ask: &Ask<'_>, caps: &Caps, now_ms: u64) -> Result<u64, Exceeded> {
+    fn room(&self, ask: &Ask, rates: &Rates, now_ms: u64) -> Result<u64, CallError> {
         self.check_requests(ask, now_ms)?;
         let wanted = ask.completion_tokens.unwrap_or(1);
         let mut room = ask.completion_tokens.unwrap_or(COMPLETION_TOKENS_MAX);
-        for (limit, left) in self.left(ask, caps, now_ms) {
+        for (limit, left) in self.left(ask, rates, now_ms) {
             if left < wanted {
                 return Err(self.exceeded(ask, limit, now_ms));
             }
@@ -150,11 +151,11 @@ impl Ledger {
         Ok(room)
     }
 
-    fn check_requests(&self, ask: &Ask<'_>, now_ms: u64) -> Result<(), Exceeded> {
+    fn check_requests(&self, ask: &Ask, now_ms: u64) -> Result<(), CallError> {
         let Some(max) = ask.limits.requests_per_minute else {
             return Ok(());
         };
-        let made = self.account(ask.provider).map_or(0, |account| account.requests.total(now_ms));
+        let made = self.account(&ask.provider).map_or(0, |account| account.requests.total(now_ms));
         if made < max {
             return Ok(());
         }
@@ -162,9 +163,9 @@ impl Ledger {
     }
 
     /// Returns how long a completion each limit leaves room for, beside the prompt.
-    fn left(&self, ask: &Ask<'_>, caps: &Caps, now_ms: u64) -> Vec<(QuotaLimit, u64)> {
-        let limits = ask.limits;
-        let today = self.account(ask.provider).map_or(0, |account| account.tokens);
+    fn left(&self, ask: &Ask, rates: &Rates, now_ms: u64) -> Vec<(QuotaLimit, u64)> {
+        let limits = &ask.limits;
+        let today = self.account(&ask.provider).map_or(0, |account| account.tokens);
         let beside = |max: u64, used: u64| {
             max.checked_sub(used).and_then(|left| left.checked_sub(ask.prompt_tokens)).unwrap_or(0)
         };
@@ -173,17 +174,17 @@ impl Ledger {
             (QuotaLimit::TokensPerRequest, limits.tokens_per_request.map(|max| beside(max, 0))),
             (QuotaLimit::ContextWindow, limits.max_context_window.map(|max| beside(max, 0))),
             (QuotaLimit::TokensPerDay, limits.tokens_per_day.map(|max| beside(max, today))),
-            (QuotaLimit::TokensPerHour, caps.tokens_per_hour.map(|max| beside(max, hour()))),
+            (QuotaLimit::TokensPerHour, rates.tokens_per_hour.map(|max| beside(max, hour()))),
             (
                 QuotaLimit::CostPerDay,
-                caps.cost_per_day_usd.map(|usd| self.payable(ask, usd, now_ms)),
+                rates.cost_per_day_usd.map(|usd| self.payable(ask, usd, now_ms)),
             ),
         ];
         all.into_iter().filter_map(|(limit, left)| Some((limit, left?))).collect()
     }
 
     /// Returns how long a completion the rest of the day's money pays.
-    fn payable(&self, ask: &Ask<'_>, max_usd: f64, now_ms: u64) -> u64 {
+    fn payable(&self, ask: &Ask, max_usd: f64, now_ms: u64) -> u64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let max = (max_usd * NANO_USD_PER_USD) as u64;
         let prompt = Used { prompt_tokens: ask.prompt_tokens, completion_tokens: 0 };
@@ -196,8 +197,8 @@ impl Ledger {
         }
     }
 
-    fn exceeded(&self, ask: &Ask<'_>, limit: QuotaLimit, now_ms: u64) -> Exceeded {
-        let account = self.account(ask.provider);
+    fn exceeded(&self, ask: &Ask, limit: QuotaLimit, now_ms: u64) -> CallError {
+        let account = self.account(&ask.provider);
         let retry_after_ms = match limit {
             QuotaLimit::RequestsPerMinute => {
                 account.and_then(|account| account.requests.frees_in_ms(now_ms))
@@ -209,7 +210,7 @@ impl Ledger {
             QuotaLimit::CostPerDay | QuotaLimit::TokensPerDay => Some(DAY_MS - now_ms % DAY_MS),
             QuotaLimit::ContextWindow | QuotaLimit::TokensPerRequest => None,
         };
-        Exceeded { limit, provider: ask.provider.to_owned(), retry_after_ms }
+        limit.exceeded(&ask.provider, retry_after_ms)
     }
 }
 

@@ -15,4 +15,4 @@ mod window;
 
 pub use ledger::{Account, Ledger, Reservation};
 pub use rates::CallRates;
-pub use terms::{Ask, Caps, Exceeded, Prices, ProviderLimits, QuotaLimit, Used, estimate_tokens};
+pub use terms::{Ask, Prices, ProviderLimits, Used, estimate_tokens};

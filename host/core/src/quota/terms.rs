@@ -1,11 +1,11 @@
 //! What is asked of a provider, within which limits, at which price; and which limit said no.
 
-use std::fmt;
+use serde::Deserialize;
 
 use crate::error::{CallError, ErrorKind};
 
 /// What a provider's document allows. Absent is unlimited, zero is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub struct ProviderLimits {
     /// Tokens between two midnights UTC, of prompts and completions.
     pub tokens_per_day: Option<u64>,
@@ -15,15 +15,6 @@ pub struct ProviderLimits {
     pub requests_per_minute: Option<u64>,
     /// Tokens the model can look at at once, its completion included.
     pub max_context_window: Option<u64>,
-}
-
-/// What all providers together may use, as the policies say. Absent is unlimited, zero is none.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Caps {
-    /// Tokens in any hour.
-    pub tokens_per_hour: Option<u64>,
-    /// Costs between two midnights UTC, in US dollars.
-    pub cost_per_day_usd: Option<f64>,
 }
 
 /// What one token costs, in billionths of a US dollar. The default is nothing.
@@ -36,12 +27,12 @@ pub struct Prices {
 }
 
 /// A request that is about to be sent.
-#[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+#[derive(Debug, Clone)]
+pub struct Ask {
     /// The provider's name.
-    pub provider: &'a str,
+    pub provider: String,
     /// What it allows.
-    pub limits: &'a ProviderLimits,
+    pub limits: ProviderLimits,
     /// What it costs.
     pub prices: Prices,
     /// Tokens of the prompt; see [`estimate_tokens`].
@@ -60,9 +51,9 @@ pub struct Used {
 }
 
 /// One of the limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum QuotaLimit {
-    /// [`Caps::cost_per_day_usd`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuotaLimit {
+    /// [`Rates::cost_per_day_usd`].
     CostPerDay,
     /// [`ProviderLimits::max_context_window`].
     ContextWindow,
@@ -70,21 +61,10 @@ pub enum QuotaLimit {
     RequestsPerMinute,
     /// [`ProviderLimits::tokens_per_day`].
     TokensPerDay,
-    /// [`Caps::tokens_per_hour`].
+    /// [`Rates::tokens_per_hour`].
     TokensPerHour,
     /// [`ProviderLimits::tokens_per_request`].
     TokensPerRequest,
-}
-
-/// A limit that a request would exceed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exceeded {
-    /// The limit.
-    pub limit: QuotaLimit,
-    /// The provider that was asked.
-    pub provider: String,
-    /// Milliseconds until there may be room again, where that is a matter of time.
-    pub retry_after_ms: Option<u64>,
 }
 
 /// Returns how many tokens `bytes` of a request are taken for before a provider has counted them:
@@ -123,8 +103,23 @@ impl Used {
 }
 
 impl QuotaLimit {
+    /// Returns the refusal of a request to `provider`, with the milliseconds until there may be
+    /// room again, where that is a matter of time.
+    pub(super) fn exceeded(self, provider: &str, retry_after_ms: Option<u64>) -> CallError {
+        let limit = self.name();
+        let message = format!("the request would exceed `{limit}` of provider `{provider}`");
+        let error = CallError::new(self.kind(), message)
+            .with("stage", "provider")
+            .with("limit", limit)
+            .with("provider", provider);
+        match retry_after_ms {
+            Some(ms) => error.with("retry_after_ms", ms),
+            None => error,
+        }
+    }
+
     /// Returns the name of `data.limit`: the key of the document that states it.
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::CostPerDay => "cost_per_day_usd",
             Self::ContextWindow => "max_context_window",
@@ -141,26 +136,6 @@ impl QuotaLimit {
             Self::CostPerDay | Self::TokensPerHour => ErrorKind::Overloaded,
             _ => ErrorKind::ProviderQuota,
         }
-    }
-}
-
-impl From<Exceeded> for CallError {
-    fn from(exceeded: Exceeded) -> Self {
-        let error = Self::new(exceeded.limit.kind(), exceeded.to_string())
-            .with("stage", "quota")
-            .with("limit", exceeded.limit.name())
-            .with("provider", exceeded.provider);
-        match exceeded.retry_after_ms {
-            Some(ms) => error.with("retry_after_ms", ms),
-            None => error,
-        }
-    }
-}
-
-impl fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, provider, .. } = self;
-        write!(f, "the request would exceed `{}` of provider `{provider}`", limit.name())
     }
 }
 
@@ -187,9 +162,11 @@ mod tests {
 
     #[test]
     fn a_refusal_has_the_code_of_whoever_set_the_limit() {
-        let code = |limit| {
-            let provider = "p".to_owned();
-            CallError::from(Exceeded { limit, provider, retry_after_ms: None }).kind.code()
+        let code = |limit: QuotaLimit| {
+            let error = limit.exceeded("p", None);
+            // The gate's own `quota` says that nothing ran; a tool that asks a provider runs.
+            assert_eq!(error.data["stage"], "provider");
+            error.kind.code()
         };
         assert_eq!(code(QuotaLimit::TokensPerDay), -32021);
         assert_eq!(code(QuotaLimit::RequestsPerMinute), -32021);

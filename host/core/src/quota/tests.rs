@@ -1,48 +1,51 @@
 //! The ledger against a plain list of everything that was ever spent.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
-use super::{Account, Ask, Caps, Ledger, Prices, ProviderLimits, QuotaLimit, Reservation, Used};
+use super::{Account, Ask, Ledger, Prices, ProviderLimits, Reservation, Used};
 use crate::limits::COMPLETION_TOKENS_MAX;
+use crate::policy::Rates;
 
 const DAY_MS: u64 = 86_400_000;
 const PRICES: Prices = Prices { input_nano_usd: 1_000, output_nano_usd: 10_000 };
 
-fn ask(limits: &ProviderLimits, prompt_tokens: u64, completion_tokens: Option<u64>) -> Ask<'_> {
-    Ask { provider: "p", limits, prices: PRICES, prompt_tokens, completion_tokens }
+fn ask(limits: &ProviderLimits, prompt_tokens: u64, completion_tokens: Option<u64>) -> Ask {
+    Ask {
+        provider: "p".to_owned(),
+        limits: *limits,
+        prices: PRICES,
+        prompt_tokens,
+        completion_tokens,
+    }
 }
 
 fn used(prompt_tokens: u64, completion_tokens: u64) -> Used {
     Used { prompt_tokens, completion_tokens }
 }
 
-fn refused(
-    limits: &ProviderLimits,
-    caps: &Caps,
-    prompt: u64,
-    completion: Option<u64>,
-) -> QuotaLimit {
+fn refused(limits: &ProviderLimits, caps: &Rates, prompt: u64, completion: Option<u64>) -> Value {
     let mut ledger = Ledger::default();
-    let refused = ledger.reserve(&ask(limits, prompt, completion), caps, 5).unwrap_err().limit;
+    let refused = ledger.reserve(&ask(limits, prompt, completion), caps, 5).unwrap_err();
     assert_eq!(ledger.usage(5).tokens_today, 0, "a refusal was charged");
-    refused
+    refused.data["limit"].clone()
 }
 
 #[test]
 fn each_limit_refuses_what_would_exceed_it() {
     let none = ProviderLimits::default();
-    let no_caps = Caps::default();
+    let no_caps = Rates::default();
     let day = ProviderLimits { tokens_per_day: Some(100), ..none };
-    assert_eq!(refused(&day, &no_caps, 50, Some(51)), QuotaLimit::TokensPerDay);
+    assert_eq!(refused(&day, &no_caps, 50, Some(51)), "tokens_per_day");
     let request = ProviderLimits { tokens_per_request: Some(100), ..none };
-    assert_eq!(refused(&request, &no_caps, 100, None), QuotaLimit::TokensPerRequest);
+    assert_eq!(refused(&request, &no_caps, 100, None), "tokens_per_request");
     let window = ProviderLimits { max_context_window: Some(100), ..none };
-    assert_eq!(refused(&window, &no_caps, 101, None), QuotaLimit::ContextWindow);
-    let hour = Caps { tokens_per_hour: Some(9), ..no_caps };
-    assert_eq!(refused(&none, &hour, 5, Some(5)), QuotaLimit::TokensPerHour);
+    assert_eq!(refused(&window, &no_caps, 101, None), "max_context_window");
+    let hour = Rates { tokens_per_hour: Some(9), ..no_caps };
+    assert_eq!(refused(&none, &hour, 5, Some(5)), "tokens_per_hour");
     // Ten prompt tokens cost as much as one of the completion, which is all of it.
-    let cost = Caps { cost_per_day_usd: Some(0.000_02), ..no_caps };
-    assert_eq!(refused(&none, &cost, 10, Some(2)), QuotaLimit::CostPerDay);
+    let cost = Rates { cost_per_day_usd: Some(0.000_02), ..no_caps };
+    assert_eq!(refused(&none, &cost, 10, Some(2)), "cost_per_day_usd");
     assert!(Ledger::default().reserve(&ask(&none, 10, Some(1)), &cost, 5).is_ok());
 }
 
@@ -56,25 +59,25 @@ fn zero_means_none() {
         ProviderLimits { requests_per_minute: zero, ..none },
         ProviderLimits { max_context_window: zero, ..none },
     ] {
-        refused(&limits, &Caps::default(), 0, None);
+        refused(&limits, &Rates::default(), 0, None);
     }
-    refused(&none, &Caps { tokens_per_hour: zero, cost_per_day_usd: None }, 0, None);
-    refused(&none, &Caps { tokens_per_hour: None, cost_per_day_usd: Some(0.0) }, 0, None);
+    refused(&none, &Rates { tokens_per_hour: zero, ..Rates::default() }, 0, None);
+    refused(&none, &Rates { cost_per_day_usd: Some(0.0), ..Rates::default() }, 0, None);
 }
 
 #[test]
 fn a_request_that_names_no_length_gets_what_is_left() {
     let limits = ProviderLimits { tokens_per_day: Some(100), ..ProviderLimits::default() };
     let mut ledger = Ledger::default();
-    let all = ledger.reserve(&ask(&limits, 40, None), &Caps::default(), 5).unwrap();
+    let all = ledger.reserve(&ask(&limits, 40, None), &Rates::default(), 5).unwrap();
     assert_eq!(all.completion_tokens(), 60);
-    assert!(ledger.reserve(&ask(&limits, 0, None), &Caps::default(), 5).is_err());
+    assert!(ledger.reserve(&ask(&limits, 0, None), &Rates::default(), 5).is_err());
     ledger.settle(all, used(30, 10));
-    let rest = ledger.reserve(&ask(&limits, 10, None), &Caps::default(), 5).unwrap();
+    let rest = ledger.reserve(&ask(&limits, 10, None), &Rates::default(), 5).unwrap();
     assert_eq!(rest.completion_tokens(), 50);
     let free = ask(&limits, 10, None);
-    let free = Ask { provider: "q", limits: &ProviderLimits::default(), ..free };
-    let most = ledger.reserve(&free, &Caps::default(), 5).unwrap();
+    let free = Ask { provider: "q".to_owned(), limits: ProviderLimits::default(), ..free };
+    let most = ledger.reserve(&free, &Rates::default(), 5).unwrap();
     assert_eq!(most.completion_tokens(), COMPLETION_TOKENS_MAX);
 }
 
@@ -83,10 +86,10 @@ fn a_day_ends_at_midnight_and_not_when_the_clock_is_set_back() {
     let limits = ProviderLimits { tokens_per_day: Some(10), ..ProviderLimits::default() };
     let mut ledger = Ledger::default();
     let mut spend =
-        |now_ms| ledger.reserve(&ask(&limits, 9, Some(1)), &Caps::default(), now_ms).map(drop);
+        |now_ms| ledger.reserve(&ask(&limits, 9, Some(1)), &Rates::default(), now_ms).map(drop);
     spend(3 * DAY_MS - 1).unwrap();
     let late = spend(3 * DAY_MS - 1).unwrap_err();
-    assert_eq!(late.retry_after_ms, Some(1));
+    assert_eq!(late.data["retry_after_ms"], 1);
     spend(3 * DAY_MS).unwrap();
     assert!(spend(3 * DAY_MS - 1).is_err(), "the clock was set back over midnight");
     assert!(spend(DAY_MS).is_err(), "the clock was set back two days");
@@ -97,12 +100,12 @@ fn a_day_ends_at_midnight_and_not_when_the_clock_is_set_back() {
 fn what_the_provider_counted_replaces_the_estimate_even_where_it_is_more() {
     let limits = ProviderLimits { tokens_per_day: Some(100), ..ProviderLimits::default() };
     let mut ledger = Ledger::default();
-    let one = ledger.reserve(&ask(&limits, 10, Some(10)), &Caps::default(), 5).unwrap();
+    let one = ledger.reserve(&ask(&limits, 10, Some(10)), &Rates::default(), 5).unwrap();
     ledger.settle(one, used(90, 20));
     let usage = ledger.usage(5);
     assert_eq!((usage.tokens_today, usage.cost_today_usd), (110, 0.000_29));
     assert_eq!(ledger.tokens_last_hour(5), 110);
-    assert!(ledger.reserve(&ask(&limits, 0, Some(1)), &Caps::default(), 5).is_err());
+    assert!(ledger.reserve(&ask(&limits, 0, Some(1)), &Rates::default(), 5).is_err());
     assert_eq!(ledger.usage(DAY_MS).tokens_today, 0);
 }
 
@@ -110,8 +113,8 @@ fn what_the_provider_counted_replaces_the_estimate_even_where_it_is_more() {
 fn an_answer_after_midnight_is_of_the_day_before() {
     let limits = ProviderLimits::default();
     let mut ledger = Ledger::default();
-    let before = ledger.reserve(&ask(&limits, 5, Some(5)), &Caps::default(), DAY_MS - 1).unwrap();
-    let after = ledger.reserve(&ask(&limits, 1, Some(1)), &Caps::default(), DAY_MS).unwrap();
+    let before = ledger.reserve(&ask(&limits, 5, Some(5)), &Rates::default(), DAY_MS - 1).unwrap();
+    let after = ledger.reserve(&ask(&limits, 1, Some(1)), &Rates::default(), DAY_MS).unwrap();
     ledger.settle(before, used(100, 100));
     assert_eq!(ledger.usage(DAY_MS).tokens_today, 2);
     ledger.release(after);
@@ -190,7 +193,7 @@ proptest! {
             requests_per_minute: Some(5),
             ..ProviderLimits::default()
         };
-        let caps = Caps { tokens_per_hour: Some(200), cost_per_day_usd: None };
+        let caps = Rates { tokens_per_hour: Some(200), ..Rates::default() };
         let mut now_ms = 5 * DAY_MS + DAY_MS / 3;
         let mut ledger = Ledger::default();
         let mut model = Model::default();
@@ -206,7 +209,7 @@ proptest! {
                             model.0.push((now_ms, prompt + granted.completion_tokens()));
                             open.push((granted, model.0.len() - 1));
                         }
-                        Err(no) => prop_assert!(!fits || no.limit != QuotaLimit::TokensPerDay),
+                        Err(no) => prop_assert!(!fits || no.data["limit"] != "tokens_per_day"),
                     }
                 }
                 Step::Settle { index, per_mille } if index < open.len() => {

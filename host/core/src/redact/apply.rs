@@ -1,12 +1,12 @@
 //! Writing markers into texts, JSON values, replies and errors.
 
-use std::mem::take;
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Found, Redactor};
 use crate::error::CallError;
+use crate::json;
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 impl Redactor {
@@ -43,14 +43,19 @@ impl Redactor {
         }
         self.redact_text(&mut error.message);
         error.internal.iter_mut().for_each(|text| self.redact_text(text));
-        self.redact_map(&mut error.data);
+        json::rewrite_object(&mut error.data, self.numeric, &mut |_, text| self.changed(text));
         error
     }
 
-    fn redact_text(&self, text: &mut String) {
+    /// Returns `text` with every secret in it replaced; nothing where there is none.
+    pub(super) fn changed(&self, text: &str) -> Option<String> {
         let found = self.find(text.as_bytes());
-        if !found.is_empty() {
-            *text = to_text(text, &found, &self.markers);
+        (!found.is_empty()).then(|| redacted_part(text, &(0..text.len()), &found, &self.markers))
+    }
+
+    fn redact_text(&self, text: &mut String) {
+        if let Some(changed) = self.changed(text) {
+            *text = changed;
         }
     }
 
@@ -62,26 +67,7 @@ impl Redactor {
     }
 
     fn redact_json(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.redact_text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
-            Value::Object(map) => self.redact_map(map),
-            Value::Number(number) if self.numeric => {
-                let text = number.to_string();
-                if !self.find(text.as_bytes()).is_empty() {
-                    *value = Value::String(self.text(&text).into_owned());
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
-    fn redact_map(&self, map: &mut Map<String, Value>) {
-        if map.keys().any(|key| !self.find(key.as_bytes()).is_empty()) {
-            let redacted = |(key, value): (String, Value)| (self.text(&key).into_owned(), value);
-            *map = take(map).into_iter().map(redacted).collect();
-        }
-        map.values_mut().for_each(|value| self.redact_json(value));
+        json::rewrite(value, self.numeric, &mut |_, text| self.changed(text));
     }
 
     fn redact_block(&self, block: &mut Content) {
@@ -131,10 +117,6 @@ fn text_of(block: &Content) -> Option<&str> {
     }
 }
 
-pub(super) fn to_text(text: &str, found: &[Found], markers: &[String]) -> String {
-    redacted_part(text, &(0..text.len()), found, markers)
-}
-
 /// Returns the bytes `part` of `whole` with what was found in it replaced. What began before
 /// the part has its marker there, and only its bytes are missing here.
 fn redacted_part(whole: &str, part: &Range<usize>, found: &[Found], markers: &[String]) -> String {
@@ -143,7 +125,7 @@ fn redacted_part(whole: &str, part: &Range<usize>, found: &[Found], markers: &[S
     let first = found.partition_point(|found| found.at.end <= part.start);
     let inside = found.iter().skip(first).take_while(|found| found.at.start < part.end);
     for Found { at, secret } in inside {
-        let (from, to) = (floor(whole, at.start), ceil(whole, at.end));
+        let (from, to) = (whole.floor_char_boundary(at.start), whole.ceil_char_boundary(at.end));
         redacted.push_str(whole.get(kept_to..from.max(kept_to)).unwrap_or_default());
         if at.start >= part.start {
             redacted.push_str(markers.get(*secret).map_or("", String::as_str));
@@ -164,12 +146,4 @@ pub(super) fn to_bytes(bytes: &[u8], found: &[Found], markers: &[String]) -> Vec
     }
     redacted.extend_from_slice(bytes.get(kept_to..).unwrap_or_default());
     redacted
-}
-
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
-fn ceil(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }

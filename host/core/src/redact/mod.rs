@@ -25,7 +25,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 
 use self::layers::{Layer, MARKS};
-use self::spellings::{Spelling, spellings};
+use self::spellings::spellings;
 use crate::limits::{REDACT_ROUNDS_MAX, REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
 
 /// Knows secret values, and takes them out of what it is given.
@@ -96,7 +96,7 @@ impl Redactor {
             self.patterns.push(Pattern { secret, whole_word: true });
             return;
         }
-        for Spelling(text) in spellings(value) {
+        for text in spellings(value) {
             self.texts.push(text);
             self.patterns.push(Pattern { secret, whole_word: false });
         }
@@ -109,11 +109,7 @@ impl Redactor {
 
     /// Returns `text` with `[redacted:NAME]` in the place of every secret.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let found = self.find(text.as_bytes());
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        Cow::Owned(apply::to_text(text, &found, &self.markers))
+        self.changed(text).map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
     /// As [`Redactor::text`], for bytes that may be no text.

@@ -5,11 +5,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::layers::{Layer, MARKS};
 
-/// One text that gives a secret away.
-pub(super) struct Spelling(pub(super) Vec<u8>);
-
-/// Returns every spelling of `value`, each once.
-pub(super) fn spellings(value: &[u8]) -> Vec<Spelling> {
+/// Returns every text that gives `value` away, each once.
+pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = vec![value.to_vec()];
     // What a form makes of blanks; everything else of it is a layer of percent-encoding.
     texts.push(value.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
@@ -25,7 +22,7 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Spelling> {
     texts.push(hex(value, b"0123456789ABCDEF"));
     texts.sort_unstable();
     texts.dedup();
-    texts.into_iter().map(Spelling).collect()
+    texts
 }
 
 /// Returns the characters that `value` alone decides in the base64 of any text that has it

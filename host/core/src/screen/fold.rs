@@ -1,62 +1,21 @@
 //! Text in one spelling: what a reader takes for the same letters becomes the same letters.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use crate::visible;
 
-/// Letters of other alphabets that look like a Latin one.
-const LOOKALIKES: [(char, char); 24] = [
-    ('а', 'a'),
-    ('в', 'b'),
-    ('е', 'e'),
-    ('к', 'k'),
-    ('м', 'm'),
-    ('н', 'h'),
-    ('о', 'o'),
-    ('р', 'p'),
-    ('с', 'c'),
-    ('т', 't'),
-    ('у', 'y'),
-    ('х', 'x'),
-    ('і', 'i'),
-    ('ј', 'j'),
-    ('ѕ', 's'),
-    ('ԁ', 'd'),
-    ('α', 'a'),
-    ('ε', 'e'),
-    ('ι', 'i'),
-    ('κ', 'k'),
-    ('ν', 'v'),
-    ('ο', 'o'),
-    ('ρ', 'p'),
-    ('τ', 't'),
-];
+/// Letters of other alphabets that look like a Latin one, and below each the Latin one.
+const LOOKALIKES: &str = "авекмнорстухіјѕԁαεικνορτ";
+const LATIN: &str = "abekmhopctyxijsdaeikvopt";
 
 /// Words that change nothing about what a sentence asks for.
-const FILLERS: [&str; 24] = [
-    "a",
-    "absolutely",
-    "all",
-    "an",
-    "any",
-    "completely",
-    "each",
-    "entirely",
-    "every",
-    "fully",
-    "immediately",
-    "just",
-    "kindly",
-    "of",
-    "please",
-    "simply",
-    "that",
-    "the",
-    "these",
-    "this",
-    "those",
-    "totally",
-    "very",
-    "whole",
-];
+static FILLERS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+    "a absolutely all an any completely each entirely every fully immediately just kindly of \
+     please simply that the these this those totally very whole"
+        .split(' ')
+        .collect()
+});
 
 /// A text in its two spellings.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -113,7 +72,7 @@ impl Folded {
     fn end_word(&mut self) {
         let start = self.words.rfind(' ').map_or(0, |space| space + 1);
         let word = self.words.get(start..).unwrap_or_default();
-        if FILLERS.contains(&word) {
+        if FILLERS.contains(word) {
             self.words.truncate(start);
         } else if !word.is_empty() {
             self.words.push(' ');
@@ -131,7 +90,11 @@ fn plain(c: char) -> char {
         _ if c.is_ascii() => c,
         // Full-width forms of ASCII.
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
-        _ => LOOKALIKES.iter().find(|(like, _)| *like == c).map_or(c, |(_, plain)| *plain),
+        _ => LOOKALIKES
+            .chars()
+            .zip(LATIN.chars())
+            .find(|(like, _)| *like == c)
+            .map_or(c, |(_, it)| it),
     }
 }
 
@@ -156,6 +119,12 @@ mod tests {
         assert_eq!(fold("").words, " ");
         assert_eq!(fold("all of the").words, " ");
         assert_eq!(fold("the thesis").words, " thesis ");
+    }
+
+    #[test]
+    fn every_lookalike_has_its_latin_letter() {
+        assert_eq!(LOOKALIKES.chars().count(), LATIN.chars().count());
+        assert_eq!(fold(LOOKALIKES).marks, LATIN);
     }
 
     #[test]

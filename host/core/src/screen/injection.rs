@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use self::table::{HIDDEN, MARKS, PHRASES, Phrases};
+use self::table::{HIDDEN, MARKS, PHRASES};
 use super::fold::fold;
 
 /// How many patterns there are, as an author counts them: rows, not phrases.
@@ -29,8 +29,9 @@ struct Searcher {
 }
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    let phrases =
-        PHRASES.iter().flat_map(|row| spell(row).into_iter().map(|text| (row.name, text)));
+    let phrases = PHRASES
+        .iter()
+        .flat_map(|(name, columns)| spell(columns).into_iter().map(|text| (*name, text)));
     let marks = MARKS.iter().map(|(name, text)| (*name, fold(text).marks));
     Engine { phrases: Searcher::new(phrases), marks: Searcher::new(marks) }
 });
@@ -53,13 +54,13 @@ impl Searcher {
 }
 
 /// Returns every phrase of a row, as `fold` spells words.
-fn spell(row: &Phrases) -> Vec<String> {
-    row.columns.iter().fold(vec![" ".to_owned()], |begun, column| {
-        let extend = |start: &String, word: &&str| match *word {
+fn spell(columns: &[&str]) -> Vec<String> {
+    columns.iter().fold(vec![" ".to_owned()], |begun, column| {
+        let extend = |start: &String, words: &str| match words {
             "" => start.clone(),
-            word => format!("{start}{word} "),
+            words => format!("{start}{words} "),
         };
-        begun.iter().flat_map(|start| column.iter().map(move |word| extend(start, word))).collect()
+        begun.iter().flat_map(|start| column.split('|').map(|words| extend(start, words))).collect()
     })
 }
 
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     fn no_phrase_holds_what_folding_takes_out() {
-        for row in PHRASES {
-            for phrase in spell(row) {
+        for (_, columns) in PHRASES {
+            for phrase in spell(columns) {
                 assert_eq!(fold(&phrase).words, phrase);
             }
         }
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_table_stays_small() {
-        let phrases: usize = PHRASES.iter().map(|row| spell(row).len()).sum();
+        let phrases: usize = PHRASES.iter().map(|(_, columns)| spell(columns).len()).sum();
         assert!(phrases < 10_000, "{phrases}");
         assert_eq!(PATTERNS, 41);
     }

@@ -23,8 +23,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub(crate) use self::injection::PATTERNS as INJECTION_PATTERNS;
-pub(crate) use self::secrets::PATTERNS as SECRET_PATTERNS;
+pub(crate) use self::secrets::patterns as secret_patterns;
 use crate::error::{CallError, ErrorKind};
+use crate::json;
 use crate::reply::ToolReply;
 
 /// The check of the input's form.
@@ -172,8 +173,7 @@ impl Screens {
             let found =
                 count(|see| walk::value(arguments, &mut |key, text| secrets::see(key, text, see)));
             if asked.action == Action::Redact && !found.is_empty() {
-                let redacted = walk::rewrite(arguments.clone(), &mut secrets::redact);
-                screened.value = Cow::Owned(redacted);
+                json::rewrite(screened.value.to_mut(), false, &mut secrets::redact);
             }
             screened.note(SECRET_SCANNING, asked, found);
         }
@@ -185,16 +185,22 @@ impl Screens {
         let mut screened = Screened::clean(reply);
         if let Some(asked) = &self.injection {
             let found = count(|see| {
-                walk::reply(&screened.value, &mut |_, text| injection::find(text, see))
+                walk::reply(&mut screened.value, &mut |_, text| {
+                    injection::find(text, see);
+                    None
+                });
             });
             screened.note(PROMPT_INJECTION, asked, found);
         }
         if let Some(asked) = &self.secrets_out {
             let found = count(|see| {
-                walk::reply(&screened.value, &mut |key, text| secrets::see(key, text, see));
+                walk::reply(&mut screened.value, &mut |key, text| {
+                    secrets::see(key, text, see);
+                    None
+                });
             });
             if asked.action == Action::Redact && !found.is_empty() {
-                screened.value = walk::rewrite_reply(screened.value, &mut secrets::redact);
+                walk::reply(&mut screened.value, &mut secrets::redact);
             }
             screened.note(SECRET_SCANNING, asked, found);
         }

@@ -15,8 +15,10 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use self::table::{BEGINNINGS, Beginning, Kind};
 
-/// How many kinds of credentials there are, as an author counts them.
-pub(crate) const PATTERNS: usize = BEGINNINGS.len();
+/// Returns how many kinds of credentials there are, as an author counts them.
+pub(crate) fn patterns() -> usize {
+    SEARCH.beginnings.len()
+}
 
 /// Something that looks like a credential: where, and of which kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,16 +27,25 @@ struct Secret {
     name: &'static str,
 }
 
-static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(build);
+/// Beginnings searched for at once: the text of each, and its row.
+struct Search {
+    automaton: AhoCorasick,
+    beginnings: Vec<(&'static str, &'static Beginning)>,
+}
+
+static SEARCH: LazyLock<Search> = LazyLock::new(build);
 
 #[expect(clippy::expect_used, reason = "the table is constant, and the tests build it")]
-fn build() -> AhoCorasick {
+fn build() -> Search {
+    let texts = |row: &'static Beginning| row.texts.split('|').map(move |text| (text, row));
+    let beginnings: Vec<_> = BEGINNINGS.iter().flat_map(texts).collect();
     let mut builder = AhoCorasick::builder();
     let builder = builder
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::Standard)
         .kind(Some(AhoCorasickKind::ContiguousNFA));
-    builder.build(BEGINNINGS.iter().map(|row| row.text)).expect("the table is small")
+    let automaton = builder.build(beginnings.iter().map(|(text, _)| text));
+    Search { automaton: automaton.expect("the table is small"), beginnings }
 }
 
 /// Reports every credential in `text`, which stands under the name `key`.
@@ -65,19 +76,19 @@ fn find(key: Option<&str>, text: &str) -> Vec<Secret> {
         return vec![Secret { at: 0..text.len(), name }];
     }
     let mut found: Vec<Secret> = Vec::new();
-    for hit in AUTOMATON.find_overlapping_iter(text) {
-        let row = BEGINNINGS.get(hit.pattern().as_usize());
+    for hit in SEARCH.automaton.find_overlapping_iter(text) {
+        let beginning = SEARCH.beginnings.get(hit.pattern().as_usize());
         // What lies in something found is not looked at again.
         let is_new = found.last().is_none_or(|last| hit.start() >= last.at.end);
-        found.extend(row.filter(|_| is_new).and_then(|row| judge(row, text, hit.range())));
+        let judged = |(begins, row): &(&str, &Beginning)| judge(begins, row, text, hit.range());
+        found.extend(beginning.filter(|_| is_new).and_then(judged));
     }
     found
 }
 
-fn judge(row: &Beginning, text: &str, hit: Range<usize>) -> Option<Secret> {
+fn judge(begins: &str, row: &Beginning, text: &str, hit: Range<usize>) -> Option<Secret> {
     // The search knows no case; tokens do.
-    let is_spelled_so = || text.get(hit.clone()) == Some(row.text);
-    if matches!(row.kind, Kind::Token { .. }) && !is_spelled_so() {
+    if matches!(row.kind, Kind::Token { .. }) && text.get(hit.clone()) != Some(begins) {
         return None;
     }
     Some(Secret { at: judge::extent(&row.kind, text, hit)?, name: row.name })
@@ -85,13 +96,14 @@ fn judge(row: &Beginning, text: &str, hit: Range<usize>) -> Option<Secret> {
 
 /// Says whether a value is a credential because of the name it stands under.
 fn under(key: &str, value: &str) -> Option<&'static str> {
-    let ends = |row: &&Beginning| {
+    let ends = |(text, row): &&(&str, &Beginning)| {
         matches!(row.kind, Kind::Assigned) && {
-            let start = key.len().checked_sub(row.text.len());
-            start.and_then(|at| key.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(row.text))
+            let end = key.len().checked_sub(text.len()).and_then(|at| key.get(at..));
+            end.is_some_and(|end| end.eq_ignore_ascii_case(text))
         }
     };
-    BEGINNINGS.iter().find(ends).filter(|_| judge::is_value(value)).map(|row| row.name)
+    let (_, row) = SEARCH.beginnings.iter().find(ends)?;
+    judge::is_value(value).then_some(row.name)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Every text of a value or a reply, with the name it stands under.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::json::{self, Change};
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 /// Is shown a text, and the name it is the value of, where it has one.
 pub(super) type Look<'a> = dyn FnMut(Option<&str>, &str) + 'a;
-/// Returns what to put in the place of a text, nothing where it stays.
-pub(super) type Change<'a> = dyn FnMut(Option<&str>, &str) -> Option<String> + 'a;
 
 /// Shows `look` every text in `value`, names included.
 pub(super) fn value(value: &Value, look: &mut Look<'_>) {
@@ -35,71 +34,26 @@ pub(super) fn any(of: &Value, is: impl Fn(&str) -> bool) -> bool {
     found
 }
 
-/// Shows `look` every text in `reply`, the one for the record included.
-pub(super) fn reply(reply: &ToolReply, look: &mut Look<'_>) {
-    for block in &reply.content {
-        match block {
-            Content::Text(text) => look(None, text),
-            Content::Resource { uri, body, .. } => {
-                look(None, uri);
-                if let ResourceBody::Text(text) = body {
-                    look(None, text);
-                }
-            }
-            Content::Audio { .. } | Content::Image { .. } => {}
-        }
-    }
-    if let Some(structured) = &reply.structured {
-        value(structured, look);
-    }
-    if let Some(internal) = &reply.internal {
-        look(None, internal);
-    }
-}
-
-/// Returns `value` with its texts changed. Where two names become one, the last value stays.
-pub(super) fn rewrite(value: Value, change: &mut Change<'_>) -> Value {
-    rewrite_under(None, value, change)
-}
-
-fn rewrite_under(key: Option<&str>, value: Value, change: &mut Change<'_>) -> Value {
-    match value {
-        Value::String(text) => Value::String(change(key, &text).unwrap_or(text)),
-        Value::Array(items) => {
-            items.into_iter().map(|item| rewrite_under(key, item, change)).collect()
-        }
-        Value::Object(entries) => {
-            let mut changed = Map::new();
-            for (name, value) in entries {
-                let value = rewrite_under(Some(&name), value, change);
-                changed.insert(change(None, &name).unwrap_or(name), value);
-            }
-            Value::Object(changed)
-        }
-        Value::Bool(_) | Value::Null | Value::Number(_) => value,
-    }
-}
-
-/// Returns `reply` with its texts changed.
-pub(super) fn rewrite_reply(mut reply: ToolReply, change: &mut Change<'_>) -> ToolReply {
+/// Has `change` look at every text in `reply`, the one for the record included, and put another
+/// in its place.
+pub(super) fn reply(reply: &mut ToolReply, change: &mut Change<'_>) {
     for block in &mut reply.content {
         match block {
-            Content::Text(text) => rewrite_text(text, change),
+            Content::Text(text) => rewrite(text, change),
             Content::Resource { uri, body, .. } => {
-                rewrite_text(uri, change);
+                rewrite(uri, change);
                 if let ResourceBody::Text(text) = body {
-                    rewrite_text(text, change);
+                    rewrite(text, change);
                 }
             }
             Content::Audio { .. } | Content::Image { .. } => {}
         }
     }
-    reply.structured = reply.structured.map(|value| rewrite(value, change));
-    reply.internal.iter_mut().for_each(|text| rewrite_text(text, change));
-    reply
+    reply.structured.iter_mut().for_each(|value| json::rewrite(value, false, change));
+    reply.internal.iter_mut().for_each(|text| rewrite(text, change));
 }
 
-fn rewrite_text(text: &mut String, change: &mut Change<'_>) {
+fn rewrite(text: &mut String, change: &mut Change<'_>) {
     if let Some(changed) = change(None, text) {
         *text = changed;
     }

@@ -10,11 +10,14 @@ use clawhost_core::screen::Finding;
 use serde_json::{Value, json};
 
 use super::super::show;
-use super::{Outcome, Story, is_read_only};
+use super::{Story, is_read_only};
 
 impl Story<'_> {
     pub(super) fn as_json(&self) -> Value {
-        let rule = self.explanation.verdict.rule();
+        let explanation = &self.rehearsal.explanation;
+        let rule = explanation.verdict.rule();
+        let (outcome, stage, reason) = self.outcome();
+        let grants = &self.rehearsal.grants;
         let quotas = json!({
             "tool_calls_per_minute": self.rates.tool_calls_per_minute,
             "tokens_per_hour": self.rates.tokens_per_hour,
@@ -23,7 +26,7 @@ impl Story<'_> {
             "tokens_today": self.usage.tokens_today,
             "cost_today_usd": self.usage.cost_today_usd,
         });
-        let approval = self.ask.map(|terms| {
+        let approval = self.terms().map(|terms| {
             json!({
                 "timeout_seconds": patience(terms).as_secs(),
                 "default_if_timeout": if terms.allow_on_timeout { "allow" } else { "deny" },
@@ -32,32 +35,32 @@ impl Story<'_> {
         json!({
             "tool": self.tool.definition.name,
             "uri": format!("claw://local/tool/{}", self.tool.ckp_name),
-            "outcome": self.outcome.is,
-            "stage": self.outcome.stage,
-            "reason": self.outcome.reason,
+            "outcome": outcome,
+            "stage": stage,
+            "reason": reason,
             "rule": rule.map(|rule| json!({"policy": rule.policy, "id": rule.id})),
-            "steps": self.explanation.steps.iter().map(step_json).collect::<Value>(),
-            "arguments": {"given": self.given, "problem": self.mismatch, "paths": self.paths},
-            "findings": self.findings.iter().map(finding).collect::<Value>(),
+            "steps": explanation.steps.iter().map(step_json).collect::<Value>(),
+            "arguments": {"given": self.paths.is_some(), "problem": self.problem(), "paths": self.paths},
+            "findings": self.rehearsal.findings.iter().map(finding).collect::<Value>(),
             "autonomy": autonomy(self.autonomy),
             "approval": approval,
             "sandbox": {
-                "profile": self.grants.profile,
-                "may_touch": show::touches(&self.grants),
-                "timeout_ms": u64::try_from(self.grants.limits.timeout.as_millis()).unwrap_or(u64::MAX),
+                "profile": grants.profile,
+                "may_touch": show::touches(grants),
+                "timeout_ms": u64::try_from(grants.limits.timeout.as_millis()).unwrap_or(u64::MAX),
             },
             "quotas": quotas,
         })
     }
 
     pub(super) fn as_text(&self) -> String {
-        let Outcome { is, reason, .. } = &self.outcome;
-        let is = match *is {
+        let (is, _, reason) = self.outcome();
+        let is = match is {
             "asks" => "waits for a person".to_owned(),
             is => format!("is {is}"),
         };
         let mut table = show::table(&["list", "rule", "does", "at", "outcome"]);
-        for step in &self.explanation.steps {
+        for step in &self.rehearsal.explanation.steps {
             let rule = format!("{}/{}", step.rule.policy, step.rule.id);
             let outcome = step.mismatch.as_deref().unwrap_or("matches");
             table.add_row([list(step.list), &rule, step.action.name(), &step.at, outcome]);
@@ -83,19 +86,20 @@ impl Story<'_> {
             Some([]) => "they hold no path".to_owned(),
             Some(paths) => format!("their paths are {}", paths.join(", ")),
         };
-        match &self.mismatch {
+        match self.problem() {
             None => format!("they match the schema; {paths}"),
-            Some(reason) => format!("they do not match the schema ({reason})"),
+            Some(_) => "they do not match the schema".to_owned(),
         }
     }
 
     fn screens_line(&self) -> String {
         let found: Vec<String> = self
+            .rehearsal
             .findings
             .iter()
             .map(|found| format!("{}: {} (policy `{}`)", found.check, found.what, found.policy))
             .collect();
-        match (self.screened, self.given) {
+        match (self.screened, self.paths.is_some()) {
             (false, _) => "none".to_owned(),
             (true, false) => "some, which look at arguments or results".to_owned(),
             (true, true) if found.is_empty() => "nothing found in the arguments".to_owned(),
@@ -116,7 +120,7 @@ impl Story<'_> {
     }
 
     fn approval_line(&self) -> String {
-        match self.ask {
+        match self.terms() {
             None => "nobody is asked".to_owned(),
             Some(terms) => {
                 let silence = if terms.allow_on_timeout { "yes" } else { "no" };
@@ -126,8 +130,8 @@ impl Story<'_> {
     }
 
     fn sandbox_line(&self) -> String {
-        let Grants { profile, limits, .. } = &self.grants;
-        let touches = show::touches(&self.grants);
+        let Grants { profile, limits, .. } = &self.rehearsal.grants;
+        let touches = show::touches(&self.rehearsal.grants);
         format!("`{profile}`: {touches}; {} ms a call", limits.timeout.as_millis())
     }
 

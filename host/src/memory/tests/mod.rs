@@ -30,10 +30,8 @@ impl Stores {
         let dir = cap_std::fs::Dir::open_ambient_dir(folder.path(), authority).unwrap();
         let audit = Arc::new(AuditLog::open(&dir).unwrap());
         let time = Arc::new(AtomicI64::new(START_MS));
-        let clock = Arc::clone(&time);
-        let clock: Clock = Arc::new(move || clock.load(Ordering::SeqCst));
         let plan = Some(MemoryPlan { stores: plans.to_vec() });
-        let memory = Memory::with_clock(plan, database, audit, clock);
+        let memory = Memory::with_clock(plan, database, audit, Clock::of(&time));
         Self { memory, time, folder, plans: plans.to_vec() }
     }
 

@@ -1,14 +1,16 @@
 //! Between the words of `wasi:filesystem` and ours.
 
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 
 use super::bindings::wasi::filesystem::types;
 use super::fault::Fault;
-use super::stat::{Facts, Kind, Stamp};
-use super::tree::{Follow, Node, OpenHow, SetTime};
+use super::open::{Node, OpenHow};
+use super::stat::{Facts, Kind};
+use super::tree::Follow;
 
-/// Nanoseconds in a second: what a stamp's nanoseconds stay below.
+/// Nanoseconds in a second: what a time's nanoseconds stay below.
 const NANOSECONDS: u32 = 1_000_000_000;
 
 /// Returns what a guest learns of a fault.
@@ -118,25 +120,33 @@ pub(super) const fn hash_of((lower, upper): (u64, u64)) -> types::MetadataHashVa
     types::MetadataHashValue { lower, upper }
 }
 
-pub(super) fn set_time(time: types::NewTimestamp) -> Result<SetTime, Fault> {
-    Ok(match time {
-        types::NewTimestamp::NoChange => SetTime::Keep,
-        types::NewTimestamp::Now => SetTime::Now,
-        types::NewTimestamp::Timestamp(time) => SetTime::At(stamp_of(time)?),
-    })
+/// Returns when something was last read and written, as the system is to set it.
+pub(super) fn times_of(
+    accessed: types::NewTimestamp,
+    modified: types::NewTimestamp,
+) -> Result<Timestamps, Fault> {
+    Ok(Timestamps { last_access: set_time(accessed)?, last_modification: set_time(modified)? })
 }
 
-fn stamp_of(time: Datetime) -> Result<Stamp, Fault> {
+fn set_time(time: types::NewTimestamp) -> Result<Timespec, Fault> {
+    match time {
+        types::NewTimestamp::NoChange => Ok(Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }),
+        types::NewTimestamp::Now => Ok(Timespec { tv_sec: 0, tv_nsec: UTIME_NOW }),
+        types::NewTimestamp::Timestamp(time) => timespec_of(time),
+    }
+}
+
+fn timespec_of(time: Datetime) -> Result<Timespec, Fault> {
     let carry = u64::from(time.nanoseconds / NANOSECONDS);
     let seconds = time.seconds.checked_add(carry).and_then(|seconds| i64::try_from(seconds).ok());
-    let seconds = seconds.ok_or(Fault::Os(Errno::OVERFLOW))?;
-    Ok(Stamp { seconds, nanoseconds: i64::from(time.nanoseconds % NANOSECONDS) })
+    let tv_sec = seconds.ok_or(Fault::Os(Errno::OVERFLOW))?;
+    Ok(Timespec { tv_sec, tv_nsec: (time.nanoseconds % NANOSECONDS).into() })
 }
 
 /// Returns a time as WASI knows it: none before 1970.
-fn datetime_of(stamp: Stamp) -> Option<Datetime> {
+fn datetime_of(time: Timespec) -> Option<Datetime> {
     Some(Datetime {
-        seconds: u64::try_from(stamp.seconds).ok()?,
-        nanoseconds: u32::try_from(stamp.nanoseconds).ok()?,
+        seconds: u64::try_from(time.tv_sec).ok()?,
+        nanoseconds: u32::try_from(time.tv_nsec).ok()?,
     })
 }

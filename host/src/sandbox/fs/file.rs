@@ -4,14 +4,14 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use clawhost_core::grants::Access;
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, Timestamps};
 use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::meter::{Hold, Limit, Meter};
+use super::open::OpenHow;
 use super::rules::Rules;
 use super::stat::{Facts, Kind};
-use super::tree::{OpenHow, SetTime, timestamps};
 
 /// Bytes moved by one system call, on the thread that runs the guest: some ten microseconds of
 /// copying.
@@ -150,12 +150,12 @@ impl OpenFile {
     ///
     /// # Errors
     /// A read-only grant, several names, or the system's answer.
-    pub fn set_times(&self, times: [SetTime; 2]) -> Result<(), Fault> {
+    pub fn set_times(&self, times: &Timestamps) -> Result<(), Fault> {
         if self.access == Access::ReadOnly {
             return Err(Fault::ReadOnly);
         }
         require_one_name(&self.facts()?)?;
-        Ok(rustix::fs::futimens(&self.file, &timestamps(times))?)
+        Ok(rustix::fs::futimens(&self.file, times)?)
     }
 
     /// Fails unless the quota reaches for `len` bytes at `offset`; takes nothing of it.

@@ -8,16 +8,17 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTabl
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
 use super::bindings::wasi::filesystem::{preopens, types};
-use super::convert::{code_of, flags_of, follow_of, hash_of, how_of, set_time, stat_of, type_of};
+use super::convert::{code_of, flags_of, follow_of, hash_of, how_of, stat_of, times_of, type_of};
 use super::fault::Fault;
 use super::file::{self, OpenFile, READ_BYTES_MAX};
 use super::folder::Folder;
 use super::listing::Listing;
 use super::meter::{FsLimits, Limit, Meter};
+use super::open::Node;
 use super::roots::Roots;
 use super::stat::Facts;
 use super::stream::{FileInput, FileOutput, WriteTo};
-use super::tree::{Node, Tree};
+use super::tree::Tree;
 
 /// Refusals of one call that are kept for its audit record; more say nothing new.
 const VIOLATIONS_MAX: usize = 32;
@@ -275,10 +276,10 @@ impl types::HostDescriptor for FsView<'_> {
         accessed: types::NewTimestamp,
         modified: types::NewTimestamp,
     ) -> Answer<()> {
-        let times = [set_time(accessed)?, set_time(modified)?];
+        let times = times_of(accessed, modified)?;
         let result = match self.table.get(&node)? {
-            Node::File(file) => file.set_times(times),
-            Node::Folder(folder) => self.ctx.tree.set_folder_times(folder, times),
+            Node::File(file) => file.set_times(&times),
+            Node::Folder(folder) => self.ctx.tree.set_folder_times(folder, &times),
         };
         self.noted("set-times", "", result)
     }
@@ -341,9 +342,9 @@ impl types::HostDescriptor for FsView<'_> {
         accessed: types::NewTimestamp,
         modified: types::NewTimestamp,
     ) -> Answer<()> {
-        let times = [set_time(accessed)?, set_time(modified)?];
+        let times = times_of(accessed, modified)?;
         self.at("set-times", &node, &path, |tree, folder| {
-            tree.set_times(folder, &path, follow_of(flags), times)
+            tree.set_times(folder, &path, follow_of(flags), &times)
         })
     }
 

@@ -1,6 +1,7 @@
 //! What an object is: identity, kind, size, times.
 
 use cap_std::fs::{FileType, Metadata, MetadataExt as _};
+use rustix::fs::Timespec;
 
 use super::fault::Fault;
 
@@ -43,15 +44,6 @@ impl From<FileType> for Kind {
     }
 }
 
-/// A point in time, as the system keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
-    /// Seconds since 1970, negative before.
-    pub seconds: i64,
-    /// Nanoseconds of that second.
-    pub nanoseconds: i64,
-}
-
 /// What the system says about one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
@@ -66,11 +58,11 @@ pub struct Facts {
     /// Its size in bytes.
     pub size: u64,
     /// Last read.
-    pub accessed: Stamp,
+    pub accessed: Timespec,
     /// Last written.
-    pub modified: Stamp,
+    pub modified: Timespec,
     /// Last change of the object or of what the system keeps about it.
-    pub changed: Stamp,
+    pub changed: Timespec,
 }
 
 impl Facts {
@@ -92,16 +84,16 @@ impl Facts {
 
 impl From<&Metadata> for Facts {
     fn from(meta: &Metadata) -> Self {
-        let stamp = |seconds, nanoseconds| Stamp { seconds, nanoseconds };
+        let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
         Self {
             id: Id { device: meta.dev(), inode: meta.ino() },
             kind: meta.file_type().into(),
             links: meta.nlink(),
             mode: meta.mode() & PERMISSION_BITS,
             size: meta.len(),
-            accessed: stamp(meta.atime(), meta.atime_nsec()),
-            modified: stamp(meta.mtime(), meta.mtime_nsec()),
-            changed: stamp(meta.ctime(), meta.ctime_nsec()),
+            accessed: time(meta.atime(), meta.atime_nsec()),
+            modified: time(meta.mtime(), meta.mtime_nsec()),
+            changed: time(meta.ctime(), meta.ctime_nsec()),
         }
     }
 }

@@ -1,27 +1,25 @@
 //! The file operations of one call, on paths beneath its open directories.
 //!
-//! Every operation walks to an entry first, then acts on that one name in that one handle.
+//! Every operation walks to an entry first, then acts on that one name in that one handle. How
+//! one is opened is in [`super::open`].
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use rustix::fs::{AtFlags, Mode, Timestamps};
 use rustix::io::Errno;
 
 use super::fault::Fault;
-use super::file::{self, OpenFile};
+use super::file;
 use super::folder::Folder;
 use super::listing::Listing;
 use super::meter::{Limit, Meter};
+use super::open::OpenHow;
 use super::path;
 use super::roots::Roots;
 use super::rules::Rules;
-use super::stat::{Facts, Id, Kind, Stamp};
+use super::stat::{Facts, Id, Kind};
 use super::walk::{self, Place, Target};
-
-/// How often an open is tried anew where an entry comes and goes meanwhile.
-const OPEN_ATTEMPTS_MAX: u32 = 4;
 
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,53 +28,6 @@ pub enum Follow {
     No,
     /// What it points to is meant.
     Yes,
-}
-
-/// How to open an entry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OpenHow {
-    /// Make a regular file where there is nothing.
-    pub create: bool,
-    /// Only a directory will do.
-    pub directory: bool,
-    /// Fail where there is something.
-    pub exclusive: bool,
-    /// Its bytes will be read.
-    pub read: bool,
-    /// Empty it.
-    pub truncate: bool,
-    /// Its bytes will be written.
-    pub write: bool,
-}
-
-impl OpenHow {
-    pub(super) const fn changes_bytes(self) -> bool {
-        self.truncate || self.write
-    }
-
-    const fn is_contradiction(self) -> bool {
-        self.directory && (self.create || self.exclusive || self.truncate)
-    }
-}
-
-/// What an open returned.
-#[derive(Debug, Clone)]
-pub enum Node {
-    /// A regular file.
-    File(Arc<OpenFile>),
-    /// A directory.
-    Folder(Folder),
-}
-
-/// What to make of a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SetTime {
-    /// Set it to this.
-    At(Stamp),
-    /// Leave it.
-    Keep,
-    /// Set it to the present.
-    Now,
 }
 
 /// One call's view of the roots it was granted.
@@ -105,42 +56,12 @@ impl Tree {
         &self.meter
     }
 
-    /// Opens, and where asked for creates, a regular file or a directory.
-    ///
-    /// Nothing is truncated before type, access and the number of names are checked on the
-    /// handle itself.
-    ///
-    /// # Errors
-    /// A refusal, a quota, or the system's answer.
-    pub fn open(
-        &self,
-        base: &Folder,
-        path: &str,
-        follow: Follow,
-        how: OpenHow,
-    ) -> Result<Node, Fault> {
-        if how.is_contradiction() {
-            return Err(Errno::INVAL.into());
-        }
-        let place = match walk::walk(self, base, path, follow)? {
-            Target::Folder(folder) => return self.open_folder(folder, how),
-            Target::Entry(place) => place,
-        };
-        if how.create || how.changes_bytes() {
-            place.folder.require_write()?;
-        }
-        self.open_entry(&place, how)
-    }
-
     /// Creates a directory.
     ///
     /// # Errors
     /// A refusal, a quota, or the system's answer.
     pub fn create_dir(&self, base: &Folder, path: &str) -> Result<(), Fault> {
-        let place = match walk::walk(self, base, path, Follow::No)? {
-            Target::Folder(_) => return Err(Errno::EXIST.into()),
-            Target::Entry(place) => place,
-        };
+        let place = self.entry(base, path, Errno::EXIST)?;
         place.folder.require_write()?;
         self.counting(|| Ok(place.folder.dir.create_dir(&place.name)?))
     }
@@ -228,10 +149,7 @@ impl Tree {
     /// # Errors
     /// A refusal, or the system's answer.
     pub fn read_link(&self, base: &Folder, path: &str) -> Result<String, Fault> {
-        let place = match walk::walk(self, base, path, Follow::No)? {
-            Target::Folder(_) => return Err(Errno::INVAL.into()),
-            Target::Entry(place) => place,
-        };
+        let place = self.entry(base, path, Errno::INVAL)?;
         let target = rustix::fs::readlinkat(&place.folder.dir, &place.name, Vec::new())?;
         let target = target.into_string().map_err(|_| Fault::Os(Errno::ILSEQ))?;
         if target.starts_with('/') {
@@ -264,7 +182,7 @@ impl Tree {
         base: &Folder,
         path: &str,
         follow: Follow,
-        times: [SetTime; 2],
+        times: &Timestamps,
     ) -> Result<(), Fault> {
         let place = match walk::walk(self, base, path, follow)? {
             Target::Folder(folder) => return self.set_folder_times(&folder, times),
@@ -277,18 +195,17 @@ impl Tree {
         }
         require_kind(&place, facts.kind)?;
         file::require_one_name(&facts)?;
-        let times = timestamps(times);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        Ok(rustix::fs::utimensat(&place.folder.dir, &place.name, &times, flags)?)
+        Ok(rustix::fs::utimensat(&place.folder.dir, &place.name, times, flags)?)
     }
 
     /// Sets the times of an open directory.
     ///
     /// # Errors
     /// A refusal, or the system's answer.
-    pub fn set_folder_times(&self, folder: &Folder, times: [SetTime; 2]) -> Result<(), Fault> {
+    pub fn set_folder_times(&self, folder: &Folder, times: &Timestamps) -> Result<(), Fault> {
         folder.require_write()?;
-        Ok(rustix::fs::utimensat(&folder.dir, ".", &timestamps(times), AtFlags::empty())?)
+        Ok(rustix::fs::utimensat(&folder.dir, ".", times, AtFlags::empty())?)
     }
 
     /// Starts a listing of an open directory.
@@ -310,89 +227,18 @@ impl Tree {
         self.roots.rules()
     }
 
-    fn open_entry(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
-        for _ in 1..OPEN_ATTEMPTS_MAX {
-            match self.try_open(place, how) {
-                // The entry went, or came, between the look and the open.
-                Err(Fault::Os(Errno::NOENT)) if how.create => {}
-                Err(Fault::Os(Errno::EXIST)) if !how.exclusive => {}
-                result => return result,
-            }
+    /// Finds an entry by its name; `unnamed` is the error of a path that has none at its end.
+    fn entry(&self, base: &Folder, path: &str, unnamed: Errno) -> Result<Place, Fault> {
+        match walk::walk(self, base, path, Follow::No)? {
+            Target::Folder(_) => Err(unnamed.into()),
+            Target::Entry(place) => Ok(place),
         }
-        self.try_open(place, how)
-    }
-
-    fn try_open(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
-        let facts = match place.facts() {
-            Ok(facts) => facts,
-            Err(Fault::Os(Errno::NOENT)) if how.create => return self.create_file(place, how),
-            Err(fault) => return Err(fault),
-        };
-        // Before anything is said about the entry: it may be closed by identity.
-        self.rules().enter(facts.id, place.folder.access)?;
-        if how.exclusive && how.create {
-            return Err(Errno::EXIST.into());
-        }
-        match facts.kind {
-            Kind::Directory => {
-                self.open_folder(place.folder.child(&place.name, self.rules())?, how)
-            }
-            Kind::File => self.open_file(place, how),
-            Kind::Link => Err(Errno::LOOP.into()),
-            Kind::Special => Err(Fault::Special),
-        }
-    }
-
-    fn open_folder(&self, folder: Folder, how: OpenHow) -> Result<Node, Fault> {
-        if how.create && how.exclusive {
-            return Err(Errno::EXIST.into());
-        }
-        if how.create || how.changes_bytes() {
-            return Err(Errno::ISDIR.into());
-        }
-        let hold = Arc::new(self.meter.hold()?);
-        Ok(Node::Folder(Folder { _hold: Some(hold), ..folder }))
-    }
-
-    fn open_file(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
-        if how.directory || place.dir_only {
-            return Err(Errno::NOTDIR.into());
-        }
-        let file = self.open_handle(place, how, OFlags::empty())?;
-        file.require_open(&how, self.rules())?;
-        if how.truncate {
-            file.truncate()?;
-        }
-        Ok(Node::File(Arc::new(file)))
-    }
-
-    fn create_file(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
-        if place.dir_only {
-            return Err(Errno::ISDIR.into());
-        }
-        let new = OFlags::CREATE.union(OFlags::EXCL);
-        let mut file = None;
-        self.counting(|| {
-            file = Some(self.open_handle(place, how, new)?);
-            Ok(())
-        })?;
-        file.map(|file| Node::File(Arc::new(file))).ok_or(Fault::Os(Errno::IO))
-    }
-
-    fn open_handle(&self, place: &Place, how: OpenHow, more: OFlags) -> Result<OpenFile, Fault> {
-        let hold = self.meter.hold()?;
-        let flags = file::open_flags(how).union(more);
-        let mode = Mode::from_raw_mode(0o666);
-        let fd = rustix::fs::openat(&place.folder.dir, &place.name, flags, mode)?;
-        Ok(OpenFile::new(fd.into(), place.folder.access, how, Arc::clone(&self.meter), hold))
     }
 
     /// Finds an entry that is to be changed, in a directory that may be.
     fn changeable(&self, base: &Folder, path: &str) -> Result<Place, Fault> {
-        match walk::walk(self, base, path, Follow::No)? {
-            Target::Folder(_) => Err(Errno::INVAL.into()),
-            Target::Entry(place) => place.folder.require_write().map(|()| place),
-        }
+        let place = self.entry(base, path, Errno::INVAL)?;
+        place.folder.require_write().map(|()| place)
     }
 
     /// Returns the facts about an entry that may lose its name.
@@ -403,7 +249,7 @@ impl Tree {
     }
 
     /// Creates an entry, counted only if that succeeds.
-    fn counting(&self, create: impl FnOnce() -> Result<(), Fault>) -> Result<(), Fault> {
+    pub(super) fn counting(&self, create: impl FnOnce() -> Result<(), Fault>) -> Result<(), Fault> {
         self.meter.take(Limit::CreateEntries, 1)?;
         self.meter.add_work(1);
         create().inspect_err(|_| self.meter.give_back(Limit::CreateEntries, 1))
@@ -431,15 +277,4 @@ fn take_over_mode(from: &Place, facts: &Facts, replaced: &Facts) -> Result<(), F
 
 fn require_kind(place: &Place, kind: Kind) -> Result<(), Fault> {
     if place.dir_only && kind != Kind::Directory { Err(Errno::NOTDIR.into()) } else { Ok(()) }
-}
-
-pub(super) fn timestamps([accessed, modified]: [SetTime; 2]) -> Timestamps {
-    let spec = |time| match time {
-        SetTime::At(Stamp { seconds, nanoseconds }) => {
-            Timespec { tv_sec: seconds, tv_nsec: nanoseconds }
-        }
-        SetTime::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        SetTime::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
-    };
-    Timestamps { last_access: spec(accessed), last_modification: spec(modified) }
 }

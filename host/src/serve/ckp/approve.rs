@@ -11,11 +11,11 @@ use clawhost_core::limits::APPROVAL_EARLY_MS;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::fault::{Fault, Outcome};
-use super::params::Params;
 use super::session::{Authority, Session};
 use crate::approvals::{Answer, Approver};
 use crate::serve::calls::Calls;
+use crate::serve::message::{Fault, Outcome};
+use crate::serve::params::Params;
 
 /// What the operator says about a call.
 #[derive(Debug, Clone)]
@@ -34,13 +34,8 @@ impl Word {
     }
 
     async fn say<C: Calls>(&self, calls: &C, within: Option<&str>) -> bool {
-        match calls.approvals() {
-            None => false,
-            Some(approvals) => {
-                let (id, answer) = (self.request_id.as_str(), self.answer.clone());
-                approvals.answer(id, within, answer, &Approver::Operator).await
-            }
-        }
+        let (id, answer) = (self.request_id.as_str(), self.answer.clone());
+        calls.services().approvals.answer(id, within, answer, &Approver::Operator).await
     }
 }
 
@@ -68,9 +63,7 @@ impl<C: Calls> Session<C> {
         let within = Some(self.inner().principal.0.as_str());
         let deadline = Instant::now() + Duration::from_millis(APPROVAL_EARLY_MS);
         let mut running = self.running();
-        let Some(mut questions) = calls.approvals().map(|approvals| approvals.changes()) else {
-            return false;
-        };
+        let mut questions = calls.services().approvals.changes();
         loop {
             running.borrow_and_update();
             questions.borrow_and_update();

@@ -1,66 +1,39 @@
-//! A tool's answer as `claw.tool.call` carries it: blocks of text, images and resources.
+//! A tool's answer as `claw.tool.call` carries it: MCP's, with the blocks that the protocol has.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::members::put;
-use crate::serve::convert::{META_CUT_FROM, META_KIND};
-
-/// Returns a result. A structured value without blocks becomes a block of text.
-pub(super) fn result(reply: ToolReply) -> Value {
-    let mut meta = Map::new();
-    if let Some(kind) = reply.error_kind {
-        meta.insert(META_KIND.to_owned(), json!(kind));
-    }
-    if let Some(bytes) = reply.cut_from_bytes {
-        meta.insert(META_CUT_FROM.to_owned(), json!(bytes));
-    }
-    let mut content: Vec<Value> = reply.content.into_iter().map(block).collect();
-    if let (true, Some(value)) = (content.is_empty(), &reply.structured) {
-        content.push(text(&value.to_string()));
-    }
-    let mut result = json!({"content": content, "isError": reply.is_error});
-    put(&mut result, "_meta", (!meta.is_empty()).then_some(Value::Object(meta)));
-    result
-}
-
-fn block(content: Content) -> Value {
-    match content {
-        // The protocol has no block for sound.
-        Content::Audio { data, mime_type } => {
-            resource(AUDIO_URI, Some(&mime_type), &ResourceBody::Bytes(data))
-        }
-        Content::Image { data, mime_type } => {
-            json!({"type": "image", "data": STANDARD.encode(data), "mimeType": mime_type})
-        }
-        Content::Resource { uri, mime_type, body } => resource(&uri, mime_type.as_deref(), &body),
-        Content::Text(value) => text(&value),
-    }
-}
+use crate::serve::convert::{self, Era};
 
 /// What a recording is called that has no address of its own.
 const AUDIO_URI: &str = "urn:clawhost:audio";
 
-fn text(text: &str) -> Value {
-    json!({"type": "text", "text": text})
+/// Returns a result. A structured value without blocks becomes a block of text.
+pub(super) fn result(mut reply: ToolReply) -> Value {
+    reply.content = reply.content.into_iter().map(block).collect();
+    let mut result = convert::reply(reply, Era::Legacy);
+    result.result_type = None;
+    result.structured_content = None;
+    // Text, numbers and JSON values always have a JSON form.
+    serde_json::to_value(result).unwrap_or_default()
 }
 
-fn resource(uri: &str, mime_type: Option<&str>, body: &ResourceBody) -> Value {
-    let mut resource = json!({"uri": uri});
-    put(&mut resource, "mimeType", mime_type.map(Value::from));
-    match body {
-        ResourceBody::Bytes(bytes) => {
-            put(&mut resource, "blob", Some(STANDARD.encode(bytes).into()))
-        }
-        ResourceBody::Text(text) => put(&mut resource, "text", Some(text.as_str().into())),
+/// The protocol has no block for sound.
+fn block(content: Content) -> Content {
+    match content {
+        Content::Audio { data, mime_type } => Content::Resource {
+            uri: AUDIO_URI.to_owned(),
+            mime_type: Some(mime_type),
+            body: ResourceBody::Bytes(data),
+        },
+        other => other,
     }
-    json!({"type": "resource", "resource": resource})
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

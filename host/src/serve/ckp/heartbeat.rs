@@ -6,14 +6,13 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::members::put;
 use super::session::Inner;
-use crate::clock;
+use crate::clock::{now_ms, rfc3339};
 
 /// Begins to beat until `stopping` or until the session is gone; not at all without an interval.
 pub(super) fn start<C: Send + Sync + 'static>(
@@ -42,17 +41,10 @@ async fn beat<C>(every: Duration, session: Weak<Inner<C>>) {
         if params.get("state").and_then(Value::as_str) == Some("READY")
             && session.notices.capacity() == session.notices.max_capacity()
         {
-            put(&mut params, "timestamp", Some(timestamp(clock::now_ms()).into()));
+            put(&mut params, "timestamp", Some(rfc3339(now_ms()).into()));
             let notice = json!({"jsonrpc": "2.0", "method": "claw.heartbeat", "params": params});
             // One that finds no room is not missed.
             let _ = session.notices.try_send(notice);
         }
     }
-}
-
-/// Returns a time of day as RFC 3339 has it, in UTC.
-pub(super) fn timestamp(ms: i64) -> String {
-    DateTime::from_timestamp_millis(ms)
-        .unwrap_or_default()
-        .to_rfc3339_opts(SecondsFormat::Millis, true)
 }

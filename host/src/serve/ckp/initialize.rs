@@ -6,18 +6,20 @@ use clawhost_core::manifest::{SessionErrors, SessionManifest};
 use clawhost_core::uri::{ClawUri, Kind, ManifestUri, is_version};
 use serde_json::{Map, Value, json};
 
-use super::fault::{Fault, Outcome, VERSION_NOT_SUPPORTED};
 use super::heartbeat;
 use super::method::Level;
-use super::params::Params;
 use super::session::{Agreed, Session};
 use crate::offload;
 use crate::serve::calls::Calls;
+use crate::serve::message::{Fault, Outcome};
+use crate::serve::params::Params;
 
 /// The version this host speaks.
 const VERSION: &str = "0.3.0";
 /// Its minor version and patch.
 const VERSION_PARTS: (u64, u64) = (3, 0);
+/// The protocol's code for a version that is not spoken here (CKP 0.3.0, section 9.4).
+const VERSION_NOT_SUPPORTED: i32 = -32001;
 /// The protocol's code for something that does not exist.
 const NOT_FOUND: i32 = -32061;
 /// A manifest longer than this is read where it holds up nobody, in bytes of its text.
@@ -63,14 +65,14 @@ impl<C: Calls> Session<C> {
             return Err(Fault::new(NOT_FOUND, message).with("param", "manifest"));
         }
         let long = value.to_string().len() > QUICK_MANIFEST_BYTES;
-        let base = self.inner().calls.manifest();
+        let base = self.inner().calls.services().manifest;
         offload::blocking(long, || SessionManifest::read(value, version, base))
             .map_err(|errors| refused(&errors))
     }
 
     fn begin(&self, wanted: &Capabilities, version: &str, manifest: SessionManifest) -> Value {
         let calls = &self.inner().calls;
-        let base = calls.manifest();
+        let base = calls.services().manifest;
         let level = Level::of(base, &calls.catalog());
         let result = json!({
             "protocolVersion": version,
@@ -232,11 +234,9 @@ mod tests {
             assert_eq!(agree(asked).unwrap(), agreed, "{asked}");
         }
         for asked in ["1.0.0", "99.0.0", "99999999999999999999999.0.0", "1.0.0-0"] {
-            let refused = agree(asked).unwrap_err().to_refusal(None);
-            assert_eq!(
-                (refused.code, refused.data),
-                (-32001, Some(json!({"supported": ["0.3.0"]})))
-            );
+            let refused = agree(asked).unwrap_err();
+            let data = json!({"supported": ["0.3.0"]});
+            assert_eq!((refused.code, Value::Object(refused.data)), (-32001, data));
         }
     }
 }

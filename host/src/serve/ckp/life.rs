@@ -7,7 +7,7 @@
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::Fault;
+use crate::serve::message::{Fault, INVALID_REQUEST};
 
 /// Where a session stands (CKP 0.3.0, section 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +36,13 @@ impl State {
 
 /// One step of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Transition {
+pub(super) struct Transition {
     /// The state before.
-    pub(crate) from: &'static str,
+    pub(super) from: &'static str,
     /// The state after.
-    pub(crate) to: &'static str,
+    pub(super) to: &'static str,
     /// How long the state before lasted.
-    pub(crate) lasted: Duration,
+    pub(super) lasted: Duration,
 }
 
 /// Where a session stands, and since when.
@@ -112,7 +112,7 @@ impl<T: Clone> Life<T> {
             State::Stopped => "the session has stopped: begin another with claw.initialize",
             State::Error | State::Ready => "the session cannot do this now",
         };
-        Fault::state(state.name(), message)
+        refused(state, message)
     }
 
     /// Begins a session; [`Life::ready`] or [`Life::back`] has to follow.
@@ -123,7 +123,7 @@ impl<T: Clone> Life<T> {
                 self.ended = CancellationToken::new();
                 Ok(self.go(State::Starting))
             }
-            state => Err(Fault::state(state.name(), "a session has begun already")),
+            state => Err(refused(state, "a session has begun already")),
         }
     }
 
@@ -172,6 +172,11 @@ impl<T: Clone> Life<T> {
         let lasted = std::mem::replace(&mut self.since, Instant::now()).elapsed();
         Transition { from: from.name(), to: to.name(), lasted }
     }
+}
+
+/// Returns what a request is answered with that cannot be served in this state.
+fn refused(state: State, message: &str) -> Fault {
+    Fault::new(INVALID_REQUEST, message).with("state", state.name())
 }
 
 #[cfg(test)]

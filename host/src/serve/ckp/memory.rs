@@ -10,13 +10,13 @@ use clawhost_core::error::CallError;
 use clawhost_core::truncate;
 use serde_json::{Map, Value, json};
 
-use super::fault::Fault;
-use super::heartbeat::timestamp;
 use super::members::put;
-use super::params::Params;
 use super::session::{Answer, Session, until};
+use crate::clock::rfc3339;
 use crate::memory::{Compacted, Entry, Memory, NewEntry, Query, QueryKind, Scope};
 use crate::serve::calls::Calls;
+use crate::serve::message::Fault;
+use crate::serve::params::Params;
 use crate::telemetry::Event;
 
 /// The name of a store that does not exist may be anything.
@@ -74,8 +74,8 @@ impl<C: Calls> Session<C> {
     fn memory(&self, method: &str) -> Result<(Memory, Scope), Fault> {
         let inner = self.inner();
         let absent = || Fault::method(method, "this host has no memory");
-        let memory = inner.calls.memory().cloned().ok_or_else(absent)?;
-        let identity = inner.calls.manifest().identity.clone();
+        let memory = inner.calls.services().memory.cloned().ok_or_else(absent)?;
+        let identity = inner.calls.services().manifest.identity.clone();
         Ok((memory, Scope { principal: inner.principal.0.clone(), identity }))
     }
 }
@@ -89,7 +89,7 @@ async fn noted<C: Calls, T>(
 ) -> Result<T, CallError> {
     let started = Instant::now();
     let outcome = work.await;
-    calls.told(Event::Memory {
+    calls.services().telemetry.emit(Event::Memory {
         operation,
         store: truncate::text(store, STORE_SHOWN_BYTES_MAX).to_owned(),
         entries: outcome.as_ref().map_or(0, |done| entries(done) as u64),
@@ -141,7 +141,7 @@ fn instant(params: Params<'_>, key: &str) -> Result<i64, Fault> {
 
 fn entry(entry: Entry) -> Value {
     let mut found = json!({
-        "id": entry.id, "content": entry.content, "timestamp": timestamp(entry.timestamp_ms),
+        "id": entry.id, "content": entry.content, "timestamp": rfc3339(entry.timestamp_ms),
     });
     put(&mut found, "score", entry.score.map(Value::from));
     put(&mut found, "key", entry.key.map(Value::from));
@@ -178,7 +178,7 @@ mod tests {
             json!({"type": "time-range", "time_range": {"from": "1970-01-01T00:00:01Z"}}),
             json!({"type": "time-range", "time_range": {"from": "yesterday", "to": "today"}}),
         ] {
-            assert_eq!(read(&wrong).unwrap_err().to_refusal(None).code, -32602, "{wrong}");
+            assert_eq!(read(&wrong).unwrap_err().code, -32602, "{wrong}");
         }
     }
 

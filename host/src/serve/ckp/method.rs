@@ -12,7 +12,7 @@ use clawhost_core::catalog::Catalog;
 use clawhost_core::manifest::Manifest;
 use clawhost_core::uri::Kind;
 
-use super::fault::Fault;
+use crate::serve::message::Fault;
 
 /// How much of the protocol a host serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,65 +68,34 @@ pub(super) enum Method {
 const NOTIFICATIONS: [&str; 4] =
     ["claw.heartbeat", "claw.initialized", "claw.swarm.broadcast", "claw.tool.progress"];
 
-impl Method {
-    const ALL: [Self; 12] = [
-        Self::Initialize,
-        Self::MemoryCompact,
-        Self::MemoryQuery,
-        Self::MemoryStore,
-        Self::Shutdown,
-        Self::Status,
-        Self::SwarmDelegate,
-        Self::SwarmDiscover,
-        Self::SwarmReport,
-        Self::ToolApprove,
-        Self::ToolCall,
-        Self::ToolDeny,
-    ];
+/// Each method's name on the wire, and the lowest level that serves it.
+const METHODS: [(&str, Method, Level); 12] = [
+    ("claw.initialize", Method::Initialize, Level::One),
+    ("claw.shutdown", Method::Shutdown, Level::One),
+    ("claw.status", Method::Status, Level::One),
+    ("claw.tool.approve", Method::ToolApprove, Level::Two),
+    ("claw.tool.call", Method::ToolCall, Level::Two),
+    ("claw.tool.deny", Method::ToolDeny, Level::Two),
+    ("claw.memory.compact", Method::MemoryCompact, Level::Three),
+    ("claw.memory.query", Method::MemoryQuery, Level::Three),
+    ("claw.memory.store", Method::MemoryStore, Level::Three),
+    ("claw.swarm.delegate", Method::SwarmDelegate, Level::Three),
+    ("claw.swarm.discover", Method::SwarmDiscover, Level::Three),
+    ("claw.swarm.report", Method::SwarmReport, Level::Three),
+];
 
+impl Method {
     /// Returns the method of that name where a host of `level` serves it.
     pub(super) fn named(name: &str, level: Level) -> Result<Self, Fault> {
-        let Some(method) = Self::ALL.into_iter().find(|method| method.name() == name) else {
-            return Err(unknown(name));
-        };
-        if method.level() <= level {
+        let found = METHODS.iter().find(|(known, ..)| *known == name);
+        let (_, method, needs) = *found.ok_or_else(|| unknown(name))?;
+        if needs <= level {
             return Ok(method);
         }
         let message = format!("{name} belongs to a level that this host does not serve");
         Err(Fault::method(name, message)
             .with("conformanceLevel", level.name())
-            .with("needs", method.level().name()))
-    }
-
-    /// Returns its name on the wire.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Initialize => "claw.initialize",
-            Self::MemoryCompact => "claw.memory.compact",
-            Self::MemoryQuery => "claw.memory.query",
-            Self::MemoryStore => "claw.memory.store",
-            Self::Shutdown => "claw.shutdown",
-            Self::Status => "claw.status",
-            Self::SwarmDelegate => "claw.swarm.delegate",
-            Self::SwarmDiscover => "claw.swarm.discover",
-            Self::SwarmReport => "claw.swarm.report",
-            Self::ToolApprove => "claw.tool.approve",
-            Self::ToolCall => "claw.tool.call",
-            Self::ToolDeny => "claw.tool.deny",
-        }
-    }
-
-    const fn level(self) -> Level {
-        match self {
-            Self::Initialize | Self::Shutdown | Self::Status => Level::One,
-            Self::ToolApprove | Self::ToolCall | Self::ToolDeny => Level::Two,
-            Self::MemoryCompact
-            | Self::MemoryQuery
-            | Self::MemoryStore
-            | Self::SwarmDelegate
-            | Self::SwarmDiscover
-            | Self::SwarmReport => Level::Three,
-        }
+            .with("needs", needs.name()))
     }
 }
 
@@ -147,16 +116,16 @@ mod tests {
 
     #[test]
     fn a_method_is_served_from_its_level_up() {
-        for method in Method::ALL {
-            let lowest = [Level::One, Level::Two, Level::Three]
-                .into_iter()
-                .find(|level| Method::named(method.name(), *level).is_ok());
-            assert_eq!(lowest, Some(method.level()), "{method:?}");
+        for (name, method, needs) in METHODS {
+            for level in [Level::One, Level::Two, Level::Three] {
+                let served = Method::named(name, level).ok();
+                assert_eq!(served, (level >= needs).then_some(method), "{name} {level:?}");
+            }
         }
         for name in ["claw.", "claw.nonexistent", "claw.Status", "claw.heartbeat", "claw.task.get"]
         {
             let fault = Method::named(name, Level::Three).unwrap_err();
-            assert_eq!(fault.to_refusal(None).code, -32601, "{name}");
+            assert_eq!(fault.code, -32601, "{name}");
         }
     }
 }

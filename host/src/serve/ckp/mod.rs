@@ -26,14 +26,12 @@
 
 mod approve;
 mod content;
-mod fault;
 mod heartbeat;
 mod initialize;
 mod life;
 mod members;
 mod memory;
 mod method;
-mod params;
 mod progress;
 mod session;
 mod shutdown;
@@ -41,8 +39,6 @@ mod swarm;
 mod tool;
 
 pub(crate) use self::approve::operator;
-pub(crate) use self::fault::{Fault, Outcome, line};
-pub(crate) use self::life::Transition;
 pub(crate) use self::session::{Answer, Authority, Session};
 
 #[cfg(test)]

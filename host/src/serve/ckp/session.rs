@@ -1,23 +1,22 @@
 //! One session: what it is, what it may do now, and what of it still runs.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::SessionManifest;
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::{Fault, INVALID_PARAMS, Outcome};
 use super::life::{Life, State, Transition};
 use super::method::{Level, Method};
-use super::params::Params;
 use crate::approvals::Reachable;
 use crate::host::Principal;
-use crate::serve::calls::Calls;
+use crate::serve::calls::{Calls, guarded};
+use crate::serve::message::{Fault, INVALID_PARAMS, Outcome};
+use crate::serve::params::Params;
+use crate::telemetry::Event;
 
 /// What whoever speaks on a connection may do beside calling tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +140,15 @@ impl<C: Calls> Session<C> {
 
     /// Takes one request. Order counts: one that begins or ends the session holds for the next.
     pub(crate) fn request(&self, method: &str, params: Option<&Value>) -> Answer {
-        self.take(method, params).unwrap_or_else(|fault| Answer::Now(Err(fault)))
+        let calls = self.0.calls.clone();
+        match self.take(method, params) {
+            Err(fault) => Answer::Now(Err(fault)),
+            Ok(Answer::Now(outcome)) => Answer::Now(outcome.map(|result| shown(&calls, result))),
+            Ok(Answer::Later(work)) => Answer::Later(Box::pin(async move {
+                let (outcome, place) = work.await;
+                (outcome.map(|result| shown(&calls, result)), place)
+            })),
+        }
     }
 
     /// Takes one notification; one that makes no sense is ignored, as JSON-RPC has it.
@@ -194,7 +201,7 @@ impl<C: Calls> Session<C> {
     }
 
     fn level(&self) -> Level {
-        let current = || Level::of(self.0.calls.manifest(), &self.0.calls.catalog());
+        let current = || Level::of(self.0.calls.services().manifest, &self.0.calls.catalog());
         self.life().taking_calls().map_or_else(|_| current(), |agreed| agreed.level)
     }
 
@@ -220,7 +227,9 @@ impl<C: Calls> Session<C> {
     /// Notes a step, and tells whoever observes the host.
     pub(super) fn tell(&self, step: Transition) {
         tracing::debug!(from = step.from, to = step.to, lasted = ?step.lasted, "a session's step");
-        self.0.calls.transition(step);
+        let duration_ms = u64::try_from(step.lasted.as_millis()).unwrap_or(u64::MAX);
+        let event = Event::Lifecycle { from: step.from, to: step.to, duration_ms };
+        self.0.calls.services().telemetry.emit(event);
     }
 
     pub(super) fn inner(&self) -> &Arc<Inner<C>> {
@@ -242,9 +251,9 @@ impl<C: Calls> Session<C> {
 
     /// Opens the way to the person behind this session, where there is one.
     pub(super) fn reach(&self) -> Option<Reachable> {
-        let approvals = self.0.calls.approvals()?;
+        let reach = self.0.calls.services().approvals.reach();
         let is_operator = self.0.authority == Authority::Operator;
-        is_operator.then(|| approvals.reach().open_for(&self.0.principal.0))
+        is_operator.then(|| reach.open_for(&self.0.principal.0))
     }
 
     /// Goes to ERROR and back with what a call tells of the host.
@@ -296,11 +305,9 @@ pub(super) async fn until<T>(
     }
 }
 
-/// A defect that panics is still an answer.
-async fn guarded(work: impl Future<Output = Result<Value, CallError>>) -> Result<Value, CallError> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
-        Err(CallError::new(ErrorKind::Internal, "the host failed; please report this"))
-    })
+/// Returns `result` without secrets, wherever it had them from.
+fn shown<C: Calls>(calls: &C, result: Value) -> Value {
+    calls.services().secrets.redactor().json(result)
 }
 
 fn status(state: State, uptime: std::time::Duration) -> Value {

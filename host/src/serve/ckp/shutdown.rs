@@ -6,10 +6,10 @@ use clawhost_core::limits::{SHUTDOWN_GRACE_MS, SHUTDOWN_TIMEOUT_CEILING_MS};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::fault::{Fault, Outcome};
-use super::params::Params;
 use super::session::{Answer, Session};
-use crate::serve::calls::Calls;
+use crate::serve::calls::{Calls, host_failed};
+use crate::serve::message::{Fault, Outcome};
+use crate::serve::params::Params;
 
 impl<C: Calls> Session<C> {
     pub(super) fn shutdown(&self, params: Params<'_>) -> Result<Answer, Fault> {
@@ -23,7 +23,7 @@ impl<C: Calls> Session<C> {
         // A task of its own: the session stops even where nobody waits for the answer any more.
         let draining = tokio::spawn(self.clone().drain(wait));
         Ok(Answer::Later(Box::pin(async move {
-            let failed = |_| Fault::new(-32603, "the host failed; please report this");
+            let failed = |_| Fault::from(host_failed());
             (draining.await.map_err(failed).and_then(|outcome| outcome), None)
         })))
     }

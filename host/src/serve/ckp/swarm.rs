@@ -9,12 +9,12 @@ use clawhost_core::error::CallError;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::Fault;
 use super::members::put;
-use super::params::Params;
-use super::session::{Agreed, Answer, Session, until};
+use super::session::{Agreed, Answer, Session};
 use super::tool::named;
 use crate::serve::calls::Calls;
+use crate::serve::message::Fault;
+use crate::serve::params::Params;
 use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
 
 impl<C: Calls> Session<C> {
@@ -30,10 +30,9 @@ impl<C: Calls> Session<C> {
         let ticket = self.ticket()?;
         let once = self.once("claw.swarm.delegate", &request_id, members);
         let (swarms, from) = self.swarm("claw.swarm.delegate", &ticket.agreed)?;
-        let ended = ticket.ended.clone();
         Ok(ticket.later(once.run(async move {
             let task = Task { task_id, swarm, description, input };
-            acknowledged(until(&ended, swarms.delegate(&from, task)).await)
+            acknowledged(swarms.delegate(&from, task).map(|()| true))
         })))
     }
 
@@ -48,7 +47,7 @@ impl<C: Calls> Session<C> {
         let ticket = self.ticket()?;
         let (swarms, from) = self.swarm("claw.swarm.report", &ticket.agreed)?;
         let report = Report { task_id, status, result, token_usage, duration_ms };
-        Ok(ticket.later(async move { acknowledged(swarms.report(&from, report).await) }))
+        Ok(ticket.later(async move { acknowledged(swarms.report(&from, report)) }))
     }
 
     pub(super) fn swarm_discover(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
@@ -82,13 +81,13 @@ impl<C: Calls> Session<C> {
 
     fn swarm(&self, method: &str, agreed: &Agreed) -> Result<(Swarm, String), Fault> {
         let absent = || Fault::method(method, "this host has no swarm");
-        let swarm = self.inner().calls.swarm().cloned().ok_or_else(absent)?;
+        let swarm = self.inner().calls.services().swarm.cloned().ok_or_else(absent)?;
         Ok((swarm, self.member(&agreed.manifest.identity)))
     }
 
     /// A stranger's name in a session's manifest is nobody in a swarm.
     fn member(&self, identity: &str) -> String {
-        let base = self.inner().calls.manifest();
+        let base = self.inner().calls.services().manifest;
         let mut agents = base.swarms.iter().flat_map(|swarm| &swarm.agents);
         let known = agents.any(|agent| agent.identity == identity);
         if known { identity } else { base.identity.as_str() }.to_owned()
@@ -96,7 +95,7 @@ impl<C: Calls> Session<C> {
 
     /// Tells the client what is for it, until `stopping`.
     pub(super) fn follow(&self, identity: &str, stopping: CancellationToken) {
-        let Some(swarm) = self.inner().calls.swarm() else { return };
+        let Some(swarm) = self.inner().calls.services().swarm else { return };
         let mut events = swarm.subscribe(&self.member(identity));
         let notices = self.inner().notices.clone();
         tokio::spawn(async move {

@@ -250,15 +250,11 @@ async fn progress_is_told_to_those_who_ask() {
 }
 
 #[tokio::test]
-async fn what_a_session_s_manifest_states_narrows_it() {
+async fn a_session_s_manifest_goes_with_its_calls() {
     let mut client = Client::connect();
     client.ask(with("/manifest/spec/tools", json!([{"name": "echo"}]))).await;
     assert!(client.ask(call("echo", 1)).await["result"].is_object());
     assert_eq!(code(&client.ask(call("whoami", 2)).await), json!(-32602));
-
-    let mut observer = Client::connect();
-    observer.ask(with("/manifest/spec/identity/inline/autonomy", json!("observer"))).await;
-    assert_eq!(code(&observer.ask(call("echo", 1)).await), json!(-32011));
 }
 
 #[tokio::test]

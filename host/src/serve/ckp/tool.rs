@@ -10,14 +10,14 @@ use clawhost_core::uri::{ClawUri, Kind, LocalUri};
 use serde_json::{Map, Value};
 
 use super::content;
-use super::fault::Fault;
-use super::params::Params;
 use super::progress;
 use super::session::{Agreed, Answer, Session, Ticket, until};
 use crate::gate::CallContext;
 use crate::host::ToolCall;
 use crate::replay::{Key, Replay};
 use crate::serve::calls::Calls;
+use crate::serve::message::Fault;
+use crate::serve::params::Params;
 
 /// What a call says, in the right shape.
 struct Asked {
@@ -106,7 +106,7 @@ impl<C: Calls> Session<C> {
     pub(super) fn tool_call(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
         let asked = Asked::read(members)?;
         let mut ticket = self.ticket()?;
-        asked.check(self.inner().calls.manifest(), &ticket.agreed)?;
+        asked.check(self.inner().calls.services().manifest, &ticket.agreed)?;
         ticket.name(&asked.request_id);
         let once = self.once("claw.tool.call", &asked.request_id, members);
         let work = self.clone().run(asked, &ticket);
@@ -147,7 +147,7 @@ impl<C: Calls> Session<C> {
         // Hexadecimal digits are the same id in either case.
         let key = Key { principal, method, request_id: request_id.to_ascii_lowercase() };
         let params = Value::Object(members.clone());
-        Once { replay: self.inner().calls.replay().cloned(), key, params }
+        Once { replay: self.inner().calls.services().replay.cloned(), key, params }
     }
 }
 

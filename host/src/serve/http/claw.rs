@@ -10,25 +10,29 @@
 //! could read has 400, and an unknown session 404.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{CLAW_NOTICES_MAX, CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX};
+use futures_util::stream::{self, Stream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, mpsc};
 use tokio::time::{Duration, Instant};
 
 use super::body::answer_bytes;
-use super::events::{Events, Waiting, waiting};
 use super::guard::Denied;
 use super::routes::Body;
 use crate::host::Principal;
+use crate::random;
 use crate::serve::calls::Calls;
-use crate::serve::ckp::{self, Answer, Authority, Fault, Outcome, Session};
-use crate::serve::message::{self, Incoming, METHOD_NOT_FOUND, Refusal};
+use crate::serve::ckp::{self, Answer, Authority, Session};
+use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
 
 /// The header that says which session a request belongs to.
 const SESSION_HEADER: &str = "claw-session";
@@ -44,13 +48,17 @@ pub(super) struct Sessions<C> {
 
 struct Open<C> {
     session: Session<C>,
-    waiting: Waiting,
+    /// What it says unasked; locked by who listens. What nobody listened to is not sent again.
+    notices: Notices,
     used: Instant,
 }
 
+/// The notifications of one session, for one listener after the other.
+type Notices = Arc<tokio::sync::Mutex<mpsc::Receiver<Value>>>;
+
 impl<C: Calls> Open<C> {
     fn is_idle(&self) -> bool {
-        let listened = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let listened = self.notices.try_lock().is_err();
         let idle = self.used.elapsed() >= Duration::from_millis(CLAW_SESSION_IDLE_MS);
         idle && !listened && !self.session.is_busy()
     }
@@ -85,7 +93,7 @@ impl<C: Calls> Sessions<C> {
                 let params = value.get("params");
                 match id {
                     Some(id) => {
-                        Ok(answered(&request, &settled(&self.find(id)?, &method, params).await))
+                        Ok(answered(&request, settled(&self.find(id)?, &method, params).await))
                     }
                     None => Ok(self.begin(&request, &method, params).await),
                 }
@@ -99,11 +107,12 @@ impl<C: Calls> Sessions<C> {
             return Err(Denied::new(StatusCode::BAD_REQUEST, "name the session in Claw-Session"));
         };
         self.find(id)?;
-        let waiting = self.open().get(id).map(|open| Arc::clone(&open.waiting));
-        let events = waiting.and_then(|waiting| Events::listen(&waiting)).ok_or_else(|| {
-            Denied::new(StatusCode::CONFLICT, "somebody listens to this session already")
-        })?;
-        let mut response = Response::new(events.boxed());
+        let notices = self.open().get(id).map(|open| Arc::clone(&open.notices));
+        let notices =
+            notices.and_then(|notices| notices.try_lock_owned().ok()).ok_or_else(|| {
+                Denied::new(StatusCode::CONFLICT, "somebody listens to this session already")
+            })?;
+        let mut response = Response::new(StreamBody::new(events(notices)).boxed());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -136,12 +145,12 @@ impl<C: Calls> Sessions<C> {
         let session = Session::new(self.calls.clone(), principal, Authority::Agent, notices);
         let outcome = settled(&session, method, params).await;
         if !session.has_begun() {
-            return answered(request, &outcome);
+            return answered(request, outcome);
         }
-        match self.keep(session, waiting(unasked)) {
-            Err(error) => answered(request, &Err(Fault::from(error))),
+        match self.keep(session, Arc::new(tokio::sync::Mutex::new(unasked))) {
+            Err(error) => answered(request, Err(Fault::from(error))),
             Ok(id) => {
-                let mut response = answered(request, &outcome);
+                let mut response = answered(request, outcome);
                 if let Ok(id) = HeaderValue::try_from(id) {
                     response.headers_mut().insert(SESSION_HEADER, id);
                 }
@@ -151,8 +160,8 @@ impl<C: Calls> Sessions<C> {
     }
 
     /// Keeps a session that has begun, if there is room.
-    fn keep(&self, session: Session<C>, waiting: Waiting) -> Result<String, CallError> {
-        let id = new_id()?;
+    fn keep(&self, session: Session<C>, notices: Notices) -> Result<String, CallError> {
+        let id = random::hex::<SESSION_ID_BYTES>()?;
         let mut all = self.open();
         all.retain(|_, open| !open.is_idle());
         if all.len() >= CLAW_SESSIONS_MAX {
@@ -160,7 +169,7 @@ impl<C: Calls> Sessions<C> {
             let error = CallError::new(ErrorKind::Overloaded, text);
             return Err(error.with("stage", "session").with("limit", "CLAW_SESSIONS_MAX"));
         }
-        all.insert(id.clone(), Open { session, waiting, used: Instant::now() });
+        all.insert(id.clone(), Open { session, notices, used: Instant::now() });
         Ok(id)
     }
 
@@ -194,10 +203,22 @@ pub(super) async fn operator<C: Calls>(calls: &C, uptime: Duration, body: &[u8])
         _ => {
             let text = "the operator decides about calls and makes none: claw.tool.approve, \
                         claw.tool.deny and claw.status are served";
-            return refused(StatusCode::OK, &Refusal::new(Some(id), METHOD_NOT_FOUND, text));
+            return refused(StatusCode::OK, &Fault::new(METHOD_NOT_FOUND, text).to(id));
         }
     };
-    answered(&id, &outcome)
+    answered(&id, outcome)
+}
+
+/// Returns notifications as server-sent events. Whoever lost its connection can listen again.
+fn events(
+    notices: OwnedMutexGuard<mpsc::Receiver<Value>>,
+) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    stream::unfold(notices, |mut notices| async {
+        let notice = notices.recv().await?;
+        // The JSON of a value has no line break in it.
+        let event = Bytes::from(format!("data: {notice}\n\n"));
+        Some((Ok(Frame::data(event)), notices))
+    })
 }
 
 /// Carries out one request to its end.
@@ -218,28 +239,18 @@ fn unknown() -> Denied {
 }
 
 fn not_here(id: RequestId) -> Response<Body> {
-    let refusal =
-        Refusal::new(Some(id), METHOD_NOT_FOUND, "/claw serves claw.* methods; MCP is at /mcp");
-    refused(StatusCode::NOT_FOUND, &refusal)
+    let fault = Fault::new(METHOD_NOT_FOUND, "/claw serves claw.* methods; MCP is at /mcp");
+    refused(StatusCode::NOT_FOUND, &fault.to(id))
 }
 
-fn answered(id: &RequestId, outcome: &Outcome) -> Response<Body> {
-    answer_bytes(StatusCode::OK, ckp::line(id, outcome), "application/json")
+fn answered(id: &RequestId, outcome: Outcome) -> Response<Body> {
+    answer_bytes(StatusCode::OK, message::line(id, outcome), "application/json")
 }
 
-fn refused(status: StatusCode, refusal: &Refusal) -> Response<Body> {
+fn refused(status: StatusCode, refusal: &Fault) -> Response<Body> {
     answer_bytes(status, refusal.to_line(), "application/json")
 }
 
 fn accepted() -> Response<Body> {
     answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json")
-}
-
-fn new_id() -> Result<String, CallError> {
-    let mut random = [0; SESSION_ID_BYTES];
-    getrandom::fill(&mut random).map_err(|error| {
-        CallError::new(ErrorKind::Internal, "the system has no random numbers")
-            .with_internal(error.to_string())
-    })?;
-    Ok(random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }

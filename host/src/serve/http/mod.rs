@@ -7,13 +7,10 @@
 
 mod body;
 mod claw;
-mod counted;
-mod events;
 mod guard;
 mod held;
 mod places;
 mod routes;
-mod until;
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,14 +22,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Duration, sleep, timeout};
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use self::places::{Places, Seat};
 use self::routes::App;
 use super::Shutdown;
+use super::accept::accept_all;
 use super::calls::Calls;
 use crate::host::Host;
 use crate::state::Credentials;
@@ -72,8 +70,6 @@ pub struct BoundServer {
     pub task: JoinHandle<()>,
 }
 
-/// How long a failed `accept` (no more file handles, mostly) keeps the server from trying again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long connections may take to close once their calls are cancelled.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
@@ -127,8 +123,12 @@ async fn run<C: Calls>(
     places: &Arc<Places>,
     shutdown: Shutdown,
 ) {
-    let mut connections = JoinSet::new();
-    accept_all(listener, &app, places, &shutdown.told, &mut connections).await;
+    // With a request in flight on every connection, new clients wait in the system's queue.
+    let next = || async { Ok((listener.accept().await?.0, places.take().await)) };
+    let serve =
+        |(stream, seat)| serve_connection(stream, seat, Arc::clone(&app), shutdown.told.clone());
+    let mut connections = accept_all(&shutdown.told, next, serve).await;
+    drop(listener);
 
     // Streams without an end have ended with `shutdown`; what is left are answers on their way.
     let answered = async {
@@ -144,42 +144,6 @@ async fn run<C: Calls>(
         debug!("closing connections that do not close by themselves");
     }
     // Dropping the set ends what is left.
-}
-
-async fn accept_all<C: Calls>(
-    listener: TcpListener,
-    app: &Arc<App<C>>,
-    places: &Arc<Places>,
-    shutdown: &CancellationToken,
-    connections: &mut JoinSet<()>,
-) {
-    loop {
-        // With a request in flight on every connection, new clients wait in the system's queue.
-        let next = async {
-            let (stream, _) = listener.accept().await?;
-            io::Result::Ok((stream, places.take().await))
-        };
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return,
-            accepted = next => accepted,
-        };
-        match accepted {
-            Ok((stream, seat)) => {
-                connections.spawn(serve_connection(
-                    stream,
-                    seat,
-                    Arc::clone(app),
-                    shutdown.clone(),
-                ));
-            }
-            Err(error) => {
-                warn!(%error, "a connection could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
-        while connections.try_join_next().is_some() {}
-    }
 }
 
 async fn serve_connection<C: Calls>(

@@ -14,12 +14,13 @@ use bytes::Bytes;
 use clawhost_core::limits::{
     HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
 };
+use futures_util::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyStream, Full, StreamBody};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,16 +28,15 @@ use tokio_util::sync::CancellationToken;
 use super::HttpOptions;
 use super::body::{answer_bytes, answer_json, denied, read_body, require_json};
 use super::claw::{self, Sessions};
-use super::counted::Counted;
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Busy, Seat};
-use super::until::Until;
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::serve::calls::Calls;
 use crate::serve::mcp::McpServer;
-use crate::serve::message::{self, Incoming, METHOD_NOT_FOUND, Refusal};
+use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::serve::status::status;
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
 /// What an answer carries.
@@ -45,11 +45,11 @@ pub(super) type Body = BoxBody<Bytes, Infallible>;
 /// Everything a connection needs to answer.
 pub(super) struct App<C: Calls> {
     agents: BTreeMap<String, Agent<C>>,
-    calls: Counted<C>,
+    calls: C,
     credentials: Arc<Credentials>,
     guard: Guard,
     /// The operator can answer questions here.
-    _reach: Option<Reachable>,
+    _reach: Reachable,
     require_token: bool,
     shutdown: CancellationToken,
     started: Instant,
@@ -58,9 +58,9 @@ pub(super) struct App<C: Calls> {
 
 /// One agent's MCP server with the sessions of the older revisions.
 struct Agent<C: Calls> {
-    claws: Sessions<Counted<C>>,
+    claws: Sessions<C>,
     requests: Arc<Semaphore>,
-    service: StreamableHttpService<McpServer<Counted<C>>, LocalSessionManager>,
+    service: StreamableHttpService<McpServer<C>, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     shutdown: CancellationToken,
     streams: Arc<Semaphore>,
@@ -75,7 +75,6 @@ impl<C: Calls> App<C> {
         address: SocketAddr,
         shutdown: CancellationToken,
     ) -> Self {
-        let calls = Counted::new(calls);
         let guard = Guard::new(options, address);
         let streams = CancellationToken::new();
         let anybody = (!options.require_token).then_some(DEFAULT_AGENT);
@@ -86,7 +85,7 @@ impl<C: Calls> App<C> {
             .collect();
         let require_token = options.require_token;
         let started = Instant::now();
-        let reach = calls.approvals().map(|approvals| approvals.reach().open());
+        let reach = calls.services().approvals.reach().open();
         Self {
             agents,
             calls,
@@ -102,7 +101,7 @@ impl<C: Calls> App<C> {
 
     /// Waits until no call runs.
     pub(super) async fn idle(&self) {
-        self.calls.idle().await;
+        self.calls.services().running.wait().await;
     }
 
     /// Ends sessions, and with them the calls that still run.
@@ -211,37 +210,14 @@ impl<C: Calls> App<C> {
         if method != Method::GET {
             return Err(Denied::method("GET"));
         }
-        let catalog = self.calls.catalog();
-        let tools: Vec<_> = catalog
-            .tools()
-            .map(|tool| {
-                json!({
-                    "name": tool.definition.name, "ckp_name": tool.ckp_name,
-                    "digest": tool.digest, "origin": tool.origin.to_string(),
-                })
-            })
-            .collect();
-        let refused: Vec<_> = catalog
-            .refused
-            .iter()
-            .map(|refused| json!({"source": refused.source, "reason": refused.reason}))
-            .collect();
-        let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(answer_json(
-            StatusCode::OK,
-            &json!({
-                "name": "clawhost", "version": env!("CARGO_PKG_VERSION"), "uptime_ms": uptime_ms,
-                "calls_running": self.calls.running(), "catalog_version": catalog.version,
-                "tools": tools, "loading": catalog.loading, "refused": refused,
-            }),
-        ))
+        Ok(answer_json(StatusCode::OK, &status(&self.calls, self.started)))
     }
 }
 
 impl<C: Calls> Agent<C> {
     fn new(
         name: &str,
-        calls: &Counted<C>,
+        calls: &C,
         guard: &Guard,
         streams: &CancellationToken,
         shutdown: &CancellationToken,
@@ -291,7 +267,7 @@ impl<C: Calls> Agent<C> {
             let stream = listens.then(|| self.stream()).transpose()?;
             let request = Request::from_parts(parts, Full::new(Bytes::new()));
             let response = self.service.handle(request).await;
-            let response = response.map(|body| Until::cancelled(body, self.shutdown.clone()));
+            let response = self.ending(response);
             return Ok(until_sent(response, stream));
         }
         let body = read_body(body).await?;
@@ -327,12 +303,18 @@ impl<C: Calls> Agent<C> {
             Method::GET => {
                 let stream = self.stream()?;
                 let response = self.claws.listen(&parts.headers)?;
-                let response = response.map(|body| Until::cancelled(body, self.shutdown.clone()));
+                let response = self.ending(response);
                 Ok(until_sent(response, stream))
             }
             Method::DELETE => self.claws.delete(&parts.headers),
             _ => Err(Denied::method("GET, POST, DELETE")),
         }
+    }
+
+    /// A stream that tells a client of changes has no end of its own: it ends when the server does.
+    fn ending(&self, response: Response<Body>) -> Response<Body> {
+        let end = self.shutdown.clone().cancelled_owned();
+        response.map(|body| BoxBody::new(StreamBody::new(BodyStream::new(body).take_until(end))))
     }
 
     async fn check_sessions(&self) -> Result<(), Denied> {
@@ -368,7 +350,7 @@ enum Screened {
 const MCP_SESSION: &str = "mcp-session-id";
 
 fn screen(body: &[u8], in_session: bool) -> Screened {
-    let refuse = |status, refusal: &Refusal| {
+    let refuse = |status, refusal: &Fault| {
         Screened::Answered(answer_bytes(status, refusal.to_line(), "application/json"))
     };
     let accepted =
@@ -377,7 +359,7 @@ fn screen(body: &[u8], in_session: bool) -> Screened {
         Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
         Ok(Incoming::Request { id, method, .. }) if message::is_ckp(&method) => {
             let text = "claw.* methods are served at /claw";
-            refuse(StatusCode::NOT_FOUND, &Refusal::new(Some(id), METHOD_NOT_FOUND, text))
+            refuse(StatusCode::NOT_FOUND, &Fault::new(METHOD_NOT_FOUND, text).to(id))
         }
         Ok(Incoming::Notification { method, .. }) if message::is_ckp(&method) => accepted(),
         Ok(Incoming::Reply { value, .. }) if in_session => {

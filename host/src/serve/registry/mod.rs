@@ -11,7 +11,7 @@ mod tests;
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cap_std::fs::Dir;
-use clawhost_core::digest;
 use clawhost_core::limits::{
     HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, REGISTRY_LOAD_MS, REGISTRY_REQUESTS_MAX,
 };
 use clawhost_core::uri::{ClawUri, RegistryUri};
+use clawhost_core::{digest, egress};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -33,16 +33,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{debug, warn};
+use url::Host;
 
 use self::folder::{Folder, Item, Unpublished};
+use super::accept::accept_all;
 use super::{BoundServer, Shutdown};
 use crate::registry::is_publishable;
-
-/// How long a failed `accept` keeps the server from trying again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Publishes `dir` on `address` until it is told to shut down.
 ///
@@ -67,33 +66,19 @@ pub async fn serve_registry(
 
 async fn run(listener: TcpListener, folder: Arc<Folder>, shutdown: Shutdown) {
     let places = Arc::new(Semaphore::new(REGISTRY_REQUESTS_MAX));
-    let mut connections = JoinSet::new();
-    loop {
-        // With all places taken, clients wait in the system's queue.
-        let next = async {
-            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
-            io::Result::Ok((listener.accept().await?.0, place))
-        };
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.told.cancelled() => break,
-            accepted = next => accepted,
-        };
-        match accepted {
-            Ok((stream, place)) => {
-                let folder = Arc::clone(&folder);
-                connections.spawn(async move {
-                    let _place = place;
-                    serve_connection(stream, &folder).await;
-                });
-            }
-            Err(error) => {
-                warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+    // With all places taken, clients wait in the system's queue.
+    let next = || async {
+        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+        Ok((listener.accept().await?.0, place))
+    };
+    let serve = |(stream, place)| {
+        let folder = Arc::clone(&folder);
+        async move {
+            serve_connection(stream, &folder).await;
+            drop(place);
         }
-        while connections.try_join_next().is_some() {}
-    }
+    };
+    let mut connections = accept_all(&shutdown.told, next, serve).await;
     let answered = async { while connections.join_next().await.is_some() {} };
     if timeout(shutdown.grace, answered).await.is_err() {
         debug!("closing connections that do not close by themselves");
@@ -178,11 +163,8 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
         return false;
     };
     let authority = host.to_str().ok().and_then(|text| text.parse::<http::uri::Authority>().ok());
-    authority.is_some_and(|authority| {
-        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let loopback = name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        loopback || name.eq_ignore_ascii_case("localhost")
-    })
+    let named = authority.and_then(|authority| Host::parse(authority.host()).ok());
+    named.is_some_and(egress::is_this_machine)
 }
 
 /// Reads a path; what is no address that can be published is nothing. Nothing is decoded: all

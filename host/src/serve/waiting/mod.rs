@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::CallError;
 use clawhost_core::limits::{APPROVAL_HOLD_MS, APPROVAL_REPORT_INTERVAL_MS};
 use clawhost_core::reply::ToolReply;
 use rmcp::RoleServer;
@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::calls::host_failed;
 use super::elicit;
 use crate::approvals::{Approvals, ParkedCall, Pending};
 
@@ -121,7 +122,7 @@ impl Client<'_> {
         if !at_once || self.pending(call.question()).is_none() {
             tokio::select! {
                 biased;
-                outcome = call.outcome() => return Turn::Done(outcome.unwrap_or_else(lost)),
+                outcome = call.outcome() => return Turn::Done(outcome.unwrap_or_else(|| Err(host_failed()))),
                 never = self.report(call.questions()) => match never {},
                 () = self.patience(&call) => {}
             }
@@ -203,10 +204,6 @@ async fn changed(question: &mut watch::Receiver<Option<String>>) {
     if question.changed().await.is_err() {
         pending().await
     }
-}
-
-fn lost() -> Outcome {
-    Err(CallError::new(ErrorKind::Internal, "the host failed; please report this"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const YES: Answer = Answer::Approve { lease: None };
 /// A client and the board its calls wait on, which an operator looks at.
 fn connect() -> (Client, Approvals, Reachable) {
     let client = Client::connect();
-    let approvals = client.host.approvals().unwrap().clone();
+    let approvals = client.host.services().approvals.clone();
     let way = approvals.reach().open();
     (client, approvals, way)
 }

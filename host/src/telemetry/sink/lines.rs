@@ -36,7 +36,10 @@ impl Lines {
     }
 
     pub(super) const fn name(&self) -> &'static str {
-        if self.path.is_some() { "a file" } else { "standard error" }
+        match self.path {
+            Some(_) => "telemetry to a file",
+            None => "telemetry to standard error",
+        }
     }
 
     pub(super) async fn write(&self, batch: &[Value]) -> Result<(), Failure> {

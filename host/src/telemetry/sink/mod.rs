@@ -12,11 +12,11 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use serde_json::{Value, json};
 
 use super::metrics;
-use super::record::{Record, rfc3339};
-use crate::clock::now_ms;
+use super::record::Record;
+use crate::clock::{now_ms, rfc3339};
+pub(super) use crate::outbox::Failure;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
-pub(super) use crate::upstream::post::Failure;
 use crate::upstream::post::Poster;
 
 /// What is handed over at once.
@@ -60,9 +60,9 @@ impl Sink {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Lines(lines) => lines.name(),
-            Self::Otlp(_) => "a collector",
-            Self::Sqlite(_) => "a database",
-            Self::Webhook(_) => "a webhook",
+            Self::Otlp(_) => "telemetry to a collector",
+            Self::Sqlite(_) => "telemetry to a database",
+            Self::Webhook(_) => "telemetry to a webhook",
         }
     }
 

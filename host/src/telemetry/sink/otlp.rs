@@ -24,6 +24,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLink
 use serde_json::Value;
 
 use super::{Batch, Failure};
+use crate::random;
 use crate::telemetry::event::Event;
 use crate::telemetry::metrics::SCOPE;
 use crate::telemetry::record::{Record, facts};
@@ -73,8 +74,7 @@ impl Otlp {
             .with_endpoint(&metrics)
             .build()
             .map_err(Failure::lasting)?;
-        let mut nonce = [0; 16];
-        getrandom::fill(&mut nonce).map_err(Failure::lasting)?;
+        let nonce = random::bytes().map_err(Failure::lasting)?;
         Ok(Self { spans, metrics, failure, nonce })
     }
 

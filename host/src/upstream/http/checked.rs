@@ -50,7 +50,7 @@ impl<B> CheckedRequest<B> {
     }
 
     /// Returns where it goes, and the request itself, for a secret to be put into it: what is
-    /// written here is checked no more, so it is never a guest's, and adds no header.
+    /// written here is checked no more, so it is never a guest's.
     pub(crate) const fn open(&mut self) -> (&Target, &mut Request<B>) {
         (&self.route.target, &mut self.request)
     }

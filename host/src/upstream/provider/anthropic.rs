@@ -69,8 +69,7 @@ fn options(options: &Map<String, Value>) -> Result<Map<String, Value>, Failure> 
 }
 
 fn untranslated(what: &str) -> Failure {
-    let why = format!("{what} is not translated for `protocol: anthropic-native`");
-    Failure::unasked("cannot take this request", &why)
+    Failure::untranslated(&format!("{what} is not translated for `protocol: anthropic-native`"))
 }
 
 /// Reads an answer; nothing where it holds no content.

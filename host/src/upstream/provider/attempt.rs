@@ -24,6 +24,8 @@ pub(super) struct Failure {
     pub(super) passes: bool,
     /// How long the provider wants to be left alone.
     pub(super) retry_after: Duration,
+    /// Whether the request asks for what the provider's protocol has no word for.
+    pub(super) untranslated: bool,
 }
 
 /// How far a request came.
@@ -43,8 +45,15 @@ impl Failure {
         Self::new(Sent::No, reason.to_owned(), format!("{reason}: {why}"))
     }
 
+    /// Returns the failure of a request that this provider cannot be asked, whoever asks.
+    pub(super) fn untranslated(why: &str) -> Self {
+        let reason = format!("cannot take it: {why}");
+        Self { untranslated: true, ..Self::new(Sent::No, reason.clone(), reason) }
+    }
+
     const fn new(sent: Sent, reason: String, internal: String) -> Self {
-        Self { reason, internal, sent, passes: false, retry_after: Duration::ZERO }
+        let retry_after = Duration::ZERO;
+        Self { reason, internal, sent, passes: false, retry_after, untranslated: false }
     }
 
     fn of_status(status: StatusCode, headers: &HeaderMap) -> Self {

@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::policy::Usage;
-use clawhost_core::quota::{Account, Ask, Caps, Ledger, Reservation, Used};
+use clawhost_core::policy::{Rates, Usage};
+use clawhost_core::quota::{Account, Ask, Ledger, Reservation, Used};
 use rusqlite::types::Type;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -43,22 +43,11 @@ impl Book {
     ///
     /// # Errors
     /// The limit that it would exceed; and where the store cannot be used nothing is sent.
-    pub(super) async fn reserve(
-        &self,
-        ask: &Ask<'_>,
-        caps: Caps,
-    ) -> Result<Reservation, CallError> {
-        let (provider, limits) = (ask.provider.to_owned(), *ask.limits);
-        let (prices, prompt_tokens) = (ask.prices, ask.prompt_tokens);
-        let completion_tokens = ask.completion_tokens;
-        let decided = self.change(ask.provider, move |ledger| {
-            let limits = &limits;
-            let provider = &provider;
-            let ask = Ask { provider, limits, prices, prompt_tokens, completion_tokens };
-            ledger.reserve(&ask, &caps, now_ms())
-        });
-        let decided = decided.await.map_err(|error| error.into_call_error(ErrorKind::Internal))?;
-        Ok(decided?)
+    pub(super) async fn reserve(&self, ask: Ask, rates: Rates) -> Result<Reservation, CallError> {
+        let provider = ask.provider.clone();
+        let decide = move |ledger: &mut Ledger| ledger.reserve(&ask, &rates, now_ms());
+        let decided = self.change(&provider, decide).await;
+        decided.map_err(|error| error.into_call_error(ErrorKind::Internal))?
     }
 
     /// Replaces a reservation by what was used; where the provider did not say, it stays. So it

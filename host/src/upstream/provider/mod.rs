@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::ProviderPlan;
-use clawhost_core::policy::Usage;
-use clawhost_core::quota::{Ask, Caps};
+use clawhost_core::policy::{Rates, Usage};
+use clawhost_core::quota::Ask;
 use serde_json::Value;
 
 use self::attempt::{Failure, Sent};
@@ -42,7 +42,7 @@ pub struct Providers(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     plans: Vec<ProviderPlan>,
-    caps: Caps,
+    rates: Rates,
     client: HttpClient,
     secrets: Secrets,
     book: Book,
@@ -57,13 +57,13 @@ impl Providers {
     /// The store cannot be read.
     pub async fn open(
         plans: Vec<ProviderPlan>,
-        caps: Caps,
+        rates: Rates,
         client: HttpClient,
         secrets: Secrets,
         database: Database,
     ) -> Result<Self, DatabaseError> {
         let book = Book::open(database).await?;
-        Ok(Self(Arc::new(Inner { plans, caps, client, secrets, book, told: OnceLock::new() })))
+        Ok(Self(Arc::new(Inner { plans, rates, client, secrets, book, told: OnceLock::new() })))
     }
 
     /// Tells `sink` what each completion from now on uses; only the first sink is.
@@ -90,7 +90,7 @@ impl Providers {
     /// `caller` is for the log.
     ///
     /// # Errors
-    /// -32602 for a request that is none, -32021 or -32011 where a quota refuses it, -32020 where
+    /// -32602 for a request that is none or that no provider's protocol can say, -32021 or -32011 where a quota refuses it, -32020 where
     /// no provider answers until `deadline`.
     pub async fn complete(
         &self,
@@ -191,13 +191,13 @@ impl Inner {
     ) -> Result<Result<Value, Failure>, CallError> {
         let plan = wire.plan;
         let ask = Ask {
-            provider: &plan.name,
-            limits: &plan.limits,
+            provider: plan.name.clone(),
+            limits: plan.limits,
             prices: plan.prices,
             prompt_tokens: chat.prompt_tokens,
             completion_tokens: chat.completion_tokens,
         };
-        let reservation = self.book.reserve(&ask, self.caps).await?;
+        let reservation = self.book.reserve(ask, self.rates).await?;
         let body = wire.body(reservation.completion_tokens());
         match attempt::send(wire, body, client, until).await {
             Ok(answer) => {
@@ -232,7 +232,11 @@ fn unavailable(failures: &[(&str, Failure)]) -> CallError {
         let said = failures.iter().map(|(name, failure)| format!("`{name}` {}", say(failure)));
         said.collect::<Vec<_>>().join("; ")
     };
-    let message = format!("no provider answers: {}", list(|failure| &failure.reason));
+    let reasons = list(|failure| &failure.reason);
+    if failures.iter().all(|(_, failure)| failure.untranslated) {
+        return request::wrong(reasons);
+    }
+    let message = format!("no provider answers: {reasons}");
     CallError::new(ErrorKind::ProviderUnavailable, message)
         .with_internal(list(|failure| &failure.internal))
 }

@@ -1,17 +1,16 @@
 //! One chat request as one provider's protocol has it: where it goes, as whom, and what it says.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clawhost_core::egress::{EgressRules, endpoint};
+use clawhost_core::egress::{EgressRules, endpoint, is_this_machine};
 use clawhost_core::manifest::{ProviderAuthKind, ProviderPlan, ProviderProtocol};
 use clawhost_core::quota::Used;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Request};
 use http_body_util::Full;
 use serde_json::{Map, Value};
-use url::{Host, Url};
+use url::Url;
 use zeroize::Zeroizing;
 
 use super::attempt::Failure;
@@ -113,7 +112,8 @@ impl<'a> Wire<'a> {
         if auth.kind == ProviderAuthKind::None {
             return Ok(());
         }
-        if self.url.scheme() != "https" && !is_loopback(&self.url) {
+        let here = self.url.host().is_some_and(is_this_machine);
+        if self.url.scheme() != "https" && !here {
             let why = "a key goes over https, or to this machine only";
             return Err(Failure::unasked("has no safe endpoint", why));
         }
@@ -147,13 +147,4 @@ fn below(mut url: Url, path: &str) -> Url {
     url.set_path(&whole);
     url.set_fragment(None);
     url
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip == Ipv4Addr::LOCALHOST,
-        Some(Host::Ipv6(ip)) => ip == Ipv6Addr::LOCALHOST,
-        None => false,
-    }
 }

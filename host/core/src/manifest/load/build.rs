@@ -12,7 +12,7 @@ use crate::manifest::refs;
 use crate::manifest::remote::Fetched;
 use crate::manifest::tool::{self, ToolBinding};
 use crate::manifest::{
-    Manifest, PROFILE_NONE, heartbeat, memory, policy, sandbox, swarm, telemetry,
+    Manifest, PROFILE_NONE, heartbeat, memory, notes, policy, sandbox, swarm, telemetry,
 };
 use crate::policy::PolicySet;
 use crate::uri::Kind;
@@ -26,7 +26,9 @@ impl Loader<'_> {
         let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
         let own: Vec<Profile> = own.collect();
         let mounts: Vec<_> = own.iter().flat_map(|profile| &profile.mounts).collect();
-        self.of_kind(Kind::Policy).for_each(|of| policy::check_folders(of, &mounts, &mut problems));
+        self.of_kind(Kind::Policy).for_each(|of| {
+            policy::check_folders(&of.spec, &mounts, &mut problems.of(&of.source));
+        });
         self.problems = problems;
     }
 
@@ -54,8 +56,8 @@ impl Loader<'_> {
 
         let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
         let tools = self.bindings();
-        let mut notes = refs::notes(&self.primitives);
-        notes.extend(refs::category_note(&tools, &policies));
+        let mut notes: Vec<String> = self.primitives.iter().flat_map(notes::unserved).collect();
+        notes.extend(notes::category_note(&tools, &policies));
         notes.extend(own.iter().flat_map(Profile::notes));
         notes.extend(self.of_kind(Kind::Policy).flat_map(policy::notes));
         let providers: Vec<_> = self.of_kind(Kind::Provider).map(provider::read).collect();

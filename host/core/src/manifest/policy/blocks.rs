@@ -2,18 +2,21 @@
 //!
 //! A block that is there is on: what it leaves out gets the stricter of the likely meanings.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use crate::manifest::node::{Node, Value};
+use crate::manifest::node::Node;
 use crate::manifest::primitive::Primitive;
-use crate::manifest::problem::{Problems, choices};
+use crate::manifest::problem::{Report, choices};
 use crate::manifest::shape::{COUNT, DURATION, FLAG, NUMBER, STRING, Shape, opt, shown};
-use crate::policy::{AuditTerms, Destination, Rates};
-use crate::screen::{Action, INJECTION_PATTERNS, SECRET_PATTERNS, Scanning, Screen, Validation};
+use crate::policy::{AuditTerms, Rates};
+use crate::screen::{Action, INJECTION_PATTERNS, Scanning, Screen, Validation, secret_patterns};
+
+const DETECTION: Shape = Shape::Served {
+    now: &["pattern", "none"],
+    later: &["llm-based", "hybrid"],
+    help: "write `detection: pattern`: no model is asked about a call",
+};
 
 pub(crate) const INJECTION: Shape = Shape::Record(&[
-    opt("detection", &Shape::OneOf(&["pattern", "llm-based", "hybrid", "none"])),
+    opt("detection", &DETECTION),
     opt("pattern_engine", &STRING),
     opt("pattern_count", &COUNT),
     opt("action", &Shape::OneOf(&["block-and-log", "warn", "log-only", "ignore"])),
@@ -53,24 +56,18 @@ const ENGINES: [&str; 1] = ["aho-corasick"];
 const ENCODINGS: [&str; 1] = ["utf-8"];
 
 /// Checks what the shapes cannot say.
-pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
+pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
     for (path, known) in [
         (["prompt_injection", "pattern_engine"], ENGINES),
         (["input_validation", "encoding"], ENCODINGS),
     ] {
-        if let Some(node) = of.spec.get(&path)
+        if let Some(node) = spec.get(&path)
             && let Some(text) = node.as_text().filter(|text| !is_one_of(text, &known))
         {
             let [block, key] = path;
             let reason = format!("`spec.{block}.{key}` is `{}`", shown(text));
-            problems.invalid(&of.source, node.at, reason, choices(text, known));
+            report.invalid(node.at, reason, choices(text, known));
         }
-    }
-    if let Some(node) = of.spec.get(&["prompt_injection", "detection"])
-        && let Some(wanted @ ("llm-based" | "hybrid")) = node.as_text()
-    {
-        let reason = format!("`detection: {wanted}` is not served: no model is asked about a call");
-        problems.invalid(&of.source, node.at, reason, "write `detection: pattern`");
     }
 }
 
@@ -82,7 +79,7 @@ fn is_one_of(text: &str, known: &[&str]) -> bool {
 pub(crate) fn notes(of: &Primitive) -> Vec<String> {
     let counts = [
         (["prompt_injection", "pattern_count"], INJECTION_PATTERNS),
-        (["secret_scanning", "patterns"], SECRET_PATTERNS),
+        (["secret_scanning", "patterns"], secret_patterns()),
     ];
     let note = |([block, key], there): ([&str; 2], usize)| {
         let node = of.spec.get(&[block, key])?;
@@ -135,60 +132,30 @@ fn scanning(block: &Node) -> Option<Scanning> {
 
 /// Returns how much may happen.
 pub(crate) fn rates(spec: &Node) -> Rates {
-    let number = |key: &str| spec.number(&["rate_limits", key]);
-    Rates {
-        tool_calls_per_minute: number("tool_calls_per_minute"),
-        tokens_per_hour: number("tokens_per_hour"),
-        cost_per_day_usd: real(spec, &["rate_limits", "cost_per_day_usd"]),
-    }
+    spec.read(&["rate_limits"]).unwrap_or_default()
 }
 
 /// Returns what is recorded.
 pub(crate) fn audit(spec: &Node) -> AuditTerms {
     let flag = |key: &str| spec.flag(&["audit", key]) == Some(true);
-    let destination = match spec.text(&["audit", "destination"]) {
-        Some("file") => Some(Destination::File),
-        Some("sqlite") => Some(Destination::Sqlite),
-        Some("syslog") => Some(Destination::Syslog),
-        Some("webhook") => Some(Destination::Webhook),
-        _ => None,
-    };
     AuditTerms {
         log_inputs: flag("log_inputs"),
         log_outputs: flag("log_outputs"),
         log_approvals: flag("log_approvals"),
-        retention: spec.text(&["audit", "retention"]).and_then(duration),
-        destinations: BTreeSet::from_iter(destination),
+        retention: spec.duration(&["audit", "retention"]),
+        destinations: spec.read(&["audit", "destination"]).into_iter().collect(),
     }
-}
-
-/// Returns the number at a path, whole or not.
-pub(crate) fn real(node: &Node, path: &[&str]) -> Option<f64> {
-    match &node.get(path)?.value {
-        Value::Number(number) => number.as_f64(),
-        _ => None,
-    }
-}
-
-/// Reads a span of time whose form was checked.
-fn duration(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok().map(|count| Duration::from_secs(count.saturating_mul(seconds)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::path::Path;
+    use std::time::Duration;
 
     use super::*;
     use crate::manifest::node;
+    use crate::policy::Destination;
 
     fn spec(text: &str) -> Node {
         node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap().1

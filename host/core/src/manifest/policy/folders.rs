@@ -5,14 +5,14 @@ use std::path::Path;
 
 use super::{PATH_WITHIN, rules};
 use crate::grants::Mount;
-use crate::manifest::primitive::Primitive;
-use crate::manifest::problem::Problems;
+use crate::manifest::node::Node;
+use crate::manifest::problem::Report;
 use crate::manifest::shape::shown;
 use crate::policy::{Folder, Policy};
 
 /// Reports folders of rules that are the host's name of something that tools know by another.
-pub(crate) fn check(of: &Primitive, mounts: &[&Mount], problems: &mut Problems) {
-    for node in rules(&of.spec).iter().filter_map(|rule| rule.get(PATH_WITHIN)) {
+pub(crate) fn check(spec: &Node, mounts: &[&Mount], report: &mut Report<'_>) {
+    for node in rules(spec).iter().filter_map(|rule| rule.get(PATH_WITHIN)) {
         let text = node.as_text().unwrap_or_default();
         let seen = mounts.iter().filter_map(|mount| as_seen(mount, Path::new(text))).next();
         if let Some(seen) =
@@ -22,7 +22,7 @@ pub(crate) fn check(of: &Primitive, mounts: &[&Mount], problems: &mut Problems) 
             let help = format!(
                 "tools see that folder as `{seen}`: write that (or `.{text}`, if you mean a folder inside)"
             );
-            problems.invalid(&of.source, node.at, reason, help);
+            report.invalid(node.at, reason, help);
         }
     }
 }

@@ -17,10 +17,10 @@ pub(crate) use self::folders::note as folder_note;
 
 use super::node::Node;
 use super::primitive::Primitive;
-use super::problem::Problems;
+use super::problem::Report;
 use super::shape::{COUNT, NUMBER, POSITIVE, STRING, Shape, TEXT, opt, req, shown};
 use super::tool::{ANNOTATIONS, check_hints};
-use crate::policy::{Action, ApprovalTerms, Folder, Match, Policy, RateLimit, Rule};
+use crate::policy::{Action, ApprovalTerms, Folder, Match, Policy, Rule};
 use crate::uri::is_name;
 
 const MATCH: Shape = Shape::Record(&[
@@ -60,22 +60,22 @@ pub(crate) const SPEC: Shape = Shape::Record(&[
 ]);
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Primitive, problems: &mut Problems) {
+pub(crate) fn check(of: &Primitive, report: &mut Report<'_>) {
     let mut ids = BTreeSet::new();
     for rule in rules(&of.spec) {
         let id = rule.text(&["id"]).unwrap_or_default();
         if !ids.insert(id) {
             let reason = format!("rule `{}` is there twice", shown(id));
-            problems.invalid(&of.source, rule.at, reason, "give each rule an id of its own");
+            report.invalid(rule.at, reason, "give each rule an id of its own");
         }
-        check_scope(of, rule, problems);
-        check_name(of, rule, problems);
+        check_scope(rule, report);
+        check_name(rule, report);
         if let Some(annotations) = rule.get(&["match", "annotations"]) {
-            check_hints(&of.source, annotations, problems);
+            check_hints(annotations, report);
         }
-        check_conditions(of, rule, problems);
+        check_conditions(rule, report);
     }
-    blocks::check(of, problems);
+    blocks::check(&of.spec, report);
 }
 
 /// Returns the policy a checked document holds.
@@ -90,21 +90,17 @@ pub(crate) fn read(of: &Primitive) -> Policy {
 }
 
 fn read_rule(of: &Primitive, rule: &Node) -> Rule {
-    let annotations = rule.get(&["match", "annotations"]).map(Node::to_json);
     Rule {
         id: rule.text(&["id"]).unwrap_or_default().to_owned(),
-        action: action(rule),
+        // Whatever is not plainly one of the relaxing actions denies.
+        action: rule.read(&["action"]).unwrap_or(Action::Deny),
         matches: Match {
             name: rule.text(&["match", "name"]).map(str::to_owned),
             category: rule.text(&["match", "category"]).map(str::to_owned),
-            annotations: annotations
-                .as_ref()
-                .and_then(|value| value.as_object())
-                .cloned()
-                .unwrap_or_default(),
+            annotations: rule.read(&["match", "annotations"]).unwrap_or_default(),
         },
         path_within: rule.text(PATH_WITHIN).and_then(|path| Folder::parse(path).ok()),
-        rate_limit: rule.get(&["rate_limit"]).map(rate_limit),
+        rate_limit: rule.read(&["rate_limit"]),
         reason: rule.text(&["reason"]).map(str::to_owned),
         approval: ApprovalTerms {
             timeout: rule.number(&["approval", "timeout_seconds"]).map(Duration::from_secs),
@@ -114,29 +110,12 @@ fn read_rule(of: &Primitive, rule: &Node) -> Rule {
     }
 }
 
-fn rate_limit(node: &Node) -> RateLimit {
-    RateLimit {
-        cost_per_day_usd: blocks::real(node, &["cost_per_day_usd"]),
-        tokens_per_day: node.number(&["tokens_per_day"]),
-    }
-}
-
-/// Whatever is not plainly one of the relaxing actions denies.
-fn action(rule: &Node) -> Action {
-    match rule.text(&["action"]) {
-        Some("allow") => Action::Allow,
-        Some("audit-only") => Action::AuditOnly,
-        Some("require-approval") => Action::RequireApproval,
-        _ => Action::Deny,
-    }
-}
-
 fn rules(spec: &Node) -> &[Node] {
-    spec.get(&["rules"]).map(Node::items).unwrap_or_default()
+    spec.list(&["rules"])
 }
 
 /// A scope that promises a condition has to have it: `scope: tool` without one would be `all`.
-fn check_scope(of: &Primitive, rule: &Node, problems: &mut Problems) {
+fn check_scope(rule: &Node, report: &mut Report<'_>) {
     let has = |key: &str| rule.get(&["match", key]).is_some_and(|node| !is_empty(node));
     let help = match rule.text(&["scope"]) {
         Some("tool") if !has("name") && !has("annotations") && !has("category") => {
@@ -146,14 +125,14 @@ fn check_scope(of: &Primitive, rule: &Node, problems: &mut Problems) {
         _ => return,
     };
     let at = rule.entry("scope").map_or(rule.at, |scope| scope.at);
-    problems.invalid(&of.source, at, "the rule's scope has nothing to match", help);
+    report.invalid(at, "the rule's scope has nothing to match", help);
 }
 
 fn is_empty(node: &Node) -> bool {
     node.entries().is_empty() && node.as_text().is_none_or(str::is_empty)
 }
 
-fn check_name(of: &Primitive, rule: &Node, problems: &mut Problems) {
+fn check_name(rule: &Node, report: &mut Report<'_>) {
     let Some(name) = rule.get(&["match", "name"]) else {
         return;
     };
@@ -162,18 +141,18 @@ fn check_name(of: &Primitive, rule: &Node, problems: &mut Problems) {
     if !(is_name(fixed) || (fixed.is_empty() && text == "*")) {
         let reason = format!("`match.name` is `{}`", shown(text));
         let help = "write a tool's name as it is in claw://local/tool/<name> (read-file), or a prefix and `*` (read-*)";
-        problems.invalid(&of.source, name.at, reason, help);
+        report.invalid(name.at, reason, help);
     }
 }
 
 /// A condition that says nothing is a mistake: its author meant to say something.
-fn check_conditions(of: &Primitive, rule: &Node, problems: &mut Problems) {
+fn check_conditions(rule: &Node, report: &mut Report<'_>) {
     for (key, help) in [
         ("conditions", "add `path_within`, or take it out"),
         ("rate_limit", "add `tokens_per_day` or `cost_per_day_usd`, or take it out"),
     ] {
         if let Some(entry) = rule.entry(key).filter(|entry| entry.node.entries().is_empty()) {
-            problems.invalid(&of.source, entry.at, format!("`{key}` of a rule says nothing"), help);
+            report.invalid(entry.at, format!("`{key}` of a rule says nothing"), help);
         }
     }
     if let Some(node) = rule.get(PATH_WITHIN)
@@ -181,6 +160,6 @@ fn check_conditions(of: &Primitive, rule: &Node, problems: &mut Problems) {
     {
         let help =
             "write a folder as tools see it: `/` is the first granted folder, `/<name>` another";
-        problems.invalid(&of.source, node.at, format!("`path_within`: {reason}"), help);
+        report.invalid(node.at, format!("`path_within`: {reason}"), help);
     }
 }

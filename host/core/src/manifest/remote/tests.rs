@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::digest;
 use crate::limits::REGISTRY_PACKAGES_MAX;
 use crate::manifest::{
-    Component, DirEntry, DocumentError, Documents, Manifest, Package, RegistryError, Surroundings,
+    Component, DocumentError, Documents, Manifest, Package, RegistryError, Surroundings,
     builtin_profiles, load,
 };
 use crate::uri::{Kind, RegistryUri};
@@ -70,14 +70,6 @@ impl Documents for Held {
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
         let text = self.files.get(file).ok_or(io::ErrorKind::NotFound)?;
         Ok(text.clone().into_bytes())
-    }
-
-    fn list(&self, _directory: &Path) -> io::Result<Vec<DirEntry>> {
-        Ok(Vec::new())
-    }
-
-    fn is_directory(&self, _path: &Path) -> bool {
-        false
     }
 
     fn registry(&self, uri: &RegistryUri) -> Result<Package, RegistryError> {
@@ -218,14 +210,6 @@ fn what_a_registry_said_drives_no_terminal() {
     impl Documents for Shouting {
         fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
             self.0.read(file)
-        }
-
-        fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
-            self.0.list(directory)
-        }
-
-        fn is_directory(&self, path: &Path) -> bool {
-            self.0.is_directory(path)
         }
 
         fn registry(&self, _uri: &RegistryUri) -> Result<Package, RegistryError> {

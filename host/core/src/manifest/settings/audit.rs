@@ -6,7 +6,7 @@ use super::Settings;
 use super::reader::Reader;
 use crate::egress;
 use crate::manifest::node::Node;
-use crate::manifest::problem::{DocumentError, Problems, Source};
+use crate::manifest::problem::{DocumentError, Problems};
 use crate::manifest::sandbox::tidy;
 use crate::manifest::shape::{Shape, TEXT, opt, shown_sentence};
 use crate::policy::{Destination, PolicySet};
@@ -24,7 +24,7 @@ pub(super) const AUDIT: Shape = Shape::Record(&[opt("syslog", &TEXT), opt("webho
 
 impl Reader {
     /// Takes over both keys, each where it is there.
-    pub(super) fn take_audit(&mut self, source: &Source, root: &Node, base: &Path) {
+    pub(super) fn take_audit(&mut self, root: &Node, base: &Path) {
         if let Some(socket) = root.text(&["audit", "syslog"]) {
             self.settings.audit.syslog = Some(tidy(&base.join(socket)));
         }
@@ -38,7 +38,7 @@ impl Reader {
             let reason = reason.split(':').next().unwrap_or_default();
             let reason = format!("`audit.webhook` is no URL: {}", shown_sentence(reason));
             let help = "write `https://host[:port]/path`, without a user name";
-            self.problems.invalid(source, node.at, reason, help);
+            self.refuse(node.at, reason, help);
         }
         self.settings.audit.webhook = Some(url.to_owned());
     }

@@ -1,9 +1,11 @@
 //! `providers` and `profiles.<name>.provider`: what the protocol has no place for.
 
+use std::collections::BTreeMap;
+
 use super::reader::Reader;
 use super::{Place, Problems, Source, choices, shown};
 use crate::manifest::Manifest;
-use crate::manifest::node::{Entry, Node, Value};
+use crate::manifest::node::{Entry, Node};
 use crate::manifest::shape::{Shape, opt};
 use crate::quota::Prices;
 
@@ -25,31 +27,21 @@ pub struct ProviderSettings {
 }
 
 impl Reader {
-    pub(super) fn take_providers(&mut self, source: &Source, root: &Node) {
-        let Some(providers) = root.get(&["providers"]) else {
-            return;
+    pub(super) fn take_providers(&self, providers: &Node) -> BTreeMap<String, ProviderSettings> {
+        let provider = |entry: &Entry| {
+            let price = |key| entry.node.real(&[key]).unwrap_or_default();
+            let prices = Prices::per_million_usd(
+                price("input_usd_per_million"),
+                price("output_usd_per_million"),
+            );
+            let source = self.source.clone();
+            (entry.key.clone(), ProviderSettings { prices, source, at: entry.at })
         };
-        self.settings.providers.clear();
-        for entry in providers.entries() {
-            let settings = ProviderSettings::read(source, entry);
-            self.settings.providers.insert(entry.key.clone(), settings);
-        }
+        providers.entries().iter().map(provider).collect()
     }
 }
 
 impl ProviderSettings {
-    fn read(source: &Source, entry: &Entry) -> Self {
-        let price = |key| match entry.node.get(&[key]).map(|node| &node.value) {
-            Some(Value::Number(number)) => number.as_f64().unwrap_or_default(),
-            _ => 0.0,
-        };
-        let prices = Prices::per_million_usd(
-            price("input_usd_per_million"),
-            price("output_usd_per_million"),
-        );
-        Self { prices, source: source.clone(), at: entry.at }
-    }
-
     /// Gives the manifest's provider `name` what the runtime file has for it.
     pub(super) fn apply(&self, name: &str, manifest: &mut Manifest, problems: &mut Problems) {
         if let Some(plan) = manifest.providers.iter_mut().find(|plan| plan.name == name) {

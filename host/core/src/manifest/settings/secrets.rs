@@ -1,9 +1,9 @@
 //! `profiles.<name>.secrets`: which secrets the tools of a profile may use, and where.
 
-use super::reader::{Reader, is_variable};
+use super::reader::Reader;
 use super::{Place, Problems, Profile, Source, shown};
 use crate::egress::HostPattern;
-use crate::grants::{Injection, SecretGrant, is_secret_name};
+use crate::grants::{Injection, SecretGrant, is_secret_name, is_variable_name};
 use crate::manifest::node::Node;
 use crate::manifest::shape::{STRINGS, Shape, TEXT, opt, req, shown_sentence};
 
@@ -25,32 +25,32 @@ pub struct SecretSettings {
 }
 
 impl Reader {
-    pub(super) fn take_secrets(&mut self, source: &Source, list: &Node) -> Vec<SecretSettings> {
+    pub(super) fn take_secrets(&mut self, list: &Node) -> Vec<SecretSettings> {
         let mut secrets: Vec<SecretSettings> = Vec::new();
         for item in list.items() {
-            let secret = self.take_secret(source, item);
+            let secret = self.take_secret(item);
             if secrets.iter().any(|other| other.env == secret.env) {
                 let reason = format!("two secrets in the variable `{}`", shown(&secret.env));
                 let help = "give each a variable of its own with `env`";
-                self.problems.invalid(source, item.at, reason, help);
+                self.refuse(item.at, reason, help);
             }
             secrets.push(secret);
         }
         secrets
     }
 
-    fn take_secret(&mut self, source: &Source, item: &Node) -> SecretSettings {
+    fn take_secret(&mut self, item: &Node) -> SecretSettings {
         let name = item.text(&["name"]).unwrap_or_default().to_owned();
         let env = item.text(&["env"]).unwrap_or(&name).to_owned();
         if !is_secret_name(&name) {
             let reason = format!("`{}` is no name of a secret", shown(&name));
             let help = "letters, digits, `_`, `-` and `.`, the first a letter, a digit or `_`";
-            self.problems.invalid(source, item.at, reason, help);
+            self.refuse(item.at, reason, help);
         }
-        if !is_variable(&env) {
+        if !is_variable_name(&env) {
             let reason = format!("`{}` is no environment variable", shown(&env));
             let help = "write `env:` with letters, digits and `_`, the first no digit";
-            self.problems.invalid(source, item.at, reason, help);
+            self.refuse(item.at, reason, help);
         }
         let mut hosts = Vec::new();
         for (node, host) in item.texts(&["hosts"]) {
@@ -60,7 +60,7 @@ impl Reader {
                     let reason =
                         format!("`{}` is no host: {}", shown(host), shown_sentence(&error));
                     let help = "write `api.example.com` or `*.example.com`";
-                    self.problems.invalid(source, node.at, reason, help);
+                    self.refuse(node.at, reason, help);
                 }
             }
         }

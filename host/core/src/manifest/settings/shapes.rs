@@ -9,7 +9,7 @@ use crate::limits::{
 };
 use crate::manifest::shape::{FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
 
-const LATER: Shape = Shape::Later;
+const LATER: Shape = Shape::Later { help: "take it out" };
 
 const TOOLS: Shape = Shape::Record(&[
     opt("directory", &TEXT),

@@ -4,20 +4,25 @@ use std::fmt;
 use std::path::Path;
 
 use super::reader::Reader;
-use super::shapes::{FILE, FILE_VERSION};
+use super::shapes::FILE_VERSION;
 use crate::manifest::node::{self, Entry, Node, Place, Value};
 use crate::manifest::problem::{Source, nearest};
-use crate::manifest::shape::{self, shown};
+use crate::manifest::shape::shown;
 
-/// One environment variable and the key it sets.
+/// One environment variable and the key it sets, after which it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
     /// The key, with dots.
     pub key: &'static str,
     /// How its value is read.
     pub form: Form,
+}
+
+impl Variable {
+    /// Returns its name: `CLAWHOST_HTTP_ADDRESS` for `http.address`.
+    pub fn name(&self) -> String {
+        format!("{PREFIX}{}", self.key.to_ascii_uppercase().replace('.', "_"))
+    }
 }
 
 /// How the value of a variable is read.
@@ -35,51 +40,23 @@ pub enum Form {
 
 /// Every variable, by name. An empty value says nothing.
 pub const VARIABLES: &[Variable] = &[
-    Variable { name: "CLAWHOST_AGENTS", key: "agents", form: Form::List },
-    Variable { name: "CLAWHOST_AUDIT_SYSLOG", key: "audit.syslog", form: Form::Text },
-    Variable { name: "CLAWHOST_AUDIT_WEBHOOK", key: "audit.webhook", form: Form::Text },
-    Variable { name: "CLAWHOST_HTTP_ADDRESS", key: "http.address", form: Form::Text },
-    Variable { name: "CLAWHOST_HTTP_ALLOWED_HOSTS", key: "http.allowed_hosts", form: Form::List },
-    Variable {
-        name: "CLAWHOST_HTTP_ALLOWED_ORIGINS",
-        key: "http.allowed_origins",
-        form: Form::List,
-    },
-    Variable {
-        name: "CLAWHOST_LIMITS_ARGUMENTS_BYTES_MAX",
-        key: "limits.arguments_bytes_max",
-        form: Form::Number,
-    },
-    Variable {
-        name: "CLAWHOST_LIMITS_CALLS_RUNNING_MAX",
-        key: "limits.calls_running_max",
-        form: Form::Number,
-    },
-    Variable {
-        name: "CLAWHOST_LIMITS_CALLS_WAITING_MAX",
-        key: "limits.calls_waiting_max",
-        form: Form::Number,
-    },
-    Variable {
-        name: "CLAWHOST_LIMITS_REPLY_BYTES_MAX",
-        key: "limits.reply_bytes_max",
-        form: Form::Number,
-    },
-    Variable {
-        name: "CLAWHOST_LIMITS_SHUTDOWN_GRACE_MS",
-        key: "limits.shutdown_grace_ms",
-        form: Form::Number,
-    },
-    Variable { name: "CLAWHOST_PROFILES", key: "profiles", form: Form::Mapping },
-    Variable { name: "CLAWHOST_PROVIDERS", key: "providers", form: Form::Mapping },
-    Variable { name: "CLAWHOST_REGISTRIES", key: "registries", form: Form::List },
-    Variable { name: "CLAWHOST_STATE", key: "state", form: Form::Text },
-    Variable { name: "CLAWHOST_TOOLS_DIRECTORY", key: "tools.directory", form: Form::Text },
-    Variable {
-        name: "CLAWHOST_TOOLS_REPLACE_BUILTINS",
-        key: "tools.replace_builtins",
-        form: Form::List,
-    },
+    Variable { key: "agents", form: Form::List },
+    Variable { key: "audit.syslog", form: Form::Text },
+    Variable { key: "audit.webhook", form: Form::Text },
+    Variable { key: "http.address", form: Form::Text },
+    Variable { key: "http.allowed_hosts", form: Form::List },
+    Variable { key: "http.allowed_origins", form: Form::List },
+    Variable { key: "limits.arguments_bytes_max", form: Form::Number },
+    Variable { key: "limits.calls_running_max", form: Form::Number },
+    Variable { key: "limits.calls_waiting_max", form: Form::Number },
+    Variable { key: "limits.reply_bytes_max", form: Form::Number },
+    Variable { key: "limits.shutdown_grace_ms", form: Form::Number },
+    Variable { key: "profiles", form: Form::Mapping },
+    Variable { key: "providers", form: Form::Mapping },
+    Variable { key: "registries", form: Form::List },
+    Variable { key: "state", form: Form::Text },
+    Variable { key: "tools.directory", form: Form::Text },
+    Variable { key: "tools.replace_builtins", form: Form::List },
 ];
 
 /// Prefix of every variable of this host.
@@ -97,28 +74,24 @@ impl Reader {
             return;
         }
         // Without its text: a value may be a secret, and diagnostics show their source.
-        let source = Source::new(Path::new(name), "");
-        match VARIABLES.iter().find(|variable| variable.name == name) {
-            Some(variable) => self.known_variable(*variable, &source, value),
+        self.source = Source::new(Path::new(name), "");
+        match VARIABLES.iter().find(|variable| variable.name() == name) {
+            Some(variable) => self.known_variable(*variable, value),
             None if is_somebody_elses(name) => {}
             None => {
-                let near = nearest(name, VARIABLES.iter().map(|variable| variable.name));
-                let help = near.map_or_else(
-                    || {
-                        "unset it: every variable that starts with CLAWHOST_ has to be known"
-                            .to_owned()
-                    },
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let known: Vec<String> = VARIABLES.iter().map(Variable::name).collect();
+                let unset = "unset it: every variable that starts with CLAWHOST_ has to be known";
+                let help = nearest(name, known.iter().map(String::as_str))
+                    .map_or_else(|| unset.to_owned(), |near| format!("did you mean `{near}`?"));
                 let reason = format!("the variable `{}` is unknown", shown(name));
-                self.problems.invalid(&source, Place::START, reason, help);
+                self.refuse(Place::START, reason, help);
             }
         }
     }
 
     /// Reads a variable as if its key stood in a file of its own.
-    fn known_variable(&mut self, variable: Variable, source: &Source, value: &str) {
-        let Some(mut tree) = self.variable_value(variable, source, value) else {
+    fn known_variable(&mut self, variable: Variable, value: &str) {
+        let Some(mut tree) = self.variable_value(variable, value) else {
             return;
         };
         for key in variable.key.rsplit('.') {
@@ -127,12 +100,10 @@ impl Reader {
         if let Value::Map(entries) = &mut tree.value {
             entries.push(entry("version", node_of(Value::Number(FILE_VERSION.into()))));
         }
-        if shape::check(source, &tree, &FILE, "", &mut self.problems) {
-            self.take(source, &tree, Path::new(""));
-        }
+        self.take(&tree, Path::new(""));
     }
 
-    fn variable_value(&mut self, variable: Variable, source: &Source, value: &str) -> Option<Node> {
+    fn variable_value(&mut self, variable: Variable, value: &str) -> Option<Node> {
         let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
         match variable.form {
             Form::List if variable.key == "agents" => {
@@ -143,11 +114,11 @@ impl Reader {
             Form::List => Some(list(items.map(text))),
             Form::Text => Some(text(value)),
             Form::Mapping | Form::Number => {
-                match node::parse(Path::new(variable.name), value.as_bytes()) {
+                match node::parse(Path::new(&variable.name()), value.as_bytes()) {
                     Ok((_, node)) => Some(node),
                     Err(problem) => {
                         let help = format!("write {}", variable.form);
-                        self.problems.invalid(source, Place::START, problem.reason, help);
+                        self.refuse(Place::START, problem.reason, help);
                         None
                     }
                 }

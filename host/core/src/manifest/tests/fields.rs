@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::limits::{HEARTBEAT_FLOOR_MS, HEARTBEAT_MS, RETRY_ATTEMPTS_MAX};
+use crate::limits::{HEARTBEAT_FLOOR_MS, HEARTBEAT_MS};
+use crate::retry::{Backoff, RetryPlan};
 use crate::uri::Kind;
 
 fn loaded(text: &str) -> Manifest {
@@ -71,11 +72,12 @@ fn retries_have_the_protocols_defaults() {
         loaded(&claw(&tools)).tools[0].retry
     };
     assert_eq!(retry(""), None);
-    let default = Retry { max_attempts: RETRY_ATTEMPTS_MAX, backoff: Backoff::Exponential };
+    let default = RetryPlan::default();
+    assert_eq!(default.max_attempts, 3);
     assert_eq!(retry(", retry: {}"), Some(default));
     assert_eq!(
         retry(", retry: { max_attempts: 7, backoff: linear }, timeout_ms: 5"),
-        Some(Retry { max_attempts: 7, backoff: Backoff::Linear })
+        Some(RetryPlan { max_attempts: 7, backoff: Backoff::Linear, ..default })
     );
     assert_eq!(
         loaded(&claw(

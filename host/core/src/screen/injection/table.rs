@@ -1,11 +1,5 @@
 //! The phrases and marks, and what each of them tries to do.
 
-/// A row of phrases: one word (or none, or several) of each column, in this order.
-pub(super) struct Phrases {
-    pub(super) name: &'static str,
-    pub(super) columns: &'static [&'static [&'static str]],
-}
-
 pub(super) const OVERRIDE: &str = "instructions to be ignored";
 pub(super) const ROLE: &str = "a role without rules";
 pub(super) const REVEAL: &str = "instructions to be revealed";
@@ -15,234 +9,110 @@ pub(super) const LEAK: &str = "a conversation to be sent away";
 pub(super) const TEMPLATE: &str = "marks of a conversation's structure";
 pub(super) const HIDDEN: &str = "text in invisible characters";
 
-const WHOSE: &[&str] = &["", "your", "my", "our"];
-const IGNORE: &[&str] = &[
-    "ignore",
-    "disregard",
-    "forget",
-    "do not follow",
-    "don t follow",
-    "stop following",
-    "pay no attention to",
-];
+const WHOSE: &str = "|your|my|our";
+const IGNORE: &str =
+    "ignore|disregard|forget|do not follow|don t follow|stop following|pay no attention to";
 
-pub(super) const PHRASES: &[Phrases] = &[
-    Phrases {
-        name: OVERRIDE,
-        columns: &[
+/// What each row of phrases tries to do, and its columns: a phrase has, in this order, one of the
+/// alternatives (which may be none, or several words) of each.
+pub(super) const PHRASES: &[(&str, &[&str])] = &[
+    (
+        OVERRIDE,
+        &[
             IGNORE,
             WHOSE,
-            &[
-                "previous",
-                "prior",
-                "above",
-                "earlier",
-                "preceding",
-                "foregoing",
-                "original",
-                "initial",
-                "system",
-            ],
-            &[
-                "instructions",
-                "instruction",
-                "prompt",
-                "prompts",
-                "system prompt",
-                "directions",
-                "directives",
-                "guidelines",
-                "commands",
-                "orders",
-                "programming",
-            ],
+            "previous|prior|above|earlier|preceding|foregoing|original|initial|system",
+            "instructions|instruction|prompt|prompts|system prompt|directions|directives|\
+             guidelines|commands|orders|programming",
         ],
-    },
-    Phrases {
-        name: OVERRIDE,
-        columns: &[
-            &["override", "bypass", "circumvent"],
+    ),
+    (
+        OVERRIDE,
+        &[
+            "override|bypass|circumvent",
             WHOSE,
-            &["previous", "prior", "system", "original", "initial"],
-            &["instructions", "prompt", "prompts", "directives", "guidelines"],
+            "previous|prior|system|original|initial",
+            "instructions|prompt|prompts|directives|guidelines",
         ],
-    },
-    Phrases {
-        name: OVERRIDE,
-        columns: &[
+    ),
+    (
+        OVERRIDE,
+        &[
             IGNORE,
-            &["instructions", "everything", "rules", "guidelines", "what"],
-            &[
-                "you were given",
-                "you were told",
-                "you have been given",
-                "you have been told",
-                "given to you",
-                "you received",
-            ],
+            "instructions|everything|rules|guidelines|what",
+            "you were given|you were told|you have been given|you have been told|given to you|\
+             you received",
         ],
-    },
-    Phrases {
-        name: OVERRIDE,
-        columns: &[IGNORE, WHOSE, &["instructions above", "instructions before", "system prompt"]],
-    },
-    Phrases {
-        name: ROLE,
-        columns: &[
-            &[
-                "you are now",
-                "act as",
-                "pretend to be",
-                "pretend you are",
-                "roleplay as",
-                "behave as",
-                "respond as",
-            ],
-            &["", "if you were", "if you are"],
-            &[
-                "dan",
-                "jailbroken",
-                "in developer mode",
-                "in jailbreak mode",
-                "unrestricted ai",
-                "unfiltered ai",
-                "uncensored ai",
-                "unrestricted assistant",
-                "unfiltered assistant",
-                "uncensored assistant",
-                "ai without restrictions",
-                "ai with no restrictions",
-                "ai without rules",
-                "free from restrictions",
-                "free from your restrictions",
-            ],
+    ),
+    (OVERRIDE, &[IGNORE, WHOSE, "instructions above|instructions before|system prompt"]),
+    (
+        ROLE,
+        &[
+            "you are now|act as|pretend to be|pretend you are|roleplay as|behave as|respond as",
+            "|if you were|if you are",
+            "dan|jailbroken|in developer mode|in jailbreak mode|unrestricted ai|unfiltered ai|\
+             uncensored ai|unrestricted assistant|unfiltered assistant|uncensored assistant|\
+             ai without restrictions|ai with no restrictions|ai without rules|\
+             free from restrictions|free from your restrictions",
         ],
-    },
-    Phrases {
-        name: ROLE,
-        columns: &[
-            &[
-                "you are no longer bound by",
-                "you have no",
-                "you are free from",
-                "you are freed from",
-            ],
+    ),
+    (
+        ROLE,
+        &[
+            "you are no longer bound by|you have no|you are free from|you are freed from",
             WHOSE,
-            &["restrictions or", "content policy", "guidelines", "ethical guidelines", "rules or"],
+            "restrictions or|content policy|guidelines|ethical guidelines|rules or",
         ],
-    },
-    Phrases {
-        name: ROLE,
-        columns: &[&["enable", "activate", "enter"], &["dan mode", "jailbreak mode"]],
-    },
-    Phrases {
-        name: REVEAL,
-        columns: &[
-            &[
-                "reveal",
-                "print",
-                "show",
-                "show me",
-                "repeat",
-                "output",
-                "leak",
-                "disclose",
-                "display",
-                "tell me",
-                "give me",
-                "send me",
-                "write out",
-                "write down",
-            ],
-            &["your"],
-            &[
-                "system prompt",
-                "system message",
-                "system instructions",
-                "hidden prompt",
-                "hidden instructions",
-                "secret instructions",
-                "initial prompt",
-                "initial instructions",
-                "original prompt",
-                "original instructions",
-                "instructions verbatim",
-                "prompt verbatim",
-            ],
+    ),
+    (ROLE, &["enable|activate|enter", "dan mode|jailbreak mode"]),
+    (
+        REVEAL,
+        &[
+            "reveal|print|show|show me|repeat|output|leak|disclose|display|tell me|give me|\
+             send me|write out|write down",
+            "your",
+            "system prompt|system message|system instructions|hidden prompt|hidden instructions|\
+             secret instructions|initial prompt|initial instructions|original prompt|\
+             original instructions|instructions verbatim|prompt verbatim",
         ],
-    },
-    Phrases {
-        name: REVEAL,
-        columns: &[
-            &["repeat", "print", "output", "write out"],
-            &["everything", "words", "text", "conversation", "instructions"],
-            &["above verbatim", "above word for word", "before verbatim"],
+    ),
+    (
+        REVEAL,
+        &[
+            "repeat|print|output|write out",
+            "everything|words|text|conversation|instructions",
+            "above verbatim|above word for word|before verbatim",
         ],
-    },
-    Phrases {
-        name: HIDE,
-        columns: &[
-            &["do not", "don t", "never", "you must not"],
-            &[
-                "tell",
-                "inform",
-                "mention it to",
-                "mention to",
-                "reveal to",
-                "reveal it to",
-                "say anything to",
-                "disclose to",
-                "disclose it to",
-            ],
-            &["user", "human user", "human", "operator"],
+    ),
+    (
+        HIDE,
+        &[
+            "do not|don t|never|you must not",
+            "tell|inform|mention it to|mention to|reveal to|reveal it to|say anything to|\
+             disclose to|disclose it to",
+            "user|human user|human|operator",
         ],
-    },
-    Phrases {
-        name: UNSAFE,
-        columns: &[
-            &[
-                "ignore",
-                "disregard",
-                "bypass",
-                "disable",
-                "turn off",
-                "switch off",
-                "circumvent",
-                "override",
-            ],
-            &["your"],
-            &[
-                "safety guidelines",
-                "safety filters",
-                "safety rules",
-                "safety protocols",
-                "safety training",
-                "content policy",
-                "content policies",
-                "content filters",
-                "ethical guidelines",
-                "moral guidelines",
-                "safeguards",
-                "guardrails",
-                "restrictions",
-            ],
+    ),
+    (
+        UNSAFE,
+        &[
+            "ignore|disregard|bypass|disable|turn off|switch off|circumvent|override",
+            "your",
+            "safety guidelines|safety filters|safety rules|safety protocols|safety training|\
+             content policy|content policies|content filters|ethical guidelines|\
+             moral guidelines|safeguards|guardrails|restrictions",
         ],
-    },
-    Phrases {
-        name: LEAK,
-        columns: &[
-            &["send", "forward", "post", "transmit", "upload", "exfiltrate", "leak"],
+    ),
+    (
+        LEAK,
+        &[
+            "send|forward|post|transmit|upload|exfiltrate|leak",
             WHOSE,
-            &[
-                "conversation history",
-                "chat history",
-                "system prompt",
-                "conversation so far",
-                "entire conversation",
-            ],
-            &["to"],
+            "conversation history|chat history|system prompt|conversation so far|\
+             entire conversation",
+            "to",
         ],
-    },
+    ),
 ];
 
 /// Marks that have no place in ordinary text, and the first row in other languages.

@@ -53,34 +53,25 @@ impl Alphabet {
     }
 }
 
-/// One beginning.
+/// One way to begin, in any of its spellings.
 #[derive(Debug)]
 pub(super) struct Beginning {
-    pub(super) text: &'static str,
+    /// What it begins with: alternatives with `|` between them.
+    pub(super) texts: &'static str,
     pub(super) name: &'static str,
     pub(super) kind: Kind,
 }
 
-const fn token(
-    text: &'static str,
-    name: &'static str,
-    of: Alphabet,
-    (least, most): (usize, usize),
-) -> Beginning {
-    Beginning { text, name, kind: Kind::Token { of, least, most, random: false } }
+const fn row(texts: &'static str, name: &'static str, kind: Kind) -> Beginning {
+    Beginning { texts, name, kind }
 }
 
-const fn random(
-    text: &'static str,
-    name: &'static str,
-    of: Alphabet,
-    (least, most): (usize, usize),
-) -> Beginning {
-    Beginning { text, name, kind: Kind::Token { of, least, most, random: true } }
+const fn token(of: Alphabet, least: usize, most: usize) -> Kind {
+    Kind::Token { of, least, most, random: false }
 }
 
-const fn assigned(text: &'static str) -> Beginning {
-    Beginning { text, name: "password or key", kind: Kind::Assigned }
+const fn random(of: Alphabet, least: usize, most: usize) -> Kind {
+    Kind::Token { of, least, most, random: true }
 }
 
 /// No credential is longer.
@@ -89,60 +80,35 @@ const LONG: usize = 512;
 use Alphabet::{Capitals, Dashed, Dotted, Letters, Words};
 
 pub(super) const BEGINNINGS: &[Beginning] = &[
-    token("AKIA", "AWS access key id", Capitals, (16, 16)),
-    token("ASIA", "AWS access key id", Capitals, (16, 16)),
-    token("ghp_", "GitHub token", Letters, (36, 255)),
-    token("gho_", "GitHub token", Letters, (36, 255)),
-    token("ghu_", "GitHub token", Letters, (36, 255)),
-    token("ghs_", "GitHub token", Letters, (36, 255)),
-    token("ghr_", "GitHub token", Letters, (36, 255)),
-    token("github_pat_", "GitHub token", Words, (60, 255)),
-    token("glpat-", "GitLab token", Dashed, (20, 255)),
-    token("xoxb-", "Slack token", Dashed, (20, LONG)),
-    token("xoxp-", "Slack token", Dashed, (20, LONG)),
-    token("xoxa-", "Slack token", Dashed, (20, LONG)),
-    token("xoxr-", "Slack token", Dashed, (20, LONG)),
-    token("xoxs-", "Slack token", Dashed, (20, LONG)),
-    token("xapp-", "Slack token", Dashed, (20, LONG)),
-    token("hooks.slack.com/services/", "Slack webhook", Dotted, (30, 255)),
-    token("AIza", "Google API key", Dashed, (35, 35)),
-    token("ya29.", "Google access token", Dashed, (20, LONG)),
-    token("GOCSPX-", "Google client secret", Dashed, (24, 64)),
-    token("sk_live_", "Stripe key", Letters, (16, 255)),
-    token("rk_live_", "Stripe key", Letters, (16, 255)),
-    token("whsec_", "webhook secret", Letters, (24, 255)),
-    token("sk-ant-", "model provider key", Dashed, (20, LONG)),
-    token("sk-proj-", "model provider key", Dashed, (20, LONG)),
-    random("sk-", "model provider key", Letters, (32, LONG)),
-    random("gsk_", "model provider key", Letters, (40, 255)),
-    random("hf_", "model hub token", Letters, (30, 255)),
-    random("npm_", "package token", Letters, (36, 36)),
-    token("dop_v1_", "cloud token", Letters, (64, 64)),
-    random("SG.", "mail service key", Dotted, (60, 80)),
-    token("shpat_", "shop token", Letters, (32, 32)),
-    token("AGE-SECRET-KEY-1", "private key", Capitals, (58, 58)),
-    Beginning { text: "-----BEGIN ", name: "private key", kind: Kind::Block },
-    Beginning { text: "eyJ", name: "signed token", kind: Kind::Jwt },
-    Beginning { text: "bearer ", name: "bearer token", kind: Kind::Bearer },
-    Beginning { text: "://", name: "password in an address", kind: Kind::Url },
-    assigned("password"),
-    assigned("passwd"),
-    assigned("passphrase"),
-    assigned("pwd"),
-    assigned("secret"),
-    assigned("secret_key"),
-    assigned("secretkey"),
-    assigned("secret_access_key"),
-    assigned("secretaccesskey"),
-    assigned("api_key"),
-    assigned("api-key"),
-    assigned("apikey"),
-    assigned("access_token"),
-    assigned("accesstoken"),
-    assigned("auth_token"),
-    assigned("authtoken"),
-    assigned("private_key"),
-    assigned("privatekey"),
-    assigned("account_key"),
-    assigned("accountkey"),
+    row("AKIA|ASIA", "AWS access key id", token(Capitals, 16, 16)),
+    row("ghp_|gho_|ghu_|ghs_|ghr_", "GitHub token", token(Letters, 36, 255)),
+    row("github_pat_", "GitHub token", token(Words, 60, 255)),
+    row("glpat-", "GitLab token", token(Dashed, 20, 255)),
+    row("xoxb-|xoxp-|xoxa-|xoxr-|xoxs-|xapp-", "Slack token", token(Dashed, 20, LONG)),
+    row("hooks.slack.com/services/", "Slack webhook", token(Dotted, 30, 255)),
+    row("AIza", "Google API key", token(Dashed, 35, 35)),
+    row("ya29.", "Google access token", token(Dashed, 20, LONG)),
+    row("GOCSPX-", "Google client secret", token(Dashed, 24, 64)),
+    row("sk_live_|rk_live_", "Stripe key", token(Letters, 16, 255)),
+    row("whsec_", "webhook secret", token(Letters, 24, 255)),
+    row("sk-ant-|sk-proj-", "model provider key", token(Dashed, 20, LONG)),
+    row("sk-", "model provider key", random(Letters, 32, LONG)),
+    row("gsk_", "model provider key", random(Letters, 40, 255)),
+    row("hf_", "model hub token", random(Letters, 30, 255)),
+    row("npm_", "package token", random(Letters, 36, 36)),
+    row("dop_v1_", "cloud token", token(Letters, 64, 64)),
+    row("SG.", "mail service key", random(Dotted, 60, 80)),
+    row("shpat_", "shop token", token(Letters, 32, 32)),
+    row("AGE-SECRET-KEY-1", "private key", token(Capitals, 58, 58)),
+    row("-----BEGIN ", "private key", Kind::Block),
+    row("eyJ", "signed token", Kind::Jwt),
+    row("bearer ", "bearer token", Kind::Bearer),
+    row("://", "password in an address", Kind::Url),
+    row(
+        "password|passwd|passphrase|pwd|secret|secret_key|secretkey|secret_access_key|\
+         secretaccesskey|api_key|api-key|apikey|access_token|accesstoken|auth_token|authtoken|\
+         private_key|privatekey|account_key|accountkey",
+        "password or key",
+        Kind::Assigned,
+    ),
 ];

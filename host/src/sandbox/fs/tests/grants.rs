@@ -33,7 +33,7 @@ fn f11_a_file_with_a_second_name_is_read_but_never_written() {
     for how in [WRITE, TRUNCATE, CREATE] {
         assert_eq!(place.open("hard", how).unwrap_err(), Fault::HardLinked);
     }
-    let times = place.tree.set_times(&place.root, "hard", Follow::Yes, TIMES);
+    let times = place.tree.set_times(&place.root, "hard", Follow::Yes, &TIMES);
     assert_eq!(times, Err(Fault::HardLinked));
     assert_eq!(before_link.write_at(b"x", 0), Err(Fault::HardLinked));
     assert_eq!(before_link.append(b"x"), Err(Fault::HardLinked));
@@ -64,11 +64,11 @@ fn f13_f14_a_read_only_grant_changes_in_no_way() {
         assert_eq!(place.open("new", how).unwrap_err(), Fault::ReadOnly);
     }
     for follow in [Follow::No, Follow::Yes] {
-        let times = |path| place.tree.set_times(&place.root, path, follow, TIMES);
+        let times = |path| place.tree.set_times(&place.root, path, follow, &TIMES);
         assert_eq!((times("canary"), times(".")), (Err(Fault::ReadOnly), Err(Fault::ReadOnly)));
     }
     let open = place.open("canary", READ).map(file).unwrap();
-    assert_eq!(open.set_times(TIMES), Err(Fault::ReadOnly));
+    assert_eq!(open.set_times(&TIMES), Err(Fault::ReadOnly));
     assert_eq!(open.set_size(0), Err(Fault::ReadOnly));
     assert_eq!(open.write_at(b"x", 0), Err(Fault::ReadOnly));
     assert_eq!(open.append(b"x"), Err(Fault::ReadOnly));
@@ -195,7 +195,7 @@ fn f31_a_nested_read_only_grant_is_read_only_on_every_route() {
         assert_eq!(tree.rename(&base, &at("f"), &place.root, "f"), Err(Fault::ReadOnly));
     }
     assert_eq!(tree.create_dir(&place.folder(2), "new"), Err(Fault::ReadOnly));
-    assert_eq!(tree.set_times(&place.root, "a/ro", Follow::Yes, TIMES), Err(Fault::ReadOnly));
+    assert_eq!(tree.set_times(&place.root, "a/ro", Follow::Yes, &TIMES), Err(Fault::ReadOnly));
     for (path, to) in [("a/ro", "x"), ("a", "x")] {
         assert_eq!(tree.rename(&place.root, path, &place.root, to), Err(Fault::Pinned), "{path}");
         assert_eq!(tree.remove_dir(&place.root, path), Err(Fault::Pinned), "{path}");

@@ -86,7 +86,7 @@ fn f4_the_link_itself_is_never_followed_where_that_was_not_asked() {
     let facts = place.tree.stat(&place.root, "link", Follow::No).unwrap();
     assert_eq!(facts.kind, Kind::Link);
     let before = place.outside();
-    place.tree.set_times(&place.root, "link", Follow::No, TIMES).unwrap();
+    place.tree.set_times(&place.root, "link", Follow::No, &TIMES).unwrap();
     place.tree.remove_file(&place.root, "link").unwrap();
     assert_eq!(place.outside(), before);
 }

@@ -7,21 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clawhost_core::grants::{Access, Mount};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
 use crate::sandbox::fs::Fault;
 use crate::sandbox::fs::file::OpenFile;
 use crate::sandbox::fs::folder::Folder;
 use crate::sandbox::fs::meter::{FsLimits, Meter};
+use crate::sandbox::fs::open::{Node, OpenHow};
 use crate::sandbox::fs::roots::{RootError, Roots};
-use crate::sandbox::fs::stat::Stamp;
-use crate::sandbox::fs::tree::{Follow, Node, OpenHow, SetTime, Tree};
+use crate::sandbox::fs::tree::{Follow, Tree};
 
 /// What the canary files hold; it must never come out of a granted directory.
 pub(in crate::sandbox::fs) const CANARY: &[u8] = b"CANARY-must-not-be-seen";
 
-pub(in crate::sandbox::fs) const TIMES: [SetTime; 2] =
-    [SetTime::Now, SetTime::At(Stamp { seconds: 1, nanoseconds: 0 })];
+pub(in crate::sandbox::fs) const TIMES: Timestamps = Timestamps {
+    last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+    last_modification: Timespec { tv_sec: 1, tv_nsec: 0 },
+};
 
 pub(in crate::sandbox::fs) const READ: OpenHow = OpenHow {
     create: false,
@@ -166,7 +169,7 @@ pub(in crate::sandbox::fs) fn every_answer(place: &Place, base: &Folder, path: &
     let mut answers: Vec<_> =
         opens.iter().map(|how| tree.open(base, path, Follow::Yes, *how).map(|_| ())).collect();
     answers.push(tree.stat(base, path, Follow::Yes).map(|_| ()));
-    answers.push(tree.set_times(base, path, Follow::Yes, TIMES));
+    answers.push(tree.set_times(base, path, Follow::Yes, &TIMES));
     answers.push(tree.create_dir(base, path));
     answers.push(tree.remove_dir(base, path));
     answers.push(tree.remove_file(base, path));

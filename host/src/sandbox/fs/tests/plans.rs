@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use clawhost_core::grants::Access;
 use proptest::prelude::*;
 
-use super::place::{CANARY, Place, snapshot};
+use super::place::{CANARY, Place, TIMES, snapshot};
 use crate::sandbox::fs::folder::Folder;
 use crate::sandbox::fs::meter::FsLimits;
-use crate::sandbox::fs::tree::{Follow, Node, OpenHow, SetTime};
+use crate::sandbox::fs::open::{Node, OpenHow};
+use crate::sandbox::fs::tree::Follow;
 
 /// Names a program uses: plain ones, ones that climb, and the traps of the lay-out.
 const PATHS: [&str; 26] = [
@@ -137,7 +138,7 @@ impl Program {
             7 => drop(tree.remove_file(&base, path)),
             8 => drop(tree.remove_dir(&base, path)),
             9 => drop(tree.link(&base, path, &to, other)),
-            10 => drop(tree.set_times(&base, path, follow, [SetTime::Now, SetTime::Now])),
+            10 => drop(tree.set_times(&base, path, follow, &TIMES)),
             _ => drop(symlink(target, self.place.path(HOST_LINKS[usize::from(step.path) % 4]))),
         }
     }

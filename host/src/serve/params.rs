@@ -4,11 +4,11 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::Fault;
+use super::message::Fault;
 
 /// The members of one object of a request's parameters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Params<'a> {
+pub(crate) struct Params<'a> {
     members: &'a Map<String, Value>,
     /// How the object is reached, with a dot behind; empty for the parameters themselves.
     at: &'a str,
@@ -16,17 +16,17 @@ pub(super) struct Params<'a> {
 
 impl<'a> Params<'a> {
     /// Returns a request's parameters.
-    pub(super) const fn new(members: &'a Map<String, Value>) -> Self {
+    pub(crate) const fn new(members: &'a Map<String, Value>) -> Self {
         Self { members, at: "" }
     }
 
     /// Returns an object inside, of which `at` says how it is reached, with a dot behind.
-    pub(super) const fn within(members: &'a Map<String, Value>, at: &'a str) -> Self {
+    pub(crate) const fn within(members: &'a Map<String, Value>, at: &'a str) -> Self {
         Self { members, at }
     }
 
     /// Returns what is wrong with `key`.
-    pub(super) fn fault(&self, key: &str, reason: impl Into<String>) -> Fault {
+    pub(crate) fn fault(&self, key: &str, reason: impl Into<String>) -> Fault {
         Fault::param(&format!("{}{key}", self.at), reason)
     }
 
@@ -35,37 +35,37 @@ impl<'a> Params<'a> {
     }
 
     /// Refuses members other than `known`.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), Fault> {
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Fault> {
         match self.members.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => {
                 let shown: String = key.chars().take(KEY_CHARS_SHOWN_MAX).collect();
-                Err(self
-                    .fault(&shown, format!("is not known here; known are {}", known.join(", "))))
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Err(self.fault(&shown, format!("is not known here; known are {known}")))
             }
         }
     }
 
     /// Returns a member, whatever it is.
-    pub(super) fn any(&self, key: &str) -> Result<&'a Value, Fault> {
+    pub(crate) fn any(&self, key: &str) -> Result<&'a Value, Fault> {
         self.need(key, self.members.get(key))
     }
 
     /// Returns a text that may be left out.
-    pub(super) fn text_or_none(&self, key: &str) -> Result<Option<&'a str>, Fault> {
+    pub(crate) fn text_or_none(&self, key: &str) -> Result<Option<&'a str>, Fault> {
         let text =
             |value: &'a Value| value.as_str().ok_or_else(|| self.fault(key, "has to be text"));
         self.members.get(key).map(text).transpose()
     }
 
     /// Returns a text.
-    pub(super) fn text(&self, key: &str) -> Result<&'a str, Fault> {
+    pub(crate) fn text(&self, key: &str) -> Result<&'a str, Fault> {
         let text = self.text_or_none(key)?;
         self.need(key, text)
     }
 
     /// Returns a text that is not empty.
-    pub(super) fn name(&self, key: &str) -> Result<&'a str, Fault> {
+    pub(crate) fn name(&self, key: &str) -> Result<&'a str, Fault> {
         match self.text(key)? {
             "" => Err(self.fault(key, "is empty")),
             text => Ok(text),
@@ -73,7 +73,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns an object that may be left out.
-    pub(super) fn object_or_none(
+    pub(crate) fn object_or_none(
         &self,
         key: &str,
     ) -> Result<Option<&'a Map<String, Value>>, Fault> {
@@ -84,13 +84,13 @@ impl<'a> Params<'a> {
     }
 
     /// Returns an object.
-    pub(super) fn object(&self, key: &str) -> Result<&'a Map<String, Value>, Fault> {
+    pub(crate) fn object(&self, key: &str) -> Result<&'a Map<String, Value>, Fault> {
         let object = self.object_or_none(key)?;
         self.need(key, object)
     }
 
     /// Returns a list.
-    pub(super) fn list(&self, key: &str) -> Result<&'a [Value], Fault> {
+    pub(crate) fn list(&self, key: &str) -> Result<&'a [Value], Fault> {
         let list = self.members.get(key);
         let list = list
             .map(|value| value.as_array().ok_or_else(|| self.fault(key, "has to be a list")))
@@ -99,7 +99,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a whole number of at least `min` that may be left out.
-    pub(super) fn number_or_none(&self, key: &str, min: u64) -> Result<Option<u64>, Fault> {
+    pub(crate) fn number_or_none(&self, key: &str, min: u64) -> Result<Option<u64>, Fault> {
         let number = |value: &Value| {
             let fits = value.as_u64().filter(|number| *number >= min);
             fits.ok_or_else(|| {
@@ -111,7 +111,7 @@ impl<'a> Params<'a> {
 
     /// Returns a request's own id: 8-4-4-4-12 hexadecimal digits. The protocol's own examples are
     /// no UUIDs of RFC 4122, so their version is not looked at.
-    pub(super) fn request_id(&self, key: &str) -> Result<&'a str, Fault> {
+    pub(crate) fn request_id(&self, key: &str) -> Result<&'a str, Fault> {
         let text = self.text(key)?;
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
         let lengths = [8, 4, 4, 4, 12];
@@ -160,10 +160,10 @@ mod tests {
     fn a_fault_says_which_parameter_and_why() {
         let members = json!({"a": 1});
         let params = Params::within(members.as_object().unwrap(), "context.");
-        let fault = params.text("a").unwrap_err().to_refusal(None);
+        let fault = params.text("a").unwrap_err();
         let data = json!({"param": "context.a", "reason": "has to be text"});
-        assert_eq!((fault.code, fault.data), (-32602, Some(data)));
-        assert!(params.text("b").unwrap_err().to_refusal(None).message.contains("is missing"));
+        assert_eq!((fault.code, Value::Object(fault.data)), (-32602, data));
+        assert!(params.text("b").unwrap_err().message.contains("is missing"));
         assert!(params.only(&["b"]).is_err() && params.only(&["a"]).is_ok());
         assert!(params.number_or_none("a", 2).is_err());
     }

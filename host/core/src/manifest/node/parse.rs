@@ -1,0 +1,226 @@
+//! From the bytes of a document to its tree.
+//!
+//! serde-saphyr does the reading: it bounds depth, nodes and alias expansion, and refuses
+//! duplicate keys. JSON is read the same way, being YAML.
+
+use std::path::Path;
+
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{DuplicateKeyPolicy, Error, MergeKeyPolicy};
+
+use super::{Node, Place};
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::manifest::problem::{DocumentError, MANIFEST_INVALID, Source};
+use crate::manifest::shape::shown;
+
+/// Nesting of one document. The reader recurses, at up to 38 KiB of stack a level in an
+/// unoptimised build, and threads have 2 MiB; schemas are the deepest thing in a document.
+const DOCUMENT_DEPTH_MAX: usize = 32;
+/// Values in one document, so that a small file cannot make a large tree.
+const DOCUMENT_NODES_MAX: usize = 100_000;
+/// Values made by all aliases of one document together.
+const ALIAS_NODES_MAX: usize = 1_000;
+/// Reads one document.
+pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<DocumentError>> {
+    let whole =
+        |reason: String, help| Box::new(DocumentError::whole_file(file, reason, Some(help)));
+    if bytes.len() > DOCUMENT_BYTES_MAX {
+        let reason = format!("the document has more than {DOCUMENT_BYTES_MAX} bytes");
+        return Err(whole(reason, "split it"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        whole(format!("the document is not UTF-8: {error}"), "save it as UTF-8")
+    })?;
+    let source = Source::new(file, text);
+    match serde_saphyr::from_str_with_options::<Node>(text, options()) {
+        Ok(node) => Ok((source, node)),
+        Err(error) => Err(Box::new(syntax_problem(&source, &error))),
+    }
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DOCUMENT_DEPTH_MAX,
+            flow_nesting_limit: DOCUMENT_DEPTH_MAX,
+            max_nodes: DOCUMENT_NODES_MAX,
+            max_events: DOCUMENT_NODES_MAX.saturating_mul(2),
+            max_documents: 1,
+            max_aliases: ALIAS_NODES_MAX,
+            max_anchors: ALIAS_NODES_MAX,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: ALIAS_NODES_MAX,
+            max_replay_stack_depth: 8,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        merge_keys: MergeKeyPolicy::Error,
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}
+
+fn syntax_problem(source: &Source, error: &serde_saphyr::Error) -> DocumentError {
+    let place = error.location().map_or(Place::START, Place::from);
+    let place = if place.line == 0 { Place::START } else { place };
+    let (reason, help) = explain(error.without_snippet());
+    source.problem(place, MANIFEST_INVALID, reason, Some(help.to_owned()))
+}
+
+/// Says in this project's words what the reader refused.
+fn explain(error: &Error) -> (String, &'static str) {
+    match error {
+        Error::AliasError { error, .. } => explain(error),
+        Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            (format!("aliases make more than {ALIAS_NODES_MAX} values"), "write the values out")
+        }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
+        Error::Budget { breach: BudgetBreach::Documents { .. }, .. }
+        | Error::MultipleDocuments { .. } => {
+            ("a second document in one file".to_owned(), "put each document into a file of its own")
+        }
+        Error::Budget { .. } => {
+            (format!("more than {DOCUMENT_NODES_MAX} values"), "split the document")
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_ref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
+            (format!("the key{key} is there twice"), "write each key once")
+        }
+        Error::MergeKeyNotAllowed { .. } => {
+            ("a merge key `<<`".to_owned(), "write the values out: YAML 1.2 has no merge keys")
+        }
+        Error::UnsupportedTag { tag, .. } => {
+            (format!("the tag `{}`", shown(tag)), "leave the tag out: documents hold plain values")
+        }
+        other => match syntax_message(other) {
+            // The scanner's own bound on brackets, which has no variant of its own.
+            bound if bound == "recursion limit exceeded" => too_deep(),
+            message => (message, "write one YAML or JSON document"),
+        },
+    }
+}
+
+fn too_deep() -> (String, &'static str) {
+    (format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"), "nest less")
+}
+
+/// Returns the reader's own sentence without the place, which is shown beside it.
+fn syntax_message(error: &Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or("the document cannot be read");
+    shown(line.split(" at line ").next().unwrap_or(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Node, Box<DocumentError>> {
+        parse(Path::new("t.yaml"), text.as_bytes()).map(|(_, node)| node)
+    }
+
+    fn refused(text: &str) -> DocumentError {
+        *read(text).unwrap_err()
+    }
+
+    #[test]
+    fn the_deepest_allowed_nesting_leaves_a_threads_stack_room() {
+        const STACK_BYTES: usize = 1_536 * 1_024;
+        let deep = |levels: usize| format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));
+        let read_deep = move || read(&deep(DOCUMENT_DEPTH_MAX - 1)).map(|node| node.to_json());
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(read_deep).unwrap();
+        thread.join().unwrap().unwrap();
+        assert_eq!(refused(&deep(DOCUMENT_DEPTH_MAX)).reason, "nested deeper than 32 levels");
+        assert_eq!(refused(&deep(100_000)).reason, "nested deeper than 32 levels");
+    }
+
+    #[test]
+    fn every_key_and_value_knows_its_place() {
+        let node = read("a: 1\nb:\n  - x: true\n    y: \"t\"\n").unwrap();
+        let b = node.entry("b").unwrap();
+        assert_eq!((b.at.line, b.at.column), (2, 1));
+        let item = &b.node.items()[0];
+        assert_eq!((item.at.line, item.at.column), (3, 5));
+        let y = item.entry("y").unwrap();
+        assert_eq!((y.at.line, y.at.column, y.at.offset_bytes), (4, 5, 24));
+        assert_eq!((y.node.at.line, y.node.at.column), (4, 8));
+        assert_eq!(node.to_json(), serde_json::json!({"a": 1, "b": [{"x": true, "y": "t"}]}));
+    }
+
+    #[test]
+    fn json_is_read_the_same_way() {
+        let node = read("{\"a\": [1, 2.5, null, \"no\"],\n \"b\": {\"c\": false}}").unwrap();
+        assert_eq!(
+            node.to_json(),
+            serde_json::json!({"a": [1, 2.5, null, "no"], "b": {"c": false}})
+        );
+        assert_eq!(node.get(&["b", "c"]).unwrap().at.line, 2);
+    }
+
+    #[test]
+    fn only_true_and_false_are_booleans() {
+        let node = read("a: no\nb: on\nc: true\n").unwrap();
+        assert_eq!(node.to_json(), serde_json::json!({"a": "no", "b": "on", "c": true}));
+    }
+
+    #[test]
+    fn duplicate_keys_are_refused_with_their_line() {
+        assert_eq!(refused("a: 1\nb: 2\na: 3\n").line, 3);
+        assert_eq!(refused("{\"a\": 1,\n \"a\": 2}").line, 2);
+    }
+
+    #[test]
+    fn a_second_document_a_merge_key_and_a_strange_tag_are_refused() {
+        refused("a: 1\n---\nb: 2\n");
+        refused("a: &a {x: 1}\nb:\n  <<: *a\n");
+        refused("a: !ruby/object:Gem {}\n");
+    }
+
+    #[test]
+    fn bombs_are_refused_quickly() {
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let item = format!("*a{}", level - 1);
+            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", vec![item; 10].join(", ")));
+        }
+        refused(&bomb);
+        refused(&"[".repeat(10_000));
+        refused(&"a:\n".repeat(3).replace("a:", "- - - - - - - - - -").repeat(10_000));
+        let large = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 500].join(", "));
+        refused(&large);
+        refused(&"x".repeat(DOCUMENT_BYTES_MAX + 1));
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_refused() {
+        assert!(parse(Path::new("t.yaml"), b"a: \xff").is_err());
+    }
+
+    #[test]
+    fn times_are_a_number_and_a_unit() {
+        let node = read("a: [0s, 90s, 5m, 30d, 999999999d]").unwrap();
+        let times = node.list(&["a"]).iter().map(|item| item.duration(&[]).unwrap().as_secs());
+        assert!(times.eq([0, 90, 300, 2_592_000, 86_399_999_913_600]));
+        for text in ["5", "s", "", "5ms", "+5s", "1234567890s", "5 s", "5é"] {
+            assert_eq!(read(&format!("'{text}'")).unwrap().duration(&[]), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(Path::new("t.yaml"), &bytes);
+        }
+
+        #[test]
+        fn no_yaml_like_text_panics_the_reader(text in "[a-c:\\-\\[\\]{},&*!|>'\"# \n\t?~<0-9.]{0,120}") {
+            if let Err(problem) = parse(Path::new("t.yaml"), text.as_bytes()) {
+                let _ = problem.one_line();
+            }
+        }
+    }
+}

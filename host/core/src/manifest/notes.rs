@@ -1,0 +1,106 @@
+//! Notes for people: what documents declare that does nothing.
+
+use super::node::{Node, Value};
+use super::primitive::Primitive;
+use super::tool::ToolBinding;
+use crate::policy::PolicySet;
+use crate::uri::Kind;
+
+/// What is checked and has no effect where it is set: in documents of which kind, the way to it
+/// (through lists too), and a remark.
+const UNSERVED: [(Kind, &[&str], &str); 17] = [
+    (Kind::Memory, &["stores", "role"], ""),
+    (Kind::Memory, &["stores", "lifecycle"], ""),
+    (Kind::Memory, &["stores", "forgetting"], ""),
+    (Kind::Memory, &["stores", "salience"], ""),
+    (Kind::Memory, &["stores", "confidence"], ""),
+    (Kind::Sandbox, &["resource_limits", "cpu_shares"], ""),
+    (Kind::Sandbox, &["capabilities", "secrets", "leak_detection"], ""),
+    (Kind::Swarm, &["aggregation", "strategy"], " (whoever gave a task gets each report)"),
+    (Kind::Swarm, &["aggregation", "cost_aware"], ""),
+    (Kind::Swarm, &["aggregation", "timeout_ms"], ""),
+    (Kind::Swarm, &["failure", "circuit_breaker"], ""),
+    (Kind::Swarm, &["failure", "dead_letter"], ""),
+    (Kind::Swarm, &["resource_limits", "max_total_cost_usd"], " (reports state no cost)"),
+    (Kind::Telemetry, &["events", "world_model_ops"], ""),
+    (Kind::Telemetry, &["events", "planning_ops"], ""),
+    (Kind::Telemetry, &["metrics", "prediction_error"], ""),
+    (Kind::Telemetry, &["metrics", "plan_revision_count"], ""),
+];
+
+/// Says what was declared and does nothing in this version.
+pub(crate) fn unserved(of: &Primitive) -> Vec<String> {
+    let at = of.source.location(of.at);
+    let note = |what: &str| format!("{at}: {what} is checked but has no effect in this version");
+    if matches!(of.kind, Kind::Channel | Kind::Skill | Kind::WorldModel) {
+        return vec![note(&format!("the {} `{}`", of.kind, of.name))];
+    }
+    let set = UNSERVED.iter().filter(|(kind, path, _)| *kind == of.kind && is_set(&of.spec, path));
+    set.map(|(_, path, remark)| note(&format!("`{}`{remark}", path.join(".")))).collect()
+}
+
+/// Says whether there is anything at a path, in any item of the lists on the way. What is
+/// switched off is not there.
+fn is_set(node: &Node, path: &[&str]) -> bool {
+    match (path.split_first(), &node.value) {
+        (None, value) => !matches!(value, Value::Flag(false)),
+        (Some(_), Value::List(items)) => items.iter().any(|item| is_set(item, path)),
+        (Some((key, rest)), _) => node.entry(key).is_some_and(|entry| is_set(&entry.node, rest)),
+    }
+}
+
+/// Says which tools no category rule can match, if there are category rules.
+pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Option<String> {
+    let mut rules = policies.policies().iter().flat_map(|policy| &policy.rules);
+    let rule = rules.find(|rule| rule.matches.category.is_some())?;
+    let without = tools.iter().filter(|tool| tool.category.is_none());
+    let names: Vec<&str> = without.map(|tool| tool.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (at, names) = (&rule.at, names.join(", "));
+    Some(format!("{at}: no category rule matches {names}: no `metadata.labels.category` is given"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::primitive::{Document, read_document};
+    use super::super::problem::Problems;
+    use super::*;
+
+    fn noted(kind: &str, spec: &str) -> Vec<String> {
+        let text = format!("claw: '0.3.0'\nkind: {kind}\nmetadata: {{name: n}}\nspec: {spec}\n");
+        let read = read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
+        let Some(Document::Primitive(of)) = read else { panic!("{spec}") };
+        assert!(of.sound, "{spec}");
+        unserved(&of)
+    }
+
+    #[test]
+    fn what_has_no_effect_is_named_where_it_is_asked_for() {
+        let stores = "{stores: [{name: r, type: semantic}, {name: s, type: semantic, role: episodic, salience: {enabled: true}}]}";
+        let telemetry = "{exporters: [{type: console}], events: {planning_ops: true, world_model_ops: false}, metrics: {prediction_error: true}}";
+        let swarm = "{topology: pipeline, agents: [{identity_ref: a, role: r}], coordination: {message_passing: queue, backend: in-process, concurrency: {}}, aggregation: {strategy: chain}, failure: {dead_letter: {enabled: true}, circuit_breaker: {}}}";
+        for (kind, spec, expected) in [
+            ("Memory", stores, vec!["`stores.role`", "`stores.salience`"]),
+            ("Telemetry", telemetry, vec!["`events.planning_ops`", "`metrics.prediction_error`"]),
+            (
+                "Swarm",
+                swarm,
+                vec![
+                    "`aggregation.strategy` (whoever gave a task gets each report)",
+                    "`failure.circuit_breaker`",
+                    "`failure.dead_letter`",
+                ],
+            ),
+            ("Sandbox", "{level: wasm}", vec![]),
+        ] {
+            let say =
+                |what| format!("d.yaml:3: {what} is checked but has no effect in this version");
+            let expected: Vec<String> = expected.into_iter().map(say).collect();
+            assert_eq!(noted(kind, spec), expected);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What one component offers, ready to be bound.
+
+use std::sync::Arc;
+
+use clawhost_core::catalog::{Origin, ToolDefinition};
+use clawhost_core::schema::Schema;
+
+use crate::engine::{Engine, LoadError, Loaded, Turn, background};
+
+/// One loaded component, and the tools that it is to serve.
+#[derive(Debug, Clone)]
+pub(super) struct Offer {
+    pub(super) origin: Origin,
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) tools: Vec<Offered>,
+}
+
+/// A tool as its component describes it, with its schemas compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Offered {
+    pub(super) definition: ToolDefinition,
+    pub(super) input: Arc<Schema>,
+    pub(super) output: Option<Arc<Schema>>,
+}
+
+impl Offer {
+    /// Loads the component that `read` returns, and all that it describes.
+    pub(super) async fn load(
+        engine: &Arc<Engine>,
+        origin: Origin,
+        read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
+    ) -> Result<Self, LoadError> {
+        Self::load_in(engine, engine.turn().await?, origin, read).await
+    }
+
+    /// As [`Offer::load`], in a turn that has begun.
+    pub(super) async fn load_in(
+        engine: &Arc<Engine>,
+        turn: Turn,
+        origin: Origin,
+        read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
+    ) -> Result<Self, LoadError> {
+        let (loaded, turn) = engine.load_in(turn, read).await?;
+        let (offer, _) = background(turn, move || Self::new(origin, loaded)).await?;
+        Ok(offer?)
+    }
+
+    /// Compiles the schemas of everything that `loaded` describes.
+    pub(super) fn new(origin: Origin, loaded: Arc<Loaded>) -> Result<Self, String> {
+        let tools = loaded.definitions.iter().map(Offered::new).collect::<Result<_, _>>()?;
+        Ok(Self { origin, loaded, tools })
+    }
+}
+
+impl Offered {
+    fn new(definition: &ToolDefinition) -> Result<Self, String> {
+        let name = &definition.name;
+        let compile = |what, schema| {
+            let compiled = Schema::compile(schema).map(Arc::new);
+            compiled.map_err(|error| format!("the {what} schema of tool `{name}` is {error}"))
+        };
+        let input = compile("input", &definition.input_schema)?;
+        let output = definition.output_schema.as_ref();
+        let output = output.map(|schema| compile("output", schema)).transpose()?;
+        Ok(Self { definition: definition.clone(), input, output })
+    }
+}

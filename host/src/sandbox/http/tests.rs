@@ -1,0 +1,217 @@
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+
+use clawhost_core::egress::{HostPattern, HostRules};
+use clawhost_core::grants::{Injection, SecretGrant};
+use http::HeaderName;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http_body_util::Full;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::*;
+use crate::secrets::{SecretSources, Secrets};
+use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
+
+const PLENTY: Duration = Duration::from_secs(20);
+
+/// Knows `here.test` only: this machine.
+#[derive(Debug)]
+struct Here;
+
+impl Resolver for Here {
+    fn resolve(&self, name: &str) -> Lookup {
+        let found = (name == "here.test").then(|| vec![IpAddr::from([127, 0, 0, 1])]);
+        Box::pin(async move { found.ok_or_else(|| std::io::ErrorKind::NotFound.into()) })
+    }
+}
+
+/// Answers each connection with `answer` and, where that is empty, never.
+async fn server(answer: &'static [u8]) -> SocketAddr {
+    listening_server(answer).await.0
+}
+
+/// As [`server`], and hands on the heads of the requests.
+async fn listening_server(answer: &'static [u8]) -> (SocketAddr, UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (heads, heard) = unbounded_channel();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 1024];
+            let read = stream.read(&mut head).await.unwrap_or(0);
+            let _ = heads.send(String::from_utf8_lossy(&head[..read]).into_owned());
+            let _ = stream.write_all(answer).await;
+            open.push(stream);
+        }
+    });
+    (address, heard)
+}
+
+fn rules(hosts: &[&str], port: u16) -> EgressRules {
+    let hosts = hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect();
+    EgressRules {
+        hosts: HostRules::Only(hosts),
+        blocked: Vec::new(),
+        block_private: false,
+        ports: vec![port],
+    }
+}
+
+fn ctx(rules: Option<EgressRules>) -> HttpCtx {
+    let client = HttpClient::new(Arc::new(Here), TrustedRoots::Mozilla);
+    HttpCtx::new(rules.map(Arc::new), client, Instant::now() + PLENTY)
+}
+
+fn get(url: &str) -> Request<WasiBody> {
+    let body = Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync();
+    Request::get(url).body(body).unwrap()
+}
+
+async fn send(ctx: &mut HttpCtx, request: Request<WasiBody>) -> Result<Response<WasiBody>, Error> {
+    let sent = ctx.send_request(request, None, Box::new(ready(Ok(()))));
+    Pin::from(sent).await.map(|(response, _)| response)
+}
+
+#[tokio::test]
+async fn a_granted_host_is_reached() {
+    let address = server(b"HTTP/1.1 201 Made\r\ncontent-length: 2\r\n\r\nok").await;
+    let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
+    let url = format!("http://here.test:{}/", address.port());
+    let response = send(&mut ctx, get(&url)).await.unwrap();
+    assert_eq!(response.status(), 201);
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
+    assert!(ctx.violations().is_empty());
+}
+
+#[tokio::test]
+async fn without_a_grant_nothing_is_reached_and_the_attempt_is_recorded() {
+    let mut ctx = ctx(None);
+    let refused = send(&mut ctx, get("https://example.com/x")).await;
+    assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
+    let expected = "network: host not allowed: no network is granted: https://example.com/x";
+    assert_eq!(ctx.violations(), [expected]);
+}
+
+#[tokio::test]
+async fn a_private_address_is_prohibited_by_name_and_by_number() {
+    let public = EgressRules { block_private: true, ..rules(&["here.test", "127.0.0.1"], 80) };
+    let mut ctx = ctx(Some(public));
+    for url in ["http://here.test/", "http://127.0.0.1/"] {
+        let refused = send(&mut ctx, get(url)).await;
+        assert!(matches!(refused, Err(Error::DestinationIpProhibited)), "{url}: {refused:?}");
+    }
+    assert_eq!(ctx.violations(), ["network: address not allowed: 127.0.0.1"; 2]);
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_exist_is_no_violation() {
+    let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
+    let failed = send(&mut ctx, get("http://gone.test/")).await;
+    assert!(matches!(failed, Err(Error::DnsError { .. })), "{failed:?}");
+    assert!(ctx.violations().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded() {
+    let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
+    for _ in 0..EGRESS_REQUESTS_MAX {
+        assert!(matches!(
+            send(&mut ctx, get("http://gone.test/")).await,
+            Err(Error::DnsError { .. })
+        ));
+    }
+    for _ in 0..EGRESS_VIOLATIONS_MAX + 5 {
+        let refused = send(&mut ctx, get("http://gone.test/")).await;
+        assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
+    }
+    let violations = ctx.violations();
+    assert_eq!(violations.len(), EGRESS_VIOLATIONS_MAX + 1);
+    assert_eq!(violations.last().map(String::as_str), Some("and 5 more requests"));
+}
+
+#[tokio::test]
+async fn no_request_outlives_the_call() {
+    let address = server(b"").await;
+    let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
+    ctx.set_deadline(Instant::now() + Duration::from_millis(30));
+    let forever = Some(Duration::MAX);
+    let options = RequestOptions {
+        connect_timeout: forever,
+        first_byte_timeout: forever,
+        between_bytes_timeout: forever,
+    };
+    let request = get(&format!("http://here.test:{}/", address.port()));
+    let sent = ctx.send_request(request, Some(options), Box::new(ready(Ok(()))));
+    let ended = Pin::from(sent).await.map(|_| ());
+    assert!(matches!(ended, Err(Error::HttpResponseTimeout)), "{ended:?}");
+}
+
+#[test]
+fn headers_of_the_host_are_out_of_reach_of_a_guest() {
+    let mut ctx = ctx(None);
+    for name in ["host", "connection", "transfer-encoding", "te", "upgrade", "proxy-authorization"]
+    {
+        assert!(ctx.is_forbidden_header(&HeaderName::from_static(name)), "{name}");
+    }
+    assert!(!ctx.is_forbidden_header(&HeaderName::from_static("authorization")));
+    assert!(!ctx.set_host_header());
+}
+
+/// The answer to a request that carries a secret, and the request as it was sent.
+async fn with_a_secret(answer: &'static [u8]) -> (Result<Response<WasiBody>, Error>, String) {
+    let (address, mut heard) = listening_server(answer).await;
+    let secrets = Secrets::new(SecretSources {
+        environment: Some(Box::new(|name| (name == "TOKEN").then(|| "s3cr3t-value".into()))),
+        ..SecretSources::default()
+    });
+    let grant = SecretGrant {
+        name: "TOKEN".to_owned(),
+        env: "TOKEN".to_owned(),
+        hosts: vec![HostPattern::parse("127.0.0.1").unwrap()],
+        injection: Injection::HostBoundary,
+    };
+    let secrets = CallSecrets::open(&[grant], &secrets).unwrap();
+    let placeholder = secrets.env().next().unwrap().1.to_owned();
+    let rules = rules(&["127.0.0.1"], address.port());
+    let mut ctx = ctx(Some(rules)).with_secrets(Arc::new(secrets));
+    let mut request = get(&format!("http://{address}/"));
+    request.headers_mut().insert("x-token", placeholder.parse().unwrap());
+    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
+    let answer = send(&mut ctx, request).await;
+    (answer, heard.recv().await.unwrap())
+}
+
+#[tokio::test]
+async fn the_answer_to_a_secret_is_one_that_can_be_masked() {
+    let plain =
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 12\r\n\r\ns3cr3t-value";
+    let (answer, sent) = with_a_secret(plain).await;
+    assert_eq!(answer.unwrap().into_body().collect().await.unwrap().to_bytes(), "*".repeat(12));
+    assert!(sent.contains("x-token: s3cr3t-value\r\n"), "{sent}");
+    assert!(sent.contains("accept-encoding: identity\r\n") && !sent.contains("gzip"), "{sent}");
+
+    for compressed in [
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\nx".as_slice(),
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: identity, x\r\ncontent-length: 1\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\ncontent-encoding:\r\ncontent-encoding: BR\r\ncontent-length: 1\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    ] {
+        let (answer, _) = with_a_secret(compressed).await;
+        let code = answer.map(|_| "an answer");
+        assert!(matches!(code, Err(Error::HttpResponseContentCoding(None))), "{code:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_no_secret_may_be_compressed() {
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\nx";
+    let (address, mut heard) = listening_server(answer).await;
+    let mut ctx = ctx(Some(rules(&["127.0.0.1"], address.port())));
+    let mut request = get(&format!("http://{address}/"));
+    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    assert_eq!(send(&mut ctx, request).await.unwrap().headers()[CONTENT_ENCODING], "gzip");
+    assert!(heard.recv().await.unwrap().contains("accept-encoding: gzip\r\n"));
+}
