@@ -73,7 +73,7 @@ pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
 
 fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
     let names = match existing(folder)? {
-        Some(store) => store.names().map_err(fail)?,
+        Some(store) => store.names().map_err(|error| fail(&error))?,
         None => Vec::new(),
     };
     if as_json {
@@ -86,7 +86,7 @@ fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
 
 fn remove(folder: &Path, name: &str) -> Result<u8, Fail> {
     let removed = match existing(folder)? {
-        Some(store) => store.remove(name).map_err(fail)?,
+        Some(store) => store.remove(name).map_err(|error| fail(&error))?,
         None => false,
     };
     if !removed {
@@ -110,7 +110,7 @@ fn set(folder: &Path, name: &str) -> Result<u8, Fail> {
             "note: with under {REDACT_VALUE_BYTES} bytes this value cannot be told from other text, so it is not kept out of replies and logs reliably"
         );
     }
-    store(folder)?.set(name, value).map_err(fail)?;
+    store(folder)?.set(name, value).map_err(|error| fail(&error))?;
     Ok(exit::OK)
 }
 
@@ -125,7 +125,7 @@ fn store(folder: &Path) -> Result<SecretStore, Fail> {
     Ok(SecretStore::new(&state))
 }
 
-fn fail(error: PrivateFileError) -> Fail {
+fn fail(error: &PrivateFileError) -> Fail {
     Fail::new(exit::UPSTREAM, format!("the secret store {error}"))
 }
 

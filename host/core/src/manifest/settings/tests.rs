@@ -132,7 +132,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
             "no address of a registry",
         ),
         ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
-        ("version: 1\nimmune: []", ":2:9: `immune` is not served by this version"),
+        ("version: 1\nimmune: []", ":2:1: `immune` is not served by this version"),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is not served"),
         ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
         (
