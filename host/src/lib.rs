@@ -3,50 +3,64 @@
 //! Every tool call, whatever runs it and whoever sends it, walks one path through one gate,
 //! in a fresh sandbox that holds only what was granted, and leaves one record.
 //!
-//! Each module may use only those above it in this list, and [`clawhost_core`].
+//! Each module may use only those above it in this list, and [`clawhost_core`]; the empty lines keep
+//! the order.
 
 #[expect(clippy::disallowed_methods, reason = "it asks for the time of day")]
 mod clock;
+
 mod random;
+
 #[expect(clippy::disallowed_methods, reason = "it opens the files that the operator names")]
 mod regular;
 
 #[expect(clippy::disallowed_methods, reason = "it reads the environment")]
 pub mod config;
-#[expect(clippy::disallowed_methods, reason = "it opens the folder of secrets")]
-pub mod secrets;
+
 #[expect(
     clippy::disallowed_methods,
     reason = "it opens the state and cache folders, and asks the environment where they are"
 )]
 pub mod state;
 
+#[expect(clippy::disallowed_methods, reason = "it opens the folder of secrets")]
+pub mod secrets;
+
 mod offload;
+
 mod outbox;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
-#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
-pub mod forward;
-pub mod jail;
+
 #[expect(clippy::disallowed_methods, reason = "it opens the files that a Memory names")]
 pub mod memory;
+
 pub mod replay;
-pub mod swarm;
-#[expect(clippy::disallowed_methods, reason = "it opens the files that the manifest names")]
-pub mod telemetry;
+
+pub mod approvals;
+
+pub mod jail;
+
 #[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
 pub mod upstream;
+
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+pub mod forward;
+
+#[expect(clippy::disallowed_methods, reason = "it opens the files that the manifest names")]
+pub mod telemetry;
+
+pub mod swarm;
 
 #[expect(clippy::disallowed_methods, reason = "it opens the directories that a profile grants")]
 pub mod sandbox;
 
 #[expect(clippy::disallowed_methods, reason = "it asks the system whether it swaps")]
 pub mod engine;
+
 #[expect(clippy::disallowed_methods, reason = "it reads documents and the drop-in directory")]
 pub mod registry;
-
-pub mod approvals;
 
 pub mod gate;
 
@@ -55,6 +69,7 @@ pub mod exec;
 pub mod dispatch;
 
 pub mod host;
+
 pub mod serve;
 
 #[expect(
