@@ -75,8 +75,17 @@ impl Client {
 
     /// Calls `write_file`, which a person has to allow.
     fn write(&mut self, id: u64, path: &str) {
+        self.call(id, &json!({"path": path, "content": "written\n"}));
+    }
+
+    fn call(&mut self, id: u64, arguments: &Value) {
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
-            "name": "write_file", "arguments": {"path": path, "content": "written\n"}}}));
+            "name": "write_file", "arguments": arguments}}));
+    }
+
+    fn signal(&self, name: &str) {
+        let words = [format!("-{name}"), self.child.id().to_string()];
+        assert!(Command::new("kill").args(words).status().unwrap().success());
     }
 }
 
@@ -210,6 +219,68 @@ fn the_command_line_reaches_every_host_of_a_state_folder() {
 }
 
 #[test]
+fn a_flood_of_long_questions_hides_nothing_and_each_can_be_seen_in_full() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    let long = "x".repeat(33_000);
+    for number in 0..255 {
+        client.call(number, &json!({"path": format!("{number}.txt"), "content": long}));
+    }
+    let waiting = pending(&cli, 255).remove(7);
+    let path = waiting["arguments"]["path"].as_str().unwrap();
+    assert_eq!(waiting["arguments_cut"], json!({"content": 33_000}));
+    let shown = cli.run(&["approvals", "show", id(&waiting), "--json"]).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["arguments"], json!({"path": path, "content": long}));
+    let run = cli.run(&["approvals", "approve", id(&waiting), "--for", "session", "--json"]);
+    let done: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(done, json!({"id": waiting["id"], "result": "approved"}), "{}", run.stderr);
+    client.hear();
+    assert!(written(&cli, path));
+}
+
+#[test]
+fn a_host_that_hangs_is_named_and_keeps_nobody_from_the_others() {
+    let cli = prepared();
+    let (mut hangs, mut works) = (Client::start(&cli), Client::start(&cli));
+    hangs.write(1, "one.txt");
+    works.write(2, "two.txt");
+    let waiting = pending(&cli, 2);
+    let two = waiting.iter().find(|one| one["arguments"]["path"] == "two.txt").unwrap();
+    hangs.signal("STOP");
+    let run = cli.run(&["approvals", "approve", id(two)]);
+    hangs.signal("CONT");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "approved\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("control-") && run.stderr.contains("left out"), "{}", run.stderr);
+    assert_eq!(works.hear()["result"]["isError"], false);
+}
+
+#[test]
+fn a_lease_that_does_not_fit_the_call_at_hand_is_refused() {
+    let cli = prepared();
+    let mut client = Client::start(&cli);
+    client.write(1, "a.txt");
+    let waiting = pending(&cli, 1).remove(0);
+    let lease = ["--for", "session", "--arguments", "pth=a*"];
+    let run = cli.run(&[&["approvals", "approve", id(&waiting)][..], &lease].concat());
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("pth=a*"), "{}", run.stderr);
+    assert_eq!(pending(&cli, 1).len(), 1, "still waits");
+}
+
+#[test]
+fn an_agent_that_may_elicit_and_cannot_call_is_named() {
+    let cli = prepared();
+    cli.write("clawhost.yaml", "version: 1\nagents: [{name: claude, elicitation: true}]\n");
+    let mut client = Client::start(&cli);
+    drop(client.input.take());
+    assert!(client.child.wait().unwrap().success());
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut client.child.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(said.contains("`claude`") && said.contains("`stdio`"), "{said}");
+}
+
+#[test]
 fn arguments_cannot_drive_the_operator_s_terminal() {
     let cli = prepared();
     let mut client = Client::start(&cli);
@@ -225,8 +296,7 @@ fn a_host_that_is_told_to_stop_answers_what_waits() {
     let mut client = Client::start(&cli);
     client.write(1, "a.txt");
     pending(&cli, 1);
-    let pid = client.child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    client.signal("TERM");
     let answer = client.hear();
     assert!(answer.to_string().contains("the host is stopping"), "{answer}");
     assert!(client.child.wait().unwrap().success());

@@ -167,9 +167,13 @@ fn member(name: &str) -> Value {
 #[test]
 fn agents_of_a_swarm_work_through_their_sessions() {
     let cli = Cli::new(PROGRAM);
-    let host = Http::start(&cli, &prepare(&cli));
-    let (leader, worker) = (host.begin(&member("test-agent")), host.begin(&member("peer-1")));
-    let (mut to_leader, mut to_worker) = (host.listen(&leader), host.listen(&worker));
+    let documents = prepare(&cli);
+    cli.write("clawhost.yaml", "version: 1\nagents: [{name: boss}, {name: ant, identity: peer-1}]");
+    let served = Http::start(&cli, &documents);
+    // What a session calls itself counts for nothing, neither for more nor for less.
+    let (host, ants) = (served.of_agent(&cli, "boss"), served.of_agent(&cli, "ant"));
+    let (leader, worker) = (host.begin(&member("peer-1")), ants.begin(&member("test-agent")));
+    let (mut to_leader, mut to_worker) = (host.listen(&leader), ants.listen(&worker));
     let peers = host.call(&leader, "claw.swarm.discover", &json!({}));
     let ready =
         json!({"identity": "peer-1", "uri": "claw://local/identity/peer-1", "status": "ready"});
@@ -192,7 +196,7 @@ fn agents_of_a_swarm_work_through_their_sessions() {
 
     let report =
         json!({"task_id": "t-1", "status": "completed", "result": {"sum": 6}, "token_usage": 5});
-    assert_eq!(host.call(&worker, "claw.swarm.report", &report), json!({"acknowledged": true}));
+    assert_eq!(ants.call(&worker, "claw.swarm.report", &report), json!({"acknowledged": true}));
     let heard = to_leader.hear();
     assert_eq!(heard["method"], "claw.swarm.report", "{heard}");
     assert_eq!(
@@ -201,12 +205,47 @@ fn agents_of_a_swarm_work_through_their_sessions() {
     );
 
     let message = json!({"swarm": "test-team", "message": {"hello": "all"}});
-    host.notify(&worker, "claw.swarm.broadcast", &message);
+    ants.notify(&worker, "claw.swarm.broadcast", &message);
     let heard = to_leader.hear();
     assert_eq!(
         (&heard["method"], &heard["params"]["message"]),
         (&json!("claw.swarm.broadcast"), &json!({"hello": "all"}))
     );
+}
+
+#[test]
+fn a_call_that_its_session_refuses_is_recorded_like_any_other() {
+    let cli = Cli::new(PROGRAM);
+    let documents = prepare(&cli);
+    let mut host = Stdio::start(&cli, &documents);
+    let mut call = json!({"jsonrpc": "2.0", "id": "c", "method": "claw.tool.call", "params": {
+        "name": "echo", "arguments": {"text": "x"}, "context": {"sandbox": "nowhere",
+        "request_id": "550e8400-e29b-41d4-a716-446655440000", "identity": "visitor"}}});
+    let early = host.ask(&call.to_string(), Some("c"), false).unwrap();
+    assert_eq!(early["error"]["code"], -32600, "{early}");
+    host.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    let refused = host.ask(&call.to_string(), Some("c"), false).unwrap();
+    assert_eq!(refused["error"]["data"]["param"], "context.sandbox", "{refused}");
+    call["params"]["context"]["sandbox"] = json!("none");
+    call["params"]["name"] = json!("claw://local/tool/echo@9.9.9");
+    let other = host.ask(&call.to_string(), Some("c"), false).unwrap();
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+    assert_eq!(cli.log().matches("\"event\":\"call.received\"").count(), 3);
+}
+
+#[test]
+fn a_session_s_own_refusal_is_no_answer_for_another_session() {
+    let cli = Cli::new(PROGRAM);
+    let host = Http::start(&cli, &prepare(&cli));
+    let mut strict = initialize()["params"].clone();
+    strict["manifest"]["spec"]["identity"]["inline"]["autonomy"] = json!("observer");
+    let (strict, plain) = (host.begin(&strict), host.begin(&initialize()["params"]));
+    let params = json!({"name": "echo", "arguments": {"text": "x"}, "context": {
+        "request_id": "550e8400-e29b-41d4-a716-446655440000", "identity": "test-agent"}});
+    let refused = host.answer(&strict, "claw.tool.call", &params);
+    assert_eq!(refused["error"]["data"]["stage"], "autonomy", "{refused}");
+    let other = host.answer(&plain, "claw.tool.call", &params);
+    assert_eq!(other["error"]["data"]["stage"], "replay", "{other}");
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn the_help_of_every_verb() {
         &["approvals", "leases"],
         &["approvals", "list"],
         &["approvals", "revoke"],
+        &["approvals", "show"],
         &["secrets"],
         &["secrets", "list"],
         &["secrets", "remove"],

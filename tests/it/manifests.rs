@@ -103,6 +103,22 @@ spec:
     - inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: { type: none } }
 "#;
 
+#[test]
+fn several_claws_are_checked_one_by_one() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("a/claw.yaml", CLAW);
+    cli.write("b/claw.yaml", CLAW);
+    cli.write("tool.yaml", TOOL);
+    let files = ["validate", "a/claw.yaml", "tool.yaml", "b/claw.yaml"];
+    let run = cli.run(&files);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "valid\n"), "{}", run.stderr);
+    cli.write("b/claw.yaml", format!("{CLAW}  toools: []\n"));
+    cli.write("tool.yaml", format!("{TOOL}more: 1\n"));
+    let run = cli.run(&files);
+    assert_eq!(run.code, Some(3));
+    assert!(run.stderr.ends_with("2 problem(s)\n"), "{}", run.stderr);
+}
+
 /// A pattern reads nothing outside the manifest's directory, through files that are links or
 /// through directories that are; a file that is named by itself is the operator's own choice.
 #[test]

@@ -72,9 +72,9 @@ fn limited(name: &str, model: &Model, tokens_per_day: u64) -> ProviderPlan {
     ProviderPlan { limits, ..plan(name, model.endpoint("/v1")) }
 }
 
-/// What `hello` reserves: its prompt's estimate and ten tokens.
+/// What `hello` reserves: a token for each byte, and ten.
 fn reserved() -> u64 {
-    (hello().to_string().len() as u64).div_ceil(3) + 10
+    hello().to_string().len() as u64 + 10
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn what_passes_is_tried_again_and_fallbacks_follow_in_their_order() {
 
     let gone = format!("http://127.0.0.1:{}/v1", free_port().await);
     let broken = Model::saying([Say::Status(500, "")]).await;
-    let well = Model::saying([Say::Json(completion("third", 2, 3))]).await;
+    let well = Model::saying([Say::Json(completion("third", 3, 2))]).await;
     let fallback = ["c", "b", "a", "d"].map(str::to_owned).to_vec();
     let plans = vec![
         ProviderPlan { fallback, ..plan("a", gone) },
@@ -323,7 +323,7 @@ async fn a_request_that_names_no_length_is_sent_with_what_is_left() {
     let model = Model::saying([Say::Json(completion("hi", 1, 1))]).await;
     let mut request = hello();
     request.as_object_mut().unwrap().remove("max_tokens");
-    let prompt = (request.to_string().len() as u64).div_ceil(3);
+    let prompt = request.to_string().len() as u64;
     let providers = providers(vec![limited("a", &model, prompt + 25)]).await;
     ask(&providers, request).await.unwrap();
     assert_eq!(model.asked()[0].body["max_tokens"], 25);
@@ -348,6 +348,25 @@ async fn what_was_used_survives_a_restart_and_so_does_what_was_never_answered() 
     let third = open(limits(), Rates::default(), store()).await;
     assert_eq!(ask(&third, hello()).await.unwrap_err().kind, ErrorKind::ProviderQuota);
     assert_eq!(model.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_provider_reports_neither_starves_others_nor_lets_anybody_off() {
+    let boasts = Model::saying([Say::Json(completion("hi", u64::MAX, u64::MAX))]).await;
+    let long = "x".repeat(200);
+    let silent = Model::saying([Say::Json(completion(&long, 0, 0))]).await;
+    let rates = Rates { tokens_per_hour: Some(2 * reserved() + 60), ..Rates::default() };
+    let plans = vec![plan("a", boasts.endpoint("/v1")), plan("b", silent.endpoint("/v1"))];
+    let providers = open(plans, rates, Database::in_memory(MIGRATIONS).unwrap()).await;
+    ask(&providers, hello()).await.unwrap();
+    assert_eq!(providers.tokens_last_hour(), reserved());
+    let mut request = hello();
+    request["model"] = "b".into();
+    ask(&providers, request.clone()).await.unwrap();
+    // 50 for the answer, 3 for "user" and "hello".
+    assert_eq!(providers.tokens_last_hour(), reserved() + 53);
+    let error = ask(&providers, request).await.unwrap_err();
+    assert_eq!(error.data["limit"], "tokens_per_hour");
 }
 
 #[tokio::test]

@@ -170,7 +170,7 @@ fn what_is_published_wrongly_is_not_served() {
         .publish("community/other/1.0.0", &tool("another", "1.0.0", "Elsewhere."), None);
     for (uri, code, says) in [
         (URI, -32060, "is a Skill"),
-        ("claw://registry/community/other@1.0.0", -32061, "answers 500"),
+        ("claw://registry/community/other@1.0.0", -32061, "called `another`"),
         ("claw://registry/community/absent@1.0.0", -32061, "no registry has it (asked: main)"),
         ("claw://registry/../other@1.0.0", -32061, "no registry has it"),
     ] {
@@ -180,6 +180,23 @@ fn what_is_published_wrongly_is_not_served() {
             "{uri}: {problems:?}"
         );
     }
+}
+
+#[test]
+fn what_is_published_is_listed_at_the_start_with_what_is_wrong_with_it() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("published/community/good/1.0.0/document.yaml", tool("good", "1.0.0", "Well."));
+    cli.write("published/community/other/1.0.0/document.yaml", tool("another", "1.0.0", "Ill."));
+    let arguments = ["registry", "serve", "published", "--address", "127.0.0.1:0"];
+    let mut program = cli.command(&arguments).spawn().unwrap();
+    let lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    let said: Vec<String> = lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!(said[1], "  community/good/1.0.0");
+    assert!(said[2].starts_with("  community/other/1.0.0  NOT SERVED: "), "{said:?}");
+    assert!(said[2].contains("called `another`"), "{said:?}");
 }
 
 #[test]

@@ -144,7 +144,7 @@ async fn a_file_has_every_event_that_is_switched_on() {
 
 #[tokio::test]
 async fn what_completions_use_is_among_the_sums() {
-    let model = Model::saying([Say::Json(completion("hi", 3, 4))]).await;
+    let model = Model::saying([Say::Json(completion("hi", 9, 4))]).await;
     let collector = Collector::start(Mood::Takes).await;
     let host = TestHost::builder()
         .provider(&format!("endpoint: '{}'", model.endpoint("/v1")))
@@ -155,7 +155,7 @@ async fn what_completions_use_is_among_the_sums() {
     host.host().providers().complete("test", request, soon()).await.unwrap();
     host.host().flush(Duration::from_secs(20)).await;
     let received = collector.wait_for(|received| !received.metrics.is_empty()).await;
-    assert_eq!(received.sum("clawhost.provider.tokens", "direction", "input"), 3);
+    assert_eq!(received.sum("clawhost.provider.tokens", "direction", "input"), 9);
     assert_eq!(received.sum("clawhost.provider.tokens", "direction", "output"), 4);
     assert!(!format!("{received:?}").contains("private prompt"));
 }

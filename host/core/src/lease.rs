@@ -3,6 +3,7 @@
 //! Deliberately absent: who was asked, when a lease ends and where it is kept.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +19,8 @@ pub enum Covers {
     /// The call with this digest of tool and arguments, and no other.
     Exactly(String),
     /// Calls in which each named top-level argument fits its pattern, in which `*` stands for any
-    /// text. Arguments that are not named may be anything.
+    /// text on one line without `; & | $ ( ) \ < >` and the backtick. Arguments that are not named
+    /// may be anything.
     Matching(BTreeMap<String, String>),
 }
 
@@ -58,6 +60,20 @@ impl Covers {
     }
 }
 
+impl fmt::Display for Covers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any arguments"),
+            Self::Exactly(_) => f.write_str("exactly the arguments that were approved"),
+            Self::Matching(patterns) => {
+                let pairs: Vec<_> =
+                    patterns.iter().map(|(name, pattern)| format!("{name}={pattern}")).collect();
+                f.write_str(&pairs.join(", "))
+            }
+        }
+    }
+}
+
 /// Text is held against the pattern as it is, everything else as its JSON.
 fn fits(pattern: &str, value: &Value) -> bool {
     match value {
@@ -66,7 +82,8 @@ fn fits(pattern: &str, value: &Value) -> bool {
     }
 }
 
-/// A `*` never stands for a step up: `/a/*` is about what lies below `/a`.
+/// A `*` never stands for a step up, nor for the end of a command: `/a/*` is about what lies below
+/// `/a`, and `ls *` about one `ls`.
 fn fits_text(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -77,6 +94,13 @@ fn fits_text(pattern: &str, text: &str) -> bool {
     text.strip_prefix(start).is_some_and(|text| fits_rest(rest, text))
 }
 
+/// Says whether a star may stand for `text`.
+fn is_plain(text: &str) -> bool {
+    !text.contains(|c: char| {
+        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || ";&|$()\\`<>".contains(c)
+    })
+}
+
 /// Takes the first place for each part between stars: if any places fit, these do.
 fn fits_rest(pattern: &str, mut text: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -84,12 +108,12 @@ fn fits_rest(pattern: &str, mut text: &str) -> bool {
         return true;
     };
     for part in parts {
-        let Some((_, after)) = text.split_once(part) else {
-            return false;
-        };
-        text = after;
+        match text.split_once(part) {
+            Some((star, after)) if is_plain(star) => text = after,
+            _ => return false,
+        }
     }
-    text.ends_with(end)
+    text.strip_suffix(end).is_some_and(is_plain)
 }
 
 #[cfg(test)]
@@ -136,6 +160,24 @@ mod tests {
         for (pattern, text) in not {
             assert!(!fits_text(pattern, text), "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn a_star_stays_within_one_command() {
+        for end in ["; rm", "&& rm", "| sh", "$(rm)", "`rm`", "> a", "< a", "\nrm", "\r", "\\rm"] {
+            assert!(!fits_text("ls *", &format!("ls . {end}")), "{end:?}");
+            assert!(!fits_text("ls * .", &format!("ls {end} .")), "{end:?}");
+        }
+        assert!(fits_text("ls *", "ls -l 'a b' c.txt"));
+        // What the operator wrote out is meant.
+        assert!(fits_text("ls * | wc *", "ls a | wc -l"));
+        assert!(!fits_text("ls * | wc *", "ls a | wc -l | sh"));
+    }
+
+    #[test]
+    fn a_lease_reads_as_it_was_written() {
+        assert_eq!(matching(&[("path", "a*"), ("n", "1")]).to_string(), "n=1, path=a*");
+        assert_eq!(Covers::Any.to_string(), "any arguments");
     }
 
     #[test]

@@ -115,6 +115,10 @@ limits! {
     CONNECTION_REQUESTS_MAX: usize = 256;
     /// Bytes of all requests that run on one connection: parsed JSON takes several times its text.
     CONNECTION_BYTES_MAX: usize = 16_777_216;
+    /// Requests beside those that are about the calls themselves (an approval, a shutdown): what fills a connection must not shut out what empties it.
+    CONNECTION_RESERVE_MAX: usize = 16;
+    /// One such request, which holds an id and a reason.
+    URGENT_REQUEST_BYTES_MAX: usize = 65_536;
     /// Progress reports of one call that are passed on; a report is advice, never owed.
     CALL_PROGRESS_MAX: u32 = 1_000;
     /// Progress reports of one call that wait for a slow client; more are dropped.
@@ -125,6 +129,10 @@ limits! {
     HTTP_CONNECTIONS_MAX: usize = 256;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
+    /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
+    HTTP_URGENT_PER_AGENT_MAX: usize = 4;
+    /// The part of all connections that ordinary requests leave to urgent ones: one in so many.
+    HTTP_RESERVED_PART_MAX: usize = 16;
     /// Streams without an end (of changed tools) one agent may hold open over HTTP: each keeps a connection.
     HTTP_STREAMS_PER_AGENT_MAX: usize = 16;
     /// Time an HTTP client has to send its headers.
@@ -153,6 +161,10 @@ limits! {
     REGISTRY_READ_MS: u64 = 10_000;
     /// Time for everything that one load asks registries for, so that a slow one cannot keep a host from starting for long.
     REGISTRY_LOAD_MS: u64 = 120_000;
+    /// Packages that `registry serve` lists at its start: more than anybody reads.
+    REGISTRY_LISTED_MAX: usize = 1_000;
+    /// What a registry says is wrong with a package: a sentence or two.
+    REGISTRY_REASON_BYTES_MAX: usize = 512;
     /// Requests that `registry serve` answers at the same time: each may hold a component in memory.
     REGISTRY_REQUESTS_MAX: usize = 8;
     /// Documents one run may load.
@@ -221,6 +233,8 @@ limits! {
     AUDIT_COPY_ROWS_MAX: u64 = 1_000_000;
     /// Arguments or results that are screened on a thread that serves; longer ones beside it.
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
+    /// Findings of one kind that a screen counts; more tell nobody more, and cost time to judge.
+    SCREEN_FINDINGS_MAX: usize = 1_000;
     /// Work that waits for the embedded store; more waits in its caller.
     DATABASE_JOBS_MAX: usize = 1_024;
     /// One query of a memory store: it is broken off after this, so that it holds up no other.
@@ -239,6 +253,11 @@ limits! {
     APPROVAL_TIMEOUT_CEILING_MS: u64 = 86_400_000;
     /// Bytes of a call's arguments that a person is shown; more are cut, and said to be.
     APPROVAL_SHOWN_BYTES_MAX: usize = 16_384;
+    /// Likewise, where all questions are listed: what a screen holds several of.
+    APPROVAL_LISTED_BYTES_MAX: usize = 1_024;
+    /// The least that each argument is shown of; where there are too many for that, some are
+    /// counted only.
+    APPROVAL_ARGUMENT_BYTES_MIN: usize = 32;
     /// A reason that a person gives; the caller reads it.
     APPROVAL_REASON_BYTES_MAX: usize = 1_024;
     /// Calls parked for a client of the stateless revision that has to come back for the answer.
@@ -264,8 +283,10 @@ limits! {
     CONTROL_CONNECTIONS_MAX: usize = 16;
     /// One message of the command line to a running host.
     CONTROL_MESSAGE_BYTES_MAX: usize = 65_536;
-    /// Time a running host has to answer the command line.
-    CONTROL_ANSWER_MS: u64 = 5_000;
+    /// One answer of a running host to the command line: all questions listed, or one in full.
+    CONTROL_ANSWER_BYTES_MAX: usize = 16_777_216;
+    /// Time a running host has to answer the command line, which then goes on without it.
+    CONTROL_ANSWER_MS: u64 = 3_000;
     /// Time the command line may say nothing before a running host lets go of it.
     CONTROL_IDLE_MS: u64 = 10_000;
     /// Events that wait for one exporter of telemetry; more are dropped and counted, as nothing waits for an exporter.
@@ -370,6 +391,10 @@ limits! {
     APPROVAL_EARLY_MS: u64 = 2_000;
     /// Notifications of one session that wait to be taken; reports and heartbeats beyond are dropped.
     CLAW_NOTICES_MAX: usize = 64;
+    /// A manifest that a client sends with its session; what is made of it takes many times as much.
+    SESSION_MANIFEST_BYTES_MAX: usize = 262_144;
+    /// Entries of all lists of such a manifest: each schema in it takes milliseconds to compile.
+    SESSION_ENTRIES_MAX: usize = 100;
     /// Sessions of the Claw Kernel Protocol one agent may hold over HTTP.
     CLAW_SESSIONS_MAX: usize = 64;
     /// Time after which a session of the Claw Kernel Protocol over HTTP ends that nobody uses.
@@ -380,6 +405,9 @@ limits! {
     SHUTDOWN_GRACE_MS: u64 = 5_000;
     /// One secret's value: several times the largest key file.
     SECRET_BYTES_MAX: usize = 8_192;
+    /// One value the host itself puts into requests: as many bytes of an answer may have to wait
+    /// until they are known to be no secret.
+    SECRET_BOUNDARY_BYTES_MAX: usize = 4_096;
     /// All values a host knows at once: each is searched for in a dozen spellings, at 500 bytes of memory a byte.
     SECRETS_BYTES_MAX: usize = 65_536;
     /// A secret's name; it is shown in the place of the value.
@@ -398,7 +426,8 @@ mod tests {
 
     #[test]
     fn every_bound_is_positive_and_carries_its_unit_and_reason() {
-        const UNITS: [&str; 7] = ["_MS", "_US", "_MB", "_MAX", "_INTERVAL", "_CALL", "_BYTES"];
+        const UNITS: [&str; 8] =
+            ["_MS", "_US", "_MB", "_MAX", "_MIN", "_INTERVAL", "_CALL", "_BYTES"];
         for limit in TABLE {
             assert!(limit.value > 0, "{} is zero", limit.name);
             assert!(limit.reason.len() > 20, "{} has no reason", limit.name);

@@ -182,10 +182,11 @@ impl ClawUri {
         }
     }
 
-    /// Returns the name in `claw://local/tool/<name>[@<version>]`, else nothing.
+    /// Returns the name in `claw://local/tool/<name>`, else nothing. A tool of a host has no
+    /// version of its own, so an address with one is that of no tool.
     pub fn parse_tool_name(text: &str) -> Option<String> {
         match Self::parse(text).ok()? {
-            Self::Local(LocalUri { kind: Kind::Tool, name, .. }) => Some(name),
+            Self::Local(LocalUri { kind: Kind::Tool, name, version: None }) => Some(name),
             Self::Local(_) | Self::Registry(_) => None,
         }
     }
@@ -416,7 +417,8 @@ mod tests {
 
     #[test]
     fn only_a_local_tool_address_yields_a_tool_name() {
-        assert_eq!(ClawUri::parse_tool_name("claw://local/tool/a@1.0.0").as_deref(), Some("a"));
+        assert_eq!(ClawUri::parse_tool_name("claw://local/tool/a").as_deref(), Some("a"));
+        assert_eq!(ClawUri::parse_tool_name("claw://local/tool/a@1.0.0"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://local/skill/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://tool/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://registry/n/a@1.0.0"), None);

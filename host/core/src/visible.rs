@@ -15,7 +15,7 @@ pub fn block(text: &str) -> String {
 fn escape(text: &str, keep: fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if (c.is_control() && !keep(c)) || is_invisible(c) {
+        if (c.is_control() && !keep(c)) || is_invisible(c) || is_selector(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -24,11 +24,18 @@ fn escape(text: &str, keep: fn(char) -> bool) -> String {
     shown
 }
 
-/// Zero-width and bidirectional marks, and the tag characters that mirror ASCII.
+/// Zero-width and bidirectional marks, letters and patterns that are blank, and the tag characters
+/// that mirror ASCII.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Variation selectors: ordinary behind a picture, and able to carry a text that nobody sees.
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]
@@ -42,5 +49,13 @@ mod tests {
             "a\\u{1b}[2J\\u{a}b\\u{202e}\\u{e0041}c"
         );
         assert_eq!(block("a\n\tb\r\u{7}ä"), "a\n\tb\\u{d}\\u{7}ä");
+    }
+
+    #[test]
+    fn blank_letters_and_selectors_hide_nothing() {
+        for code in [0x61c, 0x3164, 0x2800, 0x180e, 0x115f, 0xfe00, 0xfe0f, 0xe0100, 0xe01ef] {
+            let hidden = char::from_u32(code).unwrap();
+            assert_eq!(line(&hidden.to_string()), format!("\\u{{{code:x}}}"));
+        }
     }
 }

@@ -160,6 +160,17 @@ impl Approvals {
         pending
     }
 
+    /// Returns the questions that `which` names: one with that id, or all with that request id of
+    /// their callers.
+    pub fn named(&self, which: &str) -> Vec<Pending> {
+        let by_id = self.find(which).map(|pending| vec![pending]);
+        by_id.unwrap_or_else(|| {
+            let mut named = self.pending();
+            named.retain(|pending| pending.asked.request_id.as_deref() == Some(which));
+            named
+        })
+    }
+
     /// Returns the question `id`, while it waits.
     pub fn find(&self, id: &str) -> Option<Pending> {
         self.board().waiting.get(id).map(|waiting| waiting.pending.clone())

@@ -11,6 +11,7 @@ mod leases;
 mod parked;
 mod question;
 mod reach;
+mod shown;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use self::leases::{Leased, MIGRATIONS};
 pub use self::parked::{ParkedCall, Parking};
 pub use self::question::{Answer, Approved, Approver, Asked, Lease, Pending, Until};
 pub use self::reach::{Reach, Reachable};
+pub use self::shown::Shown;
 
 /// Who is told the id of the question when a call starts to wait for a person.
 #[derive(Clone)]

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::lease::Covers;
-use clawhost_core::limits::APPROVAL_SHOWN_BYTES_MAX;
+use clawhost_core::limits::APPROVAL_REASON_BYTES_MAX;
 use clawhost_core::policy::{ApprovalTerms, RuleRef};
 use clawhost_core::truncate;
 use serde_json::{Value, json};
+
+use super::Shown;
 
 /// A call that a person has to decide about.
 #[derive(Debug, Clone)]
@@ -50,10 +52,6 @@ pub struct Pending {
     pub id: String,
     /// What is asked.
     pub asked: Arc<Asked>,
-    /// The arguments; where they are too long, the start of their JSON as one text.
-    pub shown: Value,
-    /// Whether `shown` is such a start.
-    pub cut: bool,
     /// When, in milliseconds since 1970, UTC.
     pub asked_at_ms: i64,
     /// Until when it can be answered, likewise.
@@ -61,42 +59,40 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Returns `asked` as it is shown, asked at `now_ms` for `wait`.
+    /// Returns the question about `asked`, asked at `now_ms` for `wait`.
     pub(super) fn new(id: String, asked: Arc<Asked>, now_ms: i64, wait: Duration) -> Self {
-        let (shown, cut) = shown(&asked.arguments);
         let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let expires_at_ms = now_ms.saturating_add(wait_ms);
-        Self { id, asked, shown, cut, asked_at_ms: now_ms, expires_at_ms }
+        Self { id, asked, asked_at_ms: now_ms, expires_at_ms }
     }
 
-    /// Returns it as the control socket and the command line show it.
-    pub fn to_json(&self) -> Value {
+    /// Returns it as the control socket and the command line show it, with `arguments` of its
+    /// arguments. Whatever else a manifest or a caller wrote is short.
+    pub fn to_json(&self, arguments: &Shown) -> Value {
         let asked = &self.asked;
-        json!({
+        let mut shown = json!({
             "id": self.id,
             "request_id": asked.request_id,
             "principal": asked.principal,
             "tool": asked.tool,
             "digest": asked.digest,
-            "arguments": self.shown,
-            "arguments_cut": self.cut,
             "policy": asked.rule.as_ref().map(|rule| rule.policy.as_str()),
             "rule_id": asked.rule.as_ref().map(|rule| rule.id.as_str()),
-            "reason": asked.reason,
+            "reason": truncate::text(&asked.reason, APPROVAL_REASON_BYTES_MAX),
             "asked_at_ms": self.asked_at_ms,
             "expires_at_ms": self.expires_at_ms,
             "silence": if asked.terms.allow_on_timeout { "allows" } else { "denies" },
-        })
+        });
+        if let (Some(shown), Value::Object(arguments)) = (shown.as_object_mut(), json!(arguments)) {
+            shown.extend(arguments);
+        }
+        shown
     }
-}
 
-/// Many questions may wait at once, each with arguments as long as a caller may send.
-fn shown(arguments: &Value) -> (Value, bool) {
-    let text = arguments.to_string();
-    if text.len() <= APPROVAL_SHOWN_BYTES_MAX {
-        return (arguments.clone(), false);
+    /// Returns its arguments in about `bytes_max` bytes.
+    pub fn shown(&self, bytes_max: usize) -> Shown {
+        Shown::of(&self.asked.arguments, bytes_max)
     }
-    (Value::from(truncate::text(&text, APPROVAL_SHOWN_BYTES_MAX)), true)
 }
 
 /// What a person says.

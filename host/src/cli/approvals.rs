@@ -2,14 +2,16 @@
 //!
 //! Deliberately absent: a host. These verbs talk to running ones, over their control sockets.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::lease::Covers;
-use clawhost_core::limits::{CONTROL_ANSWER_MS, LEASE_CEILING_MS, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{CONTROL_ANSWER_BYTES_MAX, CONTROL_ANSWER_MS, LEASE_CEILING_MS};
 use clawhost_core::visible;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -17,7 +19,7 @@ use tokio::time::timeout;
 
 use super::args::StateArgs;
 use super::fail::Fail;
-use super::{setup, show};
+use super::{question, setup, show};
 use crate::clock::now_ms;
 use crate::serve::first_line;
 use crate::state::connect_all;
@@ -66,6 +68,13 @@ pub(super) enum ApprovalsVerb {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Show a waiting call with all of its arguments
+    #[command(after_help = "Example: clawhost approvals show ID")]
+    Show {
+        /// The question's id, or the caller's own request id
+        #[arg(value_name = "ID")]
+        id: String,
+    },
 }
 
 /// Let a waiting call run
@@ -84,8 +93,8 @@ pub(super) struct ApproveArgs {
     /// Approve later calls as well: as long as the host runs, or for a time
     #[arg(long = "for", value_name = "session|10m|24h", value_parser = lease_time)]
     pub(super) until: Option<LeaseTime>,
-    /// Of later calls, those whose argument fits this pattern, in which * stands for any text;
-    /// once for each argument
+    /// Of later calls, those whose argument fits this pattern, in which * stands for any text
+    /// without line breaks and ; & | $ ( ) \ ` < >; once for each argument
     #[arg(long, value_name = "NAME=PATTERN", requires = "until", conflicts_with = "any_arguments")]
     pub(super) arguments: Vec<String>,
     /// Of later calls, all, whatever their arguments
@@ -131,43 +140,48 @@ fn lease_time(text: &str) -> Result<LeaseTime, String> {
 pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
     let folder = setup::state_path(args.common.state.as_deref())?.0;
     let mut hosts = Hosts::connect(&folder).await?;
+    let as_json = args.common.json;
     match &args.verb {
-        ApprovalsVerb::List => print_all(
-            &hosts.gather("clawhost.approvals.list", "pending").await?,
-            args.common.json,
-            "nothing waits for approval",
-            print_pending,
-        ),
-        ApprovalsVerb::Leases => print_all(
-            &hosts.gather("clawhost.approvals.leases", "leases").await?,
-            args.common.json,
-            "there are no leases",
-            print_lease,
-        ),
+        ApprovalsVerb::List => {
+            let all = hosts.gather("clawhost.approvals.list", &json!({}), "pending").await?;
+            print_all(&all, as_json, "nothing waits for approval", print_pending);
+        }
+        ApprovalsVerb::Leases => {
+            let all = hosts.gather("clawhost.approvals.leases", &json!({}), "leases").await?;
+            print_all(&all, as_json, "there are no leases", |one| question::lease(one, now_ms()));
+        }
+        ApprovalsVerb::Show { id } => {
+            let id = json!({"id": hosts.meant(id).await?.id});
+            let one = hosts.gather("clawhost.approvals.show", &id, "pending").await?;
+            let one = one.first().ok_or_else(nothing_there)?;
+            if as_json { show::json(one) } else { show::line(&print_pending(one)) }
+        }
         ApprovalsVerb::Approve(wanted) => {
-            let parameters = approval(&mut hosts, wanted).await?;
-            acknowledged(hosts.tell("clawhost.approvals.approve", &parameters).await?, "approved")?;
+            let meant = hosts.meant(&wanted.id).await?;
+            let parameters = approval(&meant, wanted)?;
+            let method = "clawhost.approvals.approve";
+            hosts.tell(method, &parameters, Done { word: "approved", as_json }).await?;
         }
         ApprovalsVerb::Deny { id, reason } => {
-            let mut parameters = json!({"id": id});
+            let mut parameters = json!({"id": hosts.meant(id).await?.id});
             if let (Some(reason), Some(object)) = (reason, parameters.as_object_mut()) {
                 object.insert("reason".to_owned(), json!(reason));
             }
-            acknowledged(hosts.tell("clawhost.approvals.deny", &parameters).await?, "denied")?;
+            let method = "clawhost.approvals.deny";
+            hosts.tell(method, &parameters, Done { word: "denied", as_json }).await?;
         }
         ApprovalsVerb::Revoke { id } => {
-            let parameters = json!({"id": id});
-            acknowledged(hosts.tell("clawhost.approvals.revoke", &parameters).await?, "revoked")?;
+            let method = "clawhost.approvals.revoke";
+            hosts.tell(method, &json!({"id": id}), Done { word: "revoked", as_json }).await?;
         }
     }
     Ok(exit::OK)
 }
 
-/// Returns what `approve` sends. A lease without patterns is for the very same call, so the
-/// question is looked up for its digest.
-async fn approval(hosts: &mut Hosts, wanted: &ApproveArgs) -> Result<Value, Fail> {
+/// Returns what `approve` sends. A lease without patterns is for the very same call.
+fn approval(meant: &Meant, wanted: &ApproveArgs) -> Result<Value, Fail> {
     let until = match wanted.until {
-        None => return Ok(json!({"id": wanted.id})),
+        None => return Ok(json!({"id": meant.id})),
         Some(LeaseTime::Session) => json!("session"),
         Some(LeaseTime::Time(time)) => {
             json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
@@ -176,13 +190,13 @@ async fn approval(hosts: &mut Hosts, wanted: &ApproveArgs) -> Result<Value, Fail
     let covers = if wanted.any_arguments {
         Covers::Any
     } else if wanted.arguments.is_empty() {
-        Covers::Exactly(digest(hosts, &wanted.id).await?)
+        Covers::Exactly(meant.digest.clone())
     } else {
         let pairs =
             wanted.arguments.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
         Covers::matching(pairs).map_err(|reason| Fail::usage(reason, PATTERN_HINT))?
     };
-    Ok(json!({"id": wanted.id, "lease": {"until": until, "arguments": covers}}))
+    Ok(json!({"id": meant.id, "lease": {"until": until, "arguments": covers}}))
 }
 
 const PATTERN_HINT: &str = "write --arguments 'path=/a/*', once for each argument";
@@ -192,21 +206,6 @@ fn pair(text: &str) -> Result<(String, String), Fail> {
         .split_once('=')
         .ok_or_else(|| Fail::usage(format!("`{text}` is no argument=pattern"), PATTERN_HINT))?;
     Ok((name.to_owned(), pattern.to_owned()))
-}
-
-async fn digest(hosts: &mut Hosts, id: &str) -> Result<String, Fail> {
-    let pending = hosts.gather("clawhost.approvals.list", "pending").await?;
-    let named = |one: &&Value| [one.get("id"), one.get("request_id")].contains(&Some(&json!(id)));
-    let found = pending.iter().find(named).and_then(|one| one.get("digest"));
-    found.and_then(Value::as_str).map(str::to_owned).ok_or_else(nothing_there)
-}
-
-fn acknowledged(done: bool, word: &str) -> Result<(), Fail> {
-    if !done {
-        return Err(nothing_there());
-    }
-    show::line(word);
-    Ok(())
 }
 
 fn nothing_there() -> Fail {
@@ -228,109 +227,154 @@ fn print_all(all: &[Value], as_json: bool, nothing: &str, print: fn(&Value) -> S
 }
 
 fn print_pending(one: &Value) -> String {
-    let left_ms = number(one, "expires_at_ms").saturating_sub(now_ms()).max(0);
-    let cut = if one.get("arguments_cut") == Some(&json!(true)) { " (cut)" } else { "" };
-    let rule = match (text(one, "policy"), text(one, "rule_id")) {
-        (policy, rule) if !policy.is_empty() => format!("\n  rule {policy}/{rule}"),
-        _ => String::new(),
-    };
-    format!(
-        "{id}\n  {principal} calls {tool} with{cut}\n    {arguments}\n  {reason}{rule}\n  \
-         {left} s left; silence {silence} it",
-        id = text(one, "id"),
-        principal = text(one, "principal"),
-        tool = text(one, "tool"),
-        arguments = value(one, "arguments"),
-        reason = text(one, "reason"),
-        left = left_ms / 1_000,
-        silence = text(one, "silence"),
-    )
+    format!("{}\n  {}", question::text(one, "id"), question::waiting(one, now_ms()))
 }
 
-fn print_lease(one: &Value) -> String {
-    let ends = match one.get("ends_at_ms").and_then(Value::as_i64) {
-        Some(ends) => format!("for {} s more", ends.saturating_sub(now_ms()).max(0) / 1_000),
-        None => "as long as its host runs".to_owned(),
-    };
-    format!(
-        "{id}\n  {principal} may call {tool} {ends}, with arguments: {covers}\n  given by {by}",
-        id = text(one, "id"),
-        principal = text(one, "principal"),
-        tool = text(one, "tool"),
-        covers = value(one, "covers"),
-        by = text(one, "granted_by"),
-    )
+/// The one question that is meant.
+struct Meant {
+    id: String,
+    digest: String,
 }
 
-/// Everything shown was written by callers: one line, nothing that drives a terminal.
-fn text(one: &Value, key: &str) -> String {
-    visible::line(one.get(key).and_then(Value::as_str).unwrap_or_default())
+impl Meant {
+    /// Callers choose their own request ids, so several may have chosen the same.
+    fn of(named: &[Value]) -> Result<Self, Fail> {
+        match named {
+            [] => Err(nothing_there()),
+            [one] => Ok(Self { id: member(one, "id"), digest: member(one, "digest") }),
+            several => {
+                let each: Vec<_> = several
+                    .iter()
+                    .map(|one| format!("  {}  {}", member(one, "id"), member(one, "principal")))
+                    .collect();
+                Err(Fail::usage(
+                    format!("{} calls have that request id:\n{}", several.len(), each.join("\n")),
+                    "name one by its own id, the first word of its line",
+                ))
+            }
+        }
+    }
 }
 
-fn value(one: &Value, key: &str) -> String {
-    visible::line(&one.get(key).unwrap_or(&Value::Null).to_string())
+fn member(one: &Value, key: &str) -> String {
+    one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn number(one: &Value, key: &str) -> i64 {
-    one.get(key).and_then(Value::as_i64).unwrap_or_default()
+/// What is printed when it is done.
+struct Done {
+    word: &'static str,
+    as_json: bool,
 }
 
-/// The hosts that run on one state folder.
-struct Hosts(Vec<UnixStream>);
+/// The hosts that run on one state folder, each with the path of its socket.
+struct Hosts(Vec<(PathBuf, UnixStream)>);
 
 impl Hosts {
     async fn connect(folder: &Path) -> Result<Self, Fail> {
-        let streams = connect_all(folder).await.map_err(|error| {
-            let text = format!("the host in {} cannot be reached: {error}", folder.display());
+        let found = connect_all(folder).await.map_err(|error| {
+            let text = format!("the hosts in {} cannot be reached: {error}", folder.display());
             Fail::new(exit::UPSTREAM, text)
         })?;
-        if streams.is_empty() {
+        if found.is_empty() {
             return Err(Fail::Other {
                 code: exit::UPSTREAM,
                 reason: format!("no host runs on the state folder {}", folder.display()),
                 hint: Some("start one with `clawhost run`, or name its --state DIR".to_owned()),
             });
         }
-        Ok(Self(streams))
+        let mut hosts = Vec::new();
+        for (path, stream) in found {
+            match stream {
+                Ok(stream) => hosts.push((path, stream)),
+                Err(error) => left_out(&path, &error),
+            }
+        }
+        Ok(Self(hosts))
     }
 
-    /// Asks all hosts and puts their lists together, each entry once: hosts share timed leases.
-    async fn gather(&mut self, method: &str, key: &str) -> Result<Vec<Value>, Fail> {
+    /// Asks all hosts at once and goes on without those that are silent.
+    ///
+    /// # Errors
+    /// What a host says against it, or that none answers.
+    async fn ask(&mut self, method: &str, parameters: &Value) -> Result<Vec<Value>, Fail> {
+        let hosts = std::mem::take(&mut self.0);
+        let asked = hosts.into_iter().map(|(path, mut stream)| async move {
+            (exchange(&mut stream, method, parameters).await, path, stream)
+        });
+        let mut answers = Vec::new();
+        for (answer, path, stream) in join_all(asked).await {
+            match answer {
+                Ok(answer) => {
+                    answers.push(answer);
+                    self.0.push((path, stream));
+                }
+                Err(error) => left_out(&path, &error),
+            }
+        }
+        if answers.is_empty() {
+            return Err(Fail::new(exit::UPSTREAM, "no host answers"));
+        }
+        answers.into_iter().map(result).collect()
+    }
+
+    /// Puts the lists of all hosts together, each entry once: hosts share timed leases.
+    async fn gather(
+        &mut self,
+        method: &str,
+        parameters: &Value,
+        key: &str,
+    ) -> Result<Vec<Value>, Fail> {
         let mut all: Vec<Value> = Vec::new();
-        for host in &mut self.0 {
-            let result = ask(host, method, &json!({})).await?;
-            for one in result.get(key).and_then(Value::as_array).into_iter().flatten() {
-                if !all.contains(one) {
-                    all.push(one.clone());
+        for mut result in self.ask(method, parameters).await? {
+            let list = result.get_mut(key).and_then(Value::as_array_mut).map(std::mem::take);
+            for one in list.into_iter().flatten() {
+                if !all.contains(&one) {
+                    all.push(one);
                 }
             }
         }
         Ok(all)
     }
 
-    /// Tells host after host until one has what is meant.
-    async fn tell(&mut self, method: &str, parameters: &Value) -> Result<bool, Fail> {
-        for host in &mut self.0 {
-            let result = ask(host, method, parameters).await?;
-            if result.get("acknowledged") == Some(&json!(true)) {
-                return Ok(true);
-            }
+    /// Returns the question that `id` names: its own id, or the request id of one caller only.
+    async fn meant(&mut self, id: &str) -> Result<Meant, Fail> {
+        let parameters = json!({"id": id});
+        Meant::of(&self.gather("clawhost.approvals.list", &parameters, "pending").await?)
+    }
+
+    /// Tells all hosts; ids are their own, so it concerns one at most.
+    async fn tell(&mut self, method: &str, parameters: &Value, done: Done) -> Result<(), Fail> {
+        let results = self.ask(method, parameters).await?;
+        if !results.iter().any(|result| result.get("acknowledged") == Some(&json!(true))) {
+            return Err(nothing_there());
         }
-        Ok(false)
+        if done.as_json {
+            show::json(&json!({"id": parameters.get("id"), "result": done.word}));
+        } else {
+            show::line(done.word);
+        }
+        Ok(())
     }
 }
 
-async fn ask(host: &mut UnixStream, method: &str, parameters: &Value) -> Result<Value, Fail> {
+/// One host that hangs keeps nobody from the others, but what it has to say is missing.
+fn left_out(socket: &Path, error: &io::Error) {
+    let socket = visible::line(&socket.display().to_string());
+    eprintln!("warning: the host at {socket} is left out: {error}");
+}
+
+async fn exchange(host: &mut UnixStream, method: &str, parameters: &Value) -> io::Result<Value> {
     let line = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
     let exchange = async {
         host.write_all(format!("{line}\n").as_bytes()).await?;
-        first_line(BufReader::new(&mut *host), MESSAGE_BYTES_MAX).await
+        first_line(BufReader::new(&mut *host), CONTROL_ANSWER_BYTES_MAX).await
     };
     let answer = timeout(Duration::from_millis(CONTROL_ANSWER_MS), exchange).await;
-    let answer = answer.map_err(|_| Fail::new(exit::UPSTREAM, "the host does not answer"))?;
-    let answer = answer.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let mut answer: Value = clawhost_core::json::parse(&answer)
-        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the host says no JSON: {error}")))?;
+    let answer = answer.map_err(|_| io::Error::other("it does not answer"))??;
+    clawhost_core::json::parse(&answer).map_err(io::Error::other)
+}
+
+fn result(mut answer: Value) -> Result<Value, Fail> {
     match answer.get_mut("result") {
         Some(result) => Ok(result.take()),
         None => Err(refused(&answer)),
@@ -349,6 +393,17 @@ fn refused(answer: &Value) -> Fail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_id_of_several_callers_is_refused_with_their_ids() {
+        let one = |id: &str, agent: &str| json!({"id": id, "principal": agent, "digest": "d"});
+        assert_eq!(Meant::of(&[one("i", "a")]).ok().map(|meant| meant.id), Some("i".to_owned()));
+        assert!(Meant::of(&[]).is_err());
+        let several = Meant::of(&[one("i", "a"), one("j", "b")]).err().unwrap();
+        assert_eq!(several.code(), exit::USAGE);
+        let text = format!("{several:?}");
+        assert!(["2 calls have", "i  a", "j  b"].iter().all(|part| text.contains(part)), "{text}");
+    }
 
     #[test]
     fn the_time_of_a_lease_is_read_strictly() {

@@ -94,7 +94,7 @@ pub(super) struct StateArgs {
 ///
 /// With a terminal on standard input it serves HTTP on 127.0.0.1, MCP at /mcp and the Claw Kernel
 /// Protocol at /claw, and prints what to paste into a client; otherwise it speaks both on standard
-/// input and output.
+/// input and output, where the agent is called `stdio`.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Manifests, documents, or directories of them

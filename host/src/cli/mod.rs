@@ -13,6 +13,7 @@ mod inspect;
 mod limits;
 mod log;
 mod prompt;
+mod question;
 mod registry;
 mod run;
 mod secrets;

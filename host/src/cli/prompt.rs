@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use clawhost_core::limits::{APPROVAL_LISTED_BYTES_MAX, APPROVAL_SHOWN_BYTES_MAX};
 use clawhost_core::visible;
 
+use super::question;
 use crate::approvals::{Answer, Approvals, Approver, Pending};
+use crate::clock::now_ms;
 
 /// Says whether a person sits at both ends: reads what is asked, and can type.
 pub(super) fn is_attended() -> bool {
@@ -21,7 +24,7 @@ pub(super) async fn answer_all(approvals: &Approvals) {
     let mut changes = approvals.changes();
     loop {
         if let Some(pending) = approvals.pending().first() {
-            eprintln!("{}\nlet it run? [y/N] ", question(pending));
+            eprintln!("{}\nlet it run? [y/N] ", question(pending, APPROVAL_SHOWN_BYTES_MAX));
             forget_typed();
             let answer = answer(&typed().await);
             approvals.answer(&pending.id, None, answer, &Approver::Terminal).await;
@@ -41,8 +44,8 @@ pub(super) async fn announce_all(approvals: Approvals, state: PathBuf) {
         for pending in &waiting {
             if announced.insert(pending.id.clone()) {
                 eprintln!(
-                    "{}\n  clawhost approvals approve {id} --state {state}   (or: deny)",
-                    question(pending),
+                    "{}\n  clawhost approvals approve {id} --state {state}   (or: deny, show)",
+                    question(pending, APPROVAL_LISTED_BYTES_MAX),
                     id = pending.id,
                 );
             }
@@ -54,19 +57,8 @@ pub(super) async fn announce_all(approvals: Approvals, state: PathBuf) {
     }
 }
 
-/// The tool, the arguments and the reason, none of which can drive the terminal.
-fn question(pending: &Pending) -> String {
-    let cut = if pending.cut { " (cut)" } else { "" };
-    let asked = &pending.asked;
-    let rule = asked.rule.as_ref().map(|rule| format!(", rule {rule}")).unwrap_or_default();
-    format!(
-        "{} wants to call {} with{cut}\n  {}\n  {}{}",
-        visible::line(&asked.principal),
-        visible::line(&asked.tool),
-        visible::line(&pending.shown.to_string()),
-        visible::line(&asked.reason),
-        visible::line(&rule),
-    )
+fn question(pending: &Pending, bytes_max: usize) -> String {
+    question::waiting(&pending.to_json(&pending.shown(bytes_max)), now_ms())
 }
 
 /// Drops what was typed before the question: it answers something else.

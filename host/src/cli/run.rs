@@ -17,7 +17,9 @@ use super::setup::{self, Setup};
 use super::{prompt, show, tools};
 #[cfg(unix)]
 use crate::serve::serve_control;
-use crate::serve::{BoundServer, HttpOptions, Shutdown, client_config, serve_http, serve_stdio};
+use crate::serve::{
+    BoundServer, HttpOptions, STDIO_PRINCIPAL, Shutdown, client_config, serve_http, serve_stdio,
+};
 use crate::state::DEFAULT_AGENT;
 
 /// Where HTTP is served when nothing says otherwise: only this machine can reach it.
@@ -40,6 +42,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     let outcome = if wants_http {
         http(setup, &args, shutdown).await
     } else {
+        warn_of_absent(&setup.settings);
         if !serve_stdio(setup.host, shutdown.clone()).await && !shutdown.told.is_cancelled() {
             eprintln!("hint: standard input ended before a client spoke; {NO_CLIENT_HINT}");
         }
@@ -48,6 +51,16 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     control.end().await;
     host.flush(Duration::from_millis(FLUSH_MS)).await;
     outcome
+}
+
+/// On standard input there is one agent, so what is set for the user of another one does nothing.
+fn warn_of_absent(settings: &Settings) {
+    for agent in settings.elicitors().iter().filter(|agent| *agent != STDIO_PRINCIPAL) {
+        tracing::warn!(
+            "the user of agent `{agent}` is asked nothing: on standard input the agent is called \
+             `{STDIO_PRINCIPAL}`, and others call over HTTP"
+        );
+    }
 }
 
 /// The operator's way into a running host, and what happens to open questions when it stops.

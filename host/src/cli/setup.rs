@@ -75,6 +75,7 @@ pub(super) async fn open(
         .limits(settings.limits)
         .database(Some(database(&state)?))
         .elicitation(settings.elicitors())
+        .identities(settings.identities())
         .audit_places(settings.audit.clone())
         .secrets(secrets(&state))
         .cache(code_cache(&credentials));

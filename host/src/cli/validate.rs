@@ -1,17 +1,21 @@
 //! `clawhost validate`: every problem of every document.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use clawhost_core::error::exit;
-use clawhost_core::manifest::{DocumentError, Manifest, Settings};
+use clawhost_core::manifest::{self, DocumentError, Documents as _, Manifest, Settings};
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
 use super::{setup, show};
+use crate::registry::FileDocuments;
 
 pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
-    let problems = match check(args) {
-        Ok(manifest) => {
-            report_valid(args, &manifest.notes);
+    let problems = match check_all(args) {
+        Ok(notes) => {
+            report_valid(args, &notes);
             return Ok(exit::OK);
         }
         Err(problems) => problems,
@@ -31,15 +35,42 @@ pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
     Ok(exit::DOCUMENT)
 }
 
+/// Returns every note, or every problem, once each.
+fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
+    let (mut notes, mut problems) = (Vec::new(), Vec::new());
+    for files in runs(&args.files) {
+        match check(&files, args.config.as_deref()) {
+            Ok(manifest) => notes.extend(manifest.notes),
+            Err(more) => problems.extend(more),
+        }
+    }
+    let mut seen = BTreeSet::new();
+    notes.retain(|note| seen.insert(note.clone()));
+    problems.retain(|problem| seen.insert(problem.one_line()));
+    if problems.is_empty() { Ok(notes) } else { Err(problems) }
+}
+
+/// A run has one Claw: of several, each is checked with all documents that are none.
+fn runs(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let is_claw =
+        |file: &&PathBuf| FileDocuments.read(file).is_ok_and(|bytes| manifest::is_claw(&bytes));
+    let (claws, others): (Vec<_>, Vec<_>) = files.iter().partition(is_claw);
+    if claws.len() < 2 {
+        return vec![files.to_vec()];
+    }
+    let run = |claw: &PathBuf| [claw].into_iter().chain(others.iter().copied()).cloned().collect();
+    claws.into_iter().map(run).collect()
+}
+
 /// Checks the runtime file beside the documents as well: it says which registries they come from,
 /// and what profiles get.
-fn check(args: &ValidateArgs) -> Result<Manifest, Vec<DocumentError>> {
-    let config = setup::config(&args.files, args.config.as_deref());
+fn check(files: &[PathBuf], config: Option<&Path>) -> Result<Manifest, Vec<DocumentError>> {
+    let config = setup::config(files, config);
     let (settings, mut problems) = match config {
         Ok(config) => (config.settings, Vec::new()),
         Err(problems) => (Settings::default(), problems),
     };
-    let manifest = setup::manifest(&args.files, &settings.registries);
+    let manifest = setup::manifest(files, &settings.registries);
     let applied = manifest.and_then(|mut manifest| {
         settings.apply(&mut manifest)?;
         Ok(manifest)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawhost_core::error::CallError;
 use clawhost_core::manifest::SessionManifest;
 use clawhost_core::policy::PolicySet;
 use serde_json::Value;
@@ -22,6 +23,8 @@ pub struct CallContext {
     /// The manifest of the caller's session: its policies have to allow the call as well, and its
     /// list of tools and its autonomy bind.
     pub session: Option<Arc<SessionManifest>>,
+    /// Why the call is refused whatever it is: its session does not take it. It is recorded.
+    pub refused: Option<CallError>,
     /// Who is told when the call waits for a person.
     pub waiting: Option<WaitingSink>,
 }

@@ -1,6 +1,6 @@
 //! What a host is made of, and how it is put together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub struct HostBuilder {
     database: Option<Database>,
     secrets: Secrets,
     elicitation: BTreeSet<String>,
+    identities: BTreeMap<String, String>,
     audit_places: AuditSettings,
 }
 
@@ -78,6 +79,7 @@ impl HostBuilder {
             database: None,
             secrets: Secrets::none(),
             elicitation: BTreeSet::new(),
+            identities: BTreeMap::new(),
             audit_places: AuditSettings::default(),
         }
     }
@@ -133,6 +135,13 @@ impl HostBuilder {
         self
     }
 
+    /// Lets these agents speak in swarms as these identities; others speak as the host's own.
+    #[must_use]
+    pub fn identities(mut self, agents: BTreeMap<String, String>) -> Self {
+        self.identities = agents;
+        self
+    }
+
     /// Sends the copies of the record that policies ask for to `places`.
     #[must_use]
     pub fn audit_places(mut self, places: AuditSettings) -> Self {
@@ -177,6 +186,7 @@ impl HostBuilder {
             audit: Arc::clone(&audit),
             client,
             database,
+            identities: self.identities,
             secrets: self.secrets,
         });
         let services = services.await.map_err(BuildError::Database)?;

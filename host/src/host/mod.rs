@@ -6,6 +6,7 @@
 mod builder;
 mod services;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -138,6 +139,11 @@ impl Host {
     /// Returns the swarms that this host serves.
     pub fn swarm(&self) -> &Swarm {
         &self.0.services.swarm
+    }
+
+    /// Returns the identities that agents speak as in swarms.
+    pub(crate) fn identities(&self) -> &BTreeMap<String, String> {
+        &self.0.services.identities
     }
 
     /// Returns where measurements go.

@@ -1,5 +1,6 @@
 //! What a host keeps beside its tools: each service once, whoever asks for it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clawhost_core::manifest::Manifest;
@@ -32,6 +33,7 @@ pub(super) struct Outside<'a> {
     pub(super) audit: Arc<AuditLog>,
     pub(super) client: HttpClient,
     pub(super) database: Database,
+    pub(super) identities: BTreeMap<String, String>,
     pub(super) secrets: Secrets,
 }
 
@@ -40,6 +42,7 @@ pub(super) struct Outside<'a> {
 pub(super) struct Services {
     pub(super) approvals: Approvals,
     pub(super) client: HttpClient,
+    pub(super) identities: BTreeMap<String, String>,
     pub(super) memory: Memory,
     pub(super) providers: Providers,
     pub(super) replay: Replay,
@@ -51,7 +54,7 @@ pub(super) struct Services {
 impl Services {
     /// Opens them all. Nothing is connected to yet.
     pub(super) async fn open(outside: Outside<'_>) -> Result<Self, DatabaseError> {
-        let Outside { manifest, audit, client, database, secrets } = outside;
+        let Outside { manifest, audit, client, database, identities, secrets } = outside;
         let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
         secrets.learn(granted.map(|secret| secret.name.as_str()));
         let plan = manifest.telemetry.as_ref();
@@ -71,6 +74,7 @@ impl Services {
             providers,
             replay: Replay::new(database, Clock::system()),
             client,
+            identities,
             secrets,
             swarm,
             telemetry,

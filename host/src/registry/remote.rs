@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::digest;
 use clawhost_core::egress::{self, EgressRules};
 use clawhost_core::limits::{
     COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, REGISTRY_COMPONENTS_BYTES_MAX,
-    REGISTRY_INDEX_BYTES_MAX, REGISTRY_LOAD_MS, REGISTRY_READ_MS,
+    REGISTRY_INDEX_BYTES_MAX, REGISTRY_LOAD_MS, REGISTRY_READ_MS, REGISTRY_REASON_BYTES_MAX,
 };
 use clawhost_core::manifest::{
     Component, DirEntry, Documents, Package, RegistryError, RegistrySettings,
 };
 use clawhost_core::uri::RegistryUri;
+use clawhost_core::{digest, truncate, visible};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 
@@ -265,11 +265,22 @@ impl Ask<'_> {
             status if status.is_redirection() => {
                 return Err(format!("sends elsewhere for {url}: redirects are not followed"));
             }
-            status => return Err(format!("answers {} for {url}", status.as_u16())),
+            status => {
+                let why = answer.into_body().collect().await.ok();
+                let why = why.and_then(|body| said(&body.to_bytes())).unwrap_or_default();
+                return Err(format!("answers {} for {url}{why}", status.as_u16()));
+            }
         }
         let body = answer.into_body().collect().await.map_err(unanswered)?;
         Ok(Some(body.to_bytes()))
     }
+}
+
+/// Returns what a refusal says, to be appended to a sentence: short, and safe to show.
+fn said(body: &[u8]) -> Option<String> {
+    let body = clawhost_core::json::parse(body).ok()?;
+    let line = visible::line(body.get("error")?.get("message")?.as_str()?);
+    Some(format!(": {}", truncate::text(&line, REGISTRY_REASON_BYTES_MAX)))
 }
 
 #[cfg(test)]

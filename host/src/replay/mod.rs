@@ -22,6 +22,7 @@ use clawhost_core::limits::REPLAY_ID_BYTES_MAX;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use self::table::Known;
 pub use self::table::MIGRATIONS;
@@ -55,6 +56,30 @@ type Answering = Shared<BoxFuture<'static, Answer>>;
 struct Running {
     digest: String,
     answer: Answering,
+    askers: Askers,
+}
+
+/// Those who asked for one request, each with what ends its interest: the work goes on until
+/// nobody's is left.
+#[derive(Clone, Default)]
+struct Askers(Arc<Mutex<Vec<CancellationToken>>>);
+
+impl Askers {
+    fn add(&self, ended: CancellationToken) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
+    }
+
+    fn next(&self) -> Option<CancellationToken> {
+        let mut askers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        askers.retain(|ended| !ended.is_cancelled());
+        askers.first().cloned()
+    }
+
+    async fn gone(&self) {
+        while let Some(ended) = self.next() {
+            ended.cancelled().await;
+        }
+    }
 }
 
 impl Replay {
@@ -66,8 +91,8 @@ impl Replay {
     /// Answers the request `key`: by `work` where it is new, else with the answer it had or is
     /// about to have. `params_digest` is a digest of all its parameters.
     ///
-    /// The work runs in a task of its own and goes on where the caller no longer waits. An answer
-    /// is given again for at least [`clawhost_core::limits::REPLAY_WINDOW_MS`].
+    /// The work runs in a task of its own and goes on where the caller no longer waits, until
+    /// `ended` is cancelled for everybody who asked for it. An answer is given again for at least [`clawhost_core::limits::REPLAY_WINDOW_MS`].
     ///
     /// # Errors
     /// Those of `work`, again each time. [`ErrorKind::InvalidArguments`]: the id was used with
@@ -78,30 +103,45 @@ impl Replay {
         &self,
         key: Key,
         params_digest: &str,
+        ended: CancellationToken,
         work: impl Future<Output = Answer> + Send + 'static,
     ) -> Answer {
         if key.request_id.len() > REPLAY_ID_BYTES_MAX {
             let reason = format!("the request's id has more than {REPLAY_ID_BYTES_MAX} bytes");
             return Err(CallError::new(ErrorKind::InvalidArguments, reason));
         }
-        self.join_or_start(key, params_digest, work)?.await
+        self.join_or_start(key, params_digest, ended, work)?.await
     }
 
     fn join_or_start(
         &self,
         key: Key,
         digest: &str,
+        ended: CancellationToken,
         work: impl Future<Output = Answer> + Send + 'static,
     ) -> Result<Answering, CallError> {
         let mut running = self.0.running();
         if let Some(first) = running.get(&key) {
-            let same = first.digest == digest;
-            return if same { Ok(first.answer.clone()) } else { Err(other_parameters()) };
+            if first.digest != digest {
+                return Err(other_parameters());
+            }
+            first.askers.add(ended);
+            return Ok(first.answer.clone());
         }
+        let askers = Askers::default();
+        askers.add(ended);
+        let asked_for = askers.clone();
+        let work = async move {
+            tokio::select! {
+                biased;
+                answer = work => answer,
+                () = asked_for.gone() => Err(stopped()),
+            }
+        };
         // The task gives its place up when it ends, for which it needs the lock held here.
         let task = tokio::spawn(carry_out(Arc::clone(&self.0), key.clone(), digest.into(), work));
         let answer = task.map(|ended| ended.unwrap_or_else(|_| Err(unknown()))).boxed().shared();
-        running.insert(key, Running { digest: digest.to_owned(), answer: answer.clone() });
+        running.insert(key, Running { digest: digest.to_owned(), answer: answer.clone(), askers });
         Ok(answer)
     }
 }
@@ -185,6 +225,12 @@ fn nothing_was_done(answer: &Answer) -> bool {
         ErrorKind::Overloaded => stage.is_some_and(|stage| BEFORE_WORK.contains(&stage)),
         _ => false,
     }
+}
+
+/// Returns what a request is answered with whose session ended before it did.
+pub(crate) fn stopped() -> CallError {
+    let text = "the session was stopped before this came to its end";
+    CallError::new(ErrorKind::Timeout, text).with("limit", "shutdown_timeout_ms")
 }
 
 fn other_parameters() -> CallError {

@@ -5,6 +5,7 @@ use clawhost_core::limits::{
 };
 use serde_json::json;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -51,7 +52,7 @@ impl Window {
     }
 
     async fn once(&self, key: Key, digest: &str) -> Answer {
-        self.replay.once(key, digest, self.work()).await
+        self.replay.once(key, digest, CancellationToken::new(), self.work()).await
     }
 
     /// Fills the part of `principal` in the store, as that many answered requests would.
@@ -92,7 +93,7 @@ async fn an_error_that_was_decided_is_given_again() {
     let answer = Err(denied);
     let first = answer.clone();
     let work = window.ending(move |_| first);
-    assert_eq!(window.replay.once(call("1"), "d", work).await, answer);
+    assert_eq!(window.replay.once(call("1"), "d", CancellationToken::new(), work).await, answer);
     assert_eq!(window.once(call("1"), "d").await, answer);
     assert_eq!(window.runs(), 1);
 }
@@ -107,7 +108,10 @@ async fn a_request_that_found_no_room_may_be_tried_again() {
         let answer = Err(passing);
         let first = answer.clone();
         let work = window.ending(move |_| first);
-        assert_eq!(window.replay.once(call("1"), "d", work).await, answer);
+        assert_eq!(
+            window.replay.once(call("1"), "d", CancellationToken::new(), work).await,
+            answer
+        );
         assert_eq!(window.once(call("1"), "d").await, Ok(json!(1)));
     }
 }
@@ -121,7 +125,10 @@ async fn a_tool_that_ran_until_its_provider_had_no_room_is_not_run_again() {
         let answer = Err(error);
         let first = answer.clone();
         let work = window.ending(move |_| first);
-        assert_eq!(window.replay.once(call("1"), "d", work).await, answer);
+        assert_eq!(
+            window.replay.once(call("1"), "d", CancellationToken::new(), work).await,
+            answer
+        );
         assert_eq!(window.once(call("1"), "d").await, answer);
         assert_eq!(window.runs(), 1);
     }
@@ -133,7 +140,10 @@ async fn other_parameters_under_the_same_id_are_refused_whether_it_runs_or_ran()
     let (end, ended) = oneshot::channel::<()>();
     let replay = window.replay.clone();
     let work = async move { ended.await.map(|()| Value::Null).map_err(|_| unknown()) };
-    let first = tokio::spawn(async move { replay.once(call("1"), "d", work).await });
+    let first =
+        tokio::spawn(
+            async move { replay.once(call("1"), "d", CancellationToken::new(), work).await },
+        );
     while window.replay.0.running().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -163,7 +173,7 @@ async fn a_second_caller_joins_and_is_answered_though_the_first_is_gone() {
         ended.await.unwrap();
         count.await
     };
-    let mut first = Box::pin(window.replay.once(call("1"), "d", work));
+    let mut first = Box::pin(window.replay.once(call("1"), "d", CancellationToken::new(), work));
     assert!(futures_util::poll!(&mut first).is_pending());
     let mut second = Box::pin(window.once(call("1"), "d"));
     assert!(futures_util::poll!(&mut second).is_pending());
@@ -221,7 +231,10 @@ async fn a_restart_keeps_answers_and_never_runs_again_what_was_running() {
 async fn work_that_panics_has_an_unknown_outcome_and_is_not_run_again() {
     let window = Window::new();
     let work = window.ending(|_| panic!("a defect"));
-    assert_eq!(window.replay.once(call("1"), "d", work).await, Err(unknown()));
+    assert_eq!(
+        window.replay.once(call("1"), "d", CancellationToken::new(), work).await,
+        Err(unknown())
+    );
     assert_eq!(window.once(call("1"), "d").await, Err(unknown()));
     assert_eq!(window.runs(), 1);
 }
@@ -309,4 +322,23 @@ async fn an_id_without_end_is_refused() {
     let long = "1".repeat(REPLAY_ID_BYTES_MAX + 1);
     assert_eq!(kind(window.once(call(&long), "d").await), ErrorKind::InvalidArguments);
     assert_eq!(window.runs(), 0);
+}
+
+#[tokio::test]
+async fn the_work_ends_when_the_last_who_asked_for_it_has_ended() {
+    let window = Window::new();
+    let asks = [CancellationToken::new(), CancellationToken::new()];
+    let mut answers = asks.clone().map(|ended| {
+        let work = std::future::pending();
+        Box::pin(window.replay.once(call("1"), "d", ended, work))
+    });
+    let [first, second] = &mut answers;
+    assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+    asks[0].cancel();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(first.as_mut().now_or_never().is_none(), "the second one wants it still");
+    asks[1].cancel();
+    assert_eq!(second.await, Err(stopped()));
 }

@@ -1,7 +1,7 @@
 //! `wasi:http` for guests: every request of every component goes through the egress rules of
 //! its call and out through [`HttpClient`]. Placeholders of secrets become values after every
-//! check that needs no look-up, just before the request is sent; answers to a call that has sent
-//! one are masked, and refused where they are compressed, which would hide it.
+//! check that needs no look-up, just before the request is sent; every answer to a call that has
+//! placeholders is masked, and refused where it is compressed or a part, which would hide values.
 //!
 //! Deliberately absent: the engine's own sender (compiled out, so nothing can fall through to
 //! it), redirects (the guest follows them, and each hop is a request checked like the first),
@@ -15,8 +15,8 @@ use bytes::Bytes;
 use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_header};
 use clawhost_core::limits::{EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
 use clawhost_core::redact::Redactor;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_RANGE, RANGE, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use wasmtime::component::Linker;
@@ -103,7 +103,7 @@ impl HttpCtx {
     }
 
     /// Puts secrets into an admitted request, and returns what masks them in its answer, which
-    /// is asked for as it can be masked: not compressed.
+    /// is asked for as it can be masked: whole and not compressed.
     fn fill(
         &self,
         request: &mut CheckedRequest<WasiBody>,
@@ -112,10 +112,13 @@ impl HttpCtx {
             return Ok(None);
         };
         secrets.fill(request)?;
-        let mask = secrets.mask();
+        let mask = secrets.mask()?;
         if mask.is_some() {
             let headers = request.open().1.headers_mut();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            // A server may always answer these with the whole.
+            headers.remove(RANGE);
+            headers.remove(IF_RANGE);
         }
         Ok(mask)
     }
@@ -168,6 +171,7 @@ impl WasiHttpHooks for HttpCtx {
             let answer = answer.map_err(|error| violations.explain(error))?;
             match mask {
                 Some(_) if !is_plain(answer.headers()) => Err(compressed()),
+                Some(_) if answer.status() == StatusCode::PARTIAL_CONTENT => Err(partial()),
                 Some(redactor) => Ok(into_wasi(masked::mask(answer, redactor))),
                 None => Ok(into_wasi(answer)),
             }
@@ -190,6 +194,12 @@ fn is_plain(headers: &HeaderMap) -> bool {
 fn compressed() -> Error {
     tracing::warn!("an answer was refused: it is compressed, so no secret can be masked in it.");
     Error::HttpResponseContentCoding(None)
+}
+
+/// An answer in which the pieces of a secret could not be masked.
+fn partial() -> Error {
+    tracing::warn!("an answer was refused: it is a part, so no secret can be masked in it.");
+    Error::HttpProtocolError
 }
 
 fn into_wasi(

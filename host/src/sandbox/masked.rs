@@ -9,12 +9,18 @@ use clawhost_core::redact::Redactor;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::{Body, Frame, SizeHint};
 
+/// Held bytes are searched again once this part of them is new, so that a long secret which comes
+/// byte by byte is not searched for each time.
+const SEARCH_AGAIN: usize = 16;
+
 /// A body in which every secret that `redactor` knows is `*`, at the same length. The end of a
 /// part that may be the start of a secret waits for what follows.
 pub(super) struct Masked<B> {
     body: B,
     redactor: Arc<Redactor>,
     held: BytesMut,
+    /// How many of the held bytes were searched.
+    searched: usize,
     /// Trailers, which come after what is still held.
     last: Option<Frame<Bytes>>,
 }
@@ -23,7 +29,7 @@ pub(super) struct Masked<B> {
 pub(super) fn mask<B>(response: Response<B>, redactor: Arc<Redactor>) -> Response<Masked<B>> {
     let (mut parts, body) = response.into_parts();
     mask_headers(&mut parts.headers, &redactor);
-    let masked = Masked { body, redactor, held: BytesMut::new(), last: None };
+    let masked = Masked { body, redactor, held: BytesMut::new(), searched: 0, last: None };
     Response::from_parts(parts, masked)
 }
 
@@ -42,9 +48,20 @@ impl<B> Masked<B> {
     /// Takes more of the body, and returns what of it can go on.
     fn take(&mut self, data: &[u8]) -> Bytes {
         self.held.extend_from_slice(data);
+        let new = self.held.len().saturating_sub(self.searched);
+        if new < self.searched / SEARCH_AGAIN {
+            return Bytes::new();
+        }
         self.redactor.mask(&mut self.held);
-        let waits = self.redactor.unfinished(&self.held);
-        self.held.split_to(self.held.len().saturating_sub(waits)).freeze()
+        self.searched = self.redactor.unfinished(&self.held);
+        self.held.split_to(self.held.len().saturating_sub(self.searched)).freeze()
+    }
+
+    /// Returns what was held, when nothing follows that would make it a secret.
+    fn rest(&mut self) -> Bytes {
+        self.redactor.mask(&mut self.held);
+        self.searched = 0;
+        self.held.split().freeze()
     }
 }
 
@@ -76,10 +93,9 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Masked<B> {
                         Frame::trailers(trailers)
                     });
                     this.last = trailers.ok();
-                    this.held.split().freeze()
+                    this.rest()
                 }
-                // Nothing follows, so it was no secret.
-                None => this.held.split().freeze(),
+                None => this.rest(),
             };
             if !passed.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(passed))));
@@ -147,6 +163,8 @@ mod tests {
         assert_eq!(read(&["a", "b", "c", "d", "e", "f", "g", "h"]).await, "********");
         assert_eq!(read(&["YWJjZG", "VmZ2g="]).await, "**********g=");
         assert_eq!(read(&["x abcdefg"]).await, "x abcdefg");
+        assert_eq!(read(&["%61b%", "63%6", "4efgh"]).await, "*".repeat(14));
+        assert_eq!(read(&["\\", "u006", "1b&#9", "9;defgh"]).await, "*".repeat(17));
         assert_eq!(read(&[]).await, "");
     }
 
@@ -155,6 +173,22 @@ mod tests {
         let mut body = masked(&["data: {}\n", "x"], None);
         let frame = body.frame().await.unwrap().unwrap();
         assert_eq!(frame.into_data().unwrap(), "data: {}\n");
+    }
+
+    #[test]
+    fn a_long_secret_that_comes_byte_by_byte_is_not_searched_for_each_time() {
+        let value: String = (0..100).map(|number| format!("{number:02}")).collect();
+        let redactor = Redactor::new([("T", value.as_bytes())]).unwrap();
+        let parts = Parts(VecDeque::new(), None);
+        let mut body = mask(Response::new(parts), Arc::new(redactor)).into_body();
+        let (start, end) = value.as_bytes().split_at(64);
+        assert_eq!(body.take(start), "");
+        let passed: Vec<Bytes> = end.chunks(1).map(|byte| body.take(byte)).collect();
+        assert_eq!([passed.concat(), body.rest().to_vec()].concat(), b"*".repeat(200));
+        // A sixteenth of what is held has to be new.
+        assert_eq!(body.take(start), "");
+        let passed = [b"!", b"!", b"!", b"!"].map(|byte| body.take(byte).len());
+        assert_eq!(passed, [0, 0, 0, 68]);
     }
 
     #[tokio::test]

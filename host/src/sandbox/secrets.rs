@@ -6,9 +6,10 @@
 //! the path and query of a request that passed every check, to a host the secret is bound to.
 //! A header for any other host is left out; a URL keeps the placeholder.
 //!
-//! What a bound host echoes is masked in its answer's headers and body, as it is and in the
-//! spellings that `core::redact` knows, before the guest reads it. Such an answer is asked for
-//! uncompressed, and one that is compressed all the same is refused.
+//! A call that has placeholders reads no answer as it came: every value they could stand for is
+//! masked in headers and bodies, as it is and in the spellings that `core::redact` knows, whether
+//! this call sent it or an earlier one did. Answers are asked for whole and uncompressed, and
+//! refused where they are not. A value that is too short to be masked, or too long, is not sent.
 //!
 //! Deliberately absent: values in request bodies, which stream past (a placeholder there stays
 //! one).
@@ -17,10 +18,11 @@ mod fill;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::{Injection, SecretGrant};
+use clawhost_core::limits::{REDACT_VALUE_BYTES, SECRET_BOUNDARY_BYTES_MAX};
 use clawhost_core::redact::Redactor;
 
 use super::bindings::claw::host::secrets;
@@ -38,7 +40,7 @@ const PLACEHOLDER_BYTES: usize = 16;
 pub(super) struct CallSecrets {
     secrets: Secrets,
     held: Vec<Held>,
-    sent: Mutex<Sent>,
+    boundary: OnceLock<Boundary>,
 }
 
 #[derive(Debug)]
@@ -54,9 +56,10 @@ enum Text {
     Value(Secret),
 }
 
-/// The values that requests of this call carried, and what finds them in answers.
-#[derive(Debug, Default)]
-struct Sent {
+/// The values that placeholders of this call become, the same for its whole time, and what finds
+/// them and those that were theirs before in answers.
+#[derive(Debug)]
+struct Boundary {
     values: Vec<(String, Secret)>,
     redactor: Arc<Redactor>,
 }
@@ -84,7 +87,7 @@ impl CallSecrets {
             Ok(Held { grant: grant.clone(), text })
         };
         let held = grants.iter().map(hold).collect::<Result<_, _>>()?;
-        Ok(Self { secrets: secrets.clone(), held, sent: Mutex::default() })
+        Ok(Self { secrets: secrets.clone(), held, boundary: OnceLock::new() })
     }
 
     /// Returns the variables of the guest's environment.
@@ -99,10 +102,63 @@ impl CallSecrets {
         values.map(|held| (held.grant.env.as_str(), held.text.as_str()))
     }
 
-    /// Returns what finds the values that this call has sent so far; none where it sent none.
-    pub(super) fn mask(&self) -> Option<Arc<Redactor>> {
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        (!sent.redactor.is_empty()).then(|| Arc::clone(&sent.redactor))
+    /// Returns what finds every value that a placeholder of this call could become; none where
+    /// there is none.
+    ///
+    /// # Errors
+    /// A value may be there and cannot be read: nothing could mask it.
+    pub(super) fn mask(&self) -> Result<Option<Arc<Redactor>>, SecretError> {
+        let redactor = &self.boundary()?.redactor;
+        Ok((!redactor.is_empty()).then(|| Arc::clone(redactor)))
+    }
+
+    /// Returns the value to send for the secret `name`.
+    fn value(&self, name: &str) -> Result<&Secret, SecretError> {
+        let found = self.boundary()?.values.iter().find(|(other, _)| other == name);
+        match found {
+            Some((_, value)) => Ok(value),
+            None => Err(self.look_up(name).err().unwrap_or(SecretError::Missing(name.to_owned()))),
+        }
+    }
+
+    /// Looks the values up before the first request, as any answer may hold any of them.
+    fn boundary(&self) -> Result<&Boundary, SecretError> {
+        if let Some(boundary) = self.boundary.get() {
+            return Ok(boundary);
+        }
+        let found = self.find_boundary()?;
+        Ok(self.boundary.get_or_init(|| found))
+    }
+
+    fn find_boundary(&self) -> Result<Boundary, SecretError> {
+        let (mut values, mut known) = (Vec::new(), Vec::new());
+        let at_boundary = |held: &&Held| matches!(held.text, Text::Placeholder(_));
+        for name in self.held.iter().filter(at_boundary).map(|held| &held.grant.name) {
+            match self.look_up(name) {
+                Ok(value) => values.push((name.clone(), value)),
+                // What cannot be sent fails the request that needs it, and no other.
+                Err(SecretError::Missing(_) | SecretError::Unusable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            known.extend(self.secrets.known(name).into_iter().map(|value| (name, value)));
+        }
+        let texts = known.iter().map(|(name, value)| (name.as_str(), value.expose().as_bytes()));
+        let redactor = Redactor::new(texts);
+        let too_many =
+            |_| SecretError::TooMany(values.first().map_or_else(String::new, |v| v.0.clone()));
+        Ok(Boundary { redactor: Arc::new(redactor.map_err(too_many)?), values })
+    }
+
+    /// Looks up a value that can be masked. The guest chooses what stands around it in a request,
+    /// so that a short one would be no whole word in the answer.
+    fn look_up(&self, name: &str) -> Result<Secret, SecretError> {
+        let value = self.secrets.resolve(name)?;
+        let reason = match value.expose().len() {
+            ..REDACT_VALUE_BYTES => "it is under 8 bytes: too short to be masked in answers",
+            ..=SECRET_BOUNDARY_BYTES_MAX => return Ok(value),
+            _ => "it is over 4096 bytes: too long to be masked in answers",
+        };
+        Err(SecretError::Unusable { name: name.to_owned(), reason })
     }
 }
 

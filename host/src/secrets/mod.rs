@@ -146,6 +146,12 @@ impl Secrets {
         self.0.redactor.load_full()
     }
 
+    /// Returns the values that were handed out for `name` and are still known, the latest last.
+    pub fn known(&self, name: &str) -> Vec<Secret> {
+        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().filter(|(other, _)| other == name).map(|(_, value)| value.clone()).collect()
+    }
+
     fn look_up(&self, name: &str) -> Result<Secret, SecretError> {
         let found = match self.in_store(name)? {
             Some(secret) => Some(secret),

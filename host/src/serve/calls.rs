@@ -3,6 +3,7 @@
 //! Deliberately absent: every way around the gate. There is no method that reaches a tool without
 //! its check, so no route of any dialect can.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
 pub(crate) struct Services<'a> {
     /// Where calls wait for a person.
     pub(crate) approvals: &'a Approvals,
+    /// Who agents are in swarms, where that is not the host's own identity.
+    pub(crate) identities: &'a BTreeMap<String, String>,
     /// The manifest the host runs.
     pub(crate) manifest: &'a Manifest,
     /// What the agents remember.
@@ -102,6 +105,7 @@ impl Calls for Host {
     fn services(&self) -> Services<'_> {
         Services {
             approvals: self.approvals(),
+            identities: self.identities(),
             manifest: self.manifest(),
             memory: Some(self.memory()),
             replay: Some(self.replay()),

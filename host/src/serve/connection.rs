@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::ErrorKind;
-use clawhost_core::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX};
+use clawhost_core::limits::{
+    CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, CONNECTION_RESERVE_MAX, URGENT_REQUEST_BYTES_MAX,
+};
 use rmcp::model::RequestId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::framer::UNREAD_ANSWERS_MAX;
-use super::message::{Fault, INVALID_REQUEST, is_ckp};
+use super::message::{Fault, INVALID_REQUEST, is_ckp, is_urgent};
 
 /// What the writer is told.
 #[derive(Debug)]
@@ -135,7 +137,7 @@ impl Connection {
         slot: OwnedSemaphorePermit,
     ) -> Option<()> {
         let mut open = self.open();
-        if let Some(refusal) = open.refuses(id, bytes) {
+        if let Some(refusal) = open.refuses(id, method, bytes) {
             drop(open);
             self.refuse(&refusal, slot);
             return None;
@@ -246,7 +248,7 @@ impl Connection {
 }
 
 impl Open {
-    fn refuses(&self, id: &RequestId, bytes: usize) -> Option<Fault> {
+    fn refuses(&self, id: &RequestId, method: &str, bytes: usize) -> Option<Fault> {
         if self.requests.contains_key(id) {
             let text = "a request with this id is still running";
             return Some(Fault::new(INVALID_REQUEST, text).to(id.clone()));
@@ -255,10 +257,12 @@ impl Open {
             let text = "a request with this id was cancelled: use a new id";
             return Some(Fault::new(INVALID_REQUEST, text).to(id.clone()));
         }
-        if self.requests.len() >= CONNECTION_REQUESTS_MAX {
+        let urgent = is_urgent(method) && bytes <= URGENT_REQUEST_BYTES_MAX;
+        let reserve = if urgent { CONNECTION_RESERVE_MAX } else { 0 };
+        if self.requests.len() >= CONNECTION_REQUESTS_MAX + reserve {
             return Some(overloaded(id, "CONNECTION_REQUESTS_MAX", CONNECTION_REQUESTS_MAX));
         }
-        if self.bytes + bytes > CONNECTION_BYTES_MAX {
+        if self.bytes + bytes > CONNECTION_BYTES_MAX + reserve * URGENT_REQUEST_BYTES_MAX {
             return Some(overloaded(id, "CONNECTION_BYTES_MAX", CONNECTION_BYTES_MAX));
         }
         None

@@ -7,7 +7,8 @@
 //! | method | parameters | result |
 //! |---|---|---|
 //! | `clawhost.status` | | as `/status` over HTTP |
-//! | `clawhost.approvals.list` | | `pending[]` |
+//! | `clawhost.approvals.list` | `id?` | `pending[]`: those `id` names, or all; arguments in short |
+//! | `clawhost.approvals.show` | `id` | `pending[]`: the one with that id, in full |
 //! | `clawhost.approvals.approve` | `id lease{until, arguments}?` | `acknowledged` |
 //! | `clawhost.approvals.deny` | `id reason?` | `acknowledged` |
 //! | `clawhost.approvals.leases` | | `leases[]` |
@@ -21,7 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::lease::Covers;
-use clawhost_core::limits::{CONTROL_CONNECTIONS_MAX, CONTROL_IDLE_MS, CONTROL_MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{
+    APPROVAL_LISTED_BYTES_MAX, CONTROL_CONNECTIONS_MAX, CONTROL_IDLE_MS, CONTROL_MESSAGE_BYTES_MAX,
+};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Semaphore;
@@ -34,7 +37,7 @@ use super::lines::{Line, Lines};
 use super::message::{self, Fault, INTERNAL_ERROR, INVALID_REQUEST, Incoming, Outcome};
 use super::params::Params;
 use super::status::status;
-use crate::approvals::{Answer, Approver, Lease, Until};
+use crate::approvals::{Answer, Approver, Lease, Pending, Shown, Until};
 use crate::host::Host;
 use crate::state::ControlSocket;
 
@@ -114,15 +117,26 @@ impl Control {
                 Ok(status(&self.host, self.started))
             }
             "clawhost.approvals.list" => {
-                params.only(&[])?;
-                let pending = approvals.pending();
-                Ok(json!({"pending": Value::from_iter(pending.iter().map(|one| one.to_json()))}))
+                params.only(&["id"])?;
+                let pending = match params.text_or_none("id")? {
+                    Some(id) => approvals.named(id),
+                    None => approvals.pending(),
+                };
+                let short = |one: &Pending| one.to_json(&one.shown(APPROVAL_LISTED_BYTES_MAX));
+                Ok(json!({"pending": Value::from_iter(pending.iter().map(short))}))
+            }
+            "clawhost.approvals.show" => {
+                params.only(&["id"])?;
+                let pending = approvals.find(params.text("id")?);
+                let full = |one: Pending| one.to_json(&Shown::whole(&one.asked.arguments));
+                Ok(json!({"pending": Value::from_iter(pending.map(full))}))
             }
             "clawhost.approvals.approve" => {
                 params.only(&["id", "lease"])?;
                 let lease = params.object_or_none("lease")?;
                 let lease =
                     lease.map(|lease| read_lease(Params::within(lease, "lease."))).transpose()?;
+                self.require_covered(params, lease.as_ref())?;
                 self.decide(params, Answer::Approve { lease }).await
             }
             "clawhost.approvals.deny" => {
@@ -142,6 +156,21 @@ impl Control {
             }
             _ => Err(Fault::method(method, "there is no such method here")),
         }
+    }
+
+    /// A lease that does not even cover the call at hand is not what was meant.
+    fn require_covered(&self, params: Params<'_>, lease: Option<&Lease>) -> Result<(), Fault> {
+        let Some(lease) = lease else {
+            return Ok(());
+        };
+        let named = self.host.approvals().named(params.text("id")?);
+        let covers =
+            |one: &Pending| lease.arguments.covers(&one.asked.digest, &one.asked.arguments);
+        if named.iter().all(covers) {
+            return Ok(());
+        }
+        let reason = format!("`{}` does not fit the call that waits", lease.arguments);
+        Err(params.fault("lease.arguments", reason))
     }
 
     async fn decide(&self, params: Params<'_>, answer: Answer) -> Outcome {

@@ -5,7 +5,7 @@
 //! beyond yes and no.
 
 use clawhost_core::limits::ELICITED_BYTES_MAX;
-use clawhost_core::{truncate, visible};
+use clawhost_core::visible;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
@@ -72,14 +72,12 @@ fn form(pending: &Pending) -> Option<ElicitRequestParams> {
 }
 
 fn message(pending: &Pending) -> String {
-    let arguments = pending.shown.to_string();
-    let shown = truncate::text(&arguments, ELICITED_BYTES_MAX);
-    let cut = if shown.len() < arguments.len() || pending.cut { " (cut)" } else { "" };
+    let arguments = pending.shown(ELICITED_BYTES_MAX).lines();
     format!(
-        "May `{}` run with these arguments{cut}? {} Reason: {}",
+        "May `{}` run? Reason: {}. Arguments:\n{}",
         visible::line(&pending.asked.tool),
-        visible::line(shown),
         visible::line(&pending.asked.reason),
+        arguments.join("\n"),
     )
 }
 
@@ -98,9 +96,11 @@ fn answer(result: &ElicitResult) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::policy::ApprovalTerms;
     use serde_json::json;
 
     use super::*;
+    use crate::approvals::Asked;
 
     fn read(result: Value) -> Option<Answer> {
         input_response(&InputResponses::from([(APPROVE.to_owned(), result)]))
@@ -122,6 +122,29 @@ mod tests {
         }
         assert_eq!(read(json!({"approve": true})), None);
         assert_eq!(input_response(&InputResponses::new()), None);
+    }
+
+    #[test]
+    fn the_form_shows_each_argument_on_its_own_line() {
+        let long = "x".repeat(2 * ELICITED_BYTES_MAX);
+        let asked = Asked {
+            request_id: None,
+            principal: "a".to_owned(),
+            tool: "write-file".to_owned(),
+            tool_digest: String::new(),
+            digest: String::new(),
+            arguments: json!({"content": long, "path": "../b\nc"}),
+            rule: None,
+            reason: "ask first".to_owned(),
+            terms: ApprovalTerms::default(),
+        };
+        let pending =
+            Pending { id: String::new(), asked: asked.into(), asked_at_ms: 0, expires_at_ms: 0 };
+        let message = message(&pending);
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines[0], "May `write-file` run? Reason: ask first. Arguments:");
+        assert_eq!(lines[1], r#"path: "../b\nc""#);
+        assert!(lines[2].starts_with("content (the first ") && lines.len() == 3, "{message}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A host that misbehaves on demand, and a client that looks closely.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub(crate) struct Fake(Arc<State>);
 #[derive(Debug)]
 struct State {
     approvals: Approvals,
+    identities: BTreeMap<String, String>,
     running: TaskTracker,
     secrets: Secrets,
     telemetry: Telemetry,
@@ -64,6 +66,7 @@ impl Fake {
         running.close();
         Self(Arc::new(State {
             approvals: Approvals::new(database, Clock::system()),
+            identities: BTreeMap::new(),
             running,
             secrets: Secrets::none(),
             telemetry: Telemetry::off(),
@@ -149,6 +152,9 @@ impl Drop for Running<'_> {
 impl State {
     async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
         let _counted = self.running.token();
+        if let Some(refused) = call.context.refused {
+            return Err(refused);
+        }
         self.started.send_modify(|started| *started += 1);
         let mut running = Running(self, false);
         let outcome = self.outcome(call).await;
@@ -236,9 +242,19 @@ impl Calls for Fake {
     }
 
     fn services(&self) -> Services<'_> {
-        let State { approvals, manifest, running, secrets, telemetry, .. } = &*self.0;
+        let State { approvals, identities, manifest, running, secrets, telemetry, .. } = &*self.0;
         let (memory, replay, swarm) = (None, None, None);
-        Services { approvals, manifest, memory, replay, running, secrets, swarm, telemetry }
+        Services {
+            approvals,
+            identities,
+            manifest,
+            memory,
+            replay,
+            running,
+            secrets,
+            swarm,
+            telemetry,
+        }
     }
 }
 

@@ -74,6 +74,7 @@ where
     grace.abort();
     reader.abort();
     notifier.abort();
+    session.end();
     drop(session);
     connection.end();
     if let Err(error) = writer.await {

@@ -26,7 +26,7 @@ use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
 use super::elicit;
 use super::progress::growing;
-use super::waiting::{Client, Turn, Underway};
+use super::waiting::{Client, Turn, Underway, WAITING_ENDS_AT};
 use crate::approvals::{Reachable, WaitingSink};
 use crate::gate::CallContext;
 use crate::host::{Principal, ProgressSink, ToolCall};
@@ -114,11 +114,12 @@ impl<C: Calls> McpServer<C> {
         let (sink, updates) = token.is_some().then(progress_channel).unzip();
         let call = guarded(self.calls.call(self.tool_call(request, sink, waiting)));
         let (peer, silenced) = (context.peer.clone(), answered.clone());
+        let asked = question.clone();
         let call = Box::pin(async move {
             let _reachable = reachable;
             match (updates, token) {
                 (Some(updates), Some(token)) => {
-                    let reports = Reports { peer, token, silenced };
+                    let reports = Reports { peer, token, question: asked, silenced };
                     with_progress(call, updates, &reports).await
                 }
                 _ => call.await,
@@ -298,6 +299,8 @@ fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
 struct Reports {
     peer: Peer<RoleServer>,
     token: ProgressToken,
+    /// The call's last question: whether it waited.
+    question: watch::Receiver<Option<String>>,
     /// Cancelled when the request is answered and nothing may be said about it any more.
     silenced: CancellationToken,
 }
@@ -318,6 +321,9 @@ async fn with_progress(
                 () = finished.cancelled() => None,
             };
             let Some(update) = next else { return };
+            if update.0 <= WAITING_ENDS_AT && reports.question.borrow().is_some() {
+                continue;
+            }
             let notification = notification(&reports.token, update);
             if reports.peer.notify_progress(notification).await.is_err() {
                 return;

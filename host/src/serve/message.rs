@@ -212,6 +212,11 @@ pub(crate) fn is_ckp(method: &str) -> bool {
     method.starts_with("claw.")
 }
 
+/// Says whether `method` is about calls that run, so that it is served when they fill all places.
+pub(crate) fn is_urgent(method: &str) -> bool {
+    ["claw.shutdown", "claw.status", "claw.tool.approve", "claw.tool.deny"].contains(&method)
+}
+
 #[cfg(test)]
 mod tests {
     use clawhost_core::error::ErrorKind;

@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::control::serve_control;
 pub use self::http::{BoundServer, HttpOptions, serve_http};
 pub(crate) use self::lines::first_line;
-pub use self::registry::serve_registry;
+pub use self::registry::{Listed, list_registry, serve_registry};
 pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio};
 
 /// How serving ends: when it is told, and what running calls then get.

@@ -91,16 +91,19 @@ impl Drop for ControlSocket {
     }
 }
 
-/// Connects to every host that runs on the state folder `folder`.
+/// Connects to every host that runs on the state folder `folder`, and names the socket of each. A
+/// host that is gone is none; one that takes no connection does not keep anybody from the others.
 ///
 /// # Errors
-/// What the system says about the folder or a socket; a host that is gone is no error.
-pub async fn connect_all(folder: &Path) -> io::Result<Vec<UnixStream>> {
-    let mut streams = Vec::new();
+/// What the system says about the folder.
+pub async fn connect_all(folder: &Path) -> io::Result<Vec<(PathBuf, io::Result<UnixStream>)>> {
+    let mut hosts = Vec::new();
     for path in names(folder)? {
-        streams.extend(connect(&path).await?);
+        if let Some(stream) = connect(&path).await.transpose() {
+            hosts.push((path, stream));
+        }
     }
-    Ok(streams)
+    Ok(hosts)
 }
 
 /// Returns a connection, or nothing where nobody answers.
@@ -193,6 +196,20 @@ mod tests {
         let error = ControlSocket::listen(&long).await.unwrap_err();
         assert!(matches!(error, SocketError::TooLong { .. }), "{error}");
         assert!(error.to_string().contains("--state DIR"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_host_that_takes_no_connection_keeps_nobody_from_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let living = ControlSocket::listen(folder.path()).await.unwrap();
+        // Not even a stream is spoken there.
+        let odd = folder.path().join("control-odd.sock");
+        let _odd = std::os::unix::net::UnixDatagram::bind(&odd).unwrap();
+        let found = connect_all(folder.path()).await.unwrap();
+        let works: Vec<_> = found.iter().map(|(path, stream)| (path, stream.is_ok())).collect();
+        assert_eq!(works.len(), 2);
+        assert!(works.contains(&(&odd, false)));
+        assert!(works.contains(&(&living.path().to_owned(), true)));
     }
 
     #[tokio::test]

@@ -178,7 +178,7 @@ impl Drop for Stdio {
 /// A host that serves HTTP on a port of its own.
 #[derive(Debug)]
 pub struct Http {
-    _served: Served,
+    _served: Option<Served>,
     address: Address,
     session: Option<String>,
     waiting: BTreeMap<String, Receiver<Result<Value, String>>>,
@@ -201,7 +201,16 @@ impl Http {
             agent: served.token.clone().unwrap(),
             operator: served.operator.clone(),
         };
-        Self { _served: served, address, session: None, waiting: BTreeMap::new() }
+        Self { _served: Some(served), address, session: None, waiting: BTreeMap::new() }
+    }
+
+    /// Returns a way to the same host for the agent `name`.
+    pub fn of_agent(&self, cli: &Cli, name: &str) -> Self {
+        let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
+        let credentials: Value = serde_json::from_slice(&credentials).unwrap();
+        let agent = credentials["agents"][name].as_str().unwrap().to_owned();
+        let address = Address { agent, ..self.address.clone() };
+        Self { _served: None, address, session: None, waiting: BTreeMap::new() }
     }
 
     /// Begins a session beside the transport's own, with these parameters; returns its id.
@@ -215,11 +224,16 @@ impl Http {
 
     /// Sends one request in a session and returns its result.
     pub fn call(&self, session: &str, method: &str, params: &Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": "c", "method": method, "params": params});
-        let sent = self.address.send("POST", &message.to_string(), false, Some(session));
-        let answer = message_of(&sent.unwrap().1).unwrap();
+        let answer = self.answer(session, method, params);
         assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].clone()
+    }
+
+    /// Sends one request in a session and returns its answer.
+    pub fn answer(&self, session: &str, method: &str, params: &Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": "c", "method": method, "params": params});
+        let sent = self.address.send("POST", &message.to_string(), false, Some(session));
+        message_of(&sent.unwrap().1).unwrap()
     }
 
     /// Sends a notification in a session.

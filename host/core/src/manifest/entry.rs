@@ -311,7 +311,7 @@ impl Loader<'_> {
             base: claw.base.clone(),
             spec,
             package: None,
-            sound: self.problems.count() == before,
+            sound: self.problems.none_since(before),
         };
         of.check(&mut self.problems);
         Some(Resolved::Primitive(Box::new(of)))

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::node;
 use super::primitive::{Document, read_document};
 use super::problem::{DocumentError, Problems};
 use crate::uri::Kind;
@@ -15,6 +16,11 @@ pub struct DocumentHead {
     pub name: String,
     /// `metadata.version`.
     pub version: Option<String>,
+}
+
+/// Says whether a document calls itself a Claw, whatever else may be wrong with it.
+pub fn is_claw(document: &[u8]) -> bool {
+    node::parse(Path::new(""), document).is_ok_and(|(_, root)| root.text(&["kind"]) == Some("Claw"))
 }
 
 /// Reads and checks one document by itself: its references are not followed.

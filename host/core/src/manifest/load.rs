@@ -9,8 +9,8 @@ use self::build::bind;
 use super::claw::KEYS;
 use super::documents::{DirEntry, Documents, OneDocument};
 use super::entry::{Resolved, Slot, ToolRef};
-use super::node::Place;
-use super::primitive::{Claw, Document, Primitive, read_document};
+use super::node::{Node, Place};
+use super::primitive::{Claw, Document, Primitive, from_envelope, read_document};
 use super::problem::{DocumentError, Problems, Source};
 use super::profile::Profile;
 use super::refs::{self, Known};
@@ -65,13 +65,21 @@ pub fn load(
 /// Loads a document that came over a wire: no entry of it may have a form that reads files of this
 /// host, and no reference may be an alias, which never travels (CKP 0.3.0, section 7).
 pub(crate) fn load_sent(
-    document: Vec<u8>,
+    root: &Node,
     around: Surroundings<'_>,
 ) -> Result<Manifest, Vec<DocumentError>> {
-    let document = OneDocument(document);
-    let mut loader = Loader::new(&document, around);
+    let nothing = OneDocument(Vec::new());
+    let mut loader = Loader::new(&nothing, around);
     loader.known.wire = true;
-    loader.load(&[PathBuf::from("manifest")])
+    let file = Path::new("manifest");
+    let base = PathBuf::new();
+    match from_envelope(&Source::new(file, ""), root, base, &mut loader.problems) {
+        Some(Document::Claw(claw)) => loader.set_claw(claw),
+        Some(Document::Primitive(of)) => loader.loose.push((file.to_owned(), of)),
+        None => {}
+    }
+    loader.resolve();
+    loader.finish()
 }
 
 /// Reads one Tool document with a manifest's names known.
@@ -265,6 +273,9 @@ impl<'a> Loader<'a> {
             };
             let items = if many { entry.node.items() } else { std::slice::from_ref(&entry.node) };
             for (index, item) in items.iter().enumerate() {
+                if self.problems.is_full() {
+                    return;
+                }
                 for resolved in self.entry(Slot { claw, kind, many, index, item }) {
                     if kind == Kind::Sandbox {
                         self.default_profile = Some(resolved.name().to_owned());

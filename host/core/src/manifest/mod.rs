@@ -41,7 +41,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use documents::{Component, DirEntry, Documents, OneDocument, Package, RegistryError};
-pub use head::{DocumentHead, read_head};
+pub use head::{DocumentHead, is_claw, read_head};
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
 pub use memory::{FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};

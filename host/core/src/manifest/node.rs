@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: any knowledge of what a document should hold; that is `shape`.
 
+mod json;
 mod parse;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
+pub(crate) use self::json::{from_json, pointer};
 pub(crate) use self::parse::parse;
 
 /// One text in a document; with [`ALIAS_NODES_MAX`] it bounds what aliases can blow up.

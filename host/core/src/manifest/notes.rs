@@ -2,8 +2,9 @@
 
 use super::node::{Node, Value};
 use super::primitive::Primitive;
+use super::shape::shown;
 use super::tool::ToolBinding;
-use crate::policy::PolicySet;
+use crate::policy::{Match, Policy, PolicySet, Rule};
 use crate::uri::Kind;
 
 /// What is checked and has no effect where it is set: in documents of which kind, the way to it
@@ -62,6 +63,36 @@ pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Opti
     Some(format!("{at}: no category rule matches {names}: no `metadata.labels.category` is given"))
 }
 
+/// Says that the category a fetched Tool claims does not count: a rule might relax for it.
+pub(crate) fn foreign_category(of: &Primitive) -> Option<String> {
+    let uri = of.package.as_ref().filter(|_| of.kind == Kind::Tool)?;
+    let category = shown(of.category.as_deref()?);
+    Some(format!(
+        "{uri}: its category `{category}` does not count: a registry's word relaxes nothing"
+    ))
+}
+
+/// Says which rules stand behind one of the same policy that decides about every call. Those of
+/// other policies may be tried all the same, where a tool or a caller names their policy.
+pub(crate) fn never_tried(policies: &PolicySet) -> Vec<String> {
+    let note = |policy: &Policy| {
+        let mut rules = policy.rules.iter();
+        let last = shown(&rules.find(|rule| matches_every_call(rule))?.id);
+        let at = &rules.next()?.at;
+        Some(format!("{at}: from here on no rule is tried: `{last}` decides about every call"))
+    };
+    policies.policies().iter().filter_map(note).collect()
+}
+
+fn matches_every_call(rule: &Rule) -> bool {
+    let Match { name, category, annotations } = &rule.matches;
+    name.as_deref().is_none_or(|name| name == "*")
+        && category.is_none()
+        && annotations.is_empty()
+        && rule.path_within.is_none()
+        && rule.rate_limit.is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -102,5 +133,25 @@ mod tests {
             let expected: Vec<String> = expected.into_iter().map(say).collect();
             assert_eq!(noted(kind, spec), expected);
         }
+    }
+
+    #[test]
+    fn rules_behind_one_that_decides_about_every_call_are_named() {
+        let notes = |rules: &str| {
+            let spec = format!("{{rules: [{rules}]}}");
+            let text =
+                format!("claw: '0.3.0'\nkind: Policy\nmetadata: {{name: n}}\nspec: {spec}\n");
+            let read =
+                read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
+            let Some(Document::Primitive(of)) = read else { panic!("{spec}") };
+            never_tried(&PolicySet::new(vec![super::super::policy::read(&of)]))
+        };
+        let all = "{id: all, action: deny, scope: all}";
+        let one = "{id: one, action: allow, scope: tool, match: {name: read-file}}";
+        assert_eq!(notes(&format!("{one}, {all}")), Vec::<String>::new());
+        let within = "{id: w, action: allow, scope: all, conditions: {path_within: /}}";
+        assert_eq!(notes(&format!("{within}, {one}")), Vec::<String>::new());
+        let said = ["d.yaml:4: from here on no rule is tried: `all` decides about every call"];
+        assert_eq!(notes(&format!("{all}, {one}, {one}")), said);
     }
 }

@@ -147,7 +147,7 @@ pub(crate) fn from_envelope(
     let spec = root.get(&["spec"])?.clone();
     let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at));
     let heartbeat = heartbeat::read(root, &mut problems.of(source));
-    let sound = problems.count() == before;
+    let sound = problems.none_since(before);
     if kind.as_text() == Some("Claw") {
         let sound = shape::check(&mut problems.of(source), &spec, &claw::SPEC, "spec") && sound;
         let version = metadata.version;
@@ -186,7 +186,7 @@ impl Primitive {
         if shape::check(&mut problems.of(&self.source), &self.spec, spec_shape(self.kind), "spec") {
             self.check_meaning(&mut problems.of(&self.source));
         }
-        self.sound = self.sound && problems.count() == before;
+        self.sound = self.sound && problems.none_since(before);
     }
 
     fn check_meaning(&self, report: &mut Report<'_>) {

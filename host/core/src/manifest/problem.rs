@@ -151,6 +151,8 @@ pub(crate) struct Problems {
 
 /// More problems than this help nobody, and a hostile document could make millions.
 const PROBLEMS_SHOWN_MAX: usize = 100;
+/// What is wrong, or would be right, in one problem: it may name all that is possible.
+const PROBLEM_TEXT_BYTES_MAX: usize = 1_024;
 
 impl Problems {
     /// Reports that `place` is not what the protocol (or this host) allows.
@@ -185,10 +187,22 @@ impl Problems {
         Report { source, problems: self }
     }
 
-    pub(crate) fn push(&mut self, problem: DocumentError) {
-        if self.list.len() < PROBLEMS_SHOWN_MAX {
+    pub(crate) fn push(&mut self, mut problem: DocumentError) {
+        if !self.is_full() {
+            cut(&mut problem.reason);
+            problem.help.iter_mut().for_each(cut);
             self.list.push(problem);
         }
+    }
+
+    /// Says that no problem is taken any more: looking for others is of no use.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= PROBLEMS_SHOWN_MAX
+    }
+
+    /// Says that nothing was reported since there were `before` problems, though it could be.
+    pub(crate) fn none_since(&self, before: usize) -> bool {
+        self.count() == before && !self.is_full()
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -202,6 +216,9 @@ impl Problems {
             Some(value) if self.list.is_empty() => Ok(value),
             _ => {
                 self.sort();
+                let last = self.list.last().filter(|_| self.is_full());
+                let more = last.map(|last| there_may_be_more(&last.file));
+                self.list.extend(more);
                 Err(self.list)
             }
         }
@@ -216,6 +233,19 @@ impl Problems {
         }
         let rank = |problem: &DocumentError| files.iter().position(|file| *file == problem.file);
         self.list.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+    }
+}
+
+fn there_may_be_more(file: &str) -> DocumentError {
+    let reason = format!("only the first {PROBLEMS_SHOWN_MAX} problems are shown");
+    DocumentError::whole_file(Path::new(file), reason, Some("mend these: there may be more"))
+}
+
+/// Bounds a text that is shown, and ends up in replies.
+pub(crate) fn cut(text: &mut String) {
+    if text.len() > PROBLEM_TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(PROBLEM_TEXT_BYTES_MAX));
+        text.push('…');
     }
 }
 
@@ -303,6 +333,20 @@ mod tests {
         let clean = harmless(text);
         assert_eq!(clean, "a [2J  b\n\té");
         assert_eq!(clean.len(), text.len());
+    }
+
+    #[test]
+    fn problems_are_bounded_in_number_and_length_and_the_last_says_so() {
+        let mut problems = Problems::default();
+        let source = Source::new(Path::new("t.yaml"), "");
+        for _ in 0..PROBLEMS_SHOWN_MAX + 50 {
+            problems.invalid(&source, Place::START, "é".repeat(5_000), "é".repeat(5_000));
+        }
+        assert!(!problems.none_since(problems.count()));
+        let list = problems.finish(Some(())).unwrap_err();
+        assert_eq!(list.len(), PROBLEMS_SHOWN_MAX + 1);
+        assert!(list.last().unwrap().reason.starts_with("only the first 100 problems"));
+        assert!(list.iter().all(|problem| problem.one_line().len() < 3_000));
     }
 
     #[test]

@@ -175,6 +175,9 @@ const REFERENCES: [(Kind, &[&str], &[&str], Kind); 11] = [
 /// Checks every reference of one document whose shape is right.
 pub(crate) fn check(of: &Primitive, known: &Known, problems: &mut Problems) {
     for (text, at, target) in references(of) {
+        if problems.is_full() {
+            return;
+        }
         known.check(&of.source, (text, at), target, problems);
     }
 }

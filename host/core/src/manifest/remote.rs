@@ -3,10 +3,12 @@
 //! A document of this run that has the wanted kind, the name and the version comes first; then
 //! the registries are asked, in their order. After a load nothing is left to be looked up.
 //!
-//! What is fetched is a document like any other, with four exceptions. It has to be exactly what
-//! was asked for. It names no path of this machine, which its author cannot know. Its policies
-//! count only where the Claw lists them: a document that is merely referred to must not add to
-//! the list of rules. And what it says about itself relaxes nothing (see [`super::ToolBinding`]).
+//! What is fetched is a document like any other, with exceptions. It has to be exactly what was
+//! asked for. It names no path and no secret of this machine, and sends nothing anywhere: what
+//! does is written by whom the machine belongs to. A policy counts only where the Claw lists it,
+//! as a document that is merely referred to must not add to the list of rules, and a sandbox only
+//! where a document of this machine names it, as a tool must not choose what it may touch. And
+//! what it says about itself relaxes nothing (see [`super::ToolBinding`]).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -64,8 +66,10 @@ pub(crate) struct Remote {
     failed: BTreeSet<RegistryUri>,
 }
 
-/// Documents that cannot be fetched merely because something refers to them.
-const LISTED_ONLY: [Kind; 1] = [Kind::Policy];
+/// Documents that are not fetched merely because something that was fetched refers to them.
+const LISTED_ONLY: [Kind; 2] = [Kind::Policy, Kind::Sandbox];
+/// Documents that name secrets or send data.
+const LOCAL_ONLY: [Kind; 2] = [Kind::Channel, Kind::Telemetry];
 
 impl Loader<'_> {
     /// Resolves what an entry of the Claw wants; nothing where it is there already, or where
@@ -84,24 +88,34 @@ impl Loader<'_> {
     /// Fetches whatever references lead to in registries, and what these refer to in turn.
     pub(crate) fn follow_references(&mut self) {
         let wanted: Vec<Wanted> = self.tool_references().flat_map(|tool| tool.wanted()).collect();
-        wanted.iter().for_each(|wanted| self.referred(wanted));
+        wanted.iter().for_each(|wanted| self.referred(wanted, false));
+        // First what documents of this machine name, whatever stands before them.
+        let own = self.primitives.iter().filter(|of| of.package.is_none());
+        let wanted: Vec<Wanted> = own.flat_map(refs::wanted).collect();
+        wanted.iter().for_each(|wanted| self.referred(wanted, false));
         let mut next = 0;
         while let Some(of) = self.primitives.get(next) {
             let wanted = refs::wanted(of);
-            wanted.iter().for_each(|wanted| self.referred(wanted));
+            wanted.iter().for_each(|wanted| self.referred(wanted, true));
             next += 1;
         }
     }
 
-    fn referred(&mut self, wanted: &Wanted) {
+    fn referred(&mut self, wanted: &Wanted, by_fetched: bool) {
         if self.is_settled(wanted) || self.remote.failed.contains(&wanted.uri) {
             return;
         }
-        if LISTED_ONLY.contains(&wanted.kind) {
+        if LISTED_ONLY.contains(&wanted.kind) && (by_fetched || wanted.kind == Kind::Policy) {
             let reason =
                 format!("the {} `{}` is referred to and not listed", wanted.kind, wanted.uri);
-            let help =
-                "add the address to `policies` of the Claw: only what is listed there adds rules";
+            let help = match wanted.kind {
+                Kind::Policy => {
+                    "add the address to `policies` of the Claw: only what is listed there adds rules"
+                }
+                _ => {
+                    "name the address in the Claw or in a Tool document of your own: no fetched document chooses a sandbox"
+                }
+            };
             self.problems.missing(&wanted.source, wanted.at, reason, help);
             return self.fail(wanted);
         }
@@ -166,7 +180,7 @@ impl Loader<'_> {
     fn unobtainable(&mut self, wanted: &Wanted, error: &RegistryError) {
         let help = match error {
             RegistryError::Failed { .. } => {
-                "mend or remove that registry in clawhost.yaml, or give the document locally"
+                "whoever serves that registry has to mend it (clawhost.yaml has its address), or give the document locally"
             }
             RegistryError::NotConfigured => {
                 "add it under `registries` of clawhost.yaml, or give the document locally"
@@ -214,11 +228,19 @@ impl Loader<'_> {
         if brings && of.kind != Kind::Tool {
             return Some(format!("a {} with a component", of.kind));
         }
-        let (path, at) = local_path(of)?;
-        let reason = "a path of this machine in a fetched document".to_owned();
-        let help = "its author cannot know this machine: give the document locally";
-        self.problems.invalid(&of.source, at, reason, help);
-        Some(format!("a document that names the path `{path}`"))
+        if let Some((path, at)) = local_path(of) {
+            let reason = "a path of this machine in a fetched document".to_owned();
+            let help = "its author cannot know this machine: give the document locally";
+            self.problems.invalid(&of.source, at, reason, help);
+            return Some(format!("a document that names the path `{path}`"));
+        }
+        if LOCAL_ONLY.contains(&of.kind) || shows_who_it_is(of) {
+            let reason = format!("a fetched {} that sends data or names a secret", of.kind);
+            let help = "write this document yourself: nothing fetched chooses who gets what this host knows";
+            self.problems.invalid(&of.source, of.at, reason, help);
+            return Some(format!("a {} of somebody else", of.kind));
+        }
+        None
     }
 }
 
@@ -229,6 +251,13 @@ pub(crate) fn is_meant(of: &Primitive, wanted: &Wanted) -> bool {
         && of.name == wanted.uri.name
         && of.version.as_deref() == Some(&wanted.uri.version)
         && of.package.as_ref().is_none_or(|package| *package == wanted.uri)
+}
+
+/// Says whether a provider's document asks for a secret of this machine.
+fn shows_who_it_is(of: &Primitive) -> bool {
+    of.kind == Kind::Provider
+        && (of.spec.text(&["auth", "type"]) != Some("none")
+            || of.spec.get(&["auth", "secret_ref"]).is_some())
 }
 
 /// Returns the first path of this machine that a document names, if it names any.

@@ -15,12 +15,15 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Manifest;
+use super::claw::KEYS;
 use super::identity::Autonomy;
 use super::load::{Surroundings, load_sent};
+use super::node;
 use super::primitive::PROTOCOL_VERSION;
-use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
+use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, cut};
 use super::profile::Profile;
 use super::shape::shown;
+use crate::limits::{SESSION_ENTRIES_MAX, SESSION_MANIFEST_BYTES_MAX};
 use crate::policy::PolicySet;
 
 /// What a session's manifest narrows.
@@ -43,7 +46,7 @@ pub struct SessionManifest {
 pub struct SessionErrors {
     /// -32602 where anything has a form that a wire does not carry, else the documents' own code.
     pub code: i32,
-    /// Every problem.
+    /// Every problem, but no more than about a hundred.
     pub problems: Vec<SessionProblem>,
 }
 
@@ -68,11 +71,13 @@ impl SessionManifest {
     /// # Errors
     /// Every problem; see [`SessionErrors::code`].
     pub fn read(value: &Value, version: &str, base: &Manifest) -> Result<Self, SessionErrors> {
+        check_size(value)?;
         let value = with_version(value, version);
+        let root =
+            node::from_json(&value).map_err(|(reason, help)| one_problem("", reason, help))?;
         let profiles = profiles(&value, base);
-        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-        let loaded = load_sent(text.into_bytes(), around);
+        let loaded = load_sent(&root, around);
         let manifest = loaded.map_err(|errors| refused(&value, &errors))?;
         if manifest.supplied_by_host {
             return Err(no_claw());
@@ -96,6 +101,21 @@ impl SessionManifest {
             tools: listed("tools").then_some(tools),
         }
     }
+}
+
+/// Whoever may begin a session may send one: its size is bounded before anything is made of it.
+fn check_size(value: &Value) -> Result<(), SessionErrors> {
+    if value.to_string().len() > SESSION_MANIFEST_BYTES_MAX {
+        let reason = format!("the manifest has more than {SESSION_MANIFEST_BYTES_MAX} bytes");
+        return Err(one_problem("", reason, "send less, and keep the rest in the host's manifest"));
+    }
+    let spec = value.get("spec");
+    let entries = |(key, ..): &(&str, _, _)| spec?.get(*key)?.as_array().map(Vec::len);
+    if KEYS.iter().filter_map(entries).sum::<usize>() > SESSION_ENTRIES_MAX {
+        let reason = format!("the manifest has more than {SESSION_ENTRIES_MAX} entries");
+        return Err(one_problem("/spec", reason, "list fewer"));
+    }
+    Ok(())
 }
 
 /// Puts the version in where it is left out, or is the session's own.
@@ -127,43 +147,24 @@ fn states_autonomy(value: &Value) -> bool {
 }
 
 fn no_claw() -> SessionErrors {
-    let reason = "the document is no Claw".to_owned();
-    let help = Some("send a document of `kind: Claw`".to_owned());
-    let problem = SessionProblem { at: "/kind".to_owned(), reason, help };
+    one_problem("/kind", "the document is no Claw".to_owned(), "send a document of `kind: Claw`")
+}
+
+fn one_problem(at: &str, reason: String, help: &str) -> SessionErrors {
+    let problem = SessionProblem { at: at.to_owned(), reason, help: Some(help.to_owned()) };
     SessionErrors { code: MANIFEST_INVALID, problems: vec![problem] }
 }
 
 fn refused(value: &Value, errors: &[DocumentError]) -> SessionErrors {
-    let mut lines = Vec::new();
-    pointers(value, String::new(), &mut lines);
-    let problem = |error: &DocumentError| SessionProblem {
-        at: lines.get(error.line.saturating_sub(1)).cloned().unwrap_or_default(),
-        reason: error.reason.clone(),
-        help: error.help.clone(),
+    let problem = |error: &DocumentError| {
+        let mut at = node::pointer(value, error.line, escaped).unwrap_or_default();
+        cut(&mut at);
+        SessionProblem { at, reason: error.reason.clone(), help: error.help.clone() }
     };
     let codes = [INVALID_PARAMS, MANIFEST_INVALID];
     let code = codes.into_iter().find(|code| errors.iter().any(|error| error.code == *code));
     let code = code.unwrap_or(PRIMITIVE_NOT_FOUND);
     SessionErrors { code, problems: errors.iter().map(problem).collect() }
-}
-
-/// Notes for each line of the pretty text which value begins or ends there. The last line of the
-/// list is the one that is being written.
-fn pointers(value: &Value, at: String, lines: &mut Vec<String>) {
-    let children: Vec<(String, &Value)> = match value {
-        Value::Object(object) => object.iter().map(|(key, value)| (escaped(key), value)).collect(),
-        Value::Array(list) => {
-            list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
-        }
-        _ => Vec::new(),
-    };
-    lines.push(at.clone());
-    for (key, child) in &children {
-        pointers(child, format!("{at}/{key}"), lines);
-    }
-    if !children.is_empty() {
-        lines.push(at);
-    }
 }
 
 /// A key as a JSON pointer has it (RFC 6901).
@@ -302,5 +303,42 @@ mod tests {
         ] {
             assert_eq!(read(&value).unwrap_err().code, code, "{value}");
         }
+    }
+
+    #[test]
+    fn a_manifest_is_bounded_before_anything_is_made_of_it() {
+        let large = with("/metadata/annotations", json!({"x": "y".repeat(300_000)}));
+        let listing = with("/spec/tools", json!(vec![json!({"name": "read-file"}); 101]));
+        let deep = (0..100).fold(json!([0, 0]), |inner, _| json!({"k".repeat(80): inner}));
+        for (value, says) in [
+            (large, "more than 262144 bytes"),
+            (listing, "more than 100 entries"),
+            (with("/metadata/annotations", deep), "nested deeper than 32 levels"),
+        ] {
+            let refused = read(&value).unwrap_err();
+            assert_eq!((refused.code, refused.problems.len()), (MANIFEST_INVALID, 1));
+            assert!(refused.problems[0].reason.contains(says), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn however_much_is_wrong_the_answer_is_short() {
+        let aliases: Vec<String> = (0..9_000).map(|n| format!("claw://tool/t{n}")).collect();
+        let skill = json!([{"inline": {"description": "d", "instruction": "i",
+            "tools_required": aliases}}]);
+        let keys: serde_json::Map<_, _> =
+            (0..9_000).map(|n| (format!("\u{e0001}{n}"), json!(1))).collect();
+        for value in [with("/spec/skills", skill), with("/spec/identity/inline", json!(keys))] {
+            let refused = read(&value).unwrap_err();
+            assert_eq!(refused.problems.len(), 101);
+            assert!(format!("{refused:?}").len() < 200_000);
+        }
+    }
+
+    #[test]
+    fn what_json_allows_in_a_text_is_read() {
+        let mut value = minimal();
+        value["metadata"]["annotations"] = json!({"x": "\u{7f}", "k".repeat(2_000): 1});
+        assert!(read(&value).is_ok());
     }
 }

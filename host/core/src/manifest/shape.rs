@@ -126,7 +126,17 @@ impl Walk<'_, '_> {
         self.report.invalid(node.at, format!("`{what}` is not served by this version"), help);
     }
 
+    /// Says that nothing more can be reported; the rest then counts as unfit.
+    fn is_full(&mut self) -> bool {
+        let is_full = self.report.problems.is_full();
+        self.fits = self.fits && !is_full;
+        is_full
+    }
+
     fn value(&mut self, node: &Node, shape: &Shape, path: &str) {
+        if self.is_full() {
+            return;
+        }
         match (shape, &node.value) {
             (Shape::Any | Shape::Entry, _)
             | (Shape::Flag | Shape::Off { .. }, Value::Flag(false)) => {}
@@ -185,6 +195,9 @@ impl Walk<'_, '_> {
 
     fn unknown(&mut self, entries: &[Entry], fields: &'static [Field], path: &str) {
         for entry in entries {
+            if self.is_full() {
+                return;
+            }
             if !fields.iter().any(|field| field.name == entry.key) {
                 let reason = format!("unknown key `{}`{}", shown(&entry.key), inside(path));
                 let help = choices(&entry.key, possible(fields));

@@ -20,7 +20,7 @@ use crate::uri::RegistryUri;
 pub struct ToolBinding {
     /// The tool's CKP name, for example `read-file`.
     pub name: String,
-    /// `metadata.labels.category`, which policy rules match.
+    /// `metadata.labels.category`, which policy rules match; none where the document is of a registry.
     pub category: Option<String>,
     /// For the model; the component's own where absent.
     pub description: Option<String>,
@@ -126,7 +126,7 @@ pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> T
     let annotations = object("annotations").as_ref().and_then(Value::as_object).cloned();
     ToolBinding {
         name: of.name.clone(),
-        category: of.category.clone(),
+        category: of.category.clone().filter(|_| of.package.is_none()),
         description: of.spec.text(&["description"]).map(str::to_owned),
         input_schema: object("input_schema"),
         output_schema: object("output_schema"),

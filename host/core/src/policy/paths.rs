@@ -17,8 +17,8 @@ use serde_json::Value;
 use crate::limits::{PATH_BYTES_MAX, POLICY_PATHS_MAX};
 
 /// Stands for a path that has no place below `/`: it climbs past it, is too long, or holds what
-/// tools read differently (a NUL, a control character, a backslash). It lies in no folder; a rule
-/// that tightens takes it for one that lies in its own.
+/// tools read differently (a NUL, a control character, a backslash, `file:` at its start). It
+/// lies in no folder; a rule that tightens takes it for one that lies in its own.
 pub const NOWHERE: &str = "..";
 
 /// Values of a schema's `format` that make a property a path.
@@ -26,14 +26,19 @@ const FORMATS: [&str; 3] = ["directory-path", "file-path", "path"];
 
 /// Last words of the names of arguments that are paths in any schema, in lower case: `path`,
 /// `file_path`, `outputDir` and `working-directory` are; `pathology` and `filter` are not.
-const LAST_WORDS: &str = "cwd dir directories directory dirs file filename filenames filepath \
-                          filepaths files folder folders path paths workdir";
+const LAST_WORDS: &str = "basedir cwd dir directories directory dirs file filename filenames \
+                          filepath filepaths files folder folders infile outdir outfile path \
+                          paths root rootdir workdir";
 
 /// What `file_name`, `dirName` and their like are the names of.
 const NAMED: &str = "dir directory file folder path";
 
 /// Names that are paths only as a whole: the two ends of copying and moving.
 const WHOLE_NAMES: &str = "dest destination dst from source src target to";
+
+/// Last words of the names of arguments that are what goes into a file: their slashes are those
+/// of sentences and programs.
+const CONTENT_WORDS: &str = "body content contents message text";
 
 /// A folder as tools see it, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +53,7 @@ impl Folder {
         match canonical(text) {
             _ if text.is_empty() => Err("the path is empty; `/` is the whole".to_owned()),
             path if path == NOWHERE => Err(format!(
-                "the path is over {PATH_BYTES_MAX} bytes, climbs past `/`, or holds a backslash or a control character"
+                "the path is over {PATH_BYTES_MAX} bytes, climbs past `/`, begins with `file:`, or holds a backslash or a control character"
             )),
             path => Ok(Self(path)),
         }
@@ -79,8 +84,16 @@ impl fmt::Display for Folder {
 ///
 /// A name says so itself that is `source`, `destination`, `src`, `dst`, `dest`, `from`, `to` or
 /// `target`, or whose last word is `path`, `file`, `filename`, `filepath`, `dir`, `directory`,
-/// `folder`, `cwd`, `workdir` or the plural of one, or whose last words are such a thing and
-/// `name`. A schema declares a property by the `format` `path`, `file-path` or `directory-path`.
+/// `folder`, `cwd`, `root`, `workdir`, `basedir`, `rootdir`, `outdir`, `outfile`, `infile` or the
+/// plural of one, or whose last words are such a thing and `name` or `list`. A schema declares a
+/// property by the `format` `path`, `file-path` or `directory-path`.
+///
+/// Where a call has such a path, every other text that looks like one counts as well, and so does
+/// every name of an entry: one that holds `/` or `\`, begins with `~` or `file:`, or is `..`. An
+/// `http` or `https` address does not, nor do texts whose name ends in `content`, `contents`,
+/// `text`, `body` or `message`. So `{"path": "docs/a", "kind": "text/plain"}` does not lie within
+/// `/docs`: a rule that allows it has to do without the condition, or the tool without the
+/// slash. A path by another name and without a slash (`{"output": "a"}`) is not seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathNames(BTreeSet<String>);
 
@@ -94,35 +107,78 @@ impl PathNames {
     }
 
     /// Returns every path in `arguments`, at any depth, in canonical form; below the name of a
-    /// path every text is one. More than [`POLICY_PATHS_MAX`] paths end in one that leads
-    /// [`NOWHERE`].
+    /// path every text is one. Without a path by name there is none: what only looks like one is
+    /// no reason to take the call for one about that place. More than [`POLICY_PATHS_MAX`] paths
+    /// end in one that leads [`NOWHERE`].
     pub fn paths(&self, arguments: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        collect(arguments, &self.0, false, &mut found);
-        found
+        let mut found = Found { formatted: &self.0, named: false, paths: Vec::new() };
+        found.collect(arguments, Role::Other);
+        if found.named { found.paths } else { Vec::new() }
     }
 }
 
-fn collect(value: &Value, formatted: &BTreeSet<String>, is_path: bool, found: &mut Vec<String>) {
-    if found.len() > POLICY_PATHS_MAX {
-        return;
-    }
-    match value {
-        Value::String(_) if is_path && found.len() == POLICY_PATHS_MAX => {
-            found.push(NOWHERE.to_owned());
-        }
-        Value::String(text) if is_path => found.push(canonical(text)),
-        Value::Array(items) => {
-            items.iter().for_each(|item| collect(item, formatted, is_path, found));
-        }
-        Value::Object(entries) => {
-            for (name, value) in entries {
-                let is_path = is_path || formatted.contains(name) || is_path_name(name);
-                collect(value, formatted, is_path, found);
+/// What the name of an argument makes of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Content,
+    Other,
+    Path,
+}
+
+/// The paths of a call, and whether any of them is one by its name.
+struct Found<'a> {
+    formatted: &'a BTreeSet<String>,
+    named: bool,
+    paths: Vec<String>,
+}
+
+impl Found<'_> {
+    fn collect(&mut self, value: &Value, role: Role) {
+        match value {
+            Value::String(text) => self.text(text, role),
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item, role)),
+            Value::Object(entries) => {
+                for (name, value) in entries {
+                    self.text(name, Role::Other);
+                    self.collect(value, self.role(name, role));
+                }
             }
+            Value::Bool(_) | Value::Null | Value::Number(_) => {}
         }
-        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
     }
+
+    fn role(&self, name: &str, above: Role) -> Role {
+        if above == Role::Path || self.formatted.contains(name) || is_path_name(name) {
+            return Role::Path;
+        }
+        let last = words(name).pop().unwrap_or_default();
+        if CONTENT_WORDS.split(' ').any(|word| word == last) { Role::Content } else { Role::Other }
+    }
+
+    fn text(&mut self, text: &str, role: Role) {
+        self.named |= role == Role::Path;
+        let counts = role == Role::Path || (role == Role::Other && looks_like_path(text));
+        if !counts || self.paths.len() > POLICY_PATHS_MAX {
+            return;
+        }
+        let is_full = self.paths.len() == POLICY_PATHS_MAX;
+        self.paths.push(if is_full { NOWHERE.to_owned() } else { canonical(text) });
+    }
+}
+
+/// Says whether a text could be meant as a path, whatever its name.
+fn looks_like_path(text: &str) -> bool {
+    let is_path = text.contains(['/', '\\']) || text == ".." || text.starts_with('~');
+    // An address whose steps climb out of it is none.
+    let is_address = || {
+        let path = canonical(text).to_ascii_lowercase();
+        path.starts_with("/http:/") || path.starts_with("/https:/")
+    };
+    is_file_address(text) || (is_path && !is_address())
+}
+
+fn is_file_address(text: &str) -> bool {
+    text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
 }
 
 /// Finds the names that any part of a schema declares to be paths.
@@ -161,7 +217,9 @@ fn is_path_name(name: &str) -> bool {
     }
     let words = words(name);
     match words.as_slice() {
-        [.., of, last] if last == "name" || last == "names" => NAMED.split(' ').any(|it| it == of),
+        [.., of, last] if matches!(last.as_str(), "list" | "name" | "names") => {
+            NAMED.split(' ').any(|it| it == of)
+        }
         [.., last] => LAST_WORDS.split(' ').any(|word| word == last),
         [] => false,
     }
@@ -189,7 +247,7 @@ fn words(name: &str) -> Vec<String> {
 /// Resolves `.`, `..` and empty steps by the text alone; [`NOWHERE`] where that leads nowhere.
 fn canonical(text: &str) -> String {
     let strange = |c: char| c == '\\' || c.is_control();
-    if text.len() > PATH_BYTES_MAX || text.contains(strange) {
+    if text.len() > PATH_BYTES_MAX || text.contains(strange) || is_file_address(text) {
         return NOWHERE.to_owned();
     }
     let mut steps = Vec::new();
@@ -231,6 +289,9 @@ mod tests {
             ("a/..\\..\\b", NOWHERE),
             ("a\nb", NOWHERE),
             ("...", "/..."),
+            ("file:///docs/a", NOWHERE),
+            (" FILE:docs/a", NOWHERE),
+            ("file", "/file"),
             ("%2e%2e/x", "/%2e%2e/x"),
         ] {
             assert_eq!(canonical(text), expected, "{text:?}");
@@ -274,6 +335,9 @@ mod tests {
             "paths",
             "srcFiles",
             "X.file",
+            "outfile",
+            "root",
+            "filePathList",
         ] {
             assert_eq!(found(&json!({name: "a"})), ["/a"], "{name}");
         }
@@ -288,6 +352,9 @@ mod tests {
             "",
             "_",
             "directive",
+            "list",
+            "checklist",
+            "rootless",
         ] {
             assert_eq!(found(&json!({name: "a"})), [""; 0], "{name}");
         }
@@ -322,6 +389,43 @@ mod tests {
         let mut all = found(&arguments);
         all.sort();
         assert_eq!(all, ["..", "/a", "/b"]);
+    }
+
+    #[test]
+    fn beside_a_path_every_text_that_looks_like_one_counts() {
+        for (text, expected) in [
+            ("../../etc/passwd", NOWHERE),
+            ("/etc/passwd", "/etc/passwd"),
+            ("docs/b", "/docs/b"),
+            ("a\\b", NOWHERE),
+            ("..", NOWHERE),
+            ("~", "/~"),
+            ("~root", "/~root"),
+            ("file:secret", NOWHERE),
+            ("ftp://host.test/a", "/ftp:/host.test/a"),
+            ("https://host.test/../../../../etc", NOWHERE),
+            ("http://host.test/../../etc", "/etc"),
+        ] {
+            for other in [
+                json!({"path": "docs/a", "location": text}),
+                json!({"path": "docs/a", "jobs": [{"output": [text]}]}),
+                json!({"path": "docs/a", "edits": {text: 1}}),
+                json!({"path": "docs/a", "content": {"base": text}}),
+                json!({"path": {"docs/a": null, text: "docs/a"}}),
+            ] {
+                let mut all = found(&other);
+                all.retain(|path| path != "/docs/a");
+                assert_eq!(all, [expected], "{other}");
+            }
+            // It is no reason to take a call for one about a place.
+            assert_eq!(found(&json!({"output": text})), [""; 0], "{text}");
+        }
+        for text in ["", "a.txt", "a..b", "1", "https://host.test/a/../b", "HTTP://host.test/"] {
+            assert_eq!(found(&json!({"path": "docs/a", "x": text})), ["/docs/a"], "{text}");
+        }
+        for name in ["content", "new_text", "messageBody"] {
+            assert_eq!(found(&json!({"path": "docs/a", name: "and/or </p>"})), ["/docs/a"]);
+        }
     }
 
     #[test]

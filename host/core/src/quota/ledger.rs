@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::terms::{Ask, Prices, QuotaLimit, Used};
+use super::terms::{Ask, Prices, QuotaLimit, Used, estimate_tokens};
 use super::window::{MINUTE_MS, SECOND_MS, Window};
 use crate::error::CallError;
 use crate::limits::COMPLETION_TOKENS_MAX;
@@ -55,6 +55,25 @@ impl Reservation {
     pub const fn completion_tokens(&self) -> u64 {
         self.held.completion_tokens
     }
+
+    /// Returns what of a provider's report is charged, for texts of so many bytes: no less than
+    /// [`estimate_tokens`] of them, so that nobody is let off by a provider that reports nothing;
+    /// and no more than was reserved, or than an answer that is longer can have, so that no
+    /// provider uses up what others share.
+    pub fn charge(&self, reported: Used, prompt_bytes: u64, answer_bytes: u64) -> Used {
+        let believed = |tokens: u64, bytes: u64, most: u64| {
+            tokens.max(estimate_tokens(bytes)).min(most.max(bytes))
+        };
+        let held = self.held;
+        Used {
+            prompt_tokens: believed(reported.prompt_tokens, prompt_bytes, held.prompt_tokens),
+            completion_tokens: believed(
+                reported.completion_tokens,
+                answer_bytes,
+                held.completion_tokens,
+            ),
+        }
+    }
 }
 
 impl Ledger {
@@ -94,8 +113,8 @@ impl Ledger {
         Ok(Reservation { provider, prices, held, at_ms: now_ms, day })
     }
 
-    /// Replaces a reservation by what was used. It may be more than was reserved: then that much
-    /// is counted, on the day of the reservation.
+    /// Replaces a reservation by what is [charged](Reservation::charge). It may be more than was
+    /// reserved: then that much is counted, on the day of the reservation.
     pub fn settle(&mut self, reservation: Reservation, used: Used) {
         let Reservation { provider, prices, held, at_ms, day } = reservation;
         let Some(account) = self.accounts.get_mut(&provider) else {
@@ -166,13 +185,13 @@ impl Ledger {
     fn left(&self, ask: &Ask, rates: &Rates, now_ms: u64) -> Vec<(QuotaLimit, u64)> {
         let limits = &ask.limits;
         let today = self.account(&ask.provider).map_or(0, |account| account.tokens);
-        let beside = |max: u64, used: u64| {
-            max.checked_sub(used).and_then(|left| left.checked_sub(ask.prompt_tokens)).unwrap_or(0)
-        };
+        let beside =
+            |max: u64, used: u64| max.saturating_sub(used).saturating_sub(ask.prompt_tokens);
+        let window = |max: u64| max.saturating_sub(estimate_tokens(ask.prompt_tokens));
         let hour = || self.tokens_last_hour(now_ms);
         let all = [
             (QuotaLimit::TokensPerRequest, limits.tokens_per_request.map(|max| beside(max, 0))),
-            (QuotaLimit::ContextWindow, limits.max_context_window.map(|max| beside(max, 0))),
+            (QuotaLimit::ContextWindow, limits.max_context_window.map(window)),
             (QuotaLimit::TokensPerDay, limits.tokens_per_day.map(|max| beside(max, today))),
             (QuotaLimit::TokensPerHour, rates.tokens_per_hour.map(|max| beside(max, hour()))),
             (

@@ -5,6 +5,9 @@ use serde::Deserialize;
 use crate::error::{CallError, ErrorKind};
 
 /// What a provider's document allows. Absent is unlimited, zero is none.
+///
+/// All but the window are kept whatever the prompt is made of: until it is answered, a prompt
+/// counts as [`Ask::prompt_tokens`], which is more than it can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub struct ProviderLimits {
     /// Tokens between two midnights UTC, of prompts and completions.
@@ -13,7 +16,8 @@ pub struct ProviderLimits {
     pub tokens_per_request: Option<u64>,
     /// Requests in any 60 seconds.
     pub requests_per_minute: Option<u64>,
-    /// Tokens the model can look at at once, its completion included.
+    /// Tokens the model can look at at once, its completion included. The provider keeps this one
+    /// itself, so a prompt counts as [`estimate_tokens`] here.
     pub max_context_window: Option<u64>,
 }
 
@@ -35,13 +39,13 @@ pub struct Ask {
     pub limits: ProviderLimits,
     /// What it costs.
     pub prices: Prices,
-    /// Tokens of the prompt; see [`estimate_tokens`].
+    /// The most tokens the prompt can have: the bytes of the request, as no token is shorter.
     pub prompt_tokens: u64,
     /// Tokens the completion may have; absent where the request does not say.
     pub completion_tokens: Option<u64>,
 }
 
-/// What a request used, as the provider reports it.
+/// What a request used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
     /// Tokens of the prompt.
@@ -67,11 +71,10 @@ pub(super) enum QuotaLimit {
     TokensPerRequest,
 }
 
-/// Returns how many tokens `bytes` of a request are taken for before a provider has counted them:
-/// one for three bytes, rounded up. English has four bytes a token and other scripts about three,
-/// so it is more often too many than too few; what the provider counts replaces it.
-pub const fn estimate_tokens(bytes: usize) -> u64 {
-    bytes.div_ceil(3) as u64
+/// Returns how many tokens a text of `bytes` has at least: one for four bytes, rounded up, which is
+/// what English has; other scripts have more.
+pub const fn estimate_tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(4)
 }
 
 impl Prices {
@@ -157,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_estimate_is_rounded_up() {
-        assert_eq!([0, 1, 3, 4].map(estimate_tokens), [0, 1, 1, 2]);
+        assert_eq!([0, 1, 4, 5].map(estimate_tokens), [0, 1, 1, 2]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ fn each_limit_refuses_what_would_exceed_it() {
     let request = ProviderLimits { tokens_per_request: Some(100), ..none };
     assert_eq!(refused(&request, &no_caps, 100, None), "tokens_per_request");
     let window = ProviderLimits { max_context_window: Some(100), ..none };
-    assert_eq!(refused(&window, &no_caps, 101, None), "max_context_window");
+    assert_eq!(refused(&window, &no_caps, 400, None), "max_context_window");
+    assert!(Ledger::default().reserve(&ask(&window, 396, Some(1)), &no_caps, 5).is_ok());
     let hour = Rates { tokens_per_hour: Some(9), ..no_caps };
     assert_eq!(refused(&none, &hour, 5, Some(5)), "tokens_per_hour");
     // Ten prompt tokens cost as much as one of the completion, which is all of it.
@@ -107,6 +108,21 @@ fn what_the_provider_counted_replaces_the_estimate_even_where_it_is_more() {
     assert_eq!(ledger.tokens_last_hour(5), 110);
     assert!(ledger.reserve(&ask(&limits, 0, Some(1)), &Rates::default(), 5).is_err());
     assert_eq!(ledger.usage(DAY_MS).tokens_today, 0);
+}
+
+#[test]
+fn a_report_is_believed_as_far_as_the_texts_bear_it_out() {
+    let none = ProviderLimits::default();
+    let mut ledger = Ledger::default();
+    let held = ledger.reserve(&ask(&none, 100, Some(10)), &Rates::default(), 5).unwrap();
+    let all = u64::MAX;
+    assert_eq!(held.charge(used(20, 5), 60, 8), used(20, 5));
+    assert_eq!(held.charge(used(0, 0), 60, 9), used(15, 3));
+    assert_eq!(held.charge(used(0, 0), 0, 0), used(0, 0));
+    assert_eq!(held.charge(used(all, all), 60, 8), used(100, 10));
+    // An answer that is longer than was asked for.
+    assert_eq!(held.charge(used(0, 900), 60, 4_000), used(15, 1_000));
+    assert_eq!(held.charge(used(0, all), 60, 4_000), used(15, 4_000));
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! Reading a text as whoever decodes it will: percent-encoding and backslash escapes undone, with
-//! every byte's place in the original kept.
+//! Reading a text as whoever decodes it will: percent-encoding, backslash escapes and HTML
+//! entities undone, with every byte's place in the original kept.
 
 use std::ops::Range;
 
 /// What begins an escape.
-pub(super) const MARKS: &[u8] = b"%\\";
+pub(super) const MARKS: &[u8] = b"%\\&";
+/// The longest escape: two units of UTF-16, or eight digits of an entity.
+const ESCAPE_BYTES_MAX: usize = 12;
 
 /// A text without its outermost layer of escapes.
 pub(super) struct Layer {
@@ -12,6 +14,8 @@ pub(super) struct Layer {
     /// From this decoded byte on, bytes stand in the original from that place on, one for one.
     /// In order of both.
     jumps: Vec<(usize, usize)>,
+    /// Where the decoded bytes end in an escape the rest of which may be yet to come.
+    open: Option<usize>,
 }
 
 /// One escape: what it stands for, and its own length.
@@ -25,7 +29,7 @@ impl Layer {
     /// Undoes the escapes of `bytes` that begin with one of `marks`, or returns none where there
     /// are none.
     pub(super) fn peel(bytes: &[u8], marks: &[u8]) -> Option<Self> {
-        let mut layer = Self { bytes: Vec::new(), jumps: vec![(0, 0)] };
+        let mut layer = Self { bytes: Vec::new(), jumps: vec![(0, 0)], open: None };
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let plain = rest.iter().position(|byte| marks.contains(byte));
@@ -34,7 +38,12 @@ impl Layer {
             at += plain;
             at += layer.take_escape(rest.get(plain..).unwrap_or_default(), at);
         }
-        (layer.jumps.len() > 1).then_some(layer)
+        (layer.jumps.len() > 1 || layer.open.is_some()).then_some(layer)
+    }
+
+    /// Leaves out an escape at the end that may go on.
+    pub(super) fn leave_open(&mut self) {
+        self.bytes.truncate(self.open.unwrap_or(self.bytes.len()));
     }
 
     /// Undoes the next layer; places are still those of the original.
@@ -53,7 +62,7 @@ impl Layer {
         self.place(at.start)..self.place(at.end)
     }
 
-    fn place(&self, at: usize) -> usize {
+    pub(super) fn place(&self, at: usize) -> usize {
         let behind = self.jumps.partition_point(|(decoded, _)| *decoded <= at);
         let jump = behind.checked_sub(1).and_then(|index| self.jumps.get(index));
         jump.map_or(at, |(decoded, source)| source + (at - decoded))
@@ -81,6 +90,9 @@ impl Layer {
             return 0;
         };
         let Some(escape) = escape(rest) else {
+            if self.open.is_none() && may_go_on(rest) {
+                self.open = Some(self.bytes.len());
+            }
             self.bytes.push(*first);
             return 1;
         };
@@ -91,12 +103,19 @@ impl Layer {
     }
 }
 
+/// Returns whether `text`, which begins with a mark and is no escape, could become one.
+fn may_go_on(text: &[u8]) -> bool {
+    let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"#{\\".contains(byte);
+    text.len() < ESCAPE_BYTES_MAX && text.iter().skip(1).all(inside)
+}
+
 fn escape(text: &[u8]) -> Option<Escape> {
     match text {
         [b'%', high, low, ..] => Some(byte(digit(*high)? << 4 | digit(*low)?, 3)),
         [b'\\', b'x', high, low, ..] => Some(byte(digit(*high)? << 4 | digit(*low)?, 4)),
         [b'\\', b'u', rest @ ..] => unicode(rest),
         [b'\\', other, ..] => Some(byte(short(*other)?, 2)),
+        [b'&', rest @ ..] => entity(rest),
         _ => None,
     }
 }
@@ -128,6 +147,22 @@ fn unicode(rest: &[u8]) -> Option<Escape> {
         }
         _ => character(unit, 6),
     }
+}
+
+/// The name or number of an HTML entity, up to its semicolon: those that escaping makes.
+fn entity(rest: &[u8]) -> Option<Escape> {
+    let len = rest.iter().take(ESCAPE_BYTES_MAX).position(|byte| *byte == b';')?;
+    let code = match rest.get(..len)? {
+        b"amp" => u32::from(b'&'),
+        b"apos" => u32::from(b'\''),
+        b"gt" => u32::from(b'>'),
+        b"lt" => u32::from(b'<'),
+        b"quot" => u32::from(b'"'),
+        [b'#', b'x' | b'X', digits @ ..] if digits.len() <= 8 => number(digits)?,
+        [b'#', digits @ ..] => std::str::from_utf8(digits).ok()?.parse().ok()?,
+        _ => return None,
+    };
+    character(code, len + 2)
 }
 
 fn character(number: u32, len: usize) -> Option<Escape> {

@@ -2,8 +2,9 @@
 //!
 //! A value is found as it is, in base64 (both alphabets, at each of its three alignments, so
 //! also inside `user:password`) and in hexadecimal, and each of these behind up to
-//! [`REDACT_ROUNDS_MAX`] layers of percent-encoding and of JSON, Rust or shell escapes. All
-//! spellings are searched at once, in time linear in the text.
+//! [`REDACT_ROUNDS_MAX`] layers of percent-encoding, of JSON, Rust or shell escapes and of HTML
+//! entities, all of it in any case of ASCII letters. All spellings are searched at once, in time
+//! linear in the text.
 //!
 //! Values shorter than [`REDACT_VALUE_BYTES`] are found only as they are and as a whole word, and
 //! those shorter than [`REDACT_WORD_BYTES`] never: a one-letter secret is in every text.
@@ -78,7 +79,7 @@ impl Redactor {
         if !made.texts.is_empty() {
             let mut builder = AhoCorasick::builder();
             // The others are faster, and many times larger for values as long as keys are.
-            builder.kind(Some(AhoCorasickKind::ContiguousNFA));
+            builder.kind(Some(AhoCorasickKind::ContiguousNFA)).ascii_case_insensitive(true);
             made.automaton = Some(builder.build(&made.texts).map_err(|_| TooMuch)?);
         }
         Ok(made)
@@ -129,11 +130,27 @@ impl Redactor {
     }
 
     /// Returns how many bytes at the end of a part of a stream may be the start of a secret whose
-    /// rest is yet to come. Escapes that a part ends in are not seen through.
+    /// rest is yet to come, in any spelling.
     pub fn unfinished(&self, part: &[u8]) -> usize {
+        let mut waits = self.start_at_end(part);
+        if !self.is_empty() {
+            read_escaped(part, true, |layer| {
+                let kept = layer.bytes().len() - self.start_at_end(layer.bytes());
+                waits = waits.max(part.len().saturating_sub(layer.place(kept)));
+            });
+        }
+        waits
+    }
+
+    /// Returns the length of the longest start of a pattern that `bytes` end in.
+    fn start_at_end(&self, bytes: &[u8]) -> usize {
         let start_of = |text: &Vec<u8>| {
-            let longest = part.len().min(text.len().saturating_sub(1));
-            (1..=longest).rev().find(|len| text.get(..*len).is_some_and(|s| part.ends_with(s)))
+            let longest = bytes.len().min(text.len().saturating_sub(1));
+            let tail = |len| bytes.get(bytes.len() - len..).unwrap_or_default();
+            let starts = |len: &usize| {
+                text.get(..*len).is_some_and(|start| start.eq_ignore_ascii_case(tail(*len)))
+            };
+            (1..=longest).rev().find(starts)
         };
         self.texts.iter().filter_map(start_of).max().unwrap_or(0)
     }
@@ -145,22 +162,9 @@ impl Redactor {
             return found;
         };
         self.search(automaton, bytes, |at| at, &mut found);
-        if MARKS.iter().all(|mark| bytes.contains(mark)) {
-            // A backslash before a percent sign is an escape to some readers and none to others.
-            for mark in MARKS.chunks(1) {
-                if let Some(peeled) = Layer::peel(bytes, mark) {
-                    self.search(automaton, peeled.bytes(), |at| peeled.source(at), &mut found);
-                }
-            }
-        }
-        let mut layer = Layer::peel(bytes, MARKS);
-        for _ in 0..REDACT_ROUNDS_MAX {
-            let Some(peeled) = layer else {
-                break;
-            };
-            self.search(automaton, peeled.bytes(), |at| peeled.source(at), &mut found);
-            layer = peeled.again();
-        }
+        read_escaped(bytes, false, |layer| {
+            self.search(automaton, layer.bytes(), |at| layer.source(at), &mut found);
+        });
         merge(found)
     }
 
@@ -176,7 +180,9 @@ impl Redactor {
             let Some(pattern) = self.patterns.get(hit.pattern().as_usize()) else {
                 continue;
             };
-            if !pattern.whole_word || is_whole_word(bytes, &hit.range()) {
+            let text = self.texts.get(hit.pattern().as_usize()).map(Vec::as_slice);
+            let same = || text == bytes.get(hit.range()) && is_whole_word(bytes, &hit.range());
+            if !pattern.whole_word || same() {
                 note(found, Found { at: source(hit.range()), secret: pattern.secret });
             }
         }
@@ -187,6 +193,29 @@ impl Redactor {
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("values", &self.markers.len()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `bytes` in every way that undoes escapes. Where more of them `follow`, an escape at their
+/// end that may go on is left out.
+fn read_escaped(bytes: &[u8], follow: bool, mut read: impl FnMut(&Layer)) {
+    let mut peeled = |layer: Option<Layer>| {
+        let mut layer = layer?;
+        if follow {
+            layer.leave_open();
+        }
+        read(&layer);
+        Some(layer)
+    };
+    if MARKS.iter().filter(|mark| bytes.contains(mark)).count() > 1 {
+        // A backslash before a percent sign is an escape to some readers and none to others.
+        for mark in MARKS.chunks(1) {
+            peeled(Layer::peel(bytes, mark));
+        }
+    }
+    let mut layer = peeled(Layer::peel(bytes, MARKS));
+    for _ in 1..REDACT_ROUNDS_MAX {
+        layer = layer.and_then(|layer| peeled(layer.again()));
     }
 }
 

@@ -11,15 +11,14 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     // What a form makes of blanks; everything else of it is a layer of percent-encoding.
     texts.push(value.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
     // What is left of a value that looks escaped itself once a layer around it is undone.
-    for marks in [MARKS, b"%", b"\\"] {
+    for marks in std::iter::once(MARKS).chain(MARKS.chunks(1)) {
         texts.extend(Layer::peel(value, marks).map(|layer| layer.bytes().to_vec()));
     }
     for before in 0..3 {
         texts.push(inside_base64(before, value, |bytes| STANDARD_NO_PAD.encode(bytes)));
         texts.push(inside_base64(before, value, |bytes| URL_SAFE_NO_PAD.encode(bytes)));
     }
-    texts.push(hex(value, b"0123456789abcdef"));
-    texts.push(hex(value, b"0123456789ABCDEF"));
+    texts.push(hex(value));
     texts.sort_unstable();
     texts.dedup();
     texts
@@ -37,7 +36,7 @@ fn inside_base64(before: usize, value: &[u8], encode: impl Fn(&[u8]) -> String) 
     text.get(first..end).unwrap_or_default().to_vec()
 }
 
-fn hex(value: &[u8], digits: &[u8; 16]) -> Vec<u8> {
-    let digit = |half: u8| digits.get(usize::from(half)).copied().unwrap_or_default();
+fn hex(value: &[u8]) -> Vec<u8> {
+    let digit = |half: u8| b"0123456789abcdef".get(usize::from(half)).copied().unwrap_or_default();
     value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
 }

@@ -42,7 +42,8 @@ fn a_text_of_nothing_but_a_value_is_one_hit() {
 
 #[test]
 fn short_values_are_whole_words_and_shorter_ones_nothing() {
-    let redactor = knows(&[("PIN", "1234"), ("BIT", "1")]);
+    let redactor = knows(&[("PIN", "1234"), ("BIT", "1"), ("WORD", "test")]);
+    assert_eq!(redactor.text("Test test"), "Test [redacted:WORD]");
     assert_eq!(redactor.text("1 pin=1234, 12345, x1234"), "1 pin=[redacted:PIN], 12345, x1234");
     assert_eq!(
         redactor.json(json!({"pin": 1234, "one": 1})),
@@ -66,6 +67,10 @@ fn encoded_values_are_found() {
         (r#"w: pa ss/w\u{f6}rd+\"1!"#, "w: [redacted:T]!"),
         ("70612073732F77C3B67264 2b2231", "70612073732F77C3B67264 2b2231"),
         ("7061 70612073732f77c3b672642b2231", "7061 [redacted:T]"),
+        ("<b>pa ss/w&#246;rd+&quot;1</b>", "<b>[redacted:T]</b>"),
+        ("&#112;a ss/w&#xf6;rd&#x0002b;&#34;1", "[redacted:T]"),
+        ("pa%20ss/w%26%23246%3Brd+%26quot;1", "[redacted:T]"),
+        ("PA Ss/wörd+\"1", "[redacted:T]"),
     ] {
         assert_eq!(redactor.text(spelled), expected, "{spelled}");
     }
@@ -159,8 +164,16 @@ fn spell(value: &str, how: usize, around: &str) -> String {
         9 => json(&json(value)),
         10 => value.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect(),
         11 => format!("{value:?}"),
+        12 => html(value),
+        13 => json(&html(value)),
+        14 => value.to_ascii_uppercase(),
         _ => json(&percent(|byte| byte.is_ascii_alphanumeric(), false)),
     }
+}
+
+fn html(value: &str) -> String {
+    let pairs = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#x27;")];
+    pairs.iter().fold(value.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 fn anything(reply: &ToolReply) -> String {
@@ -175,7 +188,7 @@ proptest! {
     #[test]
     fn no_secret_survives_in_any_spelling_anywhere(
         value in "\\PC{8,40}",
-        how in 0_usize..13,
+        how in 0_usize..16,
         around in "[ -~]{0,4}",
         before in "\\PC{0,20}",
         after in "\\PC{0,20}",
@@ -195,6 +208,29 @@ proptest! {
         prop_assert!(shown.matches("[redacted:N]").count() >= 3, "{} in {}", spelled, shown);
         prop_assert!(how == 1 || how == 2 || !shown.contains(&spelled), "{} in {}", spelled, shown);
         prop_assert_eq!(redactor.text(&shown), shown.as_str());
+    }
+
+    #[test]
+    fn no_spelling_goes_past_where_a_stream_is_cut(
+        // What is left of an escape of the last character would tell nothing.
+        value in "[ -~]{8,20}[a-z]",
+        how in 0_usize..16,
+        before in "[a-z<]{0,5}",
+        size in 1_usize..9,
+    ) {
+        let redactor = knows(&[("N", &value)]);
+        let whole = format!("{before}{}", spell(&value, how, ""));
+        let (mut held, mut passed) = (Vec::new(), Vec::new());
+        for part in whole.as_bytes().chunks(size) {
+            held.extend_from_slice(part);
+            redactor.mask(&mut held);
+            let waits = redactor.unfinished(&held);
+            passed.extend(held.drain(..held.len() - waits));
+        }
+        passed.extend(held);
+        let mut at_once = whole.clone().into_bytes();
+        redactor.mask(&mut at_once);
+        prop_assert_eq!(String::from_utf8(passed), String::from_utf8(at_once));
     }
 
     #[test]

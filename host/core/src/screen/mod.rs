@@ -26,6 +26,7 @@ pub(crate) use self::injection::PATTERNS as INJECTION_PATTERNS;
 pub(crate) use self::secrets::patterns as secret_patterns;
 use crate::error::{CallError, ErrorKind};
 use crate::json;
+use crate::limits::SCREEN_FINDINGS_MAX;
 use crate::reply::ToolReply;
 
 /// The check of the input's form.
@@ -165,14 +166,18 @@ impl Screens {
         }
         self.validate(arguments, &mut screened);
         if let Some(asked) = &self.injection {
-            let found =
-                count(|see| walk::value(arguments, &mut |_, text| injection::find(text, see)));
+            let found = count(|seen| {
+                walk::value(arguments, &mut |_, text| {
+                    injection::find(text, &mut |name| seen.see(name))
+                })
+            });
             screened.note(PROMPT_INJECTION, asked, found);
         }
         if let Some(asked) = &self.secrets_in {
-            let found =
-                count(|see| walk::value(arguments, &mut |key, text| secrets::see(key, text, see)));
-            if asked.action == Action::Redact && !found.is_empty() {
+            let found = count(|seen| {
+                walk::value(arguments, &mut |key, text| secrets::see(key, text, seen))
+            });
+            if asked.action == Action::Redact && !found.0.is_empty() {
                 json::rewrite(screened.value.to_mut(), false, &mut secrets::redact);
             }
             screened.note(SECRET_SCANNING, asked, found);
@@ -184,22 +189,22 @@ impl Screens {
     pub fn output(&self, reply: ToolReply) -> Screened<ToolReply> {
         let mut screened = Screened::clean(reply);
         if let Some(asked) = &self.injection {
-            let found = count(|see| {
+            let found = count(|seen| {
                 walk::reply(&mut screened.value, &mut |_, text| {
-                    injection::find(text, see);
+                    injection::find(text, &mut |name| seen.see(name));
                     None
                 });
             });
             screened.note(PROMPT_INJECTION, asked, found);
         }
         if let Some(asked) = &self.secrets_out {
-            let found = count(|see| {
+            let found = count(|seen| {
                 walk::reply(&mut screened.value, &mut |key, text| {
-                    secrets::see(key, text, see);
+                    secrets::see(key, text, seen);
                     None
                 });
             });
-            if asked.action == Action::Redact && !found.is_empty() {
+            if asked.action == Action::Redact && !found.0.is_empty() {
                 walk::reply(&mut screened.value, &mut secrets::redact);
             }
             screened.note(SECRET_SCANNING, asked, found);
@@ -221,8 +226,11 @@ impl Screens {
             screened.refuse(policy, "a NUL character", "null_byte_detection");
         }
         if let Some(asked) = &self.whitespace {
-            let found =
-                count(|see| walk::value(arguments, &mut |_, text| validation::unusual(text, see)));
+            let found = count(|seen| {
+                walk::value(arguments, &mut |_, text| {
+                    validation::unusual(text, &mut |name| seen.see(name))
+                })
+            });
             screened.note(INPUT_VALIDATION, asked, found);
         }
     }
@@ -238,10 +246,26 @@ fn strictest(kept: &mut Option<Asked>, policy: &str, action: Option<Action>) {
 }
 
 /// Counts what `search` sees, by its name.
-fn count(search: impl FnOnce(&mut dyn FnMut(&'static str))) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::new();
-    search(&mut |name| *counts.entry(name).or_default() += 1);
+fn count(search: impl FnOnce(&mut Counts)) -> Counts {
+    let mut counts = Counts::default();
+    search(&mut counts);
     counts
+}
+
+/// How often what was found, up to [`SCREEN_FINDINGS_MAX`].
+#[derive(Debug, Default)]
+struct Counts(BTreeMap<&'static str, usize>);
+
+impl Counts {
+    fn see(&mut self, name: &'static str) {
+        let times = self.0.entry(name).or_default();
+        *times = SCREEN_FINDINGS_MAX.min(*times + 1);
+    }
+
+    /// Says whether one more makes no difference.
+    fn is_full(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|times| *times >= SCREEN_FINDINGS_MAX)
+    }
 }
 
 impl<T> Screened<T> {
@@ -249,10 +273,14 @@ impl<T> Screened<T> {
         Self { value, findings: Vec::new(), blocked: None }
     }
 
-    fn note(&mut self, check: &'static str, asked: &Asked, found: BTreeMap<&'static str, usize>) {
+    fn note(&mut self, check: &'static str, asked: &Asked, found: Counts) {
         let Asked { action, policy } = asked;
-        for (name, times) in found {
-            let what = if times == 1 { name.to_owned() } else { format!("{name} ({times} times)") };
+        for (name, times) in found.0 {
+            let what = match times {
+                1 => name.to_owned(),
+                SCREEN_FINDINGS_MAX => format!("{name} ({times} times or more)"),
+                _ => format!("{name} ({times} times)"),
+            };
             if *action == Action::Block && self.blocked.is_none() {
                 let reason = format!("{check}, by policy `{policy}`: {what}");
                 self.blocked = Some(refusal(ErrorKind::Policy, reason, check, policy));

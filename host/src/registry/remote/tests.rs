@@ -204,6 +204,16 @@ fn a_registry_that_fails_ends_the_search() {
 }
 
 #[test]
+fn what_a_refusal_says_is_shown_briefly_and_safely() {
+    assert_eq!(said(br#"{"error": {"message": "no \u001b[2J"}}"#).unwrap(), ": no \\u{1b}[2J");
+    let long = json!({"error": {"message": "x".repeat(4_000)}}).to_string();
+    assert!(said(long.as_bytes()).unwrap().len() < 600);
+    for body in ["", "<html>", "{}", r#"{"error": {"message": 7}}"#] {
+        assert_eq!(said(body.as_bytes()), None);
+    }
+}
+
+#[test]
 fn what_is_not_what_the_index_says_is_refused() {
     for (registry, says) in [
         (Registry::with(&with("name", json!("other"))), "another address"),

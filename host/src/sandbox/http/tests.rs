@@ -162,6 +162,14 @@ fn headers_of_the_host_are_out_of_reach_of_a_guest() {
 
 /// The answer to a request that carries a secret, and the request as it was sent.
 async fn with_a_secret(answer: &'static [u8]) -> (Result<Response<WasiBody>, Error>, String) {
+    of_a_call_with_a_secret(answer, true).await
+}
+
+/// The answer to a request of a call that is granted a secret, and the request as it was sent.
+async fn of_a_call_with_a_secret(
+    answer: &'static [u8],
+    carries: bool,
+) -> (Result<Response<WasiBody>, Error>, String) {
     let (address, mut heard) = listening_server(answer).await;
     let secrets = Secrets::new(SecretSources {
         environment: Some(Box::new(|name| (name == "TOKEN").then(|| "s3cr3t-value".into()))),
@@ -178,7 +186,11 @@ async fn with_a_secret(answer: &'static [u8]) -> (Result<Response<WasiBody>, Err
     let rules = rules(&["127.0.0.1"], address.port());
     let mut ctx = ctx(Some(rules)).with_secrets(Arc::new(secrets));
     let mut request = get(&format!("http://{address}/"));
-    request.headers_mut().insert("x-token", placeholder.parse().unwrap());
+    if carries {
+        request.headers_mut().insert("x-token", placeholder.parse().unwrap());
+    }
+    request.headers_mut().insert(RANGE, HeaderValue::from_static("bytes=0-5"));
+    request.headers_mut().insert(IF_RANGE, HeaderValue::from_static("\"1\""));
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
     let answer = send(&mut ctx, request).await;
     (answer, heard.recv().await.unwrap())
@@ -193,16 +205,35 @@ async fn the_answer_to_a_secret_is_one_that_can_be_masked() {
     assert!(sent.contains("x-token: s3cr3t-value\r\n"), "{sent}");
     assert!(sent.contains("accept-encoding: identity\r\n") && !sent.contains("gzip"), "{sent}");
 
-    for compressed in [
+    for refused in [
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\nx".as_slice(),
         b"HTTP/1.1 200 OK\r\ncontent-encoding: identity, x\r\ncontent-length: 1\r\n\r\nx",
         b"HTTP/1.1 200 OK\r\ncontent-encoding:\r\ncontent-encoding: BR\r\ncontent-length: 1\r\n\r\nx",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     ] {
-        let (answer, _) = with_a_secret(compressed).await;
+        let (answer, _) = with_a_secret(refused).await;
         let code = answer.map(|_| "an answer");
         assert!(matches!(code, Err(Error::HttpResponseContentCoding(None))), "{code:?}");
     }
+}
+
+#[tokio::test]
+async fn what_an_earlier_call_sent_is_masked_in_an_answer_to_one_that_sends_nothing() {
+    let plain = b"HTTP/1.1 200 OK\r\nx: s3cr3t-value\r\ncontent-length: 12\r\n\r\ns3cr3t-value";
+    let (answer, sent) = of_a_call_with_a_secret(plain, false).await;
+    let answer = answer.unwrap();
+    assert!(!sent.contains("x-token"), "{sent}");
+    assert_eq!(answer.headers()["x"], "*".repeat(12));
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "*".repeat(12));
+}
+
+#[tokio::test]
+async fn no_answer_gives_a_secret_in_pieces() {
+    let part = b"HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 0-5/12\r\ncontent-length: 6\r\n\r\ns3cr3t";
+    let (answer, sent) = with_a_secret(part).await;
+    assert!(!sent.contains("range"), "{sent}");
+    let code = answer.map(|_| "an answer");
+    assert!(matches!(code, Err(Error::HttpProtocolError)), "{code:?}");
 }
 
 #[tokio::test]

@@ -1,20 +1,18 @@
 //! Where placeholders become values: headers, path and query of a request that passed every check.
 
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use clawhost_core::egress::Target;
 use clawhost_core::grants::SecretGrant;
-use clawhost_core::redact::Redactor;
 use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Uri};
 
 use super::{CallSecrets, PLACEHOLDER, Text};
-use crate::secrets::{Secret, SecretError};
+use crate::secrets::SecretError;
 use crate::upstream::http::CheckedRequest;
 
 /// Clients pad Basic credentials or do not.
@@ -127,25 +125,10 @@ impl CallSecrets {
     ) -> Result<String, SecretError> {
         let mut text = text.to_owned();
         for (grant, placeholder) in used {
-            let value = self.secrets.resolve(&grant.name)?;
-            self.remember(&grant.name, &value)?;
+            let value = self.value(&grant.name)?;
             text = text.replace(placeholder, &spell(value.expose()));
         }
         Ok(text)
-    }
-
-    fn remember(&self, name: &str, value: &Secret) -> Result<(), SecretError> {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        if sent.values.iter().any(|(_, known)| known == value) {
-            return Ok(());
-        }
-        sent.values.push((name.to_owned(), value.clone()));
-        let values =
-            sent.values.iter().map(|(name, value)| (name.as_str(), value.expose().as_bytes()));
-        let redactor = Redactor::new(values);
-        let redactor = redactor.map_err(|_| SecretError::TooMany(name.to_owned()))?;
-        sent.redactor = Arc::new(redactor);
-        Ok(())
     }
 }
 

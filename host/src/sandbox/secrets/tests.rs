@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,6 +9,7 @@ use http::header::HOST;
 
 use super::*;
 use crate::secrets::SecretSources;
+use crate::state::{FolderEnv, SECRETS_FILE, SecretStore, StateDir};
 use crate::upstream::http::CheckedRequest;
 
 const VALUE: &str = "s3cr3t/value+1";
@@ -120,7 +122,6 @@ fn another_host_or_a_connection_in_the_clear_gets_nothing() {
             assert_eq!((uri, header), (format!("/?k={mine}"), None), "{host}");
         }
     }
-    assert!(call.mask().is_none());
 }
 
 #[test]
@@ -151,11 +152,63 @@ fn only_values_go_to_native_processes() {
 }
 
 #[test]
-fn what_was_sent_is_found_in_answers_and_shown_by_nothing() {
+fn what_any_call_may_have_sent_is_found_in_answers_and_shown_by_nothing() {
+    // This call itself sends nothing.
     let call = call();
-    drop(sent(&call, "https://bound.test/", &held(&call)).unwrap());
     let mut echo = format!("you said {VALUE}").into_bytes();
-    call.mask().unwrap().mask(&mut echo);
+    call.mask().unwrap().unwrap().mask(&mut echo);
     assert_eq!(echo, b"you said **************");
     assert!(!format!("{call:?}").contains(VALUE));
+}
+
+/// Secrets whose TOKEN has one value after the other, each for one look-up.
+fn changing(values: &[&str]) -> Secrets {
+    let values: Vec<OsString> = values.iter().rev().map(OsString::from).collect();
+    let values = Mutex::new(values);
+    Secrets::new(SecretSources {
+        environment: Some(Box::new(move |_| values.lock().unwrap().pop())),
+        ..SecretSources::default()
+    })
+}
+
+#[test]
+fn a_value_that_was_replaced_is_still_masked() {
+    let secrets = changing(&["the-old-value", "the-new-value", "never-looked-at"]);
+    drop(secrets.resolve("TOKEN").unwrap());
+    let call = CallSecrets::open(&[grant("TOKEN", Injection::HostBoundary)], &secrets).unwrap();
+    let mut echo = *b"the-old-value the-new-value";
+    call.mask().unwrap().unwrap().mask(&mut echo);
+    assert_eq!(&echo, b"************* *************");
+    // A call has the same value for its whole time: what it sends is what is masked.
+    let (_, header) = sent(&call, "https://bound.test/", &held(&call)).unwrap();
+    assert_eq!(header.as_deref(), Some("the-new-value"));
+}
+
+#[test]
+fn a_value_that_could_not_be_masked_is_not_sent() {
+    let long = "x".repeat(SECRET_BOUNDARY_BYTES_MAX + 1);
+    for (value, fits) in
+        [("1234567", false), ("12345678", true), (&long[1..], true), (&long, false)]
+    {
+        let secrets = changing(&[value, value, value]);
+        let call = CallSecrets::open(&[grant("TOKEN", Injection::HostBoundary)], &secrets).unwrap();
+        match sent(&call, "https://bound.test/", &held(&call)) {
+            Ok((_, header)) => assert!(fits && header.as_deref() == Some(value)),
+            Err(error) => {
+                assert!(!fits && matches!(error, SecretError::Unusable { .. }), "{error}")
+            }
+        }
+        assert!(sent(&call, "https://bound.test/", "plain").is_ok());
+    }
+}
+
+#[test]
+fn where_a_value_cannot_be_read_no_answer_can_be_masked() {
+    let state = tempfile::tempdir().unwrap();
+    let store =
+        SecretStore::new(&StateDir::open(Some(state.path()), &FolderEnv::default()).unwrap());
+    std::fs::write(state.path().join(SECRETS_FILE), "damaged").unwrap();
+    let secrets = Secrets::new(SecretSources { store: Some(store), ..SecretSources::default() });
+    let call = CallSecrets::open(&[grant("TOKEN", Injection::HostBoundary)], &secrets).unwrap();
+    assert!(matches!(call.mask(), Err(SecretError::Store { .. })));
 }

@@ -26,7 +26,7 @@ pub(super) struct Word {
 
 impl Word {
     fn read(params: Params<'_>, approves: bool) -> Result<Self, Fault> {
-        let request_id = params.request_id("request_id")?.to_owned();
+        let request_id = params.request_id("request_id")?.to_ascii_lowercase();
         let reason = params.text_or_none("reason")?.map(str::to_owned);
         let answer =
             if approves { Answer::Approve { lease: None } } else { Answer::Deny { reason } };

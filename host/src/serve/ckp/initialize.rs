@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clawhost_core::digest;
 use clawhost_core::manifest::{SessionErrors, SessionManifest};
 use clawhost_core::uri::{ClawUri, Kind, ManifestUri, is_version};
 use serde_json::{Map, Value, json};
@@ -50,7 +51,7 @@ impl<C: Calls> Session<C> {
         let step = self.life().begin()?;
         self.tell(step);
         match self.read_manifest(asked.manifest, &version) {
-            Ok(manifest) => Ok(self.begin(&asked.capabilities, &version, manifest)),
+            Ok(manifest) => Ok(self.begin(&asked, &version, manifest)),
             Err(fault) => {
                 let step = self.life().back();
                 self.tell(step);
@@ -70,7 +71,8 @@ impl<C: Calls> Session<C> {
             .map_err(|errors| refused(&errors))
     }
 
-    fn begin(&self, wanted: &Capabilities, version: &str, manifest: SessionManifest) -> Value {
+    fn begin(&self, asked: &Asked<'_>, version: &str, manifest: SessionManifest) -> Value {
+        let wanted = &asked.capabilities;
         let calls = &self.inner().calls;
         let base = calls.services().manifest;
         let level = Level::of(base, &calls.catalog());
@@ -85,7 +87,9 @@ impl<C: Calls> Session<C> {
         });
         let identity = manifest.identity.clone();
         let (progress, reach) = (wanted.progress, self.reach());
-        let agreed = Agreed { level, manifest: Arc::new(manifest), progress, _reach: reach };
+        let narrowing = narrowing(asked.manifest);
+        let manifest = Arc::new(manifest);
+        let agreed = Agreed { level, manifest, narrowing, progress, _reach: reach };
         let heartbeat = base.heartbeat;
         let mut life = self.life();
         let step = life.ready(Arc::new(agreed));
@@ -114,6 +118,14 @@ impl<'a> Asked<'a> {
         let capabilities = Capabilities::read(params.object("capabilities")?)?;
         Ok(Self { version, manifest, capabilities })
     }
+}
+
+/// Returns the digest of what a session's manifest narrows: a request of a session that is refused
+/// more is another request than that of one that is refused less.
+fn narrowing(manifest: &Value) -> String {
+    let parts = ["policies", "tools", "identity/inline/autonomy", "identity/spec/autonomy"];
+    let parts = parts.map(|part| manifest.pointer(&format!("/spec/{part}")));
+    digest::of_json(&json!(parts))
 }
 
 /// A manifest is an object. The protocol's prose also allows an address: only one of a registry

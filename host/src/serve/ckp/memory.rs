@@ -11,7 +11,7 @@ use clawhost_core::truncate;
 use serde_json::{Map, Value, json};
 
 use super::members::put;
-use super::session::{Answer, Session, until};
+use super::session::{Answer, Session};
 use crate::clock::rfc3339;
 use crate::memory::{Compacted, Entry, Memory, NewEntry, Query, QueryKind, Scope};
 use crate::serve::calls::Calls;
@@ -33,12 +33,12 @@ impl<C: Calls> Session<C> {
         let context = Params::within(params.object("context")?, "context.");
         let request_id = context.request_id("request_id")?.to_owned();
         let ticket = self.ticket()?;
-        let once = self.once("claw.memory.store", &request_id, members);
+        let once = self.once("claw.memory.store", &request_id, members, &ticket);
         let (memory, scope) = self.memory("claw.memory.store")?;
-        let (calls, ended) = (self.inner().calls.clone(), ticket.ended.clone());
+        let calls = self.inner().calls.clone();
         Ok(ticket.later(once.run(async move {
             let work = memory.store(&scope, &store, entries);
-            let ids = noted(&calls, ("store", &store), Vec::len, until(&ended, work)).await?;
+            let ids = noted(&calls, ("store", &store), Vec::len, work).await?;
             Ok(json!({"stored": ids.len(), "ids": ids}))
         })))
     }

@@ -15,6 +15,11 @@
 //! swarm only where the client asked for them in its capabilities
 //! (`{"tools": {"progress": true}, "swarm": {"events": true}}`).
 //!
+//! A session narrows its own calls only. MCP on the same connection is a dialect of its own, with
+//! no session manifest: its calls pass the host's policies alone and do not end with the session.
+//! On standard input a shutdown waits for them too, as for every call of the host, before it says
+//! `drained`.
+//!
 //! Members of parameters that the protocol does not name are passed over, except in the `context`
 //! of a call: a narrowing that is misspelt would not narrow.
 //!

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::CallError;
 use clawhost_core::manifest::SessionManifest;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,8 @@ use super::life::{Life, State, Transition};
 use super::method::{Level, Method};
 use crate::approvals::Reachable;
 use crate::host::Principal;
-use crate::serve::calls::{Calls, guarded};
+use crate::replay::stopped;
+use crate::serve::calls::{Calls, guarded, host_failed};
 use crate::serve::message::{Fault, INVALID_PARAMS, Outcome};
 use crate::serve::params::Params;
 use crate::telemetry::Event;
@@ -56,6 +57,8 @@ pub(super) struct Inner<C> {
 pub(super) struct Agreed {
     pub(super) level: Level,
     pub(super) manifest: Arc<SessionManifest>,
+    /// The digest of what the manifest narrows, which is part of what each request says.
+    pub(super) narrowing: String,
     /// The client wants to hear how calls go on.
     pub(super) progress: bool,
     /// Questions about this session's calls can be answered on it.
@@ -170,6 +173,11 @@ impl<C: Calls> Session<C> {
         life.ended().cancel();
     }
 
+    /// Says whether the session has come to its end. It may be begun again.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.life().state() == State::Stopped
+    }
+
     /// Says whether a request runs.
     pub(crate) fn is_busy(&self) -> bool {
         *self.0.running.borrow() > 0
@@ -277,15 +285,18 @@ impl Ticket {
     }
 
     /// Returns how the request is answered: with what `work` comes to, unless the session ends
-    /// before.
+    /// before. It runs until then, and counts as running, though its client may no longer wait.
     pub(super) fn later(
         self,
         work: impl Future<Output = Result<Value, CallError>> + Send + 'static,
     ) -> Answer {
-        Answer::Later(Box::pin(async move {
-            let Self { ended, place, .. } = self;
+        let Self { ended, place, .. } = self;
+        let task = tokio::spawn(async move {
             let outcome = until(&ended, guarded(work)).await.map_err(Fault::from);
             (outcome, Some(place))
+        });
+        Answer::Later(Box::pin(async move {
+            task.await.unwrap_or_else(|_| (Err(host_failed().into()), None))
         }))
     }
 }
@@ -299,8 +310,7 @@ pub(super) async fn until<T>(
         biased;
         outcome = work => outcome,
         () = ended.cancelled() => {
-            let text = "the session was stopped before this came to its end";
-            Err(CallError::new(ErrorKind::Timeout, text).with("limit", "shutdown_timeout_ms"))
+            Err(stopped())
         }
     }
 }

@@ -6,7 +6,7 @@ use clawhost_core::limits::{SHUTDOWN_GRACE_MS, SHUTDOWN_TIMEOUT_CEILING_MS};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::session::{Answer, Session};
+use super::session::{Answer, Authority, Session};
 use crate::serve::calls::{Calls, host_failed};
 use crate::serve::message::{Fault, Outcome};
 use crate::serve::params::Params;
@@ -31,8 +31,15 @@ impl<C: Calls> Session<C> {
     /// Waits for what runs, ends what is left, and says whether nothing was.
     async fn drain(self, wait: Duration) -> Outcome {
         let mut running = self.running();
-        // The senders are the session's own, so waiting ends only with zero.
-        let drained = timeout(wait, running.wait_for(|running| *running == 0)).await.is_ok();
+        let idle = async {
+            // The senders are the session's own, so waiting ends only with zero.
+            let _ = running.wait_for(|running| *running == 0).await;
+            // Whoever owns the host stops it: what MCP began on the same connection counts too.
+            if self.inner().authority == Authority::Operator {
+                self.inner().calls.services().running.wait().await;
+            }
+        };
+        let drained = timeout(wait, idle).await.is_ok();
         let ended = self.life().ended().clone();
         ended.cancel();
         let _ = running.wait_for(|running| *running == 0).await;

@@ -1,7 +1,8 @@
 //! `claw.swarm.*`: tasks, reports and messages between agents.
 //!
-//! A session speaks for its own identity where that is a member of one of the host's swarms, else
-//! for the host's. A session that asked for it (`{"swarm": {"events": true}}`) counts as present
+//! An agent speaks for the identity that the runtime file gives it (`agents[].identity`), else for
+//! the host's own: what its session's manifest says of itself proves nothing. Only the parent of a
+//! host on standard input, which is the operator, is believed where it names a member of a swarm. A session that asked for it (`{"swarm": {"events": true}}`) counts as present
 //! and is told of what is for it: messages as `claw.swarm.broadcast`, tasks as
 //! `claw.swarm.delegate` and reports as `claw.swarm.report`, all of them notifications.
 
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::members::put;
-use super::session::{Agreed, Answer, Session};
+use super::session::{Agreed, Answer, Authority, Session};
 use super::tool::named;
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;
@@ -28,7 +29,7 @@ impl<C: Calls> Session<C> {
         let request_id = context.request_id("request_id")?.to_owned();
         let swarm = swarm_name(context, context.name("swarm")?)?;
         let ticket = self.ticket()?;
-        let once = self.once("claw.swarm.delegate", &request_id, members);
+        let once = self.once("claw.swarm.delegate", &request_id, members, &ticket);
         let (swarms, from) = self.swarm("claw.swarm.delegate", &ticket.agreed)?;
         Ok(ticket.later(once.run(async move {
             let task = Task { task_id, swarm, description, input };
@@ -85,12 +86,17 @@ impl<C: Calls> Session<C> {
         Ok((swarm, self.member(&agreed.manifest.identity)))
     }
 
-    /// A stranger's name in a session's manifest is nobody in a swarm.
+    /// Returns who the agent is in swarms, whose session calls itself `identity`.
     fn member(&self, identity: &str) -> String {
-        let base = self.inner().calls.services().manifest;
-        let mut agents = base.swarms.iter().flat_map(|swarm| &swarm.agents);
-        let known = agents.any(|agent| agent.identity == identity);
-        if known { identity } else { base.identity.as_str() }.to_owned()
+        let services = self.inner().calls.services();
+        let mut agents = services.manifest.swarms.iter().flat_map(|swarm| &swarm.agents);
+        if self.inner().authority == Authority::Operator
+            && agents.any(|agent| agent.identity == identity)
+        {
+            return identity.to_owned();
+        }
+        let given = services.identities.get(&self.inner().principal.0);
+        given.unwrap_or(&services.manifest.identity).clone()
     }
 
     /// Tells the client what is for it, until `stopping`.

@@ -296,6 +296,33 @@ async fn the_parent_process_answers_for_the_operator() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_counts_the_calls_of_the_other_dialect() {
+    let mut client = Client::initialized().await;
+    client.ask(initialize()).await;
+    client.call(json!(1), "slow").await;
+    client.host.started(1).await;
+    let end = ask("end", "claw.shutdown", json!({"timeout_ms": 10}));
+    assert_eq!(client.ask(end).await["result"], json!({"drained": false}));
+    client.host.release();
+    assert_eq!(client.hear().await["id"], json!(1));
+}
+
+#[tokio::test]
+async fn a_request_id_is_the_same_in_either_case() {
+    let mut client = begun().await;
+    let id = "550e8400-e29b-41d4-a716-44665544ABCD";
+    let mut asks = call("asks", 1);
+    asks["params"]["context"]["request_id"] = json!(id);
+    client.say(asks).await;
+    client.host.started(1).await;
+    let params = json!({"request_id": id.to_ascii_lowercase()});
+    client.say(ask("approve", "claw.tool.approve", params)).await;
+    let (asks, said) = both(&mut client, "asks").await;
+    assert_eq!(said["result"], json!({"acknowledged": true}));
+    assert!(asks["result"].is_object(), "{asks}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn silence_ends_a_question_and_a_word_about_nothing_comes_to_nothing() {
     let mut client = begun().await;
     assert_eq!(code(&client.ask(call("asks", 3)).await), json!(-32012));

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use clawhost_core::digest;
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use super::content;
 use super::progress;
-use super::session::{Agreed, Answer, Session, Ticket, until};
+use super::session::{Agreed, Answer, Inner, Session, Ticket, until};
 use crate::gate::CallContext;
 use crate::host::ToolCall;
 use crate::replay::{Key, Replay};
-use crate::serve::calls::Calls;
-use crate::serve::message::Fault;
+use crate::serve::calls::{Calls, guarded};
+use crate::serve::message::{Fault, INVALID_REQUEST};
 use crate::serve::params::Params;
 
 /// What a call says, in the right shape.
@@ -73,7 +74,7 @@ impl Asked {
         let sink = || progress::sink(&self.request_id, inner.notices.clone());
         let progress = agreed.progress.then(sink);
         let context = CallContext {
-            request_id: Some(self.request_id),
+            request_id: Some(self.request_id.to_ascii_lowercase()),
             sandbox: self.sandbox,
             policy: self.policy,
             session: Some(Arc::clone(&agreed.manifest)),
@@ -105,25 +106,44 @@ pub(super) fn named(
 impl<C: Calls> Session<C> {
     pub(super) fn tool_call(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
         let asked = Asked::read(members)?;
-        let mut ticket = self.ticket()?;
-        asked.check(self.inner().calls.services().manifest, &ticket.agreed)?;
-        ticket.name(&asked.request_id);
-        let once = self.once("claw.tool.call", &asked.request_id, members);
+        let manifest = self.inner().calls.services().manifest;
+        let ticket = self.ticket().and_then(|ticket| {
+            asked.check(manifest, &ticket.agreed)?;
+            Ok(ticket)
+        });
+        let mut ticket = match ticket {
+            Err(fault) => return Ok(self.refuse(asked, fault)),
+            Ok(ticket) => ticket,
+        };
+        ticket.name(&asked.request_id.to_ascii_lowercase());
+        let once = self.once("claw.tool.call", &asked.request_id, members, &ticket);
         let work = self.clone().run(asked, &ticket);
         Ok(ticket.later(once.run(work)))
+    }
+
+    /// Refuses a call that the session does not take. It is a call, and so it is recorded.
+    fn refuse(&self, asked: Asked, Fault { code, message, data, .. }: Fault) -> Answer {
+        let wrong_time = code == INVALID_REQUEST;
+        let kind = if wrong_time { ErrorKind::InvalidRequest } else { ErrorKind::InvalidArguments };
+        let refused = Some(CallError { data, ..CallError::new(kind, message) });
+        let Inner { principal, calls, .. } = &**self.inner();
+        let context = CallContext { refused, ..CallContext::default() };
+        let call = ToolCall::new(principal.clone(), asked.name, asked.arguments);
+        let call = guarded(calls.call(ToolCall { context, ..call }));
+        Answer::Later(Box::pin(async move {
+            (call.await.map(content::result).map_err(Fault::from), None)
+        }))
     }
 
     /// Runs a call that may be run.
     fn run(
         self,
         asked: Asked,
-        Ticket { agreed, ended, .. }: &Ticket,
+        Ticket { agreed, .. }: &Ticket,
     ) -> impl Future<Output = Result<Value, CallError>> + Send + use<C> {
         let call = asked.call(&self, agreed);
-        // Ends with the session even where another request has joined it.
-        let ended = ended.clone();
         async move {
-            let outcome = until(&ended, self.inner().calls.call(call)).await;
+            let outcome = self.inner().calls.call(call).await;
             self.watch(&outcome);
             outcome.map(content::result)
         }
@@ -142,12 +162,19 @@ impl<C: Calls> Session<C> {
         method: &'static str,
         request_id: &str,
         members: &Map<String, Value>,
+        ticket: &Ticket,
     ) -> Once {
         let principal = self.inner().principal.0.clone();
         // Hexadecimal digits are the same id in either case.
-        let key = Key { principal, method, request_id: request_id.to_ascii_lowercase() };
-        let params = Value::Object(members.clone());
-        Once { replay: self.inner().calls.services().replay.cloned(), key, params }
+        let request_id = request_id.to_ascii_lowercase();
+        let mut params = Value::Object(members.clone());
+        if let Some(own) = params.pointer_mut("/context/request_id") {
+            *own = request_id.as_str().into();
+        }
+        let said = Value::Array(vec![params, ticket.agreed.narrowing.as_str().into()]);
+        let key = Key { principal, method, request_id };
+        let replay = self.inner().calls.services().replay.cloned();
+        Once { replay, key, said, ended: ticket.ended.clone() }
     }
 }
 
@@ -155,8 +182,10 @@ impl<C: Calls> Session<C> {
 pub(super) struct Once {
     replay: Option<Replay>,
     key: Key,
-    /// The whole parameters, which tell one request from another.
-    params: Value,
+    /// The whole parameters and what narrows them, which tell one request from another.
+    said: Value,
+    /// Cancelled when the session no longer wants it.
+    ended: CancellationToken,
 }
 
 impl Once {
@@ -166,11 +195,11 @@ impl Once {
         work: impl Future<Output = Result<Value, CallError>> + Send + 'static,
     ) -> Result<Value, CallError> {
         match self.replay {
-            None => work.await,
+            None => until(&self.ended, work).await,
             Some(replay) => {
                 // Of up to megabytes, so not while lines are read.
-                let digest = digest::of_json(&self.params);
-                replay.once(self.key, &digest, work).await
+                let digest = digest::of_json(&self.said);
+                replay.once(self.key, &digest, self.ended, work).await
             }
         }
     }

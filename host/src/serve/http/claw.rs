@@ -165,6 +165,9 @@ impl<C: Calls> Sessions<C> {
         let mut all = self.open();
         all.retain(|_, open| !open.is_idle());
         if all.len() >= CLAW_SESSIONS_MAX {
+            forget_stopped(&mut all);
+        }
+        if all.len() >= CLAW_SESSIONS_MAX {
             let text = format!("this agent has {CLAW_SESSIONS_MAX} sessions open; end one first");
             let error = CallError::new(ErrorKind::Overloaded, text);
             return Err(error.with("stage", "session").with("limit", "CLAW_SESSIONS_MAX"));
@@ -183,6 +186,15 @@ impl<C: Calls> Sessions<C> {
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open<C>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives up the stopped session that was used longest ago: one can be begun again as long as there
+/// is room for it.
+fn forget_stopped<C: Calls>(all: &mut BTreeMap<String, Open<C>>) {
+    let stopped = all.iter().filter(|(_, open)| open.session.has_stopped());
+    if let Some(id) = stopped.min_by_key(|(_, open)| open.used).map(|(id, _)| id.clone()) {
+        all.remove(&id);
     }
 }
 

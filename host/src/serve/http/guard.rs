@@ -95,7 +95,7 @@ impl Guard {
     /// Checks the name the client used and the page it comes from.
     ///
     /// # Errors
-    /// 431 for headers beyond the bound, 400 for ones that can be read in two ways, 403 for a
+    /// 431 for headers beyond the bound, 415 for a body that is packed, 400 for ones that can be read in two ways, 403 for a
     /// foreign name or page: a page that had its name point at this machine ends here.
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
         let bytes = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
@@ -109,6 +109,11 @@ impl Guard {
                 let text = format!("the header {name} came more than once");
                 return Err(Denied::new(StatusCode::BAD_REQUEST, text));
             }
+        }
+        let coding = text_of(headers, &header::CONTENT_ENCODING)?.unwrap_or("identity");
+        if !coding.eq_ignore_ascii_case("identity") {
+            let text = "a body is read as it is: send it without a Content-Encoding";
+            return Err(Denied::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
         }
         let host = text_of(headers, &header::HOST)?
             .ok_or_else(|| Denied::new(StatusCode::BAD_REQUEST, "there is no Host header"))?;
@@ -225,6 +230,9 @@ mod tests {
         ] {
             assert_eq!(status(&guard, &[("host", host)]), Some(403), "{host}");
         }
+        let coded = |coding| [("host", "localhost:7433"), ("content-encoding", coding)];
+        assert_eq!(status(&guard, &coded("gzip")), Some(415));
+        assert_eq!(status(&guard, &coded("Identity")), None);
         assert_eq!(status(&guard, &[]), Some(400));
         assert_eq!(status(&guard, &[("host", "localhost:7433"), ("host", "x")]), Some(400));
     }

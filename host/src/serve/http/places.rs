@@ -1,7 +1,8 @@
 //! The places that connections take, and who gives one up when there is none left.
 //!
 //! A connection on which somebody known has a request in flight keeps its place. Every other one
-//! is idle: opened and silent, refused, or between two requests. When all places are taken, a new
+//! is idle: opened and silent, refused, or between two requests. Ordinary requests leave a part of
+//! all places alone, so that the operator's word always finds one. When all places are taken, a new
 //! connection gets the place of the one that has been idle longest, so whoever opens connections
 //! and says nothing shuts nobody out. Only answers that are still being made count as in flight;
 //! what the system has yet to deliver does not. Deliberately absent: addresses. Clients behind
@@ -10,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clawhost_core::limits::HTTP_RESERVED_PART_MAX;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -79,6 +81,11 @@ impl Places {
         Some(Seat { evicted, id, places })
     }
 
+    /// Returns how many connections may have an ordinary request in flight.
+    const fn ordinary(&self) -> usize {
+        self.max - self.max / HTTP_RESERVED_PART_MAX
+    }
+
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,9 +107,14 @@ impl Seat {
         self.evicted.cancelled().await;
     }
 
-    /// Keeps the place for a request of somebody known; nothing where it has just been lost.
-    pub(super) fn busy(self: &Arc<Self>) -> Option<Busy> {
+    /// Keeps the place for a request of somebody known; nothing where it has just been lost, or
+    /// where only places for urgent ones are left.
+    pub(super) fn busy(self: &Arc<Self>, urgent: bool) -> Option<Busy> {
         let mut taken = self.places.taken();
+        let busy = taken.seats.values().filter(|state| state.idle_since.is_none()).count();
+        if !urgent && busy >= self.places.ordinary() {
+            return None;
+        }
         taken.seats.get_mut(&self.id)?.idle_since = None;
         Some(Busy(Arc::clone(self)))
     }
@@ -144,9 +156,9 @@ mod tests {
         let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
         let third = take(&places).unwrap();
         assert!(is_evicted(&first) && !is_evicted(&second));
-        assert!(first.busy().is_none());
+        assert!(first.busy(false).is_none());
         drop(first);
-        drop(second.busy().unwrap());
+        drop(second.busy(false).unwrap());
         let _fourth = take(&places).unwrap();
         assert!(is_evicted(&third) && !is_evicted(&second));
     }
@@ -155,7 +167,7 @@ mod tests {
     async fn a_request_in_flight_keeps_its_connection() {
         let places = Places::new(2);
         let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
-        let (one, two) = (first.busy().unwrap(), second.busy().unwrap());
+        let (one, two) = (first.busy(false).unwrap(), second.busy(false).unwrap());
         let mut waiting = std::pin::pin!(places.take());
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(two);
@@ -165,10 +177,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn urgent_requests_find_a_place_where_ordinary_ones_do_not() {
+        let places = Places::new(HTTP_RESERVED_PART_MAX);
+        let seats: Vec<_> = (0..HTTP_RESERVED_PART_MAX).map(|_| take(&places).unwrap()).collect();
+        let (last, others) = seats.split_last().unwrap();
+        let _busy: Vec<_> = others.iter().map(|seat| seat.busy(false).unwrap()).collect();
+        assert!(last.busy(false).is_none());
+        assert!(last.busy(true).is_some());
+        assert!(take(&places).is_some(), "somebody new is let in");
+    }
+
+    #[tokio::test]
     async fn a_closed_connection_frees_its_place() {
         let places = Places::new(1);
         let first = take(&places).unwrap();
-        let busy = first.busy().unwrap();
+        let busy = first.busy(false).unwrap();
         assert!(take(&places).is_none());
         drop((first, busy));
         assert!(take(&places).is_some());

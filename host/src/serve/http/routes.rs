@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{
-    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
+    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX,
+    HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
 };
 use futures_util::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
@@ -60,6 +61,7 @@ pub(super) struct App<C: Calls> {
 struct Agent<C: Calls> {
     claws: Sessions<C>,
     requests: Arc<Semaphore>,
+    urgent: Arc<Semaphore>,
     service: StreamableHttpService<McpServer<C>, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     shutdown: CancellationToken,
@@ -137,21 +139,23 @@ impl<C: Calls> App<C> {
         match request.uri().path() {
             "/mcp" => {
                 let agent = self.agent(&request)?;
-                let held = (busy(seat)?, agent.request()?);
-                Ok(until_sent(agent.answer(request).await?, held))
+                let (permit, room) = agent.request()?;
+                let held = (busy(seat, room)?, permit);
+                Ok(until_sent(agent.answer(request, room).await?, held))
             }
             "/claw" if matches!(self.role(&request)?, Some(Role::Operator)) => {
-                let busy = busy(seat)?;
+                let busy = busy(seat, Room::Urgent)?;
                 Ok(until_sent(self.operator(request).await?, busy))
             }
             "/claw" => {
                 let agent = self.agent(&request)?;
-                let held = (busy(seat)?, agent.request()?);
-                Ok(until_sent(agent.claw(request).await?, held))
+                let (permit, room) = agent.request()?;
+                let held = (busy(seat, room)?, permit);
+                Ok(until_sent(agent.claw(request, room).await?, held))
             }
             "/status" => {
                 self.require_operator(&request)?;
-                let busy = busy(seat)?;
+                let busy = busy(seat, Room::Urgent)?;
                 Ok(until_sent(self.status(request.method())?, busy))
             }
             _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, /claw, and /status")),
@@ -238,6 +242,7 @@ impl<C: Calls> Agent<C> {
         Self {
             claws,
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
+            urgent: Arc::new(Semaphore::new(HTTP_URGENT_PER_AGENT_MAX)),
             service,
             sessions,
             shutdown: shutdown.clone(),
@@ -245,9 +250,15 @@ impl<C: Calls> Agent<C> {
         }
     }
 
-    /// Takes the right to one more request, before anything of its body is read.
-    fn request(&self) -> Result<OwnedSemaphorePermit, Denied> {
-        one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests")
+    /// Takes the right to one more request, before anything of its body is read. Where there is
+    /// none left, it may still turn out to be urgent.
+    fn request(&self) -> Result<(OwnedSemaphorePermit, Room), Denied> {
+        let ordinary = one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests");
+        match (ordinary, Arc::clone(&self.urgent).try_acquire_owned()) {
+            (Ok(permit), _) => Ok((permit, Room::Any)),
+            (Err(_), Ok(permit)) => Ok((permit, Room::Urgent)),
+            (Err(denied), Err(_)) => Err(denied),
+        }
     }
 
     /// Takes the right to one more stream that does not end by itself.
@@ -255,13 +266,14 @@ impl<C: Calls> Agent<C> {
         one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams")
     }
 
-    async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    async fn answer<B>(&self, request: Request<B>, room: Room) -> Result<Response<Body>, Denied>
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
+        room.admits_method(&parts.method)?;
         if parts.method != Method::POST {
             let listens = parts.method == Method::GET;
             let stream = listens.then(|| self.stream()).transpose()?;
@@ -271,6 +283,7 @@ impl<C: Calls> Agent<C> {
             return Ok(until_sent(response, stream));
         }
         let body = read_body(body).await?;
+        room.admits(&body)?;
         match screen(&body, parts.headers.contains_key(MCP_SESSION)) {
             Screened::Answered(response) => Ok(response),
             Screened::Passed { method, value } => {
@@ -288,16 +301,18 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/claw`.
-    async fn claw<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
+    async fn claw<B>(&self, request: Request<B>, room: Room) -> Result<Response<Body>, Denied>
     where
         B: http_body::Body + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
+        room.admits_method(&parts.method)?;
         match parts.method {
             Method::POST => {
                 require_json(&parts.headers)?;
                 let body = read_body(body).await?;
+                room.admits(&body)?;
                 self.claws.post(&parts.headers, &body).await
             }
             Method::GET => {
@@ -327,17 +342,49 @@ impl<C: Calls> Agent<C> {
 }
 
 /// Keeps the connection of a request whose sender is known.
-fn busy(seat: &Arc<Seat>) -> Result<Busy, Denied> {
-    let text = "this connection is being closed to make room for another";
-    seat.busy().ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
+fn busy(seat: &Arc<Seat>, room: Room) -> Result<Busy, Denied> {
+    let text = "there is no room for this connection now";
+    seat.busy(room == Room::Urgent)
+        .ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
+}
+
+/// What there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Any,
+    /// Only what can end a call that runs, or is about it.
+    Urgent,
+}
+
+impl Room {
+    fn admits_method(self, method: &Method) -> Result<(), Denied> {
+        if self == Self::Any || [Method::POST, Method::DELETE].contains(method) {
+            return Ok(());
+        }
+        Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
+    }
+
+    fn admits(self, body: &[u8]) -> Result<(), Denied> {
+        let urgent = || match message::read(body) {
+            Ok(Incoming::Notification { .. } | Incoming::Reply { .. }) => true,
+            Ok(Incoming::Request { method, .. }) => message::is_urgent(&method),
+            Err(_) => false,
+        };
+        if self == Self::Any || urgent() {
+            return Ok(());
+        }
+        Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
+    }
 }
 
 /// Takes one of an agent's `max`, and never waits for it.
 fn one_of(all: &Arc<Semaphore>, max: usize, what: &str) -> Result<OwnedSemaphorePermit, Denied> {
-    Arc::clone(all).try_acquire_owned().map_err(|_| {
-        let text = format!("this agent has {max} {what} open; end one first");
-        Denied::new(StatusCode::TOO_MANY_REQUESTS, text)
-    })
+    Arc::clone(all).try_acquire_owned().map_err(|_| too_many(max, what))
+}
+
+fn too_many(max: usize, what: &str) -> Denied {
+    let text = format!("this agent has {max} {what} open; end one first");
+    Denied::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
 /// What the checks that both transports share make of a body.

@@ -552,6 +552,13 @@ async fn requests_in_flight_are_bounded_for_each_agent() {
     assert_eq!(server.session("default").await.status, 429);
     assert_eq!(server.session("other").await.status, 200);
     assert_eq!(server.status().await, 200);
+    // What can end one of them is heard all the same.
+    let word = br#"{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}"#;
+    let said = server.send("POST", "/mcp", &[&MCP[..], &authorization].concat(), word).await;
+    assert_eq!(said.status, 202, "{}", said.text);
+    let status = br#"{"jsonrpc":"2.0","id":1,"method":"claw.status"}"#;
+    let said = server.send("POST", "/claw", &[&MCP[..], &authorization].concat(), status).await;
+    assert_eq!(said.status, 200, "{}", said.text);
     server.host.release();
     for asking in asking {
         asking.await.unwrap().unwrap();

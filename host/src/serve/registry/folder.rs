@@ -6,15 +6,18 @@
 //! out of it. A document that is not what its place says is not published.
 
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
-use clawhost_core::limits::{COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX};
+use clawhost_core::limits::{
+    COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, REGISTRY_LISTED_MAX, REGISTRY_REASON_BYTES_MAX,
+};
 use clawhost_core::manifest::{DocumentHead, read_head};
-use clawhost_core::uri::{Kind, RegistryUri};
+use clawhost_core::uri::{ClawUri, Kind, RegistryUri};
+use clawhost_core::{truncate, visible};
 
-use crate::registry::{Index, Part};
+use crate::registry::{Index, Part, is_publishable};
 
 /// The names a document may have, and what each holds.
 const DOCUMENTS: [(&str, &str); 2] =
@@ -56,6 +59,31 @@ pub(super) enum Unpublished {
     Unreadable(#[from] io::Error),
 }
 
+/// One folder that should be a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// `namespace/name/version`.
+    pub place: String,
+    /// Why it is not served, where it is not: one line that can be shown.
+    pub wrong: Option<String>,
+}
+
+impl Unpublished {
+    /// Returns the reason as one line that can be shown anywhere: it may quote a document.
+    pub(super) fn reason(&self) -> String {
+        let line = visible::line(&self.to_string());
+        truncate::text(&line, REGISTRY_REASON_BYTES_MAX).to_owned()
+    }
+}
+
+/// Returns the address of a package, if it is one that can be published.
+pub(super) fn address(namespace: &str, name: &str, version: &str) -> Option<RegistryUri> {
+    match ClawUri::parse(&format!("claw://registry/{namespace}/{name}@{version}")).ok()? {
+        ClawUri::Registry(uri) => Some(uri).filter(is_publishable),
+        ClawUri::Local(_) => None,
+    }
+}
+
 impl Folder {
     pub(super) const fn new(dir: Dir) -> Self {
         Self(dir)
@@ -79,6 +107,63 @@ impl Folder {
             Item::Document | Item::Index => Ok(index(uri, &head, &document, component.as_ref())),
         }
     }
+
+    /// Returns the packages by their places, and what is wrong with each; at most
+    /// [`REGISTRY_LISTED_MAX`].
+    pub(super) fn list(&self) -> Vec<Listed> {
+        let (mut level, mut listed) = (vec![PathBuf::new()], Vec::new());
+        for _ in ["namespace", "name", "version"] {
+            let mut next = Vec::new();
+            for path in level {
+                match folders(&self.0, &path) {
+                    Ok(names) => next.extend(names.iter().map(|name| path.join(name))),
+                    Err(error) => listed.push(Listed::new(&path, Err(error.into()))),
+                }
+            }
+            next.sort();
+            next.truncate(REGISTRY_LISTED_MAX);
+            level = next;
+        }
+        listed.extend(level.iter().map(|path| Listed::new(path, self.check(path))));
+        listed.sort_by(|one, other| one.place.cmp(&other.place));
+        listed
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Unpublished> {
+        let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+        let uri = match parts.as_slice() {
+            [namespace, name, version] => address(namespace, name, version),
+            _ => None,
+        };
+        let uri = uri
+            .ok_or_else(|| Unpublished::Invalid("no address can name these folders".to_owned()))?;
+        self.read(&uri, Item::Index).map(drop)
+    }
+}
+
+impl Listed {
+    fn new(path: &Path, checked: Result<(), Unpublished>) -> Self {
+        let place = visible::line(&path.to_string_lossy());
+        let wrong = checked.err().map(|error| match error {
+            Unpublished::Absent => "there is no document.yaml or document.json".to_owned(),
+            error => error.reason(),
+        });
+        Self { place, wrong }
+    }
+}
+
+/// Returns the names of the folders in one; a hidden one is none, a link may be.
+fn folders(dir: &Dir, path: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let mut names = Vec::new();
+    for entry in dir.read_dir(path)? {
+        let entry = entry?;
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && !entry.file_type()?.is_file() {
+            names.push(entry.file_name());
+        }
+    }
+    Ok(names)
 }
 
 fn index(
@@ -109,7 +194,10 @@ fn head(uri: &RegistryUri, bytes: &[u8]) -> Result<DocumentHead, Unpublished> {
     })?;
     if head.name != uri.name || head.version.as_deref() != Some(&uri.version) {
         let version = head.version.as_deref().unwrap_or("(none)");
-        let what = format!("the document is called `{}` and of version {version}", head.name);
+        let what = format!(
+            "the document is called `{}` and of version {version}; its folders say `{}` and {}",
+            head.name, uri.name, uri.version
+        );
         return Err(Unpublished::Invalid(what));
     }
     Ok(head)

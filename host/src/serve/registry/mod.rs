@@ -22,7 +22,7 @@ use cap_std::fs::Dir;
 use clawhost_core::limits::{
     HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, REGISTRY_LOAD_MS, REGISTRY_REQUESTS_MAX,
 };
-use clawhost_core::uri::{ClawUri, RegistryUri};
+use clawhost_core::uri::RegistryUri;
 use clawhost_core::{digest, egress};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
@@ -38,10 +38,19 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Host;
 
+pub use self::folder::Listed;
 use self::folder::{Folder, Item, Unpublished};
 use super::accept::accept_all;
 use super::{BoundServer, Shutdown};
-use crate::registry::is_publishable;
+
+/// Returns what [`serve_registry`] would publish of `dir`, by its places, and what is wrong with it.
+/// It reads every document and component.
+///
+/// # Errors
+/// The handle cannot be used.
+pub fn list_registry(dir: &Dir) -> io::Result<Vec<Listed>> {
+    Ok(Folder::new(dir.try_clone()?).list())
+}
 
 /// Publishes `dir` on `address` until it is told to shut down.
 ///
@@ -140,7 +149,7 @@ async fn found(request: &Request<Incoming>, folder: Arc<Folder>) -> Result<folde
 }
 
 fn refusal(uri: &str, error: &Unpublished) -> Refusal {
-    let text = format!("{uri}: {error}");
+    let text = format!("{uri}: {}", error.reason());
     match error {
         Unpublished::Absent => Refusal(StatusCode::NOT_FOUND, "not-found", text),
         Unpublished::Invalid(_) => {
@@ -149,7 +158,6 @@ fn refusal(uri: &str, error: &Unpublished) -> Refusal {
         }
         Unpublished::Unreadable(_) => {
             warn!("{text}");
-            let text = format!("{uri}: it cannot be read");
             Refusal(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", text)
         }
     }
@@ -180,10 +188,7 @@ fn asked(uri: &Uri) -> Option<(RegistryUri, Item)> {
         ["", namespace, name, version, "component"] => (namespace, name, version, Item::Component),
         _ => return None,
     };
-    match ClawUri::parse(&format!("claw://registry/{namespace}/{name}@{version}")).ok()? {
-        ClawUri::Registry(uri) if is_publishable(&uri) => Some((uri, item)),
-        ClawUri::Registry(_) | ClawUri::Local(_) => None,
-    }
+    Some((folder::address(namespace, name, version)?, item))
 }
 
 fn delivered(headers: &HeaderMap, found: folder::Found) -> Response<Full<Bytes>> {

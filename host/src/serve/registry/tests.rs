@@ -131,6 +131,35 @@ async fn nothing_but_packages_can_be_read() {
     assert_eq!((status, headers[header::ALLOW].to_str().unwrap()), (405, "GET, HEAD"));
 }
 
+#[tokio::test]
+async fn a_bad_package_is_listed_and_answered_with_its_reason() {
+    let folder = published();
+    let long = format!("claw: \"0.3.0\"\nkind: Tool\n\u{202e}{}: 1\n", "x".repeat(9_000));
+    write(folder.path(), "pub/n/long/1.0.0/document.yaml", &long);
+    std::fs::create_dir_all(folder.path().join("pub/n/empty/1.0.0")).unwrap();
+    std::fs::create_dir_all(folder.path().join("pub/n/-x/one")).unwrap();
+    std::fs::create_dir_all(folder.path().join("pub/.git/a/b")).unwrap();
+    let dir = Dir::open_ambient_dir(folder.path().join("pub"), cap_std::ambient_authority());
+    let listed = list_registry(&dir.unwrap()).unwrap();
+    let shown: Vec<_> =
+        listed.iter().map(|one| (one.place.as_str(), one.wrong.as_deref())).collect();
+    let places: Vec<&str> = shown.iter().map(|(place, _)| *place).collect();
+    let expected =
+        ["-x/one", "both/1.0.0", "empty/1.0.0", "greet/1.0.0", "greet/2.0.0", "long/1.0.0"];
+    assert_eq!(places, expected.map(|place| format!("n/{place}")));
+    let wrong = |at: usize| shown[at].1.unwrap_or("nothing");
+    assert!(wrong(0).contains("no address"), "{shown:?}");
+    assert!(wrong(1).contains("a second one"), "{shown:?}");
+    assert!(wrong(2).contains("no document.yaml"), "{shown:?}");
+    assert_eq!(wrong(3), "nothing");
+    assert!(wrong(4).contains("of version 1.0.0; its folders say `greet` and 2.0.0"), "{shown:?}");
+    let (server, _told) = serve(folder.path()).await;
+    let (_, _, text) = send(&server, "GET", "/n/greet/2.0.0", None).await;
+    assert!(text.contains(wrong(4)), "{text}");
+    let (_, _, text) = send(&server, "GET", "/n/long/1.0.0", None).await;
+    assert!(text.len() < 1_500 && !text.contains('\u{202e}'), "{text}");
+}
+
 #[test]
 fn only_this_machine_is_meant() {
     let names = |host: &str| {

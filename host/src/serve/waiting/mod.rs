@@ -164,7 +164,7 @@ impl Client<'_> {
         let Some(token) = &self.token else {
             return pending().await;
         };
-        let mut progress = WAITING_STARTS_AT;
+        let mut progress = 0.0;
         loop {
             let question_id = asked(&mut question).await;
             while self.pending(question_id.clone()).is_some() {
@@ -185,10 +185,10 @@ impl Client<'_> {
     }
 }
 
-/// Progress has to grow, and a tool's own starts at zero: waiting stays below.
-const WAITING_STARTS_AT: f64 = -1.0;
-/// A person's longest time has fewer reports than would reach zero.
-const WAITING_STEP: f64 = 1e-6;
+/// Progress has to grow: of a call that waited, the tool's own counts from here on.
+pub(super) const WAITING_ENDS_AT: f64 = 0.001;
+/// A person's longest time has fewer reports than would reach the end.
+const WAITING_STEP: f64 = 1e-7;
 
 /// Waits until a question was asked and returns its id; never where none will be.
 async fn asked(question: &mut watch::Receiver<Option<String>>) -> Option<String> {

@@ -200,6 +200,7 @@ async fn a_client_hears_that_its_call_waits_and_can_withdraw_it() {
     let report = client.hear().await;
     assert_eq!(report["method"], "notifications/progress", "{report}");
     assert_eq!(report["params"]["message"], "waiting for approval");
+    assert_eq!(report["params"]["progress"], 0.0);
     assert_eq!(approvals.pending().len(), 1);
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": 1}});

@@ -3,16 +3,15 @@
 //! Both can block (a full pipe, a dead network share), so they are written off the threads that
 //! serve, by at most one thread.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use clawhost_core::limits::TELEMETRY_FILE_BYTES_MAX;
 use serde_json::Value;
 
-use super::Failure;
+use super::{Failure, open_private};
 
 /// A file, or standard error where there is no path.
 pub(in super::super) struct Lines {
@@ -82,11 +81,7 @@ fn append(path: &Path, open: &mut Option<Open>, text: &str, bytes_max: u64) -> i
 }
 
 fn open_file(path: &Path) -> io::Result<Open> {
-    // Opening a FIFO would wait for its reader.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::other(format!("{} is no regular file", path.display())));
-    }
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let file = open_private(path)?;
     let bytes = file.metadata()?.len();
     Ok(Open { file, bytes })
 }
@@ -107,6 +102,19 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(read("t.jsonl"), "{\"event\":\"x\",\"n\":2}\n");
         assert_eq!(read("t.jsonl.1"), "{\"event\":\"x\",\"n\":1}\n");
+    }
+
+    #[tokio::test]
+    async fn a_missing_folder_is_made_for_this_user_only_or_named() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/t.jsonl");
+        Lines::file(path.clone()).write(&[json!(1)]).await.unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        let below = path.join("t.jsonl");
+        let failure = Lines::file(below.clone()).write(&[json!(1)]).await.unwrap_err();
+        assert!(failure.reason.contains(below.to_str().unwrap()), "{failure:?}");
     }
 
     #[tokio::test]

@@ -4,6 +4,10 @@ mod lines;
 mod otlp;
 mod sqlite;
 
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use clawhost_core::manifest::{ExporterKind, ExporterPlan};
@@ -74,6 +78,22 @@ impl Sink {
             Self::Webhook(poster) => poster.post_json(&Value::Array(batch.to_json())).await,
         }
     }
+}
+
+/// Opens a file to append to; it and its folder are made where they are missing, for this user
+/// only: events may hold what tools were given.
+fn open_private(path: &Path) -> io::Result<File> {
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{} cannot be used: {error}", path.display()))
+    };
+    // Opening a FIFO would wait for its reader.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(named(io::Error::other("it is no regular file")));
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(named)?;
+    }
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map_err(named)
 }
 
 impl Batch<'_> {

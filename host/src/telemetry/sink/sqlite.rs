@@ -7,7 +7,7 @@ use rusqlite::params;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::Failure;
+use super::{Failure, open_private};
 use crate::state::Database;
 
 const MIGRATIONS: &[&str] = &["CREATE TABLE events (
@@ -36,9 +36,11 @@ impl Sqlite {
     async fn open(&self) -> Result<Database, Failure> {
         let path = self.path.clone();
         let opening = tokio::task::spawn_blocking(move || {
-            Database::open(&path, &[("telemetry", MIGRATIONS)])
+            // SQLite makes a file that others can read, and its other files like that one.
+            open_private(&path).map_err(Failure::passing)?;
+            Database::open(&path, &[("telemetry", MIGRATIONS)]).map_err(Failure::passing)
         });
-        opening.await.map_err(Failure::passing)?.map_err(Failure::passing)
+        opening.await.map_err(Failure::passing)?
     }
 }
 
@@ -56,4 +58,24 @@ fn insert(db: &mut rusqlite::Connection, batch: &[Value]) -> rusqlite::Result<()
         [i64::try_from(TELEMETRY_ROWS_MAX).unwrap_or(i64::MAX)],
     )?;
     change.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[tokio::test]
+    async fn nobody_else_can_read_the_file_or_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made/t.db");
+        let sqlite = Sqlite::new(path.clone());
+        sqlite.write(vec![serde_json::json!({ "event": "x" })]).await.unwrap();
+        for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+            let file = file.unwrap();
+            let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{file:?}");
+        }
+        assert!(path.is_file());
+    }
 }

@@ -79,6 +79,7 @@ pub(super) fn answer(body: &Value) -> Option<Answer> {
     let content: String =
         texts.map(|block| block.get("text").and_then(Value::as_str)).collect::<Option<_>>()?;
     let used = body.get("usage").and_then(used);
+    let text_bytes = content.len() as u64;
     let mut completion = json!({
         "object": "chat.completion",
         "choices": [{
@@ -92,7 +93,7 @@ pub(super) fn answer(body: &Value) -> Option<Answer> {
         parts.extend(body.get(key).map(|value| (key.to_owned(), value.clone())));
     }
     parts.extend(used.map(|used| ("usage".to_owned(), usage(used))));
-    Some(Answer { completion, used })
+    Some(Answer { completion, used, text_bytes })
 }
 
 fn finish_reason(body: &Value) -> &'static str {
@@ -176,7 +177,8 @@ mod tests {
             "stop_reason": "max_tokens",
             "usage": { "input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 5 },
         });
-        let Answer { completion, used } = answer(&body).unwrap();
+        let Answer { completion, used, text_bytes } = answer(&body).unwrap();
+        assert_eq!(text_bytes, 2);
         assert_eq!(used, Some(Used { prompt_tokens: 7, completion_tokens: 5 }));
         let expected = json!({
             "id": "msg_1",

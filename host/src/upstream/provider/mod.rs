@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::ProviderPlan;
 use clawhost_core::policy::{Rates, Usage};
-use clawhost_core::quota::Ask;
+use clawhost_core::quota::{Ask, Reservation, Used};
 use serde_json::Value;
 
 use self::attempt::{Failure, Sent};
@@ -194,17 +194,21 @@ impl Inner {
             provider: plan.name.clone(),
             limits: plan.limits,
             prices: plan.prices,
-            prompt_tokens: chat.prompt_tokens,
+            prompt_tokens: chat.bytes,
             completion_tokens: chat.completion_tokens,
         };
         let reservation = self.book.reserve(ask, self.rates).await?;
         let body = wire.body(reservation.completion_tokens());
         match attempt::send(wire, body, client, until).await {
             Ok(answer) => {
-                if let (Some(told), Some(used)) = (self.told.get(), answer.used) {
+                let used = answer.used.map(|reported| {
+                    let bytes = answer.text_bytes;
+                    charged(&reservation, reported, chat.text_bytes(), bytes)
+                });
+                if let (Some(told), Some(used)) = (self.told.get(), used) {
                     told.tell(&plan.name, used, plan.prices.cost_usd(used));
                 }
-                self.book.settle(reservation, answer.used).await;
+                self.book.settle(reservation, used).await;
                 Ok(Ok(answer.completion))
             }
             Err(failure) => {
@@ -218,6 +222,18 @@ impl Inner {
             }
         }
     }
+}
+
+/// Returns what a completion is charged; a report of more than can be is logged.
+fn charged(held: &Reservation, reported: Used, prompt_bytes: u64, answer_bytes: u64) -> Used {
+    let used = held.charge(reported, prompt_bytes, answer_bytes);
+    if used.prompt_tokens < reported.prompt_tokens
+        || used.completion_tokens < reported.completion_tokens
+    {
+        let provider = held.provider();
+        tracing::warn!(provider, "it reports {reported:?}, which cannot be; charged is {used:?}");
+    }
+    used
 }
 
 /// Returns when the first of `askers` has used up an equal share of the time until `deadline`.

@@ -3,7 +3,7 @@
 use clawhost_core::quota::Used;
 use serde_json::{Map, Value};
 
-use super::request::ChatRequest;
+use super::request::{ChatRequest, text_bytes};
 use super::wire::Answer;
 
 /// Below the endpoint, which ends with the API's version.
@@ -25,7 +25,11 @@ pub(super) fn answer(body: Value) -> Option<Answer> {
         return None;
     }
     let used = body.get("usage").and_then(used);
-    Some(Answer { completion: body, used })
+    let messages = choices.iter().filter_map(|choice| choice.get("message")?.as_object());
+    // Who speaks is not written by the model.
+    let written = messages.flatten().filter(|(key, _)| *key != "role");
+    let text_bytes = written.map(|(_, value)| text_bytes(value)).sum();
+    Some(Answer { completion: body, used, text_bytes })
 }
 
 fn used(usage: &Value) -> Option<Used> {
@@ -53,6 +57,15 @@ mod tests {
         ] {
             assert!(answer(body.clone()).is_none(), "{body}");
         }
+    }
+
+    #[test]
+    fn all_that_the_model_wrote_is_measured() {
+        let call = json!({ "function": { "name": "f", "arguments": "{}" } });
+        let calls = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        let says = json!({ "role": "assistant", "content": "hello" });
+        let body = json!({ "choices": [{ "message": calls }, { "message": says }] });
+        assert_eq!(answer(body).unwrap().text_bytes, "f{}hello".len() as u64);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::PROVIDER_REQUEST_BYTES_MAX;
-use clawhost_core::quota::estimate_tokens;
 use serde_json::{Map, Value};
 
 /// What a request may say beside `model`, `messages` and how long the completion may be.
@@ -38,8 +37,8 @@ pub(super) struct ChatRequest {
     pub(super) length_key: &'static str,
     /// How long it may be.
     pub(super) completion_tokens: Option<u64>,
-    /// What the prompt is taken for.
-    pub(super) prompt_tokens: u64,
+    /// The bytes of the whole request, as JSON.
+    pub(super) bytes: u64,
 }
 
 impl ChatRequest {
@@ -63,8 +62,18 @@ impl ChatRequest {
         if let Some(key) = rest.keys().find(|key| !OPTIONS.contains(&key.as_str())) {
             return Err(wrong(format!("the key {key:?} is not served")));
         }
-        let prompt_tokens = estimate_tokens(bytes);
-        Ok(Self { model, messages, options: rest, length_key, completion_tokens, prompt_tokens })
+        let bytes = bytes as u64;
+        Ok(Self { model, messages, options: rest, length_key, completion_tokens, bytes })
+    }
+
+    /// Returns the bytes of all texts that the model reads.
+    pub(super) fn text_bytes(&self) -> u64 {
+        self.messages
+            .iter()
+            .flat_map(Map::values)
+            .chain(self.options.values())
+            .map(text_bytes)
+            .sum()
     }
 }
 
@@ -121,6 +130,16 @@ pub(super) fn text_of(content: &Value) -> Option<String> {
     }
 }
 
+/// Returns the bytes of all texts in `value`, without keys.
+pub(super) fn text_bytes(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(list) => list.iter().map(text_bytes).sum(),
+        Value::Object(object) => object.values().map(text_bytes).sum(),
+        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
+    }
+}
+
 fn length(rest: &mut Map<String, Value>) -> Result<(&'static str, Option<u64>), CallError> {
     let keys = ["max_completion_tokens", "max_tokens"];
     let given: Vec<_> = keys.iter().filter_map(|key| Some((*key, rest.remove(*key)?))).collect();
@@ -164,7 +183,10 @@ mod tests {
         assert_eq!(chat.completion_tokens, Some(7));
         let whole =
             json!({ "messages": [{ "content": "hello", "role": "user" }], "max_tokens": 7 });
-        assert_eq!(chat.prompt_tokens, estimate_tokens(whole.to_string().len()));
+        assert_eq!(chat.bytes, whole.to_string().len() as u64);
+        assert_eq!(chat.text_bytes(), "userhello".len() as u64);
+        let tools = with("tools", json!([{ "function": { "name": "f" } }])).unwrap();
+        assert_eq!(tools.text_bytes(), "userhellof".len() as u64);
         assert_eq!(ChatRequest::read(hello()).unwrap().completion_tokens, None);
         assert_eq!(
             with("max_completion_tokens", json!(1)).unwrap().length_key,

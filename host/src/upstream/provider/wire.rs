@@ -25,6 +25,8 @@ use crate::upstream::http::CheckedRequest;
 pub(super) struct Answer {
     pub(super) completion: Value,
     pub(super) used: Option<Used>,
+    /// The bytes of what the model wrote.
+    pub(super) text_bytes: u64,
 }
 
 /// A request that lacks only the length of its completion.

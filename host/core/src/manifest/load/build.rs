@@ -58,6 +58,8 @@ impl Loader<'_> {
         let tools = self.bindings();
         let mut notes: Vec<String> = self.primitives.iter().flat_map(notes::unserved).collect();
         notes.extend(notes::category_note(&tools, &policies));
+        notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
+        notes.extend(notes::never_tried(&policies));
         notes.extend(own.iter().flat_map(Profile::notes));
         notes.extend(self.of_kind(Kind::Policy).flat_map(policy::notes));
         let providers: Vec<_> = self.of_kind(Kind::Provider).map(provider::read).collect();

@@ -15,11 +15,12 @@ use crate::manifest::shape::shown;
 
 /// Nesting of one document. The reader recurses, at up to 38 KiB of stack a level in an
 /// unoptimised build, and threads have 2 MiB; schemas are the deepest thing in a document.
-const DOCUMENT_DEPTH_MAX: usize = 32;
+pub(super) const DOCUMENT_DEPTH_MAX: usize = 32;
 /// Values in one document, so that a small file cannot make a large tree.
-const DOCUMENT_NODES_MAX: usize = 100_000;
+pub(super) const DOCUMENT_NODES_MAX: usize = 100_000;
 /// Values made by all aliases of one document together.
 const ALIAS_NODES_MAX: usize = 1_000;
+
 /// Reads one document.
 pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<DocumentError>> {
     let whole =
@@ -62,10 +63,25 @@ fn options() -> serde_saphyr::Options {
 }
 
 fn syntax_problem(source: &Source, error: &serde_saphyr::Error) -> DocumentError {
-    let place = error.location().map_or(Place::START, Place::from);
-    let place = if place.line == 0 { Place::START } else { place };
+    let place = error.location().map_or(Place::START, |location| place_of(location, &source.text));
     let (reason, help) = explain(error.without_snippet());
     source.problem(place, MANIFEST_INVALID, reason, Some(help.to_owned()))
+}
+
+/// Returns where the reader stopped. Its scanner knows line and column alone.
+fn place_of(location: serde_saphyr::Location, text: &str) -> Place {
+    let place = Place::from(location);
+    if place.line == 0 {
+        return Place::START;
+    }
+    if location.span().byte_offset().is_some() {
+        return place;
+    }
+    let mut lines = text.split_inclusive('\n');
+    let before: usize = lines.by_ref().take(place.line - 1).map(str::len).sum();
+    let line = lines.next().unwrap_or_default().chars();
+    let inside: usize = line.take(place.column.saturating_sub(1)).map(char::len_utf8).sum();
+    Place { offset_bytes: before + inside, len_bytes: 1, ..place }
 }
 
 /// Says in this project's words what the reader refused.
@@ -82,9 +98,7 @@ fn explain(error: &Error) -> (String, &'static str) {
         | Error::MultipleDocuments { .. } => {
             ("a second document in one file".to_owned(), "put each document into a file of its own")
         }
-        Error::Budget { .. } => {
-            (format!("more than {DOCUMENT_NODES_MAX} values"), "split the document")
-        }
+        Error::Budget { .. } => too_many(),
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_ref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
             (format!("the key{key} is there twice"), "write each key once")
@@ -103,8 +117,12 @@ fn explain(error: &Error) -> (String, &'static str) {
     }
 }
 
-fn too_deep() -> (String, &'static str) {
+pub(super) fn too_deep() -> (String, &'static str) {
     (format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"), "nest less")
+}
+
+pub(super) fn too_many() -> (String, &'static str) {
+    (format!("more than {DOCUMENT_NODES_MAX} values"), "split the document")
 }
 
 /// Returns the reader's own sentence without the place, which is shown beside it.
@@ -193,6 +211,25 @@ mod tests {
         let large = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 500].join(", "));
         refused(&large);
         refused(&"x".repeat(DOCUMENT_BYTES_MAX + 1));
+    }
+
+    #[test]
+    fn a_syntax_error_is_shown_in_its_own_line() {
+        let deep = format!("a: 1\nb: {}", "[".repeat(40));
+        for (text, line) in [
+            ("a: 1\nb: [1,\n\t]x: 2\n", 3),
+            ("ä: 1\nb: one: two\n", 2),
+            ("a: 1\nb: {c: 1\n", 2),
+            ("a:\n    b: 1\n  c: 2\n", 3),
+            (&deep, 2),
+        ] {
+            let problem = refused(text);
+            let label = miette::Diagnostic::labels(&problem).unwrap().next().unwrap();
+            let start = text.lines().take(line - 1).map(|line| line.len() + 1).sum::<usize>();
+            let end = text.lines().take(line).map(|line| line.len() + 1).sum::<usize>();
+            assert_eq!(problem.line, line, "{text:?}: {problem}");
+            assert!((start..=end).contains(&label.offset()), "{text:?}: {}", label.offset());
+        }
     }
 
     #[test]

@@ -102,7 +102,8 @@ const FETCH: &str = "claw://registry/community/fetch@1.2.0";
 
 #[test]
 fn a_tool_comes_with_its_component_and_everything_it_refers_to() {
-    let held = Held::claw(&format!("  tools: [\"{FETCH}\"]\n"))
+    let sandbox = "claw://registry/community/narrow@2.0.0";
+    let held = Held::claw(&format!("  tools: [\"{FETCH}\"]\n  sandbox: \"{sandbox}\"\n"))
         .with_component(
             FETCH,
             tool(
@@ -225,6 +226,7 @@ fn what_a_registry_said_drives_no_terminal() {
     let list = load(&shouting, &["claw.yaml".into()], around).unwrap_err();
     let line = list[0].one_line();
     assert!(line.contains("the registry `main` sent"), "{line}");
+    assert!(line.contains("whoever serves that registry"), "{line}");
     assert!(!line.contains(['\u{1b}', '\n', '\u{202e}']), "{line:?}");
 }
 
@@ -255,6 +257,70 @@ fn a_policy_that_is_only_referred_to_adds_no_rules() {
     assert!(refused[0].1.contains("is referred to and not listed"), "{refused:?}");
     let listed = with(&format!("  policies: [\"{lax}\"]\n")).loaded();
     assert_eq!(listed.tools[0].policy.as_deref(), Some("lax"));
+}
+
+#[test]
+fn a_fetched_tool_chooses_no_fetched_sandbox_and_no_category() {
+    let wide = "claw://registry/n/wide@1.0.0";
+    let with = |more: &str| {
+        let document = tool("fetch", &format!(", sandbox_ref: \"{wide}\""));
+        let document = document
+            .replace("version: 1.2.0 }", "version: 1.2.0, labels: { category: harmless } }");
+        Held::claw(&format!("  tools: [\"{FETCH}\"{more}]\n"))
+            .package(FETCH, document)
+            .package(wide, document_of_wide())
+    };
+    let refused = with("").refused();
+    assert!(refused[0].1.contains("is referred to and not listed"), "{refused:?}");
+    let named = with(&format!(", {{ name: read-file, sandbox: \"{wide}\" }}")).loaded();
+    assert_eq!((named.tools[0].sandbox.as_str(), &named.tools[0].category), ("wide", &None));
+    let note = "its category `harmless` does not count";
+    assert!(named.notes.iter().any(|said| said.contains(note)), "{:?}", named.notes);
+}
+
+fn document_of_wide() -> String {
+    document("Sandbox", "wide", "1.0.0", "{ level: wasm }")
+}
+
+#[test]
+fn what_names_secrets_or_sends_data_is_not_fetched() {
+    let provider = |auth: &str| {
+        format!("{{ protocol: custom, endpoint: \"http://localhost:1\", model: m, auth: {auth} }}")
+    };
+    let uri = "claw://registry/n/x@1.0.0";
+    let channel = "{ type: cli, transport: polling, auth: { secret_ref: s } }";
+    for (key, kind, spec) in [
+        ("telemetry", "Telemetry", "{ exporters: [{ type: console }] }"),
+        (
+            "telemetry",
+            "Telemetry",
+            "{ exporters: [{ type: webhook, endpoint: \"https://a.example\", auth: { secret_ref: s } }] }",
+        ),
+        ("channels", "Channel", channel),
+    ] {
+        let entry = if kind == "Channel" { format!("[{uri:?}]") } else { format!("{uri:?}") };
+        let refused = Held::claw(&format!("  {key}: {entry}\n"))
+            .package(uri, document(kind, "x", "1.0.0", spec))
+            .refused();
+        let found = refused.iter().any(|(_, line)| line.contains("write this document yourself"));
+        assert!(found, "{kind}: {refused:?}");
+    }
+    let with_fallback = |auth: &str| {
+        let fallback = format!(
+            "  tools: []\n  providers: [{{ inline: {{ protocol: custom, endpoint: \"http://localhost:1\", model: m, auth: {{ type: none }}, fallback: [{{ provider_ref: {uri:?} }}] }} }}]\n"
+        );
+        let mut held = Held::claw("");
+        let claw = held.files[Path::new("claw.yaml")].clone();
+        let (head, _) = claw.split_once("  providers:").unwrap();
+        held = held.file("claw.yaml", format!("{head}{fallback}"));
+        held.package(uri, document("Provider", "x", "1.0.0", &provider(auth)))
+    };
+    assert_eq!(with_fallback("{ type: none }").loaded().providers.len(), 2);
+    for auth in ["{ type: bearer, secret_ref: s }", "{ type: none, secret_ref: s }"] {
+        let refused = with_fallback(auth).refused();
+        let found = refused.iter().any(|(_, line)| line.contains("write this document yourself"));
+        assert!(found, "{auth}: {refused:?}");
+    }
 }
 
 #[test]

@@ -15,8 +15,9 @@ use crate::manifest::shape::{shown, shown_sentence};
 
 /// Processes one profile may allow at once; more is no sandbox.
 const PROCESSES_CEILING_MAX: u64 = 4_096;
-/// Compiled size of one blocked pattern, so that no pattern is a bomb.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Blocked patterns of one profile, and the compiled size of one: checking them compiles them.
+const PATTERNS_MAX: usize = 100;
+const PATTERN_BYTES_MAX: usize = 65_536;
 
 /// Checks what the shape cannot say.
 pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
@@ -156,6 +157,11 @@ fn check_shell(spec: &Node, shell: &Node, report: &mut Report<'_>) {
             report.invalid(list.at, format!("`{key}` is not served under `mode: full`"), help);
         }
     }
+    let patterns = shell.list(&["blocked_patterns"]);
+    if let Some(one_more) = patterns.get(PATTERNS_MAX) {
+        let reason = format!("more than {PATTERNS_MAX} `blocked_patterns`");
+        return report.invalid(one_more.at, reason, "join them with `|`, or list fewer");
+    }
     for (node, pattern) in shell.texts(&["blocked_patterns"]) {
         if let Err(error) = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build() {
             let error = error.to_string().lines().last().unwrap_or_default().to_owned();
@@ -186,5 +192,31 @@ fn check_limits(spec: &Node, report: &mut Report<'_>) {
                 format!("the most this host gives is {ceiling}"),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::node;
+    use crate::manifest::problem::Problems;
+
+    fn reasons(patterns: &[String]) -> Vec<String> {
+        let spec = serde_json::json!({"level": "process", "capabilities": {
+            "shell": {"mode": "restricted", "blocked_patterns": patterns}}});
+        let (source, node) = node::parse(Path::new("t.json"), spec.to_string().as_bytes()).unwrap();
+        let mut problems = Problems::default();
+        check(&node, &mut problems.of(&source));
+        let list = problems.finish(Some(())).err().unwrap_or_default();
+        list.into_iter().map(|problem| problem.reason).collect()
+    }
+
+    #[test]
+    fn blocked_patterns_are_bounded_in_number_and_compiled_size() {
+        let usual = |count| vec![r"(?i)rm\s+-rf\s+/\w*".to_owned(); count];
+        assert_eq!(reasons(&usual(PATTERNS_MAX)), Vec::<String>::new());
+        assert_eq!(reasons(&usual(PATTERNS_MAX + 1)), ["more than 100 `blocked_patterns`"]);
+        let large = reasons(&[r"\w{1,200}x0".to_owned()]);
+        assert!(large[0].contains("size limit"), "{large:?}");
     }
 }

@@ -97,6 +97,10 @@ pub struct AgentSettings {
     pub name: String,
     /// Whether its own client may ask its user to approve its calls.
     pub elicitation: bool,
+    /// Who it is in the host's swarms; the host's own identity where this is absent.
+    pub identity: Option<String>,
+    source: Source,
+    at: Place,
 }
 
 /// One of `profiles`: what a sandbox profile gets beside its document.
@@ -142,10 +146,16 @@ impl Settings {
         may.map(|agent| agent.name.clone()).collect()
     }
 
+    /// Returns the identities that agents speak as in swarms, by the agents' names.
+    pub fn identities(&self) -> BTreeMap<String, String> {
+        let named = |agent: &AgentSettings| Some((agent.name.clone(), agent.identity.clone()?));
+        self.agents.iter().filter_map(named).collect()
+    }
+
     /// Gives the manifest's profiles what the runtime file has for them.
     ///
     /// # Errors
-    /// Profiles that the manifest does not have, ports for one without network, and copies of the
+    /// Profiles and identities that the manifest does not have, ports for one without network, and copies of the
     /// record that have nowhere to go.
     pub fn apply(&self, manifest: &mut Manifest) -> Result<(), Vec<DocumentError>> {
         let mut problems = Problems::default();
@@ -163,8 +173,23 @@ impl Settings {
         for (name, settings) in &self.providers {
             settings.apply(name, manifest, &mut problems);
         }
+        self.agents.iter().for_each(|agent| agent.check(manifest, &mut problems));
         self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
+    }
+}
+
+impl AgentSettings {
+    /// An agent is the host's own identity, or a member of one of its swarms.
+    fn check(&self, manifest: &Manifest, problems: &mut Problems) {
+        let Some(name) = self.identity.as_deref() else { return };
+        let members = manifest.swarms.iter().flat_map(|swarm| &swarm.agents);
+        let members = members.map(|agent| agent.identity.as_str());
+        let known: BTreeSet<&str> = members.chain([manifest.identity.as_str()]).collect();
+        if !known.contains(name) {
+            let reason = format!("no swarm has an agent of the identity `{}`", shown(name));
+            problems.missing(&self.source, self.at, reason, choices(name, known));
+        }
     }
 }
 

@@ -168,6 +168,9 @@ impl Reader {
         let agent = |agent: &Node| AgentSettings {
             name: self.take_name("agent", agent, &mut seen),
             elicitation: agent.flag(&["elicitation"]).unwrap_or(false),
+            identity: agent.text(&["identity"]).map(str::to_owned),
+            source: self.source.clone(),
+            at: agent.place(&["identity"]),
         };
         agents.map(agent).collect()
     }

@@ -46,7 +46,8 @@ fn every_key_is_read() {
     assert_eq!(settings.limits.calls_waiting_max, CALLS_WAITING_MAX);
     assert_eq!(settings.http.address, Some("127.0.0.1:7000".parse().unwrap()));
     assert_eq!(settings.http.allowed_hosts.len(), 2);
-    assert_eq!(settings.agents, [AgentSettings { name: "claude".to_owned(), elicitation: true }]);
+    let [agent] = settings.agents.as_slice() else { panic!("one agent") };
+    assert_eq!((agent.name.as_str(), agent.elicitation, &agent.identity), ("claude", true, &None));
     assert_eq!(settings.registries[0].url, "https://registry.example/v1");
     assert_eq!(settings.audit.webhook.as_deref(), Some("https://audit.example.com/in"));
     assert_eq!(settings.audit.syslog.as_deref(), Some(Path::new("conf/run/log")));

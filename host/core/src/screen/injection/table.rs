@@ -23,7 +23,7 @@ pub(super) const PHRASES: &[(&str, &[&str])] = &[
             WHOSE,
             "previous|prior|above|earlier|preceding|foregoing|original|initial|system",
             "instructions|instruction|prompt|prompts|system prompt|directions|directives|\
-             guidelines|commands|orders|programming",
+             guidelines|commands|orders|programming|context|user instructions",
         ],
     ),
     (
@@ -44,7 +44,18 @@ pub(super) const PHRASES: &[(&str, &[&str])] = &[
              you received",
         ],
     ),
-    (OVERRIDE, &[IGNORE, WHOSE, "instructions above|instructions before|system prompt"]),
+    (
+        OVERRIDE,
+        &[
+            IGNORE,
+            WHOSE,
+            "instructions above|instructions before|instructions came before|\
+             instructions came above|instructions came earlier|system prompt",
+        ],
+    ),
+    (OVERRIDE, &["ignore|disregard|forget", "everything|anything", "above|before|came before"]),
+    (OVERRIDE, &[IGNORE, "your", "instructions|programming|training"]),
+    (OVERRIDE, &["your new|your updated|your real", "system prompt|instructions", "is|are"]),
     (
         ROLE,
         &[
@@ -125,7 +136,9 @@ pub(super) const MARKS: &[(&str, &str)] = &[
     (TEMPLATE, "<|eot_id|>"),
     (TEMPLATE, "<|endoftext|>"),
     (TEMPLATE, "<<sys>>"),
+    (TEMPLATE, "[inst]"),
     (TEMPLATE, "[/inst]"),
+    (TEMPLATE, "<system>"),
     (TEMPLATE, "<important>"),
     (TEMPLATE, "[system override]"),
     (TEMPLATE, "[system message]"),

@@ -1,16 +1,24 @@
 //! Whether what follows a beginning is a credential, and how far it reaches.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::table::{Alphabet, Kind};
+use aho_corasick::AhoCorasick;
+
+use super::table::{Alphabet, Kind, Token};
 
 /// A value under a telling name is no shorter: shorter ones are words and examples.
 const VALUE_BYTES_MIN: usize = 8;
 /// Nor longer: that is a text.
 const VALUE_BYTES_MAX: usize = 256;
+/// A value under a name that much else has is no shorter.
+const STRICT_BYTES_MIN: usize = 16;
 /// A token behind an authentication scheme is no shorter.
 const BEARER_BYTES_MIN: usize = 20;
+/// Nor is a user and a password in base64, from which on they need no digit.
+const BASIC_BYTES_MIN: usize = 16;
+/// A token in the place of a user's name is no shorter.
+const USER_BYTES_MIN: usize = 12;
 /// Bits of each character of something random: `hunter2hunter2` has 2.8, English words 3 to
 /// 3.5 but no digits, sixteen random letters and digits nearly 4.
 const VALUE_BITS_MIN: f64 = 2.5;
@@ -20,53 +28,170 @@ const RANDOM_BITS_MIN: f64 = 3.5;
 const BLOCK_BYTES_MAX: usize = 65_536;
 /// White space between a name, its `=` and its value is no longer.
 const GAP_BYTES_MAX: usize = 8;
+/// Places in one run of characters that are judged: a name can follow itself in what it names,
+/// and each is judged by all that follows.
+const RUN_JUDGED_MAX: usize = 4;
 
-/// Returns where the credential is that begins with `hit`, if it is one.
-pub(super) fn extent(kind: &Kind, text: &str, hit: Range<usize>) -> Option<Range<usize>> {
-    match *kind {
-        Kind::Assigned => assigned(text, hit.end),
-        Kind::Bearer => bearer(text, hit),
-        Kind::Block => block(text, hit),
-        Kind::Jwt => jwt(text, hit.start),
-        Kind::Token { of, least, most, random } => token(text, hit, of, least..=most, random),
-        Kind::Url => url(text, hit.end),
-    }
+/// Examples of documents say so, and an address is no value.
+const EXAMPLES: &[&str] = &[
+    "example",
+    "xxxx",
+    "****",
+    "placeholder",
+    "redacted",
+    "your_",
+    "your-",
+    "changeme",
+    // Not an example, but no value either.
+    "://",
+];
+
+static EXAMPLE: LazyLock<AhoCorasick> = LazyLock::new(examples);
+
+#[expect(clippy::expect_used, reason = "the table is constant, and the tests build it")]
+fn examples() -> AhoCorasick {
+    let mut builder = AhoCorasick::builder();
+    builder.ascii_case_insensitive(true).build(EXAMPLES).expect("the table is small")
 }
 
-fn token(
-    text: &str,
-    hit: Range<usize>,
-    of: Alphabet,
-    long: std::ops::RangeInclusive<usize>,
-    random: bool,
-) -> Option<Range<usize>> {
-    if is_inside_word(text, hit.start, of) {
-        return None;
-    }
-    let rest = run(text, hit.end, |byte| of.has(byte));
-    let looks_random = || bits(rest) >= RANDOM_BITS_MIN && has_digit(rest);
-    let is_one = long.contains(&rest.len()) && !is_example(rest) && (!random || looks_random());
-    is_one.then_some(hit.start..hit.end + rest.len())
+/// A text that is judged from its beginning to its end. What was read once is remembered, so
+/// that the work is linear in the text, whatever the text is.
+pub(super) struct Judge<'t> {
+    text: &'t str,
+    runs: [Run; Alphabet::COUNT],
+    /// Bytes looked at so far.
+    pub(super) work: usize,
 }
 
-fn bearer(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
-    if is_inside_word(text, hit.start, Alphabet::Words) {
-        return None;
+/// Where the last run of an alphabet's characters ends, and how often it was judged.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    from: usize,
+    end: usize,
+    judged: usize,
+}
+
+impl<'t> Judge<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, runs: [Run::default(); Alphabet::COUNT], work: 0 }
     }
-    let is_token = |byte: u8| Alphabet::Dotted.has(byte) || matches!(byte, b'+' | b'=' | b'~');
-    let token = run(text, hit.end, is_token);
-    let is_one =
-        token.len() >= BEARER_BYTES_MIN && has_digit(token) && bits(token) >= VALUE_BITS_MIN;
-    is_one.then_some(hit.end..hit.end + token.len())
+
+    /// Returns where the credential is that begins with `hit`, if it is one. Hits come in the
+    /// order in which they end.
+    pub(super) fn extent(&mut self, kind: &Kind, hit: Range<usize>) -> Option<Range<usize>> {
+        match *kind {
+            Kind::Assigned { strict } => self.assigned(hit, strict),
+            Kind::Basic => self.basic(hit.end),
+            Kind::Bearer => self.bearer(hit),
+            Kind::Block => block(self.text, hit),
+            Kind::Jwt => self.jwt(hit.start),
+            Kind::Token(token) => self.token(hit, token),
+            Kind::Url => self.url(hit.end),
+        }
+    }
+
+    fn token(&mut self, hit: Range<usize>, token: Token) -> Option<Range<usize>> {
+        let Token { of, least, most, random, alone } = token;
+        if alone && is_inside_word(self.text, hit.start, of) {
+            return None;
+        }
+        let rest = self.run(hit.end, of, most)?;
+        let looks_random = || bits(rest) >= RANDOM_BITS_MIN && has_digit(rest);
+        let is_one = rest.len() >= least && !is_example(rest) && (!random || looks_random());
+        is_one.then_some(hit.start..hit.end + rest.len())
+    }
+
+    fn bearer(&mut self, hit: Range<usize>) -> Option<Range<usize>> {
+        if is_inside_word(self.text, hit.start, Alphabet::Words) {
+            return None;
+        }
+        let token = self.run(hit.end, Alphabet::Bearer, usize::MAX)?;
+        let is_one =
+            token.len() >= BEARER_BYTES_MIN && has_digit(token) && bits(token) >= VALUE_BITS_MIN;
+        is_one.then_some(hit.end..hit.end + token.len())
+    }
+
+    /// A user and a password, in base64 with its padding.
+    fn basic(&mut self, start: usize) -> Option<Range<usize>> {
+        let pair = self.run(start, Alphabet::Bearer, usize::MAX)?;
+        let is_long = pair.len() >= BASIC_BYTES_MIN;
+        let is_one = pair.len() >= VALUE_BYTES_MIN
+            && pair.len().is_multiple_of(4)
+            && (is_long || has_digit(pair))
+            && bits(pair) >= VALUE_BITS_MIN;
+        is_one.then_some(start..start + pair.len())
+    }
+
+    fn jwt(&mut self, start: usize) -> Option<Range<usize>> {
+        if is_preceded_by(self.text, start, |byte| Alphabet::Jwt.has(byte)) {
+            return None;
+        }
+        let token = self.run(start, Alphabet::Jwt, usize::MAX)?.trim_end_matches('.');
+        let mut parts = token.split('.');
+        let head = parts.next().is_some_and(|part| part.starts_with("eyJ") && part.len() >= 12);
+        let body = parts.next().is_some_and(|part| part.starts_with("eyJ") && part.len() >= 8);
+        let seal = parts.next().is_some_and(|part| part.len() >= 16);
+        (head && body && seal && parts.next().is_none()).then_some(start..start + token.len())
+    }
+
+    /// A password of an address ends at its last `@` before the path; without one, a user's name
+    /// can be a token.
+    fn url(&mut self, start: usize) -> Option<Range<usize>> {
+        let authority = self.run(start, Alphabet::Authority, usize::MAX)?;
+        let user = authority.get(..authority.rfind('@')?)?;
+        let Some((name, password)) = user.split_once(':') else {
+            return is_token_user(user).then_some(start..start + user.len());
+        };
+        let at = start + name.len() + 1;
+        is_value(password).then_some(at..at + password.len())
+    }
+
+    /// `name = "value"`, in the ways that programs, files and JSON inside of text write it; the
+    /// value can stand on the line below `name:`.
+    fn assigned(&mut self, hit: Range<usize>, strict: bool) -> Option<Range<usize>> {
+        let rest = self.text.get(hit.end..)?;
+        let quoted = skip(rest, |byte| matches!(byte, b'"' | b'\'' | b'\\' | b'`'));
+        let spaced = skip(quoted, |byte| matches!(byte, b' ' | b'\t'));
+        let joined = spaced.strip_prefix([':', '='])?;
+        let joined = joined.strip_prefix(['=', '>']).unwrap_or(joined);
+        let opens = |byte| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`');
+        let opened = skip(joined, opens);
+        let below = opened.strip_prefix("\r\n").or_else(|| opened.strip_prefix('\n'));
+        let opened = below.map_or(opened, |below| skip(below, opens));
+        let start = self.text.len() - opened.len();
+        let value = self.run(start, Alphabet::Value, VALUE_BYTES_MAX)?;
+        let is_name = below.is_some() && value.ends_with(':');
+        let is_one = !is_name && is_value(value) && (!strict || is_strict(self.text, hit, value));
+        is_one.then_some(start..start + value.len())
+    }
+
+    /// Returns the longest text from `start` on that is `of` an alphabet; nothing where it is
+    /// longer than `most`, or was judged often enough.
+    fn run(&mut self, start: usize, of: Alphabet, most: usize) -> Option<&'t str> {
+        let known = self.runs.get_mut(of as usize)?;
+        if start < known.from || start >= known.end {
+            let rest = self.text.as_bytes().get(start..)?;
+            let len = rest.iter().take_while(|byte| of.has(**byte)).count();
+            self.work += len + 1;
+            *known = Run { from: start, end: start + len, judged: 0 };
+        }
+        let long = known.end - start;
+        if long > most || known.judged == RUN_JUDGED_MAX {
+            return None;
+        }
+        known.judged += 1;
+        self.work += long;
+        self.text.get(start..known.end)
+    }
 }
 
 fn block(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
-    let line = run(text, hit.end, |byte| {
-        byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' '
-    });
-    let begun = hit.end + line.len();
-    let is_one = line.ends_with("PRIVATE KEY") && text.get(begun..)?.starts_with("-----");
-    if !is_one {
+    let label = text.as_bytes().get(hit.end..)?.iter();
+    let line = label.take_while(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b' ')).count();
+    let begun = hit.end + line;
+    let line = text.get(hit.end..begun)?;
+    let is_private = line.ends_with("PRIVATE KEY") || line.ends_with("PRIVATE KEY BLOCK");
+    if !is_private || !text.get(begun..)?.starts_with("-----") {
         return None;
     }
     let near = text.get(begun..text.floor_char_boundary(begun.saturating_add(BLOCK_BYTES_MAX)))?;
@@ -78,64 +203,39 @@ fn block(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
     Some(hit.start..begun + end)
 }
 
-fn jwt(text: &str, start: usize) -> Option<Range<usize>> {
-    let is_part = |byte: u8| Alphabet::Dashed.has(byte) || byte == b'.';
-    if is_preceded_by(text, start, is_part) {
-        return None;
-    }
-    let token = run(text, start, is_part).trim_end_matches('.');
-    let mut parts = token.split('.');
-    let head = parts.next().is_some_and(|part| part.starts_with("eyJ") && part.len() >= 12);
-    let body = parts.next().is_some_and(|part| part.starts_with("eyJ") && part.len() >= 8);
-    let seal = parts.next().is_some_and(|part| part.len() >= 16);
-    (head && body && seal && parts.next().is_none()).then_some(start..start + token.len())
-}
-
-/// A password of an address ends at its last `@` before the path.
-fn url(text: &str, start: usize) -> Option<Range<usize>> {
-    let authority =
-        run(text, start, |byte| byte.is_ascii_graphic() && !b"/?#\"'<>\\`".contains(&byte));
-    let user = authority.get(..authority.rfind('@')?)?;
-    let (name, password) = user.split_once(':')?;
-    let at = start + name.len() + 1;
-    is_value(password).then_some(at..at + password.len())
-}
-
-/// `name = "value"`, in the ways that programs, files and JSON inside of text write it.
-fn assigned(text: &str, end: usize) -> Option<Range<usize>> {
-    let rest = text.get(end..)?;
-    let quoted = skip(rest, |byte| matches!(byte, b'"' | b'\'' | b'\\' | b'`'));
-    let spaced = skip(quoted, |byte| matches!(byte, b' ' | b'\t'));
-    let joined = spaced.strip_prefix([':', '='])?;
-    let joined = joined.strip_prefix(['=', '>']).unwrap_or(joined);
-    let opened = skip(joined, |byte| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`'));
-    let start = text.len() - opened.len();
-    let is_value_byte =
-        |byte: u8| !byte.is_ascii_whitespace() && !b"\"'`\\,;<>(){}[]&".contains(&byte);
-    // One more than may be: names that follow each other are not read to the end each time.
-    let near = text.get(..text.floor_char_boundary(start + VALUE_BYTES_MAX + 1))?;
-    let value = run(near, start, is_value_byte);
-    is_value(value).then_some(start..start + value.len())
-}
-
 /// Says whether what stands under a telling name is a credential rather than a word about one.
 pub(super) fn is_value(value: &str) -> bool {
     (VALUE_BYTES_MIN..=VALUE_BYTES_MAX).contains(&value.len())
-        && !value.contains(char::is_whitespace)
         && has_digit(value)
-        && value.contains(|c: char| c.is_alphabetic())
-        && bits(value) >= VALUE_BITS_MIN
         && !value.starts_with(['$', '<', '{', '%', '[', '/', '.', '~'])
-        && !value.contains("://")
+        && !value.contains(char::is_whitespace)
+        && value.contains(char::is_alphabetic)
+        && bits(value) >= VALUE_BITS_MIN
         && !is_example(value)
 }
 
-/// Examples of documents say so.
+/// Says whether the user of an address is a token: people put their digits last.
+fn is_token_user(user: &str) -> bool {
+    user.len() >= USER_BYTES_MIN
+        && user.bytes().all(|byte| Alphabet::Words.has(byte))
+        && has_digit(user.trim_end_matches(|c: char| c.is_ascii_digit()))
+        && is_value(user)
+}
+
+/// Says whether a name that much else has is that of a credential: it stands alone, or is
+/// written as names of an environment are (nobody's secret is in a `nextPageToken`), and the
+/// value looks random.
+pub(super) fn is_strict(text: &str, name: Range<usize>, value: &str) -> bool {
+    let is_joined = is_preceded_by(text, name.start, |byte| matches!(byte, b'_' | b'-'));
+    let is_capital = text.get(name.clone()).is_some_and(|name| !name.contains(char::is_lowercase));
+    !is_preceded_by(text, name.start, |byte| byte.is_ascii_alphanumeric())
+        && (!is_joined || is_capital)
+        && value.len() >= STRICT_BYTES_MIN
+        && bits(value) >= RANDOM_BITS_MIN
+}
+
 fn is_example(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    ["example", "xxxx", "****", "placeholder", "redacted", "your_", "your-", "changeme"]
-        .iter()
-        .any(|word| lower.contains(word))
+    EXAMPLE.is_match(text)
 }
 
 /// Skips a few bytes; where there are more, the text is of another kind.
@@ -144,15 +244,7 @@ fn skip(text: &str, of: impl Fn(u8) -> bool) -> &str {
     text.get(skipped..).unwrap_or_default()
 }
 
-/// Returns the longest text from `start` on whose bytes are all `of` that kind.
-fn run(text: &str, start: usize, of: impl Fn(u8) -> bool) -> &str {
-    let rest = text.as_bytes().get(start..).unwrap_or_default();
-    let len = rest.iter().take_while(|byte| of(**byte)).count();
-    text.get(start..start + len).unwrap_or_default()
-}
-
-/// A beginning in the middle of a word is none: this also keeps a long word from being
-/// looked at once for each place in it.
+/// A beginning in the middle of a word is none.
 fn is_inside_word(text: &str, start: usize, of: Alphabet) -> bool {
     is_preceded_by(text, start, |byte| of.has(byte) || byte.is_ascii_alphanumeric())
 }
@@ -166,15 +258,16 @@ fn has_digit(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Returns Shannon's entropy of the bytes, in bits each.
+/// Returns Shannon's entropy of the first [`VALUE_BYTES_MAX`] bytes, in bits each.
 fn bits(text: &str) -> f64 {
-    let mut counts: BTreeMap<u8, u32> = BTreeMap::new();
-    text.bytes().for_each(|byte| *counts.entry(byte).or_default() += 1);
-    let all: f64 = counts.values().copied().map(f64::from).sum();
-    counts
-        .values()
-        .copied()
-        .map(|count| f64::from(count) / all)
-        .map(|share| -share * share.log2())
-        .sum()
+    let bytes = text.as_bytes().get(..VALUE_BYTES_MAX).unwrap_or(text.as_bytes());
+    let mut counts = [0_u16; 256];
+    for byte in bytes {
+        counts.get_mut(usize::from(*byte)).into_iter().for_each(|count| *count += 1);
+    }
+    let all = f64::from(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
+    // Each byte takes its whole count, so the others of its kind find none.
+    let take = |byte: &u8| counts.get_mut(usize::from(*byte)).map(std::mem::take);
+    let shares = bytes.iter().filter_map(take).filter(|count| *count > 0);
+    shares.map(|count| f64::from(count) / all).map(|share| -share * share.log2()).sum()
 }

@@ -5,7 +5,12 @@
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// The name of a credential: `=` or `:` and a value follow.
-    Assigned,
+    Assigned {
+        /// Much else has such a name, so it has to stand alone, and the value to look random.
+        strict: bool,
+    },
+    /// A header up to its scheme: a user and a password in base64 follow.
+    Basic,
     /// The name of an authentication scheme: a space and a token follow.
     Bearer,
     /// The first line of a block that ends with its own last line.
@@ -13,18 +18,25 @@ pub(super) enum Kind {
     /// Three parts with dots between them, the first two of which are JSON in base64.
     Jwt,
     /// So many characters of an alphabet follow, in this case.
-    Token {
-        of: Alphabet,
-        least: usize,
-        most: usize,
-        /// It begins like ordinary words do, so the rest has to look random.
-        random: bool,
-    },
-    /// `://` of an address: a user, a colon, a password and an `@` follow.
+    Token(Token),
+    /// `://` of an address: a user, a colon, a password and an `@` follow, or a token and an `@`.
     Url,
 }
 
+/// How a token goes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    pub(super) of: Alphabet,
+    pub(super) least: usize,
+    pub(super) most: usize,
+    /// It begins like ordinary words do, so the rest has to look random.
+    pub(super) random: bool,
+    /// It begins as words can go on, so it is none in the middle of one.
+    pub(super) alone: bool,
+}
+
 /// The characters that a token is made of.
+#[repr(usize)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alphabet {
     /// `A-Z 0-9`.
@@ -37,17 +49,55 @@ pub(super) enum Alphabet {
     Dashed,
     /// `A-Z a-z 0-9 _ - . /`.
     Dotted,
+    /// `A-Z a-z 0-9 _ - .`.
+    Jwt,
+    /// `A-Z a-z 0-9 _ - . / + = ~`.
+    Bearer,
+    /// Of an address, what stands before its path.
+    Authority,
+    /// Anything that does not end a value.
+    Value,
 }
 
 impl Alphabet {
+    /// How many there are.
+    pub(super) const COUNT: usize = Self::Value as usize + 1;
+
     pub(super) const fn has(self, byte: u8) -> bool {
         match self {
             Self::Capitals => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Letters => byte.is_ascii_alphanumeric(),
             Self::Words => byte.is_ascii_alphanumeric() || byte == b'_',
             Self::Dashed => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
-            Self::Dotted => {
-                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/')
+            Self::Dotted => Self::Jwt.has(byte) || byte == b'/',
+            Self::Jwt => Self::Dashed.has(byte) || byte == b'.',
+            Self::Bearer => Self::Dotted.has(byte) || matches!(byte, b'+' | b'=' | b'~'),
+            Self::Authority => {
+                byte.is_ascii_graphic()
+                    && !matches!(
+                        byte,
+                        b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'\\' | b'`'
+                    )
+            }
+            Self::Value => {
+                !byte.is_ascii_whitespace()
+                    && !matches!(
+                        byte,
+                        b'"' | b'\''
+                            | b'`'
+                            | b'\\'
+                            | b','
+                            | b';'
+                            | b'<'
+                            | b'>'
+                            | b'('
+                            | b')'
+                            | b'{'
+                            | b'}'
+                            | b'['
+                            | b']'
+                            | b'&'
+                    )
             }
         }
     }
@@ -67,11 +117,16 @@ const fn row(texts: &'static str, name: &'static str, kind: Kind) -> Beginning {
 }
 
 const fn token(of: Alphabet, least: usize, most: usize) -> Kind {
-    Kind::Token { of, least, most, random: false }
+    Kind::Token(Token { of, least, most, random: false, alone: true })
+}
+
+/// A beginning that no word holds.
+const fn marked(of: Alphabet, least: usize, most: usize) -> Kind {
+    Kind::Token(Token { of, least, most, random: false, alone: false })
 }
 
 const fn random(of: Alphabet, least: usize, most: usize) -> Kind {
-    Kind::Token { of, least, most, random: true }
+    Kind::Token(Token { of, least, most, random: true, alone: true })
 }
 
 /// No credential is longer.
@@ -81,24 +136,24 @@ use Alphabet::{Capitals, Dashed, Dotted, Letters, Words};
 
 pub(super) const BEGINNINGS: &[Beginning] = &[
     row("AKIA|ASIA", "AWS access key id", token(Capitals, 16, 16)),
-    row("ghp_|gho_|ghu_|ghs_|ghr_", "GitHub token", token(Letters, 36, 255)),
-    row("github_pat_", "GitHub token", token(Words, 60, 255)),
-    row("glpat-", "GitLab token", token(Dashed, 20, 255)),
-    row("xoxb-|xoxp-|xoxa-|xoxr-|xoxs-|xapp-", "Slack token", token(Dashed, 20, LONG)),
+    row("ghp_|gho_|ghu_|ghs_|ghr_", "GitHub token", marked(Letters, 36, 255)),
+    row("github_pat_", "GitHub token", marked(Words, 60, 255)),
+    row("glpat-", "GitLab token", marked(Dashed, 20, 255)),
+    row("xoxb-|xoxp-|xoxa-|xoxr-|xoxs-|xapp-", "Slack token", marked(Dashed, 20, LONG)),
     row("hooks.slack.com/services/", "Slack webhook", token(Dotted, 30, 255)),
     row("AIza", "Google API key", token(Dashed, 35, 35)),
     row("ya29.", "Google access token", token(Dashed, 20, LONG)),
-    row("GOCSPX-", "Google client secret", token(Dashed, 24, 64)),
-    row("sk_live_|rk_live_", "Stripe key", token(Letters, 16, 255)),
-    row("whsec_", "webhook secret", token(Letters, 24, 255)),
-    row("sk-ant-|sk-proj-", "model provider key", token(Dashed, 20, LONG)),
+    row("GOCSPX-", "Google client secret", marked(Dashed, 24, 64)),
+    row("sk_live_|rk_live_", "Stripe key", marked(Letters, 16, 255)),
+    row("whsec_", "webhook secret", marked(Letters, 24, 255)),
+    row("sk-ant-|sk-proj-|sk-svcacct-|sk-or-v1-", "model provider key", token(Dashed, 20, LONG)),
     row("sk-", "model provider key", random(Letters, 32, LONG)),
     row("gsk_", "model provider key", random(Letters, 40, 255)),
     row("hf_", "model hub token", random(Letters, 30, 255)),
     row("npm_", "package token", random(Letters, 36, 36)),
-    row("dop_v1_", "cloud token", token(Letters, 64, 64)),
+    row("dop_v1_", "cloud token", marked(Letters, 64, 64)),
     row("SG.", "mail service key", random(Dotted, 60, 80)),
-    row("shpat_", "shop token", token(Letters, 32, 32)),
+    row("shpat_", "shop token", marked(Letters, 32, 32)),
     row("AGE-SECRET-KEY-1", "private key", token(Capitals, 58, 58)),
     row("-----BEGIN ", "private key", Kind::Block),
     row("eyJ", "signed token", Kind::Jwt),
@@ -107,8 +162,15 @@ pub(super) const BEGINNINGS: &[Beginning] = &[
     row(
         "password|passwd|passphrase|pwd|secret|secret_key|secretkey|secret_access_key|\
          secretaccesskey|api_key|api-key|apikey|access_token|accesstoken|auth_token|authtoken|\
-         private_key|privatekey|account_key|accountkey",
+         private_key|privatekey|account_key|accountkey|_pass",
         "password or key",
-        Kind::Assigned,
+        Kind::Assigned { strict: false },
+    ),
+    row("token", "password or key", Kind::Assigned { strict: true }),
+    row(
+        "authorization: basic |authorization=basic |authorization\": \"basic |\
+         authorization\":\"basic ",
+        "password in a header",
+        Kind::Basic,
     ),
 ];

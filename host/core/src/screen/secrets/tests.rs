@@ -1,6 +1,7 @@
 //! Tokens are put together here, so that no file of this tree holds one.
 
 use super::*;
+use crate::limits::SCREEN_FINDINGS_MAX;
 use proptest::prelude::*;
 
 /// Random-looking text of an alphabet that all tokens share.
@@ -9,7 +10,7 @@ fn random(long: usize) -> String {
 }
 
 fn names(text: &str) -> Vec<&'static str> {
-    find(None, text).into_iter().map(|secret| secret.name).collect()
+    find(None, text, None).into_iter().map(|secret| secret.name).collect()
 }
 
 #[test]
@@ -32,6 +33,14 @@ fn every_kind_is_found_and_taken_out_of_the_text_around_it() {
         (format!("eyJ{}.eyJ{}.{}", random(20), random(30), random(43)), "signed token"),
         (
             format!("-----BEGIN RSA PRIVATE KEY-----\n{key}\n{key}\n-----END RSA PRIVATE KEY-----"),
+            "private key",
+        ),
+        (format!("sk-svcacct-{}", random(30)), "model provider key"),
+        (format!("sk-or-v1-{}", random(48)), "model provider key"),
+        (
+            format!(
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----\n{key}\n-----END PGP PRIVATE KEY BLOCK-----"
+            ),
             "private key",
         ),
         (format!("-----BEGIN PRIVATE KEY-----\\n{key}\\n-----END PRIVATE KEY-----"), "private key"),
@@ -63,11 +72,17 @@ fn values_under_a_telling_name_are_found_and_the_name_stays() {
         ("private_key => \"", "\","),
         ("Authorization: Bearer abc12", "34.5678-hunter2"),
         ("postgres://app:", "@db.test/x"),
+        ("https://", "@db.test/x"),
+        ("DB_PASS=", "\n"),
+        ("password:\n  ", "\n"),
+        ("token: a1B2c3D4e5F6", ""),
+        ("GITHUB_TOKEN=a1B2c3D4e5F6", ""),
+        ("Authorization: Basic ", "ZgZg=="),
     ] {
         let text = format!("{before}{value}{after}");
         let redacted = redact(None, &text).unwrap_or_default();
         assert!(!redacted.is_empty() && !redacted.contains(value), "{text}: {redacted}");
-        let kept = before.trim_end_matches("abc12");
+        let kept = before.trim_end_matches("abc12").trim_end_matches("a1B2c3D4e5F6");
         assert!(redacted.starts_with(kept), "{text}: {redacted}");
     }
     assert_eq!(redact(Some("password"), value).unwrap(), "[redacted: password or key]");
@@ -95,6 +110,17 @@ fn what_only_looks_a_little_like_a_credential_is_left_alone() {
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "-----BEGIN PUBLIC KEY-----",
         "password: string",
+        "password:\n  secretRef1: db",
+        "password:\n\nsection1 of the manual",
+        "nextPageToken: Q7ZK4XW9RT2B6NM8Q7ZK4XW9",
+        "page_token=Q7ZK4XW9RT2B6NM8Q7ZK4XW9",
+        "unexpected token: identifier1",
+        "PASS: tests/it/case_12.rs",
+        "bypass=enabled1234",
+        "Authorization: Basic credentials",
+        "https://johnsmith1987@host.test/x",
+        "https://john.smith1987.x@host.test/x",
+        "the disk-proj-colony-optimisation-2024-final",
         "password = input('Password 1: ')",
         "\"password\": \"\"",
         "password=${DB_PASSWORD_1}",
@@ -120,6 +146,65 @@ fn what_only_looks_a_little_like_a_credential_is_left_alone() {
     for value in ["string", "hunter2", "correct horse battery 1", "your_password_1", "********1a"] {
         assert_eq!(redact(Some("password"), value), None, "{value}");
     }
+}
+
+#[test]
+fn a_token_is_found_behind_a_letter_and_with_invisible_characters_inside() {
+    let token = random(36);
+    for (text, expected) in [
+        (format!("xghp_{token} y"), "x[redacted: GitHub token] y"),
+        (
+            format!("é\u{200b}ghp\u{200b}_{token}\u{200b}\u{fe0f} y"),
+            "é\u{200b}[redacted: GitHub token]\u{200b}\u{fe0f} y",
+        ),
+        (format!("\u{200b}ghp_{token}ghp_{token}"), "\u{200b}[redacted: GitHub token]"),
+    ] {
+        let redacted = redact(None, &text).unwrap();
+        assert!(redacted.starts_with(expected), "{text}: {redacted}");
+    }
+}
+
+/// Bytes looked at, beside the search itself.
+fn work(text: &str, counts: Option<&mut Counts>) -> usize {
+    let mut judge = Judge::new(text);
+    search(&mut judge, text, counts);
+    judge.work
+}
+
+#[test]
+fn no_text_is_looked_at_more_than_a_few_times() {
+    let names = "password=".repeat(28);
+    for piece in [
+        "password=",
+        "password=a1b2c3d4e5 ",
+        "password=password=password= ",
+        "pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1pwd=1 ",
+        "https://u:a1b2c3d4@x ",
+        "xoxb-",
+        "glpat-",
+        "sk-ant-",
+        "ghp_",
+        "eyJ.",
+        "bearer ",
+        "authorization: basic ",
+        "://a:b1@",
+        &format!("{names} "),
+    ] {
+        let text = piece.repeat((1 << 18) / piece.len());
+        let done = work(&text, None);
+        assert!(done <= 5 * text.len(), "{piece}: {done}");
+    }
+}
+
+#[test]
+fn a_kind_that_was_found_often_enough_is_not_judged_again() {
+    let (mut one, mut ten) = (Counts::default(), Counts::default());
+    let text = format!("password={} ", random(12)).repeat(SCREEN_FINDINGS_MAX);
+    assert_eq!(work(&text, Some(&mut one)), work(&text.repeat(10), Some(&mut ten)));
+    assert!(one.is_full("password or key") && ten.is_full("password or key"));
+    assert_eq!(work(&text, Some(&mut one)), 0);
+    see(None, &format!("ghp_{}", random(36)), &mut one);
+    assert_eq!(one.0.get("GitHub token"), Some(&1));
 }
 
 #[test]
@@ -152,7 +237,7 @@ fn the_largest_text_is_searched_in_one_go() {
         "é",
     ] {
         let text = piece.repeat((1 << 20) / piece.len());
-        find(None, &text);
+        find(None, &text, None);
     }
 }
 
@@ -161,7 +246,7 @@ proptest! {
     fn what_is_found_lies_in_order_on_borders_of_characters(
         text in "(ghp_|sk-|eyJ|password|=|:|\"|://|@|-----BEGIN PRIVATE KEY-----|-----END |bearer |[a-z0-9A-Zé\\\\. ]{1,24}){0,12}"
     ) {
-        let found = find(None, &text);
+        let found = find(None, &text, None);
         let mut done = 0;
         for secret in &found {
             prop_assert!(secret.at.start >= done && secret.at.end > secret.at.start);

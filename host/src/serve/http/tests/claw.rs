@@ -182,6 +182,23 @@ async fn sessions_are_bounded_for_each_agent() {
 }
 
 #[tokio::test]
+async fn a_stopped_session_makes_room_where_there_is_none() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let first = server.begin("default").await;
+    let stop = ask("claw.shutdown", json!({}));
+    server.claw(&token, Some(&first), &stop).await;
+    // As long as there is room, it can begin again.
+    let again = server.claw(&token, Some(&first), &initialize()).await;
+    assert!(again.json()["result"].is_object(), "{}", again.text);
+    server.claw(&token, Some(&first), &stop).await;
+    for _ in 0..CLAW_SESSIONS_MAX {
+        server.begin("default").await;
+    }
+    assert_eq!(server.claw(&token, Some(&first), &initialize()).await.status, 404);
+}
+
+#[tokio::test]
 async fn a_session_that_nobody_uses_ends() {
     let server = Server::start(true).await;
     let session = server.begin("default").await;
