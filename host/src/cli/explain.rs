@@ -96,7 +96,7 @@ impl<'a> Story<'a> {
         match &self.rehearsal.ask {
             Err(error) => {
                 let stage = error.data.get("stage").and_then(Value::as_str);
-                ("refused", stage.unwrap_or(error.kind.name()), error.message.clone())
+                ("refused", stage.unwrap_or_else(|| error.kind.name()), error.message.clone())
             }
             Ok(None) => ("allowed", "policy", format!("rule {rule} allows it")),
             Ok(Some(Ask { rule: Some(_), .. })) => {

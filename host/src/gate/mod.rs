@@ -115,7 +115,8 @@ impl Gate {
         let tool = Arc::clone(resolved.tool());
         let Request { principal, context, .. } = request;
         let given = Some(request.arguments);
-        let prepared = self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
+        let prepared =
+            self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
         let Prepared { arguments, decision, resolved } = prepared?;
         let arguments = arguments.unwrap_or(Cow::Borrowed(request.arguments));
         span.note("policy", decision.rule.policy.as_str());

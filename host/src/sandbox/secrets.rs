@@ -117,7 +117,10 @@ impl CallSecrets {
         let found = self.boundary()?.values.iter().find(|(other, _)| other == name);
         match found {
             Some((_, value)) => Ok(value),
-            None => Err(self.look_up(name).err().unwrap_or(SecretError::Missing(name.to_owned()))),
+            None => Err(self
+                .look_up(name)
+                .err()
+                .unwrap_or_else(|| SecretError::Missing(name.to_owned()))),
         }
     }
 
@@ -155,7 +158,7 @@ impl CallSecrets {
         let value = self.secrets.resolve(name)?;
         let reason = match value.expose().len() {
             ..REDACT_VALUE_BYTES => "it is under 8 bytes: too short to be masked in answers",
-            ..=SECRET_BOUNDARY_BYTES_MAX => return Ok(value),
+            REDACT_VALUE_BYTES..=SECRET_BOUNDARY_BYTES_MAX => return Ok(value),
             _ => "it is over 4096 bytes: too long to be masked in answers",
         };
         Err(SecretError::Unusable { name: name.to_owned(), reason })

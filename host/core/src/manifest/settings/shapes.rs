@@ -47,7 +47,7 @@ const PROFILE: Shape = Shape::Record(&[
 
 const PROFILES: Shape = Shape::Dict(&PROFILE);
 
-const AGENT: Shape = 
+const AGENT: Shape =
     Shape::Record(&[req("name", &TEXT), opt("elicitation", &FLAG), opt("identity", &TEXT)]);
 
 const AGENTS: Shape = Shape::List { of: &AGENT, min: 0 };
