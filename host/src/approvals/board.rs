@@ -42,10 +42,14 @@ struct Inner {
 #[derive(Default)]
 struct Board {
     waiting: BTreeMap<String, Waiting>,
+    /// Questions so far: several may come in one millisecond.
+    posted: u64,
     closed: bool,
 }
 
 struct Waiting {
+    /// Which question it is, from the first.
+    number: u64,
     pending: Pending,
     end: oneshot::Sender<Result<Approved, CallError>>,
 }
@@ -154,10 +158,10 @@ impl Approvals {
 
     /// Returns the questions that wait, oldest first.
     pub fn pending(&self) -> Vec<Pending> {
-        let mut pending: Vec<_> =
-            self.board().waiting.values().map(|waiting| waiting.pending.clone()).collect();
-        pending.sort_by_key(|pending| pending.asked_at_ms);
-        pending
+        let board = self.board();
+        let mut waiting: Vec<_> = board.waiting.values().collect();
+        waiting.sort_by_key(|waiting| waiting.number);
+        waiting.into_iter().map(|waiting| waiting.pending.clone()).collect()
     }
 
     /// Returns the questions that `which` names: one with that id, or all with that request id of
@@ -262,7 +266,9 @@ impl Approvals {
         {
             let mut board = self.board();
             board.has_room_for(asked)?;
-            board.waiting.insert(id.clone(), Waiting { pending, end });
+            board.posted += 1;
+            let waiting = Waiting { number: board.posted, pending, end };
+            board.waiting.insert(id.clone(), waiting);
         }
         self.changed();
         Ok((id, receiver))
