@@ -13,7 +13,7 @@ use clawhost_core::manifest::{Autonomy, SessionManifest};
 use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::call;
-use clawhost_tests::{TestHost, wait};
+use clawhost_tests::{Guest, TestHost, wait};
 use serde_json::{Value, json};
 
 const READER: &str = r#"claw: "0.3.0"
@@ -77,6 +77,13 @@ async fn a_call_under_a_second_profile_gets_what_both_grant() {
         assert_eq!(refused.unwrap_err().kind, kind, "{name}");
     }
     host.check_audit();
+}
+
+#[tokio::test]
+async fn a_tool_that_looks_for_no_folder_fails_by_itself_though_narrowing_took_them() {
+    let host = TestHost::builder().guest(&Guest::read("trap")).build().await;
+    let reply = within(&host, "trap", json!({}), sandbox("none")).await.unwrap();
+    assert!(reply.is_error, "{reply:?}");
 }
 
 #[tokio::test]

@@ -172,7 +172,6 @@ impl Dispatch {
         span.note("profile", tool.grants.profile.as_str());
         told.tool = Some(tool.ckp_name.clone());
         attempts.begin(tool.retry);
-        let had_folders = !resolved.grants().mounts.is_empty();
         let request = Request {
             principal: &call.principal.0,
             arguments: &call.arguments,
@@ -182,16 +181,12 @@ impl Dispatch {
         };
         let admitted = self.gate().admit(resolved, request, span).await;
         let mut admitted = admitted.map_err(|error| refused_tool(error, &tool))?;
-        let lost_folders = had_folders && admitted.resolved().grants().mounts.is_empty();
         attempts.approved = admitted.take_approval();
         attempts.start_clock(admitted.timeout());
         *detailed = admitted.is_detailed();
         told.takes(admitted.arguments());
         timings.gate += watch.lap();
         let reply = self.run(admitted, underway).await?;
-        if lost_folders && reply.is_error {
-            return Err(no_folder(underway.call.context.sandbox.as_deref()));
-        }
         watch.lap();
         let session = underway.call.context.session_policies();
         let reply = self.filtered(&tool, reply, session, &mut underway.span);
@@ -250,14 +245,6 @@ fn refused_tool(error: CallError, tool: &Tool) -> CallError {
         ErrorKind::Policy => error.with("tool", tool.ckp_name.as_str()).with("action", "deny"),
         _ => error,
     }
-}
-
-/// A tool that had folders, has none under the profile it was narrowed to, and failed, failed for
-/// want of them.
-fn no_folder(sandbox: Option<&str>) -> CallError {
-    let profile = sandbox.unwrap_or_default();
-    let text = format!("profile `{profile}` grants none of the tool's folders, and it failed");
-    CallError::new(ErrorKind::Sandbox, text).with("stage", "sandbox").with("profile", profile)
 }
 
 /// No record, no call: what cannot be accounted for does not happen.

@@ -102,7 +102,11 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::open`].
     pub fn within(&self, other: &Grants) -> Result<Self, SandboxError> {
-        Self::open(self.grants.clone().within(other), self.backends.clone())
+        let mut narrowed = Self::open(self.grants.clone().within(other), self.backends.clone())?;
+        if !self.grants.mounts.is_empty() && narrowed.grants.mounts.is_empty() {
+            narrowed.roots = Arc::new(Roots::taken_away());
+        }
+        Ok(narrowed)
     }
 
     /// Opens nothing: what a component gets while it describes itself.

@@ -191,6 +191,9 @@ impl FsView<'_> {
 
 impl preopens::Host for FsView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Node>, String)>> {
+        if self.ctx.tree.roots().are_taken_away() {
+            self.ctx.note("look for folders", "", Fault::Closed);
+        }
         let folders = self.ctx.tree.roots().folders()?;
         let push = |(folder, name)| Ok((self.table.push(Node::Folder(folder))?, name));
         folders.into_iter().map(push).collect()

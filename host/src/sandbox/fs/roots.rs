@@ -47,6 +47,7 @@ pub struct Roots {
     roots: Vec<Root>,
     rules: Rules,
     hasher: RandomState,
+    taken_away: bool,
 }
 
 #[derive(Debug)]
@@ -61,6 +62,18 @@ impl Roots {
     #[must_use]
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// Returns roots that grant nothing, to a tool that has folders under its own profile: looking
+    /// for them is reaching past the grant.
+    #[must_use]
+    pub fn taken_away() -> Self {
+        Self { taken_away: true, ..Self::default() }
+    }
+
+    /// Says whether the tool's folders were taken away.
+    pub(super) const fn are_taken_away(&self) -> bool {
+        self.taken_away
     }
 
     /// Opens the directories of `mounts`, with `denied_paths` closed inside them.
@@ -90,7 +103,7 @@ impl Roots {
         // Only now are all marks known that a mount may lie under.
         let root = |(mount, dir): (&Mount, Option<Dir>)| Root::new(mount, dir, &rules);
         let roots = opened.into_iter().map(root).collect::<Result<_, _>>()?;
-        Ok(Self { roots, rules, hasher: RandomState::new() })
+        Ok(Self { roots, rules, ..Self::default() })
     }
 
     /// Returns each granted directory with the name guests know it by.
