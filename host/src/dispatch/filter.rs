@@ -32,7 +32,10 @@ impl Filter {
         policies: &[&PolicySet],
     ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
         let reply = check(tool, reply);
-        let is_long = size(&reply) > SCREENED_AT_ONCE_BYTES_MAX;
+        let searches =
+            !self.redactor.is_empty() || policies.iter().any(|policy| !policy.screens().is_off());
+        // Measuring a structured result writes it out: only where somebody searches it.
+        let is_long = searches && size(&reply) > SCREENED_AT_ONCE_BYTES_MAX;
         offload::blocking(is_long, || self.screened(reply, policies))
     }
 

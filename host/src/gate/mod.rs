@@ -64,10 +64,22 @@ pub struct Rehearsal {
 
 /// A call that may run, but for what a person says.
 struct Prepared<'a> {
-    /// The arguments as the tool gets them, where there are any.
-    arguments: Option<Cow<'a, Value>>,
+    /// Absent where there are no arguments yet.
+    checked: Option<Checked<'a>>,
     decision: Decision,
     resolved: Resolved,
+}
+
+/// Arguments as the tool gets them, and the JSON text of them.
+struct Checked<'a> {
+    arguments: Cow<'a, Value>,
+    text: String,
+}
+
+impl<'a> Checked<'a> {
+    fn of(arguments: Cow<'a, Value>) -> Self {
+        Self { text: arguments.to_string(), arguments }
+    }
 }
 
 /// The checks of one host.
@@ -117,8 +129,9 @@ impl Gate {
         let given = Some(request.arguments);
         let prepared =
             self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
-        let Prepared { arguments, decision, resolved } = prepared?;
-        let arguments = arguments.unwrap_or(Cow::Borrowed(request.arguments));
+        let Prepared { checked, decision, resolved } = prepared?;
+        let Checked { arguments, text } =
+            checked.unwrap_or_else(|| Checked::of(Cow::Borrowed(request.arguments)));
         span.note("policy", decision.rule.policy.as_str());
         span.note("rule_id", decision.rule.id.as_str());
         if decision.detailed || self.logs(context, |terms| terms.log_inputs) {
@@ -135,8 +148,8 @@ impl Gate {
         let own = resolved.grants().limits.timeout;
         let timeout = request.timeout.map_or(own, |asked| asked.min(own));
         let detailed = decision.detailed || self.logs(context, |terms| terms.log_outputs);
-        let (arguments, rule) = (arguments.to_string(), decision.rule);
-        Ok(Admitted { resolved, arguments, timeout, rule, approved, detailed })
+        let rule = decision.rule;
+        Ok(Admitted { resolved, arguments: text, timeout, rule, approved, detailed })
     }
 
     /// Says what would become of a call with `arguments`, or with the best of arguments where
@@ -168,11 +181,12 @@ impl Gate {
     ) -> Result<Prepared<'a>, CallError> {
         let tool = Arc::clone(resolved.tool());
         let checked = arguments.map(|given| self.checked(&tool, given, context, see));
-        let arguments = checked.transpose()?;
-        let decision = self.decide(&tool, arguments.as_deref(), context)?;
+        let checked = checked.transpose()?;
+        let arguments = checked.as_ref().map(|checked| checked.arguments.as_ref());
+        let decision = self.decide(&tool, arguments, context)?;
         let resolved = self.narrowed(resolved, context)?;
         check::sandbox(resolved.grants())?;
-        Ok(Prepared { arguments, decision, resolved })
+        Ok(Prepared { checked, decision, resolved })
     }
 
     /// Says whether `principal` could call `tool` with some arguments: the decision that listing
@@ -202,15 +216,14 @@ impl Gate {
         given: &'a Value,
         context: &CallContext,
         see: &mut dyn FnMut(&[Finding]),
-    ) -> Result<Cow<'a, Value>, CallError> {
-        let mut arguments = Cow::Borrowed(given);
-        let bytes = arguments.to_string().len();
-        check::size(bytes, self.arguments_bytes_max)?;
-        check::schema(tool, &arguments)?;
+    ) -> Result<Checked<'a>, CallError> {
+        let mut checked = Checked::of(Cow::Borrowed(given));
+        check::size(checked.text.len(), self.arguments_bytes_max)?;
+        check::schema(tool, given)?;
         for policies in self.lists(context) {
-            let screened = offload::blocking(bytes > SCREENED_AT_ONCE_BYTES_MAX, || {
-                policies.screens().input(&arguments)
-            });
+            let is_long = checked.text.len() > SCREENED_AT_ONCE_BYTES_MAX;
+            let screened =
+                offload::blocking(is_long, || policies.screens().input(&checked.arguments));
             see(&screened.findings);
             if let Some(blocked) = screened.blocked {
                 return Err(blocked);
@@ -218,10 +231,10 @@ impl Gate {
             if let Cow::Owned(redacted) = screened.value {
                 // What is left has to be what the tool expects all the same.
                 check::schema(tool, &redacted)?;
-                arguments = Cow::Owned(redacted);
+                checked = Checked::of(Cow::Owned(redacted));
             }
         }
-        Ok(arguments)
+        Ok(checked)
     }
 
     /// Returns the tool under the profile that the caller narrows it to.
@@ -250,8 +263,7 @@ impl Gate {
 
     /// Refuses where no call would be admitted now: a person is not asked in vain.
     fn rates_left(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
-        // Counted in a copy, so that the question itself costs nothing.
-        self.with_rates(context, |rates, limit, now| rates.clone().take(principal, limit, now))
+        self.with_rates(context, |rates, limit, now| rates.left(principal, limit, now))
     }
 
     fn take_rate(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {

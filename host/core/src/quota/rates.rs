@@ -25,6 +25,30 @@ impl CallRates {
         limit_per_minute: u64,
         now_ms: u64,
     ) -> Result<(), CallError> {
+        self.open(principal, limit_per_minute, now_ms)?.add(now_ms, 1);
+        Ok(())
+    }
+
+    /// Says whether [`CallRates::take`] would succeed now; counts nothing.
+    ///
+    /// # Errors
+    /// As [`CallRates::take`].
+    pub fn left(
+        &mut self,
+        principal: &str,
+        limit_per_minute: u64,
+        now_ms: u64,
+    ) -> Result<(), CallError> {
+        self.open(principal, limit_per_minute, now_ms).map(|_| ())
+    }
+
+    /// Returns the window of `principal`, in which there is room for a call.
+    fn open(
+        &mut self,
+        principal: &str,
+        limit_per_minute: u64,
+        now_ms: u64,
+    ) -> Result<&mut Window<SECOND_MS>, CallError> {
         let Some(calls) = self.window(principal, now_ms) else {
             return Err(exceeded("too many callers at once; try again later", None));
         };
@@ -32,8 +56,7 @@ impl CallRates {
             let message = format!("more than {limit_per_minute} tool calls a minute");
             return Err(exceeded(&message, calls.frees_in_ms(now_ms)));
         }
-        calls.add(now_ms, 1);
-        Ok(())
+        Ok(calls)
     }
 
     /// Returns the window of `principal`; nothing where there is no room for another.
@@ -60,6 +83,17 @@ fn exceeded(message: &str, retry_after_ms: Option<u64>) -> CallError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn asking_what_is_left_counts_nothing() {
+        let mut rates = CallRates::default();
+        for _ in 0..3 {
+            assert!(rates.left("a", 1, 0).is_ok());
+        }
+        assert!(rates.take("a", 1, 0).is_ok());
+        assert_eq!(rates.left("a", 1, 0), rates.take("a", 1, 0));
+        assert!(rates.left("a", 1, 0).is_err());
+    }
 
     #[test]
     fn each_principal_has_its_own_minute() {
