@@ -34,16 +34,21 @@ async fn arguments_and_results_are_in_the_record_where_a_policy_says_so() {
     }
 }
 
-#[tokio::test]
-async fn a_webhook_has_every_record_as_the_chain_has_it() {
-    let collector = Collector::start(Mood::Takes).await;
-    let runtime_file = format!("version: 1\naudit: {{ webhook: '{}/records' }}", collector.url());
-    let host = TestHost::builder()
+/// Returns a host whose records are copied to `webhook`.
+async fn told(webhook: &str) -> TestHost {
+    let runtime_file = format!("version: 1\naudit: {{ webhook: '{webhook}' }}");
+    TestHost::builder()
         .file("a.txt", "a")
         .document("policy.yaml", &policy("destination: webhook"))
         .runtime_file(&runtime_file)
         .build()
-        .await;
+        .await
+}
+
+#[tokio::test]
+async fn a_webhook_has_every_record_as_the_chain_has_it() {
+    let collector = Collector::start(Mood::Takes).await;
+    let host = told(&format!("{}/records", collector.url())).await;
     for _ in 0..3 {
         host.ask("read_file", json!({ "path": "a.txt" })).await;
     }
@@ -57,13 +62,7 @@ async fn a_webhook_has_every_record_as_the_chain_has_it() {
 #[tokio::test]
 async fn a_copy_that_cannot_be_made_costs_no_call_and_no_record() {
     let collector = Collector::start(Mood::Hangs).await;
-    let runtime_file = format!("version: 1\naudit: {{ webhook: '{}' }}", collector.url());
-    let host = TestHost::builder()
-        .file("a.txt", "a")
-        .document("policy.yaml", &policy("destination: webhook"))
-        .runtime_file(&runtime_file)
-        .build()
-        .await;
+    let host = told(&collector.url()).await;
     host.ask("read_file", json!({ "path": "a.txt" })).await;
     host.host().flush(Duration::from_millis(200)).await;
     assert_eq!(host.finished().len(), 1);

@@ -14,9 +14,7 @@ use crate::audit::AuditLog;
 use crate::dispatch::{Dispatch, Parts};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
-use crate::gate::Gate;
 use crate::registry::{self, Shelf, Sources};
-use crate::sandbox::Backends;
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
@@ -179,8 +177,7 @@ impl HostBuilder {
         let copies = forward::start(&terms.destinations, &self.audit_places, &client, &database)
             .map_err(BuildError::AuditCopy)?;
         let audit = AuditLog::open_with(&self.audit, terms.retention, copies);
-        let audit = audit.map_err(BuildError::Audit)?.without(self.secrets.clone());
-        let audit = Arc::new(audit);
+        let audit = Arc::new(audit.map_err(BuildError::Audit)?.without(self.secrets.clone()));
         let services = Services::open(Outside {
             manifest: &manifest,
             audit: Arc::clone(&audit),
@@ -198,29 +195,18 @@ impl HostBuilder {
         let sources = Sources {
             engine: Arc::clone(&engine),
             manifest: Arc::clone(&manifest),
-            backends: Backends {
-                client: services.client.clone(),
-                providers: Some(services.providers.clone()),
-                secrets: services.secrets.clone(),
-            },
+            backends: services.backends(),
             replaceable: self.replaceable,
         };
         let path = self.tools_dir.clone().unwrap_or_default();
         let watcher =
             registry::open(sources, self.tools_dir, self.patience, Arc::clone(&shelf)).await;
         let watcher = watcher.map_err(|source| BuildError::ToolsDir { path, source })?;
-        let gate = Gate::new(
-            Arc::clone(&manifest),
-            services.approvals.clone(),
-            services.providers.clone(),
-            services.secrets.clone(),
-            self.limits.arguments_bytes_max,
-        );
         let allocator = engine.allocator();
         let dispatch = Dispatch::new(Parts {
             engine,
             shelf: Arc::clone(&shelf),
-            gate,
+            gate: services.gate(&manifest, &self.limits),
             audit: Arc::clone(&audit),
             secrets: services.secrets.clone(),
             telemetry: services.telemetry.clone(),

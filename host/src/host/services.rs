@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clawhost_core::manifest::Manifest;
+use clawhost_core::manifest::{LimitSettings, Manifest};
 
 use crate::approvals::{self, Approvals};
 use crate::audit::AuditLog;
 use crate::clock::Clock;
 use crate::forward;
+use crate::gate::Gate;
 use crate::memory::{self, Memory};
 use crate::replay::{self, Replay};
+use crate::sandbox::Backends;
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError, Migrations};
 use crate::swarm::Swarm;
@@ -79,6 +81,28 @@ impl Services {
             swarm,
             telemetry,
         })
+    }
+}
+
+impl Services {
+    /// Returns what the sandboxes of this host reach.
+    pub(super) fn backends(&self) -> Backends {
+        Backends {
+            client: self.client.clone(),
+            providers: Some(self.providers.clone()),
+            secrets: self.secrets.clone(),
+        }
+    }
+
+    /// Returns the checks that calls of this host have to pass.
+    pub(super) fn gate(&self, manifest: &Arc<Manifest>, limits: &LimitSettings) -> Gate {
+        Gate::new(
+            Arc::clone(manifest),
+            self.approvals.clone(),
+            self.providers.clone(),
+            self.secrets.clone(),
+            limits.arguments_bytes_max,
+        )
     }
 }
 
