@@ -191,6 +191,10 @@ impl fmt::Debug for Database {
 /// Brings each module's tables up to date, in one transaction: a host that is killed meanwhile
 /// leaves them as they were.
 fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(), DatabaseError> {
+    // As a rule nothing has changed since the last start: no write, and no wait for another host's.
+    if is_current(connection, migrations).unwrap_or(false) {
+        return Ok(());
+    }
     let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     change.execute_batch(
         "CREATE TABLE IF NOT EXISTS modules (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT",
@@ -209,6 +213,16 @@ fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(),
         )?;
     }
     Ok(change.commit()?)
+}
+
+/// Says whether every module's tables have the newest version; an error where there are none yet.
+fn is_current(connection: &Connection, migrations: &[Migrations]) -> rusqlite::Result<bool> {
+    for (module, steps) in migrations {
+        if version(connection, module)? != steps.len() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn version(connection: &Connection, module: &str) -> rusqlite::Result<usize> {
@@ -255,6 +269,17 @@ mod tests {
             db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
         };
         assert_eq!(db.run(count).await.unwrap(), 0);
+    }
+
+    #[test]
+    fn tables_that_are_up_to_date_are_opened_without_a_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATABASE_FILE);
+        drop(Database::open(&path, &[("notes", &[FIRST])]).unwrap());
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let beside_a_writer = Database::open(&path, &[("notes", &[FIRST])]);
+        assert!(beside_a_writer.is_ok(), "{beside_a_writer:?}");
     }
 
     #[tokio::test]
