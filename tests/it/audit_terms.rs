@@ -62,7 +62,7 @@ async fn a_webhook_has_every_record_as_the_chain_has_it() {
 #[tokio::test]
 async fn a_copy_that_cannot_be_made_costs_no_call_and_no_record() {
     let collector = Collector::start(Mood::Hangs).await;
-    let host = told(&collector.url()).await;
+    let host = told(collector.url()).await;
     host.ask("read_file", json!({ "path": "a.txt" })).await;
     host.host().flush(Duration::from_millis(200)).await;
     assert_eq!(host.finished().len(), 1);
