@@ -15,11 +15,6 @@ use clawhost::registry::BUILT_IN_COMPONENTS;
 use clawhost::sandbox::bindings::GuestPre;
 use clawhost::sandbox::clock::CallClock;
 use clawhost::sandbox::{Backends, CallState, Sandbox, link};
-use clawhost_core::catalog::Annotations;
-use clawhost_core::policy::{
-    Action, ApprovalTerms, CallFacts, Folder, Match, Policy, PolicySet, Rule, Scope, Usage, Verdict,
-};
-use clawhost_core::screen::{self, Scanning, Screen, Screens};
 use clawhost_tests::{Guest, TestHost, host};
 use divan::Bencher;
 use serde_json::{Value, json};
@@ -65,70 +60,6 @@ fn clawhost_call(bencher: Bencher<'_, '_>, tool: &str) {
         let reply = WORLD.runtime.block_on(WORLD.host.call(tool, arguments(tool)));
         assert!(!reply.expect("a reply").is_error);
     });
-}
-
-/// A thousand rules of which the last one decides: what policy costs where it costs most.
-#[divan::bench(name = "decide, 1,000 rules")]
-fn decide(bencher: Bencher<'_, '_>) {
-    let (policies, declared) = (thousand_rules(), serde_json::Map::new());
-    let paths = ["/docs/a.txt".to_owned()];
-    let facts = CallFacts {
-        tool: "read-file",
-        category: Some("files"),
-        declared: &declared,
-        hints: &Annotations::default(),
-        paths: Some(&paths),
-        usage: Usage::default(),
-    };
-    bencher.bench_local(|| {
-        let verdict = policies.decide(divan::black_box(&facts), Scope::default());
-        assert!(matches!(verdict, Verdict::Allow { .. }));
-    });
-}
-
-/// A mebibyte of ordinary text searched for instructions and for credentials.
-#[divan::bench(name = "screen, 1 MiB", max_time = 5)]
-fn screen(bencher: Bencher<'_, '_>) {
-    let scanning = Scanning { input: true, output: true, action: screen::Action::Redact };
-    let asked = Screen {
-        injection: Some(screen::Action::Block),
-        secrets: Some(scanning),
-        ..Screen::default()
-    };
-    let screens = Screens::new(std::iter::once(("p", &asked)));
-    let text = "The quick brown fox: jumps = over 13 lazy dogs.\n".repeat((1 << 20) / 48);
-    let arguments = json!({"content": text});
-    bencher
-        .bench_local(|| assert!(screens.input(divan::black_box(&arguments)).findings.is_empty()));
-}
-
-/// Every part of a rule takes its turn at being the one that does not match.
-fn thousand_rules() -> PolicySet {
-    let rules = (0..1_000).map(|at| {
-        let other = || Some(format!("other-{at}"));
-        let (matches, folder) = match at % 4 {
-            _ if at == 999 => (Match::default(), None),
-            0 => (Match { name: other(), ..Match::default() }, None),
-            1 => (Match { category: other(), ..Match::default() }, None),
-            2 => {
-                let annotations = std::iter::once(("readOnlyHint".to_owned(), Value::Bool(true)));
-                (Match { annotations: annotations.collect(), ..Match::default() }, None)
-            }
-            _ => (Match::default(), Folder::parse(&format!("/docs/{at}")).ok()),
-        };
-        Rule {
-            id: format!("r{at}"),
-            action: Action::Allow,
-            matches,
-            path_within: folder,
-            rate_limit: None,
-            reason: None,
-            approval: ApprovalTerms::default(),
-            at: String::new(),
-        }
-    });
-    let policy = Policy { name: "p".to_owned(), rules: rules.collect(), ..Policy::default() };
-    PolicySet::new(vec![policy])
 }
 
 /// Wasmtime with a pool, fuel, limits and the host's hooks: what no metered call can be under.
