@@ -1,0 +1,110 @@
+//! One program in one interpreter: its input, its time, its result.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use claw_script::{Failure, Output, Script};
+use monty::{MontyRepl, ReplProgress, ReplStartError};
+use monty_types::{
+    CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, NameLookupResult,
+    PrintWriter, PrintWriterCallback, ResourceLimits, ResourceTracker,
+};
+
+use crate::system;
+
+/// Makes `input` of the JSON text `_json`.
+const READ: &str = "import json as _read\ninput = _read.loads(_json)";
+/// Makes JSON text of `_value`.
+const WRITE: &str =
+    "import json as _write\n_write.dumps(_value, ensure_ascii=False, allow_nan=False)";
+/// Places in the program that an error tells, the innermost first.
+const FRAMES_MAX: usize = 8;
+
+/// Runs a program and returns its result as JSON.
+pub(crate) fn interpret(script: &Script, output: &Rc<Output>) -> Result<String, Failure> {
+    let limits = ResourceLimits::default().max_duration(script.time());
+    let tracker = ResourceTracker::new(limits);
+    let repl = MontyRepl::new("script.py", tracker, CompileOptions::default());
+    let mut printer = Printer(output);
+    let mut feed = |repl, code, inputs| feed(repl, code, inputs, &mut printer);
+    let (repl, read) =
+        feed(repl, READ, one("_json", MontyObject::String(script.input.to_string())));
+    read.map_err(|error| failure(&repl, error.summary()))?;
+    let (repl, last) = feed(repl, &script.code, Vec::new());
+    let last = last.map_err(|error| failure(&repl, told(&error)))?;
+    let (repl, named) = feed(repl, "result", Vec::new());
+    let value = match named {
+        Err(error) if error.exc_type() == ExcType::NameError => last,
+        named => named.map_err(|error| failure(&repl, error.summary()))?,
+    };
+    let (repl, json) = feed(repl, WRITE, one("_value", value));
+    let formless = |why: String| format!("the result has no JSON form: {why}");
+    match json.map_err(|error| failure(&repl, formless(error.summary())))? {
+        MontyObject::String(json) => Ok(json),
+        other => Err(Failure::Program(formless(other.to_string()))),
+    }
+}
+
+fn one(name: &str, value: MontyObject) -> Vec<(String, MontyObject)> {
+    vec![(name.to_owned(), value)]
+}
+
+/// Runs lines of Python with these variables, and answers what they ask of the system.
+fn feed(
+    repl: MontyRepl,
+    code: &str,
+    inputs: Vec<(String, MontyObject)>,
+    printer: &mut Printer<'_>,
+) -> (MontyRepl, Result<MontyObject, MontyException>) {
+    let mut step = repl.feed_start(code, inputs, PrintWriter::Callback(printer));
+    loop {
+        let print = PrintWriter::Callback(printer);
+        step = match step {
+            Ok(ReplProgress::Complete { repl, value }) => return (repl, Ok(value)),
+            Ok(ReplProgress::OsCall(call)) => call.resume_with(print, |call| system::answer(&call)),
+            Ok(ReplProgress::NameLookup(name)) => name.resume(NameLookupResult::Undefined, print),
+            Ok(ReplProgress::FunctionCall(call)) => {
+                let name = call.function_name.clone();
+                call.resume(ExtFunctionResult::NotFound(name), print)
+            }
+            Ok(ReplProgress::ResolveFutures(waiting)) => {
+                let why = "it waits for something outside, and there is nothing";
+                return (waiting.into_repl(), Err(MontyException::runtime_error(why)));
+            }
+            Err(failed) => {
+                let ReplStartError { repl, error } = *failed;
+                return (repl, Err(error));
+            }
+        };
+    }
+}
+
+/// The time is looked at first: an error that it was over cannot be caught by the program, but
+/// the program can raise one that looks the same.
+fn failure(repl: &MontyRepl, message: String) -> Failure {
+    let tracker = repl.tracker();
+    if tracker.max_duration().is_some_and(|max| tracker.elapsed() > max) {
+        return Failure::Late;
+    }
+    Failure::Program(message)
+}
+
+/// What went wrong, then where, so that a long way there hides nothing.
+fn told(error: &MontyException) -> String {
+    let places = error.traceback().iter().rev().take(FRAMES_MAX).map(ToString::to_string);
+    format!("{}\n{}", error.summary(), places.collect::<String>())
+}
+
+struct Printer<'a>(&'a Output);
+
+impl PrintWriterCallback for Printer<'_> {
+    fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
+        self.0.print(&output);
+        Ok(())
+    }
+
+    fn stdout_push(&mut self, end: char) -> Result<(), MontyException> {
+        self.0.print(end.encode_utf8(&mut [0; 4]));
+        Ok(())
+    }
+}
