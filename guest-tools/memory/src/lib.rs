@@ -75,6 +75,9 @@ fn found(notes: &str, query: &str) -> Remembered {
 
 fn memory_write(args: &MemoryWrite) -> Result<Written, ToolError> {
     let notes = match args.mode {
+        Mode::Append if args.content.trim().is_empty() => {
+            return Err(ToolError::invalid_args("content is blank; there is nothing to remember"));
+        }
         Mode::Append => memory::appended(&memory::load()?, &args.content),
         Mode::Overwrite => args.content.clone(),
     };

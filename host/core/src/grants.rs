@@ -3,17 +3,20 @@
 //! Nothing is opened here. `sandbox/` in the host turns a [`Grants`] into live capabilities
 //! when the call's clock starts.
 
+mod agent;
 mod secret;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::agent::AgentGrants;
 pub use self::secret::{Injection, SecretGrant, is_secret_name, is_variable_name};
 use serde::Deserialize;
 
 use crate::egress::EgressRules;
 use crate::limits;
+use crate::shell::ShellRules;
 
 /// Everything a call may touch. The default grants nothing, under the default limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,8 +35,12 @@ pub struct Grants {
     pub secrets: Vec<SecretGrant>,
     /// Whether native processes may run.
     pub shell: Shell,
+    /// Which command lines may.
+    pub shell_rules: ShellRules,
     /// Whether the manifest's language model providers may be asked.
     pub provider: bool,
+    /// What of the host's own it may use for its agent.
+    pub agent: AgentGrants,
     /// How much of everything.
     pub limits: CallLimits,
 }
@@ -52,8 +59,10 @@ impl Grants {
             network: self.network.zip(other.network.as_ref()).map(|(own, also)| own.within(also)),
             env: self.env.into_iter().filter(|(key, it)| other.env.get(key) == Some(it)).collect(),
             secrets: self.secrets.into_iter().filter_map(|s| s.within(&other.secrets)).collect(),
+            shell_rules: self.shell_rules.within(&self.shell, &other.shell, &other.shell_rules),
             shell: self.shell.within(&other.shell),
             provider: self.provider && other.provider,
+            agent: self.agent.within(&other.agent),
             limits: self.limits.within(&other.limits),
         }
     }
@@ -88,9 +97,12 @@ impl CallLimits {
         Self {
             timeout: self.timeout.min(other.timeout),
             memory_bytes: self.memory_bytes.min(other.memory_bytes),
+            process_memory_bytes: self.process_memory_bytes.min(other.process_memory_bytes),
             output_bytes: self.output_bytes.min(other.output_bytes),
             open_files: self.open_files.min(other.open_files),
             processes: self.processes.min(other.processes),
+            write_bytes: self.write_bytes.min(other.write_bytes),
+            create_entries: self.create_entries.min(other.create_entries),
         }
     }
 }
@@ -128,7 +140,7 @@ pub enum Shell {
     Deny,
     /// Any command line, inside the jail.
     Full,
-    /// Command lines that a parser understands and a list allows. Not served yet: refused.
+    /// Command lines that a parser understands, of programs on a list.
     Restricted,
 }
 
@@ -139,12 +151,18 @@ pub struct CallLimits {
     pub timeout: Duration,
     /// Linear memory of the guest, in bytes, over all its memories.
     pub memory_bytes: u64,
+    /// Memory of the native processes, in bytes.
+    pub process_memory_bytes: u64,
     /// Raw output of the tool, in bytes.
     pub output_bytes: u64,
     /// Files and directories held open at once.
     pub open_files: u32,
     /// Native processes alive at once.
     pub processes: u32,
+    /// Bytes written to granted directories, or by which files there grow.
+    pub write_bytes: u64,
+    /// Files and directories created.
+    pub create_entries: u64,
 }
 
 impl Default for CallLimits {
@@ -152,9 +170,12 @@ impl Default for CallLimits {
         Self {
             timeout: Duration::from_millis(limits::TOOL_TIMEOUT_MS),
             memory_bytes: limits::GUEST_MEMORY_MB << 20,
+            process_memory_bytes: limits::PROCESS_MEMORY_MB << 20,
             output_bytes: limits::TOOL_OUTPUT_BYTES_MAX as u64,
             open_files: limits::OPEN_FILES_MAX,
             processes: limits::PROCESSES_MAX,
+            write_bytes: limits::WRITE_BYTES_MAX,
+            create_entries: limits::CREATE_ENTRIES_MAX,
         }
     }
 }

@@ -12,6 +12,10 @@ pub enum Class {
     Inert,
     /// Needs hosts in the profile's `network` block.
     Network,
+    /// Needs the built-in profile `memory`, or `memory: true` for the profile in the runtime file.
+    Memory,
+    /// Needs channels for the profile in the runtime file.
+    Channels,
     /// Needs the profile's `shell` block.
     Process,
     /// Needs `provider: true` for the profile in the runtime file.
@@ -52,9 +56,11 @@ pub const TABLE: &[Row] = &[
     row("wasi:http/types", Class::Network),
     row("wasi:http/outgoing-handler", Class::Network),
     row("claw:host/process", Class::Process),
-    row("claw:host/memory", Class::Reserved),
+    row("claw:host/memory", Class::Memory),
     row("claw:host/secrets", Class::Secrets),
     row("claw:host/provider", Class::Provider),
+    row("claw:host/models", Class::Provider),
+    row("claw:host/channels", Class::Channels),
     row("claw:host/tools", Class::Reserved),
     row("claw:host/elicitation", Class::Reserved),
     row("claw:host/resources", Class::Reserved),
@@ -83,12 +89,10 @@ fn covers(pattern: &str, interface: &str) -> bool {
 pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<String>> {
     collect(imports.filter_map(|import| {
         let why = match class_of(import) {
-            Some(Class::Inert | Class::Network | Class::Process | Class::Provider | Class::Secrets) => {
-                return None;
-            }
             Some(Class::Reserved) => "the interface is reserved, and this version of the host does not serve it",
             Some(Class::Never) => "raw sockets would go past the host's checks; use `wasi:http` under a network profile",
             None => "no such interface is known to this host",
+            Some(_) => return None,
         };
         Some(format!("it imports `{import}`, which no profile grants: {why}"))
     }))
@@ -111,7 +115,13 @@ pub fn check<'a>(
                 "bind it to a profile whose `network.mode` is `allowlist` or `allow-all`"
             }
             Some(Class::Process) if grants.shell == Shell::Deny => {
-                "bind it to a profile whose `shell.mode` is `full`"
+                "bind it to a profile whose `shell.mode` is `restricted` or `full`"
+            }
+            Some(Class::Memory) if !grants.agent.memory => {
+                "bind it to the profile `memory`, or write `memory: true` for the profile under `profiles` of clawhost.yaml"
+            }
+            Some(Class::Channels) if grants.agent.channels.is_empty() => {
+                "list the channels it may send to for the profile under `profiles` of clawhost.yaml"
             }
             Some(Class::Provider) if !grants.provider => {
                 "write `provider: true` for the profile under `profiles` of clawhost.yaml"
@@ -135,6 +145,7 @@ fn collect(refused: impl Iterator<Item = String>) -> Result<(), Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grants::AgentGrants;
 
     #[test]
     fn an_import_the_profile_does_not_grant_refuses_the_tool() {
@@ -146,6 +157,9 @@ mod tests {
             "wasi:http/types@0.2.12",
             "claw:host/process@0.1.0",
             "claw:host/provider@0.1.0",
+            "claw:host/models@0.1.0",
+            "claw:host/memory@0.1.0",
+            "claw:host/channels@0.1.0",
             "claw:host/secrets@0.1.0",
         ] {
             let reasons = check([import].into_iter(), &none).unwrap_err();
@@ -167,6 +181,11 @@ mod tests {
         }
         let provider = Grants { provider: true, ..Grants::default() };
         assert!(check(["claw:host/provider@0.1.0"].into_iter(), &provider).is_ok());
+        assert!(check(["claw:host/models@0.1.0"].into_iter(), &provider).is_ok());
+        let agent = AgentGrants { memory: true, ..AgentGrants::default() };
+        let memory = Grants { agent, ..Grants::default() };
+        assert!(check(["claw:host/memory@0.1.0"].into_iter(), &memory).is_ok());
+        assert!(check(["claw:host/channels@0.1.0"].into_iter(), &memory).is_err());
         let shell = Grants { shell: Shell::Full, ..Grants::default() };
         assert!(check(["claw:host/process@0.1.0"].into_iter(), &shell).is_ok());
     }

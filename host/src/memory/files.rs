@@ -1,8 +1,6 @@
 //! Stores with a file of their own: opened when they are first used, and kept open.
 
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::MEMORY_FILES_MAX;
@@ -10,10 +8,13 @@ use clawhost_core::manifest::FileTemplate;
 use tokio::sync::Mutex;
 
 use super::{MIGRATIONS, Scope, backend};
-use crate::state::{Database, DatabaseError};
+use crate::state::{Database, Migrations};
+
+/// The tables of such a file.
+const TABLES: &[Migrations] = &[("memory", MIGRATIONS)];
 
 /// The open files, the one that was used last at the end.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Files(Mutex<Vec<(PathBuf, Database)>>);
 
 impl Files {
@@ -29,7 +30,7 @@ impl Files {
         let known = open.iter().position(|(of, _)| *of == path);
         let database = match known {
             Some(index) => open.remove(index).1,
-            None => open_at(path.clone()).await?,
+            None => Database::open_own(path.clone(), TABLES).await.map_err(backend)?,
         };
         if open.len() >= MEMORY_FILES_MAX {
             // Work that was handed over is still done; then the file is closed.
@@ -43,26 +44,4 @@ impl Files {
 fn no_file_name() -> CallError {
     let reason = "this store has a file for each name, and the caller's cannot be that of a file";
     CallError::new(ErrorKind::MemoryQuery, reason)
-}
-
-async fn open_at(path: PathBuf) -> Result<Database, CallError> {
-    let opening = tokio::task::spawn_blocking(move || {
-        make_private(&path).map_err(|error| {
-            let reason = format!("{}: {error}", path.display());
-            CallError::new(ErrorKind::MemoryBackend, "the store's file cannot be made")
-                .with_internal(reason)
-        })?;
-        Database::open(&path, &[("memory", MIGRATIONS)]).map_err(backend)
-    });
-    opening.await.unwrap_or_else(|_| Err(backend(DatabaseError::Stopped)))
-}
-
-/// Makes the file, and the folders above it, where they are missing.
-fn make_private(path: &Path) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true).mode(0o600).open(path)?;
-    Ok(())
 }

@@ -16,6 +16,7 @@
 
 mod check;
 mod files;
+mod keys;
 mod rows;
 mod turns;
 mod words;
@@ -32,6 +33,7 @@ use serde_json::{Map, Value, json};
 
 use self::check::Row;
 use self::files::Files;
+pub use self::keys::{KeyEntry, Keys, MIGRATIONS as KEYS_MIGRATIONS, OwnKeys, Space};
 pub use self::rows::MIGRATIONS;
 use self::turns::Turns;
 use crate::audit::{AuditLog, Event};
@@ -42,6 +44,7 @@ use crate::state::{Database, DatabaseError};
 #[derive(Debug, Clone)]
 pub struct Memory(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
     stores: Vec<StorePlan>,
     database: Database,
@@ -150,14 +153,8 @@ impl Memory {
         clock: Clock,
     ) -> Self {
         let stores = plan.map(|plan| plan.stores).unwrap_or_default();
-        Self(Arc::new(Inner {
-            stores,
-            database,
-            files: Files::default(),
-            audit,
-            clock,
-            turns: Turns::default(),
-        }))
+        let (files, turns) = (Files::default(), Turns::default());
+        Self(Arc::new(Inner { stores, database, files, audit, clock, turns }))
     }
 
     /// Returns the names of the stores, in the order of the documents.
@@ -251,7 +248,9 @@ impl Memory {
     fn plan(&self, store: &str) -> Result<StorePlan, CallError> {
         let plan = self.0.stores.iter().find(|plan| plan.name == store);
         plan.cloned().ok_or_else(|| {
-            let reason = format!("there is no memory store `{store}`");
+            let names: Vec<&str> = self.0.stores.iter().map(|plan| plan.name.as_str()).collect();
+            let reason =
+                format!("there is no memory store `{store}`; there are: {}", names.join(", "));
             CallError::new(ErrorKind::InvalidArguments, reason)
         })
     }
@@ -280,12 +279,6 @@ async fn transact<T: Send + 'static>(
         Ok(done)
     });
     done.await.map_err(backend)?
-}
-
-impl std::fmt::Debug for Inner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Memory").field("stores", &self.stores).finish_non_exhaustive()
-    }
 }
 
 fn unfound(error: DatabaseError) -> CallError {

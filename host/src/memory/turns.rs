@@ -1,9 +1,10 @@
 //! Whose turn it is to search: an agent that asks a lot waits for itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use clawhost_core::limits::MEMORY_QUERIES_PER_AGENT_MAX;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The turns of every agent that searches now.
@@ -26,7 +27,7 @@ impl Turns {
     }
 
     fn of(&self, principal: &str) -> Arc<Semaphore> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.0.lock();
         if let Some(own) = turns.get(principal).and_then(Weak::upgrade) {
             return own;
         }

@@ -3,20 +3,28 @@
 //! The store has the last word: each change reads the accounts, decides and writes in one
 //! transaction, so that two hosts with one store share one allowance.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::policy::{Rates, Usage};
 use clawhost_core::quota::{Account, Ask, Ledger, Reservation, Used};
+use parking_lot::Mutex;
 use rusqlite::types::Type;
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::costs::{self, Caller, Change, Cost};
 use crate::clock;
 use crate::state::{Database, DatabaseError};
 
+const DAY_MS: u64 = 86_400_000;
+
 /// The tables of this module.
-pub const MIGRATIONS: &[&str] =
-    &["CREATE TABLE provider_accounts (provider TEXT PRIMARY KEY, account TEXT NOT NULL) STRICT"];
+pub const MIGRATIONS: &[&str] = &[
+    "CREATE TABLE provider_accounts (provider TEXT PRIMARY KEY, account TEXT NOT NULL) STRICT",
+    costs::TABLE,
+];
 
 /// The ledger as it was after this host's last change, and where it is kept.
 #[derive(Debug)]
@@ -32,55 +40,92 @@ impl Book {
     }
 
     pub(super) fn usage(&self) -> Usage {
-        lock(&self.ledger).usage(now_ms())
+        self.ledger.lock().usage(now_ms())
     }
 
     pub(super) fn tokens_last_hour(&self) -> u64 {
-        lock(&self.ledger).tokens_last_hour(now_ms())
+        self.ledger.lock().tokens_last_hour(now_ms())
+    }
+
+    /// Returns what was spent on the last `days` days, by one agent or by all.
+    pub(super) async fn costs(
+        &self,
+        days: u32,
+        agent: Option<String>,
+    ) -> Result<Vec<Cost>, DatabaseError> {
+        let today = now_ms() / DAY_MS;
+        let first = today.saturating_add(1).saturating_sub(u64::from(days));
+        let read = move |db: &mut Connection| costs::read(db, first, agent.as_deref());
+        self.database.search(Duration::from_millis(MEMORY_QUERY_MS), read).await
     }
 
     /// Reserves on disk what a request may use, before it is sent.
     ///
     /// # Errors
     /// The limit that it would exceed; and where the store cannot be used nothing is sent.
-    pub(super) async fn reserve(&self, ask: Ask, rates: Rates) -> Result<Reservation, CallError> {
+    pub(super) async fn reserve(
+        &self,
+        caller: &Caller,
+        ask: Ask,
+        rates: Rates,
+    ) -> Result<Reservation, CallError> {
         let provider = ask.provider.clone();
-        let decide = move |ledger: &mut Ledger| ledger.reserve(&ask, &rates, now_ms());
-        let decided = self.change(&provider, decide).await;
+        let decide = move |ledger: &mut Ledger| {
+            let made = ledger.reserve(&ask, &rates, now_ms());
+            let cost = made.as_ref().ok().map(Change::made);
+            (made, cost)
+        };
+        let decided = self.change(caller, &provider, decide).await;
         decided.map_err(|error| error.into_call_error(ErrorKind::Internal))?
     }
 
     /// Replaces a reservation by what was used; where the provider did not say, it stays. So it
     /// does where the store fails: the completion is there all the same.
-    pub(super) async fn settle(&self, reservation: Reservation, used: Option<Used>) {
+    pub(super) async fn settle(
+        &self,
+        caller: &Caller,
+        reservation: Reservation,
+        used: Option<Used>,
+    ) {
         let Some(used) = used else {
             return;
         };
         let provider = reservation.provider().to_owned();
-        let done = self.change(&provider, move |ledger| ledger.settle(reservation, used)).await;
-        stays(&provider, done);
+        let settle = move |ledger: &mut Ledger| {
+            let cost = Change::settled(&reservation, used);
+            (ledger.settle(reservation, used), Some(cost))
+        };
+        stays(&provider, self.change(caller, &provider, settle).await);
     }
 
     /// Takes a reservation back.
-    pub(super) async fn release(&self, reservation: Reservation) {
+    pub(super) async fn release(&self, caller: &Caller, reservation: Reservation) {
         let provider = reservation.provider().to_owned();
-        let done = self.change(&provider, move |ledger| ledger.release(reservation)).await;
-        stays(&provider, done);
+        let release = move |ledger: &mut Ledger| {
+            let cost = Change::released(&reservation);
+            (ledger.release(reservation), Some(cost))
+        };
+        stays(&provider, self.change(caller, &provider, release).await);
     }
 
     async fn change<T: Send + 'static>(
         &self,
+        caller: &Caller,
         provider: &str,
-        decide: impl FnOnce(&mut Ledger) -> T + Send + 'static,
+        decide: impl FnOnce(&mut Ledger) -> (T, Option<Change>) + Send + 'static,
     ) -> Result<T, DatabaseError> {
         let (provider, shared) = (provider.to_owned(), Arc::clone(&self.ledger));
+        let caller = caller.clone();
         let work = move |connection: &mut Connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut ledger = load(&change)?;
-            let decided = decide(&mut ledger);
+            let (decided, cost) = decide(&mut ledger);
             keep(&change, &provider, &ledger)?;
+            if let Some(cost) = cost {
+                cost.write(&change, &caller, &provider)?;
+            }
             change.commit()?;
-            *lock(&shared) = ledger;
+            *shared.lock() = ledger;
             Ok(decided)
         };
         self.database.run(work).await
@@ -124,9 +169,4 @@ fn stays(provider: &str, done: Result<(), DatabaseError>) {
 
 fn now_ms() -> u64 {
     u64::try_from(clock::now_ms()).unwrap_or_default()
-}
-
-/// A panic elsewhere leaves the ledger whole: it is replaced in one piece.
-fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,11 +11,12 @@
 mod anthropic;
 mod attempt;
 mod book;
+mod costs;
 mod openai;
 mod request;
-mod told;
 mod wire;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,8 @@ use serde_json::Value;
 use self::attempt::{Failure, Sent};
 use self::book::Book;
 pub use self::book::MIGRATIONS;
+pub use self::costs::{Caller, Cost};
 use self::request::ChatRequest;
-pub use self::told::UsageSink;
 use self::wire::Wire;
 use super::http::HttpClient;
 use crate::secrets::Secrets;
@@ -39,7 +40,9 @@ use crate::state::{Database, DatabaseError};
 #[derive(Debug, Clone)]
 pub struct Providers(Arc<Inner>);
 
-#[derive(Debug)]
+/// Is told the provider, the tokens and the cost in US dollars of each completion; must not block.
+pub type UsageSink = Box<dyn Fn(&str, Used, f64) + Send + Sync>;
+
 struct Inner {
     plans: Vec<ProviderPlan>,
     rates: Rates,
@@ -83,18 +86,44 @@ impl Providers {
         self.0.book.tokens_last_hour()
     }
 
+    /// Returns the providers, in the manifest's order.
+    pub fn plans(&self) -> &[ProviderPlan] {
+        &self.0.plans
+    }
+
+    /// Says whether `name` is a provider or its model, as a request may name it.
+    ///
+    /// # Errors
+    /// -32602, naming those there are.
+    pub fn check_model(&self, name: &str) -> Result<(), CallError> {
+        self.0.named(name).map(drop).ok_or_else(|| self.0.unknown(name))
+    }
+
+    /// Returns what completions cost on the last `days` days, today included (UTC), the dearest
+    /// first: the costs of `agent`, or of all of them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn costs(
+        &self,
+        days: u32,
+        agent: Option<String>,
+    ) -> Result<Vec<Cost>, DatabaseError> {
+        self.0.book.costs(days, agent).await
+    }
+
     /// Asks for the completion of a chat `request`, an OpenAI-shaped object, and returns an
     /// OpenAI-shaped answer. `model` may name a provider or its model; without it, the manifest's
     /// first provider is asked. Where one fails, its fallbacks are asked in their order; each gets
     /// an equal share of the time that is left, so that one that hangs does not take all of it.
-    /// `caller` is for the log.
+    /// `caller` is for the log, and whose costs it adds to.
     ///
     /// # Errors
     /// -32602 for a request that is none or that no provider's protocol can say, -32021 or -32011 where a quota refuses it, -32020 where
     /// no provider answers until `deadline`.
     pub async fn complete(
         &self,
-        caller: &str,
+        caller: &Caller,
         request: Value,
         deadline: Instant,
     ) -> Result<Value, CallError> {
@@ -104,16 +133,22 @@ impl Providers {
         let mut failures = Vec::new();
         for (index, plan) in chain.iter().enumerate() {
             let until = share(deadline, chain.len() - index);
-            match self.0.ask(plan, &chat, &client, until).await? {
+            match self.0.ask(caller, plan, &chat, &client, until).await? {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => {
                     let (provider, why) = (plan.name.as_str(), &failure.internal);
-                    tracing::warn!(caller, provider, "no completion: {why}");
+                    tracing::warn!(caller = caller.tool, provider, "no completion: {why}");
                     failures.push((provider, failure));
                 }
             }
         }
         Err(unavailable(&failures))
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Providers").field("plans", &self.plans).finish_non_exhaustive()
     }
 }
 
@@ -151,6 +186,7 @@ impl Inner {
     /// whole request, the inner one leaves it to the next provider.
     async fn ask(
         &self,
+        caller: &Caller,
         plan: &ProviderPlan,
         chat: &ChatRequest,
         client: &HttpClient,
@@ -163,7 +199,7 @@ impl Inner {
         let (mut made, mut before) = (0, None);
         loop {
             made += 1;
-            let failure = match (self.attempt(&wire, chat, client, until).await, before) {
+            let failure = match (self.attempt(caller, &wire, chat, client, until).await, before) {
                 (Ok(Ok(answer)), _) => return Ok(Ok(answer)),
                 (Ok(Err(failure)), _) => failure,
                 // A quota leaves no room for another try: what the last one came to stands.
@@ -184,6 +220,7 @@ impl Inner {
     /// Reserves, sends and settles one request.
     async fn attempt(
         &self,
+        caller: &Caller,
         wire: &Wire<'_>,
         chat: &ChatRequest,
         client: &HttpClient,
@@ -197,7 +234,7 @@ impl Inner {
             prompt_tokens: chat.bytes,
             completion_tokens: chat.completion_tokens,
         };
-        let reservation = self.book.reserve(ask, self.rates).await?;
+        let reservation = self.book.reserve(caller, ask, self.rates).await?;
         let body = wire.body(reservation.completion_tokens());
         match attempt::send(wire, body, client, until).await {
             Ok(answer) => {
@@ -206,15 +243,17 @@ impl Inner {
                     charged(&reservation, reported, chat.text_bytes(), bytes)
                 });
                 if let (Some(told), Some(used)) = (self.told.get(), used) {
-                    told.tell(&plan.name, used, plan.prices.cost_usd(used));
+                    told(&plan.name, used, plan.prices.cost_usd(used));
                 }
-                self.book.settle(reservation, used).await;
+                self.book.settle(caller, reservation, used).await;
                 Ok(Ok(answer.completion))
             }
             Err(failure) => {
                 match failure.sent {
-                    Sent::No => self.book.release(reservation).await,
-                    Sent::Refused => self.book.settle(reservation, Some(Default::default())).await,
+                    Sent::No => self.book.release(caller, reservation).await,
+                    Sent::Refused => {
+                        self.book.settle(caller, reservation, Some(Default::default())).await;
+                    }
                     // It may have been worked on: then it is spent.
                     Sent::Perhaps => drop(reservation),
                 }
