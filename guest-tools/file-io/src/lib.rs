@@ -1,7 +1,11 @@
 //! Built-in tools over the granted folder: `read_file`, `write_file`, `edit_file`,
-//! `list_directory`.
+//! `list_directory`, `search_files`, `apply_patch`.
 
 mod edit;
+mod glob;
+mod page;
+mod patch;
+mod search;
 
 use claw_tool::{ToolError, fs};
 
@@ -10,13 +14,25 @@ use claw_tool::{ToolError, fs};
 struct ReadFile {
     /// The file, relative to the workspace.
     path: String,
+    /// The byte to start at: 0, or the next_offset of the piece before.
+    #[serde(default)]
+    offset: u64,
+    /// Bytes to read at most; 0 means as much as one piece holds, 4 MiB.
+    #[serde(default)]
+    limit: u64,
 }
 
 /// What a file holds.
 #[claw_tool::output]
 struct FileContent {
-    /// The whole text of the file.
+    /// The text of the file, or of the piece that was asked for.
     content: String,
+    /// Present where the file goes on: the offset of the next piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+    /// Bytes of the whole file, where it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
 }
 
 /// Arguments of `write_file`.
@@ -54,6 +70,13 @@ struct EditFile {
 struct ListDirectory {
     /// The directory, relative to the workspace; "." is the workspace itself.
     path: String,
+    /// Leave out names up to and including this one: the last name of the page before.
+    #[serde(default)]
+    after: Option<String>,
+    /// Entries to return at most.
+    #[serde(default = "entries_default")]
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: usize,
 }
 
 /// What a directory holds.
@@ -61,9 +84,15 @@ struct ListDirectory {
 struct Listing {
     /// Its immediate children, sorted by name.
     entries: Vec<Entry>,
-    /// Present, and true, where there are more entries than could be listed.
+    /// Present, and true, where more names come after these: ask again with `after`.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
+    /// Entries of the whole directory, where these are not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    /// Entries whose names are not UTF-8 and cannot be shown, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<u64>,
 }
 
 /// One entry of a directory.
@@ -78,7 +107,12 @@ struct Entry {
 }
 
 fn read_file(args: &ReadFile) -> Result<FileContent, ToolError> {
-    Ok(FileContent { content: fs::read_to_string(&args.path)? })
+    let limit = page::limit(args.limit)?;
+    let file = fs::open(&args.path)?;
+    let bytes = file.read_at(args.offset, limit)?;
+    let page = page::cut(&args.path, bytes, args.offset, file.size)?;
+    let next_offset = (page.next < file.size).then_some(page.next);
+    Ok(FileContent { content: page.text, next_offset, size: next_offset.map(|_| file.size) })
 }
 
 fn write_file(args: &WriteFile) -> Result<Written, ToolError> {
@@ -94,17 +128,28 @@ fn edit_file(args: &EditFile) -> Result<Written, ToolError> {
     Ok(Written { path: args.path.clone(), bytes: edited.len() })
 }
 
+fn entries_default() -> usize {
+    fs::ENTRIES_MAX
+}
+
 fn list_directory(args: &ListDirectory) -> Result<Listing, ToolError> {
-    let listing = fs::list(&args.path)?;
+    let listing = fs::list(&args.path, args.after.as_deref(), args.limit)?;
     let entry = |e: fs::Entry| Entry { name: e.name, is_dir: e.is_dir, size: e.size };
     Ok(Listing {
         entries: listing.entries.into_iter().map(entry).collect(),
-        truncated: listing.truncated.then_some(true),
+        truncated: listing.more.then_some(true),
+        total: listing.more.then_some(listing.total),
+        unreadable: (listing.unreadable > 0).then_some(listing.unreadable),
     })
 }
 
+use patch::apply_patch;
+use search::search_files;
+
 claw_tool::export! {
-    /// Reads a UTF-8 text file of the workspace and returns its whole content.
+    /// Reads a UTF-8 text file of the workspace and returns its whole content; of a file over
+    /// 4 MiB, one piece. A reply of more than 64 KB is cut: read a long file in pieces, with
+    /// `limit` (20000, say) and `offset`.
     read_file [read_only, idempotent, closed_world],
     /// Writes a text file of the workspace: makes it, with missing folders on the way, or
     /// replaces its whole content. To change part of a file, use edit_file.
@@ -113,6 +158,15 @@ claw_tool::export! {
     /// once, otherwise nothing is changed and the answer says how often it occurs.
     edit_file [destructive, closed_world],
     /// Lists the immediate children of a directory of the workspace, sorted by name, with
-    /// their sizes.
+    /// their sizes. A large directory comes in pages: `after` is the last name of the page
+    /// before.
     list_directory [read_only, idempotent, closed_world],
+    /// Searches the files below a directory of the workspace: names by a glob pattern, contents
+    /// line by line for a text or a regular expression. Symbolic links are not followed, and
+    /// files with a zero byte near their beginning are not searched.
+    search_files [read_only, idempotent, closed_world],
+    /// Applies a unified diff to files of the workspace, all of it or nothing: changes files,
+    /// makes new ones (from /dev/null) and removes others (to /dev/null). A hunk is looked for
+    /// by its lines: where its line numbers are wrong, its lines must occur exactly once.
+    apply_patch [destructive, closed_world],
 }

@@ -24,19 +24,25 @@
 //!
 //! The struct's doc comments and types become the JSON Schema a model reads; a function that
 //! returns an [`output`] struct gets an output schema and structured content as well. What a
-//! tool may do is what it imports, and it imports what it uses: [`fs`], [`http`], [`memory`],
-//! [`process`], [`provider`], [`secrets`]. A panic reaches the host's log before the call fails.
+//! tool may do is what it imports, and it imports what it uses: [`channels`], [`fs`], [`http`],
+//! [`keys`], [`memory`], [`models`], [`process`], [`provider`], [`secrets`]. A panic reaches the
+//! host's log before the call fails.
 //!
 //! Deliberately absent: global state. Each call runs in a fresh instance, and nothing kept in
 //! memory survives it.
 
 #[doc(hidden)]
 pub mod bindings;
+pub mod channels;
+pub mod env;
 mod error;
 pub mod fs;
 pub mod http;
+pub mod json;
+pub mod keys;
 pub mod log;
 pub mod memory;
+pub mod models;
 pub mod process;
 pub mod provider;
 mod reply;

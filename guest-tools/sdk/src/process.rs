@@ -1,44 +1,54 @@
-//! One shell command in the host's jail. Needs a profile that grants processes.
+//! Native programs in the host's jail. Needs a profile that grants processes.
 
 use std::time::Duration;
 
-use crate::bindings::claw::host::process::{Command, ProcessError, run as run_in_jail};
+use crate::bindings::claw::host::process::{self, ProcessError};
 use crate::error::ToolError;
 
-pub use crate::bindings::claw::host::process::Outcome;
+pub use crate::bindings::claw::host::process::{Command, Outcome, Program};
 
 /// The longest command line the host takes.
 pub const SCRIPT_BYTES_MAX: usize = 65_536;
 
-/// Runs `script` with `/bin/sh -c` in the granted working directory, with closed standard
-/// input, and waits for it for at most `timeout` (1 ms to about 49 days).
+/// Returns the command that runs `program` for at most `timeout` (1 ms to about 49 days), with
+/// closed standard input, the profile's environment and without a network.
+pub fn command(program: Program, timeout: Duration) -> Command {
+    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1);
+    Command { run: program, stdin: Vec::new(), timeout_ms, env: Vec::new(), network: false }
+}
+
+/// Runs `command` in the granted working directory and waits for it and all it started.
 ///
 /// # Errors
-/// `invalid-args` for a script that is too long or holds a NUL, `permission-denied` where the
-/// profile or the jail refuses, `timeout`, and `execution-failed` where it could not start.
-pub fn shell(script: &str, timeout: Duration) -> Result<Outcome, ToolError> {
-    check(script)?;
-    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1);
-    let command = Command { script: script.to_owned(), stdin: Vec::new(), timeout_ms };
-    run_in_jail(&command).map_err(|error| match error {
+/// `invalid-args` for a command line that is too long or holds a NUL, `permission-denied` where
+/// the profile or the jail refuses, `timeout`, and `execution-failed` where it could not start
+/// or too many run.
+pub fn run(command: &Command) -> Result<Outcome, ToolError> {
+    check(&command.run)?;
+    process::run(command).map_err(|error| match error {
         ProcessError::Denied(why) => ToolError::PermissionDenied(why),
-        ProcessError::Failed(why) => ToolError::ExecutionFailed(why),
+        ProcessError::Busy(why) | ProcessError::Failed(why) => ToolError::ExecutionFailed(why),
         ProcessError::Timeout => ToolError::Timeout(format!(
             "the command did not end within {} s; it and everything it started was killed",
-            timeout.as_secs_f64()
+            Duration::from_millis(command.timeout_ms.into()).as_secs_f64()
         )),
     })
 }
 
-fn check(script: &str) -> Result<(), ToolError> {
-    if script.len() > SCRIPT_BYTES_MAX {
+fn check(program: &Program) -> Result<(), ToolError> {
+    let texts = match program {
+        Program::Sh(script) | Program::Bash(script) => std::slice::from_ref(script),
+        Program::Argv(argv) => argv,
+    };
+    let is_script = !matches!(program, Program::Argv(_));
+    if let Some(long) = texts.iter().find(|text| is_script && text.len() > SCRIPT_BYTES_MAX) {
         return Err(ToolError::invalid_args(format!(
             "a command line may have {SCRIPT_BYTES_MAX} bytes, this one has {}",
-            script.len()
+            long.len()
         )));
     }
-    if script.contains('\0') {
-        return Err(ToolError::invalid_args("a command line cannot hold a NUL character"));
+    if texts.iter().any(|text| text.contains('\0')) {
+        return Err(ToolError::invalid_args("a command cannot hold a NUL character"));
     }
     Ok(())
 }
@@ -48,9 +58,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_bounded_and_has_no_nul() {
-        assert!(check("echo hi").is_ok());
-        assert!(matches!(check("a\0b"), Err(ToolError::InvalidArgs(_))));
-        assert!(matches!(check(&"x".repeat(SCRIPT_BYTES_MAX + 1)), Err(ToolError::InvalidArgs(_))));
+    fn a_command_is_bounded_and_has_no_nul() {
+        let sh = |script: &str| check(&Program::Sh(script.to_owned()));
+        assert!(sh("echo hi").is_ok());
+        assert!(matches!(sh("a\0b"), Err(ToolError::InvalidArgs(_))));
+        let long = "x".repeat(SCRIPT_BYTES_MAX + 1);
+        assert!(matches!(sh(&long), Err(ToolError::InvalidArgs(_))));
+        let argv =
+            |list: &[&str]| check(&Program::Argv(list.iter().map(ToString::to_string).collect()));
+        assert!(argv(&["echo", &long]).is_ok());
+        assert!(matches!(argv(&["echo", "\0"]), Err(ToolError::InvalidArgs(_))));
+    }
+
+    #[test]
+    fn no_time_is_the_least_time() {
+        let with = |timeout| command(Program::Argv(Vec::new()), timeout).timeout_ms;
+        assert_eq!((with(Duration::ZERO), with(Duration::MAX)), (1, u32::MAX));
     }
 }

@@ -1,5 +1,7 @@
 //! A body as text that fits a result.
 
+use claw_tool::json::{bytes_of, fitting};
+
 /// What a body became.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
@@ -34,34 +36,13 @@ fn decode_lossily(body: &[u8], json_bytes_max: usize) -> Decoded {
             let fits = fitting(piece, left);
             let (kept, rest) = piece.split_at_checked(fits).unwrap_or((piece, ""));
             decoded.text.push_str(kept);
-            left -= kept.chars().map(json_bytes).sum::<usize>().min(left);
+            left -= kept.chars().map(bytes_of).sum::<usize>().min(left);
             if !rest.is_empty() {
                 return Decoded { cut: true, ..decoded };
             }
         }
     }
     decoded
-}
-
-/// How many bytes of `text` have a JSON form of at most `json_bytes_max` bytes.
-fn fitting(text: &str, json_bytes_max: usize) -> usize {
-    let mut left = json_bytes_max;
-    for (at, letter) in text.char_indices() {
-        match left.checked_sub(json_bytes(letter)) {
-            Some(rest) => left = rest,
-            None => return at,
-        }
-    }
-    text.len()
-}
-
-/// Bytes of one character inside a JSON string.
-fn json_bytes(letter: char) -> usize {
-    match letter {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        other => other.len_utf8(),
-    }
 }
 
 #[cfg(test)]
@@ -92,7 +73,7 @@ mod tests {
         assert_eq!(decoded("öö".as_bytes(), 3), ("ö".to_owned(), false, true));
         for max in 0..20 {
             let text = decode(b"a\x01\"\n\xff\xc3\xb6".to_vec(), max).text;
-            let json: usize = text.chars().map(json_bytes).sum();
+            let json: usize = text.chars().map(bytes_of).sum();
             assert!(json <= max, "{max}: {text:?}");
         }
     }

@@ -1,19 +1,21 @@
-//! Built-in tool: `web_fetch`, one HTTP request with its redirects.
+//! Built-in tools over HTTP: `web_fetch`, `http_get`, `web_search`.
 //!
 //! This component decides nothing about addresses: the host checks every request it sends.
+//! Deliberately absent: unpacking. Bodies are asked for as they are, and one that comes compressed
+//! all the same stays so, with a warning: a bomb is as large as what was sent.
 
 mod body;
+mod search;
 
 use std::collections::BTreeMap;
 
+use claw_tool::ToolError;
 use claw_tool::http::{Request, Response};
-use claw_tool::{RESULT_BYTES_MAX, ToolError};
+use claw_tool::json::TEXT_JSON_BYTES_MAX;
+use search::web_search;
 
 /// The largest body that is read (10 MiB).
 const BODY_BYTES_MAX: usize = 10_485_760;
-
-/// What a result may have, less room for everything that is not the body.
-const BODY_JSON_BYTES_MAX: usize = RESULT_BYTES_MAX - 65_536;
 
 /// A content type is shown up to here.
 const CONTENT_TYPE_CHARS_MAX: usize = 256;
@@ -26,6 +28,16 @@ struct WebFetch {
     /// The HTTP method.
     #[serde(default = "get")]
     method: String,
+    /// Headers to send, by name.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+/// Arguments of `http_get`.
+#[claw_tool::input]
+struct HttpGet {
+    /// The address, http:// or https://.
+    url: String,
     /// Headers to send, by name.
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -56,11 +68,26 @@ struct Fetched {
 }
 
 fn web_fetch(args: &WebFetch) -> Result<Fetched, ToolError> {
-    let mut request = Request::new(&args.method, &args.url)?;
-    for (name, value) in &args.headers {
+    fetch(&args.method, &args.url, &args.headers)
+}
+
+fn http_get(args: &HttpGet) -> Result<Fetched, ToolError> {
+    fetch("GET", &args.url, &args.headers)
+}
+
+fn fetch(
+    method: &str,
+    url: &str,
+    headers: &BTreeMap<String, String>,
+) -> Result<Fetched, ToolError> {
+    let mut request = Request::new(method, url)?;
+    for (name, value) in headers {
         request = request.header(name, value);
     }
-    let request = request.default_header("user-agent", "clawhost").default_header("accept", "*/*");
+    let defaults = [("user-agent", "clawhost"), ("accept", "*/*"), ("accept-encoding", "identity")];
+    for (name, value) in defaults {
+        request = request.default_header(name, value);
+    }
     Ok(fetched(request.send_following(BODY_BYTES_MAX)?))
 }
 
@@ -73,7 +100,7 @@ fn fetched(response: Response) -> Fetched {
     let content_type = content_type.chars().take(CONTENT_TYPE_CHARS_MAX).collect();
     let encoding = response.header("content-encoding").map(str::to_owned);
     let bytes = response.body.len();
-    let decoded = body::decode(response.body, BODY_JSON_BYTES_MAX);
+    let decoded = body::decode(response.body, TEXT_JSON_BYTES_MAX);
     let truncated = response.truncated || decoded.cut;
     Fetched {
         status: response.status,
@@ -107,6 +134,13 @@ claw_tool::export! {
     /// text. Follows up to 5 redirects. Bodies over 10 MiB are cut. Private networks are
     /// blocked unless they were allowed.
     web_fetch [destructive, open_world],
+    /// Gets a web page or the answer of a web API: status, content type and body as text.
+    /// Follows up to 5 redirects. Bodies over 10 MiB are cut. The operator may have narrowed
+    /// the hosts that can be reached.
+    http_get [read_only, idempotent, open_world],
+    /// Searches the web with the operator's search service and returns titles, addresses and
+    /// short descriptions.
+    web_search [read_only, open_world],
 }
 
 #[cfg(test)]

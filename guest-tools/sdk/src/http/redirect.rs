@@ -4,7 +4,7 @@ use super::{Request, Response};
 use crate::error::ToolError;
 
 /// Headers that say nothing about who is asking; only these cross to another origin.
-const COMMON_HEADERS: [&str; 3] = ["accept", "accept-language", "user-agent"];
+const COMMON_HEADERS: [&str; 4] = ["accept", "accept-encoding", "accept-language", "user-agent"];
 
 /// The request that follows `response`, where it is a redirect that names a place.
 pub(super) fn next(request: &Request, response: &Response) -> Result<Option<Request>, ToolError> {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_stay_with_their_origin() {
+    fn n13_secrets_stay_with_their_origin() {
         assert_eq!(follow("GET", 302, "/b").headers.len(), 4);
         for elsewhere in ["https://f.com/", "http://e.com/", "https://e.com:8443/", "//e.com.evil/"]
         {

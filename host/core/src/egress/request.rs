@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_host_and_split_messages_are_refused() {
+    fn n15_headers_of_the_host_and_split_messages_are_refused() {
         for (name, value) in [
             ("Host", "evil.test"),
             ("hOsT", "evil.test"),

@@ -159,6 +159,80 @@ fn n6_the_host_is_the_one_connected_to() {
 }
 
 #[test]
+fn n7_what_parsers_read_differently_is_refused_or_read_once() {
+    // Failures of the WHATWG collection of URLs and their neighbours: to some parser each of them
+    // is an address of an allowed host.
+    let rules = only(&["allowed.com", "127.0.0.1"]);
+    all_refused(
+        &rules,
+        &[
+            "http://allowed.com:b/",
+            "http://allowed.com:80:443/",
+            "http://allowed.com:-80/",
+            "http://allowed.com: 80/",
+            "http://allowed.com:+80/",
+            "http://allowed.com:65536/",
+            "http://allowed.com%",
+            "http://allowed.com%2f@evil.com/",
+            "http://allowed.com%zz/",
+            "http://[allowed.com]/",
+            "http://[127.0.0.1]/",
+            "http://[::1%25lo]/",
+            "http://[::127.0.0.1.]/",
+            "http://[::1",
+            "http://::1]/",
+            "http://[:]/",
+            "http://[::1]allowed.com/",
+            "http://allowed.com[::1]/",
+            "http://allowed.com<evil/",
+            "http://allowed.com>evil/",
+            "http://allowed.com^evil/",
+            "http://allowed.com|evil/",
+            "http://allowed.com\u{0}/",
+            "http://allowed.com\u{7f}/",
+            "http://allowed.com\u{3000}evil.com/",
+            "http://allowed\u{2024}com.evil.com/",
+            "http://allowed.com\u{ff0f}.evil.com/",
+            "http://\u{ad}/",
+            "http://xn--/",
+            "http://a.b.c.xn--pokxncvks/",
+            "http://127.0.0.1.allowed.com/",
+            "http://127.0.0.1.1/",
+            "http://127.0.0.0x/",
+            "http://09.0.0.1/",
+            "http://0x100000001/",
+            "http://1e2/",
+            "http:\\\\allowed.com/",
+            "http:/\\allowed.com/",
+            "http://\\allowed.com/",
+            "http:////allowed.com/",
+            "https:allowed.com",
+            "http://?allowed.com",
+            "http://#allowed.com",
+            "http://@/allowed.com",
+            "http://user:@allowed.com/",
+            "\u{feff}http://allowed.com/",
+            " http://allowed.com/",
+            "http://allowed.com/ x",
+            "ht\ttp://allowed.com/",
+            "http\n://allowed.com/",
+        ],
+    );
+    // One reading, and it is the one that is connected to.
+    let rules = EgressRules { block_private: false, ..rules };
+    for (url, host) in [
+        ("HTTP://ALLOWED.COM/", "allowed.com"),
+        ("http://allowed.com./", "allowed.com"),
+        ("http://%61llowed.com/", "allowed.com"),
+        ("http://allowed.com/?@evil.com", "allowed.com"),
+        ("http://allowed.com/..//evil.com", "allowed.com"),
+        ("http://017700000001/", "127.0.0.1"),
+    ] {
+        assert_eq!(check(&rules, url).unwrap().authority(), host, "{url}");
+    }
+}
+
+#[test]
 fn n8_international_spellings_are_mapped_before_the_check() {
     let loopback = [
         "１２７.０.０.１",

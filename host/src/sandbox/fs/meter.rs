@@ -65,7 +65,12 @@ impl FsLimits {
     /// Returns the quotas of a call under `limits`.
     #[must_use]
     pub fn of(limits: &CallLimits) -> Self {
-        Self { open_files: u64::from(limits.open_files), ..Self::default() }
+        Self {
+            create_entries: limits.create_entries,
+            open_files: u64::from(limits.open_files),
+            write_bytes: limits.write_bytes,
+            ..Self::default()
+        }
     }
 }
 

@@ -12,7 +12,10 @@
 //!   closed by the identity of its object, and by its name (compared without case) in the
 //!   identity of its directory, so neither a hard link nor a replacement opens it.
 //! - Regular files and directories only. A FIFO, a socket or a device is refused unopened.
-//! - A file with more than one name is never written: the other name may lie outside.
+//! - A file with more than one name is never written, as the other name may lie outside; what
+//!   replaces it has one name. It is read: whoever made the link could have copied the file.
+//! - What a call writes and creates is bounded, by `clawhost.yaml` where it says less for the
+//!   profile. What earlier calls left is not counted: that is a quota of the disk.
 //! - Guests make no hard links, and no symbolic links that are absolute or contain `..`.
 //!
 //! File I/O runs in pieces of at most [`CHUNK_BYTES_MAX`] with a yield between two pieces: a

@@ -115,7 +115,7 @@ async fn a_name_that_does_not_exist_is_no_violation() {
 }
 
 #[tokio::test]
-async fn a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded() {
+async fn n24_a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded() {
     let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
     for _ in 0..EGRESS_REQUESTS_MAX {
         assert!(matches!(
@@ -133,7 +133,7 @@ async fn a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded(
 }
 
 #[tokio::test]
-async fn no_request_outlives_the_call() {
+async fn n18_no_request_outlives_the_call() {
     let address = server(b"").await;
     let mut ctx = ctx(Some(rules(&["here.test"], address.port())));
     ctx.set_deadline(Instant::now() + Duration::from_millis(30));
@@ -150,7 +150,7 @@ async fn no_request_outlives_the_call() {
 }
 
 #[test]
-fn headers_of_the_host_are_out_of_reach_of_a_guest() {
+fn n15_headers_of_the_host_are_out_of_reach_of_a_guest() {
     let mut ctx = ctx(None);
     for name in ["host", "connection", "transfer-encoding", "te", "upgrade", "proxy-authorization"]
     {

@@ -222,7 +222,7 @@ async fn a_request_body_is_sent_whole() {
 }
 
 #[tokio::test]
-async fn a_refused_request_opens_no_connection() {
+async fn n20_a_refused_request_opens_no_connection() {
     let server = Server::saying(HELLO).await;
     let closed_port = EgressRules { ports: vec![1], ..private(&server) };
     let other = HostRules::Only(vec![HostPattern::parse("other.test").unwrap()]);
@@ -241,7 +241,7 @@ async fn a_refused_request_opens_no_connection() {
 }
 
 #[tokio::test]
-async fn a_name_with_a_private_address_opens_no_connection() {
+async fn n11_a_name_with_a_private_address_opens_no_connection() {
     let server = Server::saying(HELLO).await;
     let answers: [&[&str]; 4] =
         [&["127.0.0.1"], &["8.8.8.8", "127.0.0.1"], &["::1"], &["8.8.8.8", "fd00::1"]];
@@ -255,7 +255,7 @@ async fn a_name_with_a_private_address_opens_no_connection() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_address_is_judged_each_time_and_pinned() {
+async fn n10_a_name_that_changes_its_address_is_judged_each_time_and_pinned() {
     let allowed = Server::saying(HELLO).await;
     let tripwire = TcpListener::bind(("127.0.0.2", allowed.address.port())).await.unwrap();
     let blocked = vec![HostPattern::parse("127.0.0.2").unwrap()];
@@ -295,7 +295,7 @@ async fn nobody_there_and_no_such_name_are_told_apart_from_a_refusal() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_returned_and_not_followed() {
+async fn n12_a_redirect_is_returned_and_not_followed() {
     let server =
         Server::saying(b"HTTP/1.1 302 Found\r\nlocation: /again\r\ncontent-length: 0\r\n\r\n")
             .await;
@@ -308,7 +308,7 @@ async fn a_redirect_is_returned_and_not_followed() {
 }
 
 #[tokio::test]
-async fn a_silent_server_ends_at_the_first_limit_that_binds() {
+async fn n18_a_silent_server_ends_at_the_first_limit_that_binds() {
     let server = Server::saying_then_silent(b"HTTP/1.1 200 OK\r\nx:").await;
     let failed = outcome(&server, RequestLimits { first_byte: BRIEF, ..plenty() }).await;
     assert!(matches!(failed, Err(UpstreamError::ReadTimeout)), "{failed:?}");
@@ -322,7 +322,7 @@ async fn a_silent_server_ends_at_the_first_limit_that_binds() {
 }
 
 #[tokio::test]
-async fn a_slow_drip_ends_at_the_deadline() {
+async fn n18_a_slow_drip_ends_at_the_deadline() {
     let mut server = Server::start("127.0.0.1", |mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
         let mut drip = tokio::time::interval(Duration::from_millis(1));
@@ -339,7 +339,7 @@ async fn a_slow_drip_ends_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn an_endless_body_is_cut_and_its_connection_closed() {
+async fn n18_an_endless_body_is_cut_and_its_connection_closed() {
     let mut server = Server::endless(b"HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 8192]).await;
     let failed = outcome(&server, RequestLimits { body_bytes_max: 100_000, ..plenty() }).await;
     assert!(
@@ -363,7 +363,7 @@ async fn an_abandoned_answer_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn endless_headers_are_cut() {
+async fn n18_endless_headers_are_cut() {
     let mut server = Server::endless(b"HTTP/1.1 200 OK\r\nx: ", &[b'x'; 8192]).await;
     let failed = outcome(&server, plenty()).await;
     assert!(matches!(failed, Err(UpstreamError::HeadersTooLarge)), "{failed:?}");
@@ -380,7 +380,7 @@ async fn endless_headers_are_cut() {
 }
 
 #[tokio::test]
-async fn what_is_not_one_plain_answer_is_an_error() {
+async fn n19_what_is_not_one_plain_answer_is_an_error() {
     let answers: [&'static [u8]; 10] = [
         b"",
         b"hello, this is HTTP/0.9",
@@ -401,7 +401,7 @@ async fn what_is_not_one_plain_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_call_holds_no_more_connections_than_its_share() {
+async fn n24_a_call_holds_no_more_connections_than_its_share() {
     let server = Server::saying_then_silent(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await;
     let host = client(&[]);
     let call = host.clone().for_call();
@@ -482,7 +482,7 @@ async fn get_tls(
 }
 
 #[tokio::test]
-async fn a_certificate_must_be_trusted_and_name_the_host() {
+async fn n21_a_certificate_must_be_trusted_and_name_the_host() {
     let (server, roots) = tls_server("good.test", 3000).await;
     let trusted = || TrustedRoots::Only(roots.clone());
     assert_eq!(get_tls(&server, "good.test", trusted()).await.unwrap(), "hello");
@@ -503,7 +503,7 @@ async fn a_certificate_must_be_trusted_and_name_the_host() {
 }
 
 #[tokio::test]
-async fn encryption_is_never_dropped() {
+async fn n21_encryption_is_never_dropped() {
     let server = Server::saying(HELLO).await;
     let refused = get_tls(&server, "good.test", TrustedRoots::Mozilla).await;
     assert!(matches!(refused, Err(UpstreamError::Tls(_))), "{refused:?}");

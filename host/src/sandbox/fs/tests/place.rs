@@ -196,13 +196,17 @@ pub(in crate::sandbox::fs) fn names(place: &Place, folder: &Folder) -> Vec<Strin
     names
 }
 
-/// Opens `path` over and over while `swap` runs beside it, and returns whatever was read.
+/// Swaps of one race in an ordinary test run; set `RACE_TURNS` to try more.
+const RACE_TURNS: usize = 10_000;
+
+/// Opens `path` over and over while `swap` runs beside it: no canary is read or changed.
 pub(in crate::sandbox::fs) fn raced(place: &Place, path: &str, swap: impl Fn(usize) + Sync) {
     let done = AtomicBool::new(false);
     let before = place.outside();
+    let turns = std::env::var("RACE_TURNS").map_or(RACE_TURNS, |turns| turns.parse().unwrap());
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            (0..2_000).for_each(&swap);
+            (0..turns).for_each(&swap);
             done.store(true, Ordering::Relaxed);
         });
         while !done.load(Ordering::Relaxed) {
