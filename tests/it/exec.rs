@@ -1,14 +1,17 @@
-//! `exec_shell` through the real component: programs run in the jail or not at all.
+//! `exec_shell`, `bash_exec` and `spawn` through the real component: programs run in the jail or not at all.
 #![cfg(target_os = "linux")]
 
 use std::time::{Duration, Instant};
 
-use clawhost_core::error::CallError;
+use clawhost::host::Principal;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::canary::SECRET;
 use clawhost_tests::host::call;
-use clawhost_tests::{TestHost, wait};
-use serde_json::json;
+use clawhost_tests::{Cli, TestHost, source_root, wait};
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
 
 const HANGS: Duration = Duration::from_secs(30);
 
@@ -20,7 +23,7 @@ async fn host() -> Option<TestHost> {
         return None;
     }
     let builder = TestHost::builder()
-        .only(&["exec-shell"])
+        .only(&["exec-shell", "bash-exec", "spawn"])
         .level("process")
         .limits("timeout_ms: 10000, max_processes: 16")
         .capabilities("shell: {mode: full}")
@@ -108,4 +111,186 @@ async fn without_a_shell_grant_the_tool_is_not_served_at_all() {
     let host = TestHost::builder().only(&["exec-shell"]).build().await;
     assert_eq!(host.names(), Vec::<String>::new());
     assert!(host.refused().contains("claw:host/process"), "{}", host.refused());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_megabytes_are_read_and_counted() {
+    let Some(host) = host().await else { return };
+    let arguments = json!({
+        "command": "head -c 5000000 /dev/zero | tr '\\0' x; head -c 5000001 /dev/zero | tr '\\0' x >&2",
+        "timeout_ms": 10_000, "max_output_kb": 4,
+    });
+    let ended = host.call("bash_exec", arguments).await.unwrap().structured.unwrap();
+    assert_eq!(
+        (&ended["stdout_bytes"], &ended["stderr_bytes"]),
+        (&json!(5_000_000), &json!(5_000_001))
+    );
+    assert_eq!(ended["stdout"].as_str().unwrap().len(), 4_096);
+    assert_eq!(ended["exit_code"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bash_command_gets_files_and_variables_and_gives_a_result() {
+    let Some(host) = host().await else { return };
+    let arguments = json!({
+        "command": "[[ $A == b* ]] && echo \"__RESULT__:{\\\"lines\\\": $(wc -l < in/x)}\"",
+        "env": {"A": "bc"},
+        "files": [{"path": "in/x", "content": "1\n2\n"}],
+    });
+    let ended = host.call("bash_exec", arguments).await.unwrap().structured.unwrap();
+    assert_eq!(ended["result_json"], json!({"lines": 2}), "{ended}");
+    for (file, kind) in [("../x", "invalid-path"), ("/etc/x", "invalid-path")] {
+        let arguments = json!({"command": "true", "files": [{"path": file, "content": ""}]});
+        let reply = host.call("bash_exec", arguments).await.unwrap();
+        assert_eq!(reply.error_kind, Some(kind), "{file}: {reply:?}");
+    }
+    let slow = json!({"command": "sleep 20", "timeout_ms": 200});
+    assert_eq!(host.call("bash_exec", slow).await.unwrap().error_kind, Some("timeout"));
+}
+
+/// A profile that a call may name, with these limits.
+fn profile(limits: &str) -> String {
+    let shown = "claw: \"0.3.0\"\nkind: Sandbox\nmetadata: {name: less}\nspec:\n  level: process\n";
+    format!(
+        "{shown}  capabilities:\n    shell: {{mode: full}}\n    filesystem: {{mode: scoped, mount_paths: \
+         [{{path: ./workspace, permissions: rw}}]}}\n  resource_limits: {{{limits}}}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x11_the_memory_and_processes_of_a_profile_bind_programs_and_so_do_a_caller_s() {
+    if !clawhost::jail::support().available() {
+        return;
+    }
+    // Of 512 MB, which is what the host gives, and of 100 MB.
+    let held = json!({"command": "head -c 200000000 /dev/zero | tail -c 200000000 | wc -c"});
+    for (own, callers, outcome) in [
+        ("max_processes: 8", "max_processes: 8", Ok(true)),
+        ("max_processes: 8, memory_mb: 100", "max_processes: 8", Ok(false)),
+        ("max_processes: 8", "memory_mb: 100", Ok(false)),
+        ("max_processes: 0", "max_processes: 8", Err(-32010)),
+        ("max_processes: 8", "max_processes: 0", Err(-32010)),
+    ] {
+        let host = TestHost::builder()
+            .only(&["bash-exec"])
+            .level("process")
+            .limits(own)
+            .capabilities("shell: {mode: full}")
+            .document("less.yaml", &profile(callers))
+            .build()
+            .await;
+        let mut narrowed = call("bash_exec", held.clone());
+        narrowed.context.sandbox = Some("less".to_owned());
+        let ended = wait::within(own, HANGS, host.host().call(narrowed)).await;
+        let whole = ended.map(|reply| reply.structured.unwrap()["stdout"] == "200000000\n");
+        assert_eq!(whole.map_err(|error| error.kind.code()), outcome, "{own}; {callers}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x13_a_network_is_asked_for_and_is_the_whole_one_or_none() {
+    let Some(host) = host().await else { return };
+    let wants = json!({"command": "true", "allow_network": true});
+    let error = host.call("bash_exec", wants).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Sandbox, "{error:?}");
+    for (network, is_granted) in [
+        ("{mode: allow-all}", false),
+        (
+            "{mode: allowlist, allowed_hosts: [example.com], ssrf_protection: {enabled: false}}",
+            false,
+        ),
+        ("{mode: allow-all, ssrf_protection: {enabled: false}}", true),
+    ] {
+        let host = TestHost::builder()
+            .only(&["bash-exec"])
+            .level("process")
+            .capabilities(&format!("shell: {{mode: full}}\nnetwork: {network}"))
+            .build()
+            .await;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let command =
+            format!("echo > /dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
+        let without = host.call("bash_exec", json!({"command": command})).await.unwrap();
+        assert_ne!(without.structured.unwrap()["exit_code"], 0, "{network}");
+        assert!(listener.accept().is_err(), "{network}");
+        let with = json!({"command": command, "allow_network": true});
+        assert_eq!(host.call("bash_exec", with).await.is_ok(), is_granted, "{network}");
+        assert_eq!(listener.accept().is_ok(), is_granted, "{network}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sixth_spawned_program_of_an_agent_is_refused_and_dropped_calls_give_their_places_back()
+{
+    let Some(host) = host().await else { return };
+    let mark = format!("7{}", std::process::id());
+    let alive = || {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line.ends_with(format!("sleep\0{mark}\0").as_bytes())).count()
+    };
+    let slow = || call("spawn", json!({"command": "sleep", "args": [mark]}));
+    let tasks: Vec<_> = (0..5)
+        .map(|_| {
+            let (running, call) = (host.host().clone(), slow());
+            tokio::spawn(async move { running.call(call).await })
+        })
+        .collect();
+    wait::until("five programs", HANGS, || (alive() == 5).then_some(())).await;
+    let sixth = host.call("spawn", json!({"command": "true"})).await.unwrap_err();
+    assert_eq!((sixth.kind, &sixth.data["limit"]), (ErrorKind::Overloaded, &json!("spawns_max")));
+    // A shell is not counted, and neither is somebody else's program.
+    assert!(run(&host, "true").await.is_ok());
+    let mut other = call("spawn", json!({"command": "true"}));
+    other.principal = Principal("another".to_owned());
+    assert!(host.host().call(other).await.is_ok());
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    wait::until("no program", HANGS, || (alive() == 0).then_some(())).await;
+    for task in tasks {
+        drop(task.await);
+    }
+    assert!(host.call("spawn", json!({"command": "true"})).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x18_impossible_arguments_are_errors_of_the_caller() {
+    let Some(host) = host().await else { return };
+    for (tool, arguments) in [
+        ("exec_shell", json!({"command": "a\0b"})),
+        ("exec_shell", json!({"command": "x".repeat(70_000)})),
+        ("spawn", json!({"command": "echo", "args": ["a\0b"]})),
+        ("spawn", json!({"command": "echo", "args": ["x".repeat(140_000)]})),
+        ("spawn", json!({"command": ""})),
+        ("bash_exec", json!({"command": "true", "timeout_ms": 0})),
+    ] {
+        let refused = match host.call(tool, arguments).await {
+            Ok(reply) => reply.error_kind.is_some(),
+            Err(error) => error.kind == ErrorKind::InvalidArguments,
+        };
+        assert!(refused, "{tool}");
+    }
+    for (name, value) in [("A=B", "x"), ("", "x"), ("A", "a\0b")] {
+        let arguments = json!({"command": "true", "env": {name: value}});
+        assert_eq!(host.call("bash_exec", arguments).await.unwrap_err().kind, ErrorKind::Sandbox);
+    }
+}
+
+#[test]
+fn doctor_says_what_there_is_and_fails_only_where_a_tool_needs_more() {
+    let support = clawhost::jail::support();
+    let cli = Cli::new(PROGRAM);
+    let looked = cli.run(&["doctor", "--json"]);
+    assert_eq!(looked.code, Some(0), "{}", looked.stderr);
+    let report: Value = serde_json::from_str(&looked.stdout).unwrap();
+    assert_eq!(report["enough"], true);
+    let about = |name: &str| {
+        let findings = report["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["about"] == name).unwrap()["standing"].clone()
+    };
+    assert_eq!(about("jail") == "good", support.available());
+    assert_eq!(about("control group") == "good", support.cgroup);
+    let manifest = source_root().join("tests/manifests/valid/sandboxes.yaml");
+    let needing = cli.run(&["doctor", manifest.to_str().unwrap()]);
+    assert_eq!(needing.code, Some(if support.available() { 0 } else { 6 }), "{}", needing.stdout);
 }

@@ -53,6 +53,9 @@ fn restrict(plan: &Plan) -> io::Result<()> {
     for (resource, value) in plan.limits {
         sys::limit(resource, value)?;
     }
+    for members in &plan.members {
+        sys::write(members.as_raw_fd(), b"0")?;
+    }
     plan.identity.assume()?;
     // After the change of user, which resets it.
     sys::prctl(libc::PR_SET_PDEATHSIG, signal(libc::SIGKILL))?;

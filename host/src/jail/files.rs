@@ -1,7 +1,7 @@
 //! What a jailed program may open, as a Landlock ruleset.
 //!
-//! Everything not named here is closed. Nothing in a mount may be executed, so that a jailed
-//! program can run only what the system's owner installed.
+//! Everything not named here is closed. The kernel executes nothing in a mount: a jailed program
+//! starts only what the system's owner installed, which may in turn run what it reads there.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};

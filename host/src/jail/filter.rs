@@ -152,8 +152,9 @@ pub(super) fn programs(needs: Needs) -> Result<Vec<BpfProgram>, JailError> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Err(JailError::Denied("no seccomp filter for this architecture".to_owned()));
     };
-    // `clone3` hides its flags from filters; without it the C library uses `clone`.
-    let absent = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    // These hide flags and modes from filters; without them programs use `clone` and `openat`.
+    let absent = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
+    let absent = Rules::from(absent);
     let refused = refused(needs).map_err(denied)?;
     Ok(vec![
         compile(refused, libc::EPERM, arch).map_err(denied)?,
@@ -172,6 +173,7 @@ fn refused(needs: Needs) -> Built<Rules> {
     let always = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new()));
     let mut rules: Rules = always.collect();
     rules.extend(by_argument()?);
+    rules.extend(set_ids()?);
     if needs.network {
         // Internet sockets, of any type this user may open; no Unix sockets, behind which
         // other programs of the machine listen.
@@ -210,6 +212,43 @@ fn by_argument() -> Built<Rules> {
         // Times of files by path; those of an open file pass, its path being null.
         (libc::SYS_utimensat, vec![one(1, Len::Qword, Op::Ne, 0)?]),
     ]))
+}
+
+/// Mode bits that make a program run as the file's owner or group, whoever starts it.
+const SET_IDS: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+/// Flags with which an open call makes a file and looks at its mode.
+const MAKES: [c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE];
+/// Calls that take a mode, and which argument it is.
+const MODES: [(c_long, u8); 3] =
+    [(libc::SYS_fchmod, 1), (libc::SYS_mkdirat, 2), (libc::SYS_mknodat, 2)];
+/// Calls that take flags, and which argument these are; the mode is the one after.
+const OPENS: [(c_long, u8); 1] = [(libc::SYS_openat, 2)];
+/// The same of calls that only x86-64 still has.
+#[cfg(target_arch = "x86_64")]
+const MODES_HERE: [(c_long, u8); 3] =
+    [(libc::SYS_creat, 1), (libc::SYS_mkdir, 1), (libc::SYS_mknod, 1)];
+#[cfg(target_arch = "x86_64")]
+const OPENS_HERE: [(c_long, u8); 1] = [(libc::SYS_open, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES_HERE: [(c_long, u8); 0] = [];
+#[cfg(not(target_arch = "x86_64"))]
+const OPENS_HERE: [(c_long, u8); 0] = [];
+
+/// Making a file that runs as its owner, which is the host's user or the workspace's.
+fn set_ids() -> Built<Rules> {
+    let has = |argument, bits| when(argument, Len::Dword, Op::MaskedEq(bits), bits);
+    let mut rules = Rules::new();
+    for (call, mode) in MODES.into_iter().chain(MODES_HERE) {
+        let refused = SET_IDS.map(|bit| SeccompRule::new(vec![has(mode, bit)?]));
+        rules.insert(call, refused.into_iter().collect::<Built<_>>()?);
+    }
+    for (call, flags) in OPENS.into_iter().chain(OPENS_HERE) {
+        let pairs = SET_IDS.into_iter().flat_map(|bit| MAKES.map(|makes| (bit, number(makes))));
+        let refused = pairs
+            .map(|(bit, makes)| SeccompRule::new(vec![has(flags, makes)?, has(flags + 1, bit)?]));
+        rules.insert(call, refused.collect::<Built<_>>()?);
+    }
+    Ok(rules)
 }
 
 /// Puts a character into a terminal's input.

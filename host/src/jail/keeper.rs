@@ -17,6 +17,10 @@ const LEASH: RawFd = 0;
 const STATUS: RawFd = 1;
 /// The first descriptor that is not one of these.
 const OTHERS: u32 = 2;
+/// Time between two looks for children that have ended: they count as processes until then.
+const REAP_PAUSE_MS: i32 = 50;
+/// No time after which to stop waiting.
+const FOREVER: i32 = -1;
 
 /// Holds a program that is a direct child and heads a process group.
 ///
@@ -24,16 +28,23 @@ const OTHERS: u32 = 2;
 /// its parent becomes the keeper's child, so that nothing is left when this process ends.
 pub(super) fn keep_group(leash: RawFd, program: Pid) -> ! {
     settle(leash, None);
-    wait_for_end(program);
-    sys::kill(-program);
-    // The group is made by the program's first step, which it may not have reached.
-    sys::kill(program);
     let mut status = None;
-    // Those killed end by themselves; the kernel lets no fork slip past a signal to a group.
-    while let Ok((pid, ended)) = sys::wait(-1) {
+    let mut note = |(pid, ended)| {
         if pid == program {
             status = Some(ended);
         }
+    };
+    if let Ok(end) = sys::open_pid(program) {
+        while !sys::wait_for_either(LEASH, end, REAP_PAUSE_MS) {
+            std::iter::from_fn(sys::reap).for_each(&mut note);
+        }
+    }
+    sys::kill(-program);
+    // The group is made by the program's first step, which it may not have reached.
+    sys::kill(program);
+    // Those killed end by themselves; the kernel lets no fork slip past a signal to a group.
+    while let Ok(child) = sys::wait(-1) {
+        note(child);
     }
     sys::end_like(status)
 }
@@ -94,6 +105,6 @@ fn settle(leash: RawFd, status: Option<RawFd>) {
 fn wait_for_end(child: Pid) {
     // Without the descriptor there is no way to wait for both: then end it now.
     if let Ok(ended) = sys::open_pid(child) {
-        sys::wait_for_either(LEASH, ended);
+        sys::wait_for_either(LEASH, ended, FOREVER);
     }
 }

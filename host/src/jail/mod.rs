@@ -9,10 +9,19 @@
 //! end of a pipe, the leash. When the other end closes, be it at the deadline, because the call
 //! was dropped or because the host was killed, the keeper kills the tree and waits for it.
 //!
-//! Deliberately absent: a search in `PATH`, a terminal, `/proc`, `/tmp`, running files of the
-//! granted directories, changing modes, owners or times of files by path (Landlock does not
-//! look at those calls, so seccomp refuses them everywhere), and a filter of addresses where the
-//! network is granted (it is the whole of it, or nothing).
+//! Where the host may make control groups, one bounds the memory and the processes of the tree;
+//! elsewhere resource limits bound each process.
+//!
+//! Deliberately absent: a terminal, `/proc`, `/tmp`, executing files of the
+//! granted directories, making files that run as their owner, changing modes, owners or times of
+//! files by path (Landlock does not look at those calls, so seccomp refuses them everywhere), and
+//! a filter of addresses where the network is granted (it is the whole of it, or nothing).
+//!
+//! What stays open, as no kernel call could be refused for it: an interpreter or the dynamic
+//! loader runs code that it reads from a granted directory, inside this same jail. And Landlock
+//! does not look at metadata: `stat` tells of any path that the user may walk to, granted or not,
+//! whether it is there, its size, owner and times; and through an open file its owner changes its
+//! mode and times, in a read-only directory as well.
 
 #![allow(clippy::disallowed_methods, reason = "the one place that starts native programs")]
 #![cfg_attr(
@@ -20,8 +29,11 @@
     allow(dead_code, reason = "a jail is described but not made")
 )]
 
+mod programs;
 mod spec;
 
+#[cfg(target_os = "linux")]
+mod cgroup;
 #[cfg(target_os = "linux")]
 mod child;
 #[cfg(target_os = "linux")]
@@ -48,6 +60,7 @@ mod elsewhere;
 #[cfg(target_os = "linux")]
 mod tests;
 
+pub use programs::find;
 pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};
 
 #[cfg(not(target_os = "linux"))]

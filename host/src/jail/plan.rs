@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use seccompiler::BpfProgram;
 
+use super::cgroup::Group;
 use super::filter::Needs;
 use super::identity::{Identity, tasks_of};
 use super::support::{namespace_flags, support};
@@ -20,6 +21,8 @@ pub(super) struct Plan {
     pub(super) ruleset: OwnedFd,
     pub(super) filters: Vec<BpfProgram>,
     pub(super) identity: Identity,
+    /// Where the program enters its control group.
+    pub(super) members: Vec<OwnedFd>,
     pub(super) limits: [(Resource, u64); LIMITS],
     /// Namespaces to make, where there may be some.
     pub(super) namespaces: Option<libc::c_int>,
@@ -40,7 +43,11 @@ impl Plan {
     ///
     /// # Errors
     /// [`JailError::Denied`] where this system cannot give a whole jail.
-    pub(super) fn build(spec: &JailSpec, leash: &OwnedFd) -> Result<Self, JailError> {
+    pub(super) fn build(
+        spec: &JailSpec,
+        group: Option<&Group>,
+        leash: &OwnedFd,
+    ) -> Result<Self, JailError> {
         let support = support();
         if !support.available() {
             return Err(JailError::Denied(format!("the jail is {support}")));
@@ -58,11 +65,13 @@ impl Plan {
             landlock_abi,
             protect: (!contained).then(std::process::id),
         };
+        let members = group.into_iter().flat_map(|group| &group.members);
         Ok(Self {
             workdir: keep(workdir.dir.as_fd())?,
             ruleset: keep(files::ruleset(spec, landlock_abi)?.as_fd())?,
             filters: filter::programs(needs)?,
             identity,
+            members: members.map(keep).collect::<Result<_, _>>()?,
             limits: limits(spec, identity, namespaces),
             namespaces,
             leash: keep(leash.as_fd())?,

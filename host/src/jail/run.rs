@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 
+use super::cgroup::Group;
 use super::plan::Plan;
+use super::programs::PATH;
+use super::support::cgroups;
 use super::{Command, JailError, JailSpec, Outcome, child};
 
-/// The only program the jail starts by itself.
-const SHELL: &str = "/bin/sh";
-/// Where a jailed program looks for others.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Text is UTF-8, messages are untranslated.
 const LANG: &str = "C.UTF-8";
 /// Bytes read from a stream at once: a quarter of a pipe's default capacity.
@@ -28,15 +27,16 @@ const KILL_WAIT_MS: u64 = 1_000;
 /// Dropping the future kills all it started.
 ///
 /// # Errors
-/// [`JailError::Denied`] where this system cannot give a whole jail, [`JailError::Timeout`]
+/// [`JailError::Denied`] where this system cannot give a whole jail or the limits allow no
+/// memory or no processes, [`JailError::Timeout`]
 /// where the command's time ran out, and [`JailError::Failed`] where it could not be started.
 pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError> {
     let started = Instant::now();
-    let Command { script, stdin, timeout } = command;
+    let Command { argv, stdin, timeout } = command;
     let spec_here = spec.clone();
     // Forking a large program takes its time, which is not the runtime's. Where this future is
     // dropped meanwhile, what was started is dropped when it comes, and dies of that.
-    let starting = tokio::task::spawn_blocking(move || Running::start(&spec_here, &script));
+    let starting = tokio::task::spawn_blocking(move || Running::start(&spec_here, &argv));
     let mut running = starting.await.map_err(|error| failed(&error))??;
 
     let left = timeout.saturating_sub(started.elapsed());
@@ -73,16 +73,19 @@ fn outcome(status: ExitStatus, stdout: Drained, stderr: Drained, duration: Durat
 struct Running {
     keeper: Child,
     leash: Option<OwnedFd>,
+    _group: Option<Group>,
 }
 
 impl Running {
-    fn start(spec: &JailSpec, script: &str) -> Result<Self, JailError> {
+    fn start(spec: &JailSpec, argv: &[String]) -> Result<Self, JailError> {
+        spec.limits.check()?;
         let (held, leash) = io::pipe().map_err(|error| failed(&error))?;
-        let plan = Plan::build(spec, &OwnedFd::from(held))?;
-        let mut command = shell(spec, script);
+        let group = group(spec)?;
+        let plan = Plan::build(spec, group.as_ref(), &OwnedFd::from(held))?;
+        let mut command = program(spec, argv)?;
         before_exec(&mut command, plan);
         let keeper = command.spawn().map_err(|error| failed(&error))?;
-        Ok(Self { keeper, leash: Some(leash.into()) })
+        Ok(Self { keeper, leash: Some(leash.into()), _group: group })
     }
 
     /// Feeds and drains until the whole tree has ended.
@@ -109,16 +112,27 @@ impl Running {
     }
 }
 
+/// The control group of one command, where there can be one.
+fn group(spec: &JailSpec) -> Result<Option<Group>, JailError> {
+    let parents = if spec.most.cgroup { cgroups() } else { &[] };
+    let make = || Group::make(parents, &spec.limits).map_err(|error| failed(&error));
+    if parents.is_empty() { Ok(None) } else { make().map(Some) }
+}
+
 /// The command, with nothing of the host's but three pipes.
-fn shell(spec: &JailSpec, script: &str) -> tokio::process::Command {
-    let mut command = tokio::process::Command::new(SHELL);
-    command.arg("-c").arg(script).env_clear().env("PATH", PATH).env("LANG", LANG);
+fn program(spec: &JailSpec, argv: &[String]) -> Result<tokio::process::Command, JailError> {
+    let Some((path, arguments)) = argv.split_first().filter(|(path, _)| path.starts_with('/'))
+    else {
+        return Err(JailError::Failed("a program is named by its absolute path".to_owned()));
+    };
+    let mut command = tokio::process::Command::new(path);
+    command.args(arguments).env_clear().env("PATH", PATH).env("LANG", LANG);
     if let Some(workdir) = spec.mounts.first() {
         command.env("HOME", &workdir.path);
     }
     command.envs(spec.env.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    Ok(command)
 }
 
 #[expect(unsafe_code, reason = "the steps into the jail have to run between fork and exec")]

@@ -13,14 +13,14 @@ pub struct JailMount {
     /// Absolute path on the host; the program sees it under the same path.
     pub path: PathBuf,
     /// Whether files in it may be written, made, moved and deleted. They may be read either
-    /// way, and never executed.
+    /// way, also by an interpreter or a loader that runs what it reads; the kernel executes none.
     pub writable: bool,
 }
 
 /// How much a jailed program may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JailLimits {
-    /// Address space of each process, in bytes.
+    /// Address space of each process and, in a control group, memory of all of them, in bytes.
     pub memory_bytes: u64,
     /// Processes and threads alive at once, the shell among them.
     pub processes_max: u32,
@@ -42,6 +42,17 @@ pub struct JailSpec {
     pub(super) most: Most,
 }
 
+impl JailLimits {
+    /// Nothing runs in no memory, and the program itself is a process. The kernel would round up.
+    pub(super) fn check(&self) -> Result<(), JailError> {
+        let most = [("memory", self.memory_bytes), ("processes", self.processes_max.into())];
+        match most.into_iter().find(|(_, most)| *most == 0) {
+            Some((what, _)) => Err(JailError::Denied(format!("the limits allow no {what}"))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl JailSpec {
     /// Returns the same jail with more in its environment: what only one command is given.
     #[must_use]
@@ -56,12 +67,13 @@ impl JailSpec {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {
     pub(super) namespace: bool,
+    pub(super) cgroup: bool,
     pub(super) landlock_abi: u32,
 }
 
 impl Most {
     /// All there is.
-    const ALL: Self = Self { namespace: true, landlock_abi: u32::MAX };
+    const ALL: Self = Self { namespace: true, cgroup: true, landlock_abi: u32::MAX };
 }
 
 /// A mount and the handle to it, which stays good when the path is renamed or replaced.
@@ -72,11 +84,11 @@ pub(super) struct Opened {
     pub(super) writable: bool,
 }
 
-/// A command line and what goes with it.
+/// A program and what goes with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// Given to `/bin/sh -c`; without NUL.
-    pub script: String,
+    /// The absolute path of the program, and its arguments; without NUL.
+    pub argv: Vec<String>,
     /// Given on standard input, which is closed after it.
     pub stdin: Vec<u8>,
     /// Time until the program and all it started are killed.
@@ -125,6 +137,9 @@ pub struct Support {
     /// Whether a jail is a process-id namespace: it sees no process outside, and the kernel
     /// itself ends it as one. Without, its process group is killed.
     pub pid_namespace: bool,
+    /// Whether a jail is a control group, which bounds the memory of all its processes together
+    /// and counts exactly those. Without, each process is bounded alone.
+    pub cgroup: bool,
     /// Whether jailed programs run as another user than the host (where the host is root).
     pub other_user: bool,
 }
@@ -211,6 +226,9 @@ impl fmt::Display for Support {
         }
         let tree = if self.pid_namespace { "process namespace" } else { "process group" };
         write!(f, "Landlock ABI {}, seccomp, {tree}", self.landlock_abi)?;
+        if self.cgroup {
+            write!(f, ", control group")?;
+        }
         if self.other_user { write!(f, ", another user") } else { Ok(()) }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::cgroup::{self, Parent};
 use super::identity::host_is_root;
 use super::sys::{self, Fork};
 use super::{Support, files};
@@ -13,8 +14,15 @@ pub fn support() -> Support {
         landlock_abi: landlock_abi(),
         seccomp: sys::seccomp_errno_available(),
         pid_namespace: can_clone(namespace_flags()),
+        cgroup: !cgroups().is_empty(),
         other_user: host_is_root(),
     })
+}
+
+/// Returns where groups of jails can be made.
+pub(super) fn cgroups() -> &'static [Parent] {
+    static PARENTS: OnceLock<Vec<Parent>> = OnceLock::new();
+    PARENTS.get_or_init(cgroup::parents)
 }
 
 /// Returns the namespaces a jail is made with: root needs no user namespace, and could not

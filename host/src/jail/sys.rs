@@ -203,11 +203,17 @@ pub(super) fn open_pid(pid: Pid) -> io::Result<RawFd> {
     RawFd::try_from(fd).map_err(|_| io::Error::from_raw_os_error(libc::ERANGE))
 }
 
-/// Waits until one of two descriptors is readable or hung up.
-pub(super) fn wait_for_either(a: RawFd, b: RawFd) {
+/// Waits until one of two descriptors is readable or hung up, or `pause_ms` have passed (-1: for
+/// as long as it takes). Says whether one is.
+pub(super) fn wait_for_either(a: RawFd, b: RawFd, pause_ms: i32) -> bool {
     let mut set = [a, b].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    // SAFETY: the array outlives the call and its length is 2.
-    while unsafe { libc::poll(set.as_mut_ptr(), 2, -1) } < 0 {}
+    loop {
+        // SAFETY: the array outlives the call and its length is 2.
+        let ready = unsafe { libc::poll(set.as_mut_ptr(), 2, pause_ms) };
+        if ready >= 0 {
+            return ready > 0;
+        }
+    }
 }
 
 /// Kills a process, or the group `-target`. One that is gone already is as good as killed.
@@ -232,6 +238,14 @@ pub(super) fn wait(pid: Pid) -> io::Result<(Pid, i32)> {
     }
 }
 
+/// Collects a child that has ended, if there is one.
+pub(super) fn reap() -> Option<(Pid, i32)> {
+    let mut status = 0;
+    // SAFETY: the status is a valid place for the call.
+    let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
+    (ended > 0).then_some((ended, status))
+}
+
 /// Ends this process the way `status` says a child ended: its code, or killed.
 pub(super) fn end_like(status: Option<i32>) -> ! {
     if let Some(status) = status.filter(|status| libc::WIFEXITED(*status)) {
@@ -253,11 +267,16 @@ pub(super) fn block_signals() {
     }
 }
 
+/// Writes a few bytes at once.
+pub(super) fn write(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the buffer and its length belong together.
+    let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Writes a status to `fd`; whoever waits for it makes do without, where that fails.
 pub(super) fn send_status(fd: RawFd, status: i32) {
-    let bytes = status.to_ne_bytes();
-    // SAFETY: the buffer and its length belong together.
-    unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    drop(write(fd, &status.to_ne_bytes()));
 }
 
 /// Reads what [`send_status`] wrote, if it did.

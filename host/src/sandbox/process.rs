@@ -1,39 +1,63 @@
 //! `claw:host/process`: native programs, in the jail, where the profile grants a shell.
 
+mod spawns;
+
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use clawhost_core::egress::HostRules;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::{Access, Grants, Mount};
 use clawhost_core::limits::{
-    PROCESS_FILE_BYTES_MAX, PROCESS_MEMORY_MB, PROCESS_OUTPUT_BYTES_MAX, SCRIPT_BYTES_MAX,
+    PROCESS_ARGUMENTS_BYTES_MAX, PROCESS_FILE_BYTES_MAX, PROCESS_OUTPUT_BYTES_MAX,
+    SCRIPT_BYTES_MAX, SPAWNS_MAX,
 };
+use clawhost_core::shell::{Machine, Refusal, ShellPolicy, check_variable};
 
-use super::bindings::claw::host::process::{self, Outcome, ProcessError};
+use super::bindings::claw::host::process::{self, Outcome, ProcessError, Program};
 use super::state::CallState;
 use crate::jail::{self, JailError, JailLimits, JailMount, JailSpec};
+use crate::offload;
+
+pub use spawns::Spawns;
 
 /// What one call may start, and what it was refused.
 #[derive(Debug)]
 pub(super) struct ProcessCtx {
     jail: Option<Arc<ProfileJail>>,
+    /// The host's count of programs without a shell, and whose calls this one is counted with.
+    spawns: Spawns,
+    principal: String,
     ends_at: Instant,
     violations: Vec<String>,
+    failed: Option<CallError>,
 }
 
 /// Refusals kept for the record of one call.
 const VIOLATIONS_MAX: usize = 16;
 
 impl ProcessCtx {
-    pub(super) fn new(jail: Option<Arc<ProfileJail>>, ends_at: Instant) -> Self {
-        Self { jail, ends_at, violations: Vec::new() }
+    pub(super) fn new(jail: Option<Arc<ProfileJail>>, spawns: Spawns, ends_at: Instant) -> Self {
+        let (principal, violations) = (String::new(), Vec::new());
+        Self { jail, spawns, principal, ends_at, violations, failed: None }
     }
 
     pub(super) fn set_deadline(&mut self, ends_at: Instant) {
         self.ends_at = ends_at;
     }
 
+    pub(super) fn set_principal(&mut self, principal: &str) {
+        principal.clone_into(&mut self.principal);
+    }
+
     pub(super) fn violations(&self) -> &[String] {
         &self.violations
+    }
+
+    /// Returns why the call could not start a program that it may start.
+    pub(super) fn failed(&self) -> Option<&CallError> {
+        self.failed.as_ref()
     }
 
     fn refuse(&mut self, reason: &str) -> ProcessError {
@@ -42,6 +66,13 @@ impl ProcessCtx {
         }
         ProcessError::Denied(reason.to_owned())
     }
+
+    fn busy(&mut self) -> ProcessError {
+        let text = format!("{SPAWNS_MAX} spawned programs of this agent run already");
+        let error = CallError::new(ErrorKind::Overloaded, text.as_str());
+        self.failed = Some(error.with("limit", "spawns_max"));
+        ProcessError::Busy(text)
+    }
 }
 
 /// The jail of one profile, opened when the tool is loaded; where its directory is made when
@@ -49,6 +80,7 @@ impl ProcessCtx {
 #[derive(Debug)]
 pub(super) struct ProfileJail {
     grants: Grants,
+    policy: ShellPolicy,
     spec: OnceLock<JailSpec>,
 }
 
@@ -66,7 +98,8 @@ impl ProfileJail {
             // Landlock grants whole trees; it cannot take a part of one away.
             return Err("`shell` and `denied_paths` do not go together: a jail cannot close a part of a mount".to_owned());
         }
-        let jail = Self { grants: grants.clone(), spec: OnceLock::new() };
+        let policy = ShellPolicy::new(&grants.shell, &grants.shell_rules)?;
+        let jail = Self { grants: grants.clone(), policy, spec: OnceLock::new() };
         if !grants.mounts.iter().any(|mount| mount.create) {
             jail.spec().map_err(|error| error.to_string())?;
         }
@@ -84,6 +117,40 @@ impl ProfileJail {
         let spec = spec_of(&self.grants)?;
         Ok(self.spec.get_or_init(|| spec))
     }
+
+    /// Returns the jail of one command: with its variables, and the network if it asks for it.
+    fn spec_for(&self, command: &process::Command) -> Result<JailSpec, JailError> {
+        let spec = self.spec()?;
+        // What the profile gives stays as the profile gives it.
+        let own = command.env.iter().filter(|(name, _)| !self.grants.env.contains_key(name));
+        let spec = spec.with_env(own.map(|(name, value)| (name.as_str(), value.as_str())));
+        Ok(if command.network { spec.allowing_network() } else { spec })
+    }
+
+    /// Returns what runs for `program`, if the profile lets it, which is known by `ends_at`.
+    fn admit(&self, program: &Program, ends_at: Instant) -> Result<Vec<String>, Refusal> {
+        let machine = Machine { find: &jail::find, is_over: &|| Instant::now() >= ends_at };
+        let mounts: Vec<&Path> =
+            self.grants.mounts.iter().map(|mount| mount.host.as_path()).collect();
+        let script = |shell: &str, script: &str| {
+            // What a restricted shell runs is written for any shell.
+            let shell = if self.policy.is_full() { shell } else { "sh" };
+            let script = self.policy.line(script, &mounts, machine)?;
+            let program = jail::find(shell).ok_or_else(|| Refusal::no_program(shell))?;
+            Ok(vec![program.display().to_string(), "-c".to_owned(), script])
+        };
+        match program {
+            Program::Sh(line) => script("sh", line),
+            Program::Bash(line) => script("bash", line),
+            Program::Argv(argv) => self.policy.argv(argv, machine),
+        }
+    }
+
+    /// A program cannot be held to hosts or ports: it gets the whole network or none.
+    fn grants_network(&self) -> bool {
+        let rules = self.grants.network.as_ref();
+        rules.is_some_and(|rules| rules.hosts == HostRules::Any && !rules.block_private)
+    }
 }
 
 fn spec_of(grants: &Grants) -> Result<JailSpec, JailError> {
@@ -94,7 +161,7 @@ fn spec_of(grants: &Grants) -> Result<JailSpec, JailError> {
         .map(|mount| JailMount { path: mount.host.clone(), writable: writable(mount) })
         .collect();
     let limits = JailLimits {
-        memory_bytes: PROCESS_MEMORY_MB << 20,
+        memory_bytes: grants.limits.process_memory_bytes,
         processes_max: grants.limits.processes,
         open_files_max: grants.limits.open_files,
         file_bytes_max: PROCESS_FILE_BYTES_MAX,
@@ -109,16 +176,38 @@ impl process::Host for CallState {
         let Some(jail) = self.process.jail.clone() else {
             return Err(self.process.refuse("the profile grants no shell"));
         };
-        if command.script.len() > SCRIPT_BYTES_MAX || command.script.contains('\0') {
-            return Err(ProcessError::Failed(format!(
-                "a command line is at most {SCRIPT_BYTES_MAX} bytes, without NUL"
-            )));
+        check_form(&command.run)?;
+        if command.network && !jail.grants_network() {
+            let reason = "a program gets the whole network or none, and the profile does not grant it: that takes `network.mode: allow-all` without `ssrf_protection`";
+            return Err(self.process.refuse(reason));
         }
-        let left = self.process.ends_at.saturating_duration_since(Instant::now());
-        let timeout = Duration::from_millis(u64::from(command.timeout_ms)).min(left);
-        let command = jail::Command { script: command.script, stdin: command.stdin, timeout };
-        let outcome = match jail.spec() {
-            Ok(spec) => jail::run(&spec.with_env(self.secrets.process_env()), command).await,
+        let variables =
+            command.env.iter().try_for_each(|(name, value)| check_variable(name, value));
+        let asked = Instant::now().checked_add(Duration::from_millis(command.timeout_ms.into()));
+        let ends_at = asked.map_or(self.process.ends_at, |asked| asked.min(self.process.ends_at));
+        // Patterns are searched in all of the line, and programs on the disk.
+        let admit = || offload::blocking(true, || jail.admit(&command.run, ends_at));
+        let argv = variables.and_then(|()| admit());
+        if Instant::now() >= ends_at {
+            return Err(ProcessError::Timeout);
+        }
+        let argv = argv.map_err(|refusal| self.process.refuse(&refusal.to_string()))?;
+        // Held until the program and all it started has ended.
+        let _permit = match &command.run {
+            Program::Argv(_) => Some(
+                self.process
+                    .spawns
+                    .take(&self.process.principal)
+                    .ok_or_else(|| self.process.busy())?,
+            ),
+            Program::Sh(_) | Program::Bash(_) => None,
+        };
+        let timeout = ends_at.saturating_duration_since(Instant::now());
+        let outcome = match jail.spec_for(&command) {
+            Ok(spec) => {
+                let command = jail::Command { argv, stdin: command.stdin, timeout };
+                jail::run(&spec.with_env(self.secrets.process_env()), command).await
+            }
             Err(error) => Err(error),
         };
         match outcome {
@@ -128,6 +217,19 @@ impl process::Host for CallState {
             Err(JailError::Failed(reason)) => Err(ProcessError::Failed(reason)),
         }
     }
+}
+
+fn check_form(program: &Program) -> Result<(), ProcessError> {
+    let (texts, bytes_max) = match program {
+        Program::Sh(line) | Program::Bash(line) => (std::slice::from_ref(line), SCRIPT_BYTES_MAX),
+        Program::Argv(argv) => (argv.as_slice(), PROCESS_ARGUMENTS_BYTES_MAX),
+    };
+    let bytes: usize = texts.iter().map(|text| text.len() + 1).sum();
+    if bytes > bytes_max + 1 || texts.iter().any(|text| text.contains('\0')) {
+        let reason = format!("a command is at most {bytes_max} bytes, without NUL");
+        return Err(ProcessError::Failed(reason));
+    }
+    Ok(())
 }
 
 fn outcome(outcome: jail::Outcome) -> Outcome {

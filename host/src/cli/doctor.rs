@@ -1,0 +1,255 @@
+//! `clawhost doctor`: what this machine can give, and whether that is enough for a manifest.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clawhost_core::error::exit;
+use clawhost_core::grants::Shell;
+use clawhost_core::manifest::{Manifest, Settings};
+use serde_json::{Value, json};
+
+use super::args::Places;
+use super::fail::Fail;
+use super::{setup, show};
+use crate::clock;
+use crate::engine::{self, Allocator, Engine};
+use crate::jail::{self, Support};
+use crate::state::{FolderEnv, StateDir, open_cache};
+
+/// Say what this machine can give, and whether it is enough for a manifest
+///
+/// Looks at the jail of native programs, the memory of instances, swap, the folders and the
+/// clock. The exit code is 6 where something is missing that the documents, or the embedded
+/// default, cannot do without; what is only weaker than it could be is said and is no error.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost doctor host/examples/manifest.yaml --json")]
+pub(super) struct DoctorArgs {
+    /// Manifests, documents, or directories of them
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    places: Places,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How one thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// As good as it gets.
+    Good,
+    /// Works, and could be better.
+    Weaker,
+    /// Something needs it and does not get it.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Finding {
+    about: &'static str,
+    standing: Standing,
+    says: String,
+}
+
+pub(super) fn run(args: &DoctorArgs) -> Result<u8, Fail> {
+    let paths = setup::with_default(&args.paths);
+    let config = setup::config(&paths, args.places.config.as_deref()).map_err(Fail::Documents)?;
+    let settings = config.settings;
+    let mut manifest = setup::manifest(&paths, &settings.registries).map_err(Fail::Documents)?;
+    settings.apply(&mut manifest).map_err(Fail::Documents)?;
+    let findings = look(&manifest, &settings, &args.places);
+    if args.json {
+        show::json(&as_json(&findings));
+    } else {
+        show::line(&table(&findings));
+    }
+    let is_enough = findings.iter().all(|finding| finding.standing != Standing::Missing);
+    Ok(if is_enough { exit::OK } else { exit::UPSTREAM })
+}
+
+fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
+    let mut findings = jail(jail::support(), &tools_with_shell(manifest));
+    findings.extend([instances(settings), swap(), state(settings, places), cache(), time()]);
+    findings
+}
+
+/// Returns the tools that cannot run without a jail.
+fn tools_with_shell(manifest: &Manifest) -> Vec<&str> {
+    let has_shell = |profile: &str| {
+        manifest.profile(profile).is_some_and(|profile| profile.shell != Shell::Deny)
+    };
+    let tools = manifest.tools.iter().filter(|tool| has_shell(&tool.sandbox));
+    tools.map(|tool| tool.name.as_str()).collect()
+}
+
+/// What a jail is made of, each with what it is for.
+fn jail(support: Support, needed_by: &[&str]) -> Vec<Finding> {
+    let needed = |is_there: bool| match is_there {
+        true => Standing::Good,
+        false if needed_by.is_empty() => Standing::Weaker,
+        false => Standing::Missing,
+    };
+    let better = |is_there: bool| if is_there { Standing::Good } else { Standing::Weaker };
+    let row = |about, standing, says: &str| Finding { about, standing, says: says.to_owned() };
+    let pick =
+        |is_there: bool, yes: &str, no: &str| if is_there { yes.to_owned() } else { no.to_owned() };
+    let whole = support.available();
+    let level = match whole {
+        true => support.to_string(),
+        false if needed_by.is_empty() => {
+            format!("{support}; tools that run native programs would be refused")
+        }
+        false => format!("{support}; refused: {}", needed_by.join(", ")),
+    };
+    let abi = support.landlock_abi;
+    let landlock = match abi {
+        0 => "none: files could not be protected".to_owned(),
+        1..6 => format!("ABI {abi}: files; signals and abstract sockets from ABI 6 up"),
+        _ => format!("ABI {abi}: files, signals and abstract sockets"),
+    };
+    vec![
+        row("jail", needed(whole), &level),
+        Finding {
+            about: "Landlock",
+            standing: needed(abi > 0).max(better(abi >= 6)),
+            says: landlock,
+        },
+        row(
+            "seccomp",
+            needed(support.seccomp),
+            &pick(
+                support.seccomp,
+                "system calls are filtered",
+                "none: system calls could not be filtered",
+            ),
+        ),
+        row(
+            "process namespace",
+            better(support.pid_namespace),
+            &pick(
+                support.pid_namespace,
+                "a jail ends as one, also when the host is killed",
+                "none: a jail is ended as a process group",
+            ),
+        ),
+        row(
+            "control group",
+            better(support.cgroup),
+            &pick(
+                support.cgroup,
+                "memory and processes are bounded over a whole jail",
+                "none that the host may make: memory is bounded for each process, and processes for each user",
+            ),
+        ),
+    ]
+}
+
+fn instances(settings: &Settings) -> Finding {
+    let engine = Engine::new(settings.limits.calls_running_max, None);
+    let (standing, says) = match engine.as_ref().map(Engine::allocator) {
+        Ok(Allocator::Pool) => (Standing::Good, "a pool of prepared memory".to_owned()),
+        Ok(Allocator::OnDemand) => {
+            let says = "no address space for a pool (`ulimit -v`, overcommit): calls take longer";
+            (Standing::Weaker, says.to_owned())
+        }
+        Err(error) => (Standing::Missing, format!("no engine: {error}")),
+    };
+    Finding { about: "instances", standing, says }
+}
+
+fn swap() -> Finding {
+    let (standing, says) = match engine::no_swap() {
+        true => (Standing::Good, "none: instances keep their memory between calls"),
+        false => (
+            Standing::Weaker,
+            "there is some: instances give their memory back, which takes longer",
+        ),
+    };
+    Finding { about: "swap", standing, says: says.to_owned() }
+}
+
+fn state(settings: &Settings, places: &Places) -> Finding {
+    let folder = places.state.as_deref().or(settings.state.as_deref());
+    let opened = StateDir::open(folder, &FolderEnv::from_process());
+    let (standing, says) = match opened {
+        Ok(state) => (Standing::Good, format!("{} is private", state.path().display())),
+        Err(error) => (Standing::Missing, error.to_string()),
+    };
+    Finding { about: "state folder", standing, says }
+}
+
+fn cache() -> Finding {
+    let (standing, says) = match open_cache(&FolderEnv::from_process()) {
+        Ok(cache) => (Standing::Good, format!("{} is private", cache.display())),
+        Err(error) => (Standing::Weaker, format!("components are compiled at each start: {error}")),
+    };
+    Finding { about: "cache folder", standing, says }
+}
+
+/// The first second of 2026: a clock that stands before this host was made is wrong.
+const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
+
+fn time() -> Finding {
+    let now = clock::now_ms();
+    let (standing, what) = match now >= CLOCK_MS_MIN {
+        true => (Standing::Good, ""),
+        false => (Standing::Weaker, ", which is wrong: certificates and leases go by it"),
+    };
+    Finding { about: "clock", standing, says: format!("{}{what}", clock::rfc3339(now)) }
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good => "good",
+        Standing::Weaker => "weaker",
+        Standing::Missing => "MISSING",
+    }
+}
+
+fn table(findings: &[Finding]) -> String {
+    let mut table = show::table(&["part", "state", "what it means"]);
+    for finding in findings {
+        table.add_row([finding.about, word(finding.standing), &finding.says]);
+    }
+    table.to_string()
+}
+
+fn as_json(findings: &[Finding]) -> Value {
+    let rows = findings.iter().map(|finding| {
+        let standing = word(finding.standing).to_ascii_lowercase();
+        json!({"about": finding.about, "standing": standing, "says": finding.says})
+    });
+    let is_enough = findings.iter().all(|finding| finding.standing != Standing::Missing);
+    json!({"enough": is_enough, "findings": Value::from_iter(rows)})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: Support = Support {
+        landlock_abi: 7,
+        seccomp: true,
+        pid_namespace: true,
+        cgroup: true,
+        other_user: false,
+    };
+
+    fn standings(support: Support, needed_by: &[&str]) -> Vec<Standing> {
+        jail(support, needed_by).iter().map(|finding| finding.standing).collect()
+    }
+
+    #[test]
+    fn what_a_tool_needs_and_does_not_get_is_missing() {
+        use Standing::{Good, Missing, Weaker};
+        assert_eq!(standings(WHOLE, &["exec-shell"]), [Good; 5]);
+        let none = Support::default();
+        assert_eq!(standings(none, &["exec-shell"]), [Missing, Missing, Missing, Weaker, Weaker]);
+        assert!(jail(none, &["exec-shell"])[0].says.contains("refused: exec-shell"));
+        assert_eq!(standings(none, &[]), [Weaker; 5]);
+        let old = Support { landlock_abi: 1, pid_namespace: false, cgroup: false, ..WHOLE };
+        assert_eq!(standings(old, &["exec-shell"]), [Good, Weaker, Good, Weaker, Weaker]);
+    }
+}

@@ -1,0 +1,356 @@
+//! What a program reaches: files, the network, the host's environment, descriptors and processes.
+
+use super::*;
+
+#[tokio::test]
+async fn files_of_a_writable_mount_are_read_made_moved_and_deleted() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("old"), "old").unwrap();
+    for spec in all_forms(dir.path()) {
+        let script = "set -e; cat old; echo new > new; mkdir d; mv new d/moved; ln -s d l; \
+                      cat l/moved; touch d/moved; rm -r d l; ls";
+        let outcome = sh(&spec, script).await;
+        assert_eq!(
+            (text(&outcome.stdout), text(&outcome.stderr)),
+            ("oldnew\nold\n".into(), String::new())
+        );
+    }
+}
+
+#[tokio::test]
+async fn x14_nothing_outside_is_read() {
+    if !jail_here() {
+        return;
+    }
+    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    let file = canary.file.display();
+    symlink(&canary.file, dir.path().join("link")).unwrap();
+    symlink("..", dir.path().join("up")).unwrap();
+    let beside = canary.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+    let paths = [
+        file.to_string(),
+        "link".to_owned(),
+        format!("../{beside}/canary"),
+        format!("up/{beside}/canary"),
+        format!("nope/../../{beside}/canary"),
+        format!("/proc/self/root{file}"),
+        "/proc/1/environ".to_owned(),
+        "/etc/shadow".to_owned(),
+        "/etc/passwd".to_owned(),
+    ];
+    for spec in all_forms(dir.path()) {
+        for path in &paths {
+            let outcome =
+                sh(&spec, format!("cat {path}; cat < {path}; cp {path} copy; cat copy")).await;
+            assert_eq!(text(&outcome.stdout), "", "{path}");
+            assert_ne!(outcome.exit_code, Some(0), "{path}");
+        }
+        let listed =
+            sh(&spec, format!("ls {} / /root /proc", canary.file.parent().unwrap().display()))
+                .await;
+        assert!(!text(&listed.stdout).contains("canary"));
+    }
+}
+
+#[tokio::test]
+async fn x15_nothing_outside_is_changed() {
+    if !jail_here() {
+        return;
+    }
+    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    symlink(&canary.file, dir.path().join("link")).unwrap();
+    let (file, before) = (canary.file.display(), canary.state());
+    let attempts = [
+        "echo x > FILE",
+        "echo x >> FILE",
+        "echo x > link",
+        "rm -f FILE",
+        "mv FILE mine",
+        "ln FILE mine",
+        "chmod 777 FILE",
+        "chmod 777 link",
+        "touch FILE",
+        "touch -d 2001-01-01 FILE",
+        "touch -h -d 2001-01-01 FILE",
+        "truncate -s 0 FILE",
+        "mv link FILE",
+        "mkdir FILE.d",
+        "ln -s x FILE.l",
+        "cp /bin/sh /usr/local/bin/jail-test",
+        "chown 1 FILE",
+    ];
+    for spec in all_forms(dir.path()) {
+        for attempt in attempts {
+            let script = attempt.replace("FILE", &file.to_string());
+            let outcome = sh(&spec, &*script).await;
+            assert_ne!(outcome.exit_code, Some(0), "{script}");
+            assert_eq!(canary.state(), before, "{script}");
+        }
+    }
+    assert_eq!(fs::read_dir(canary.file.parent().unwrap()).unwrap().count(), 1);
+    assert!(!Path::new("/usr/local/bin/jail-test").exists());
+}
+
+#[tokio::test]
+async fn a_read_only_mount_is_read_and_not_written() {
+    if !jail_here() {
+        return;
+    }
+    let (dir, shared) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    fs::write(shared.path().join("f"), "shared").unwrap();
+    let mounts =
+        vec![writable(dir.path()), JailMount { path: shared.path().to_owned(), writable: false }];
+    let spec = JailSpec::new(mounts, Vec::new(), limits()).unwrap();
+    let f = shared.path().join("f").display().to_string();
+    let outcome =
+        sh(&spec, format!("cat {f}; echo x > {f}; echo x > {f}2; rm -f {f}; chmod 0 {f}")).await;
+    assert_eq!(text(&outcome.stdout), "shared");
+    assert_eq!(fs::read_to_string(&f).unwrap(), "shared");
+    assert_eq!(fs::read_dir(shared.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn x02_a_program_of_the_workspace_is_not_executed() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let program = dir.path().join("program");
+    fs::copy("/bin/echo", &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let outcome = sh(&spec_in(dir.path()), "./program ran").await;
+    assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("", Some(126)));
+}
+
+#[tokio::test]
+async fn x15_no_file_is_made_that_runs_as_its_owner() {
+    if !jail_here() || !program_here("/usr/bin/perl") {
+        return;
+    }
+    let (mknodat, mkdirat, openat2) = (libc::SYS_mknodat, libc::SYS_mkdirat, libc::SYS_openat2);
+    let here = libc::AT_FDCWD;
+    let ways = [
+        r#"open(F, ">", "a") and chmod(MODE, *F)"#.to_owned(),
+        r#"sysopen(F, "b", 0101, MODE)"#.to_owned(),
+        format!(r#"$n = "c", syscall({mknodat}, {here}, $n, 0100000 | MODE, 0) == 0"#),
+        format!(r#"$n = "d", syscall({mkdirat}, {here}, $n, MODE) == 0"#),
+    ];
+    // The flags and the mode of this one lie in memory, where no filter looks.
+    let how = r#"$n = "e", $how = pack("QQQ", 0101, MODE, 0)"#;
+    let hidden = format!("{how}, syscall({openat2}, {here}, $n, $how, 24) >= 0");
+    let tried = |way: &str, mode: &str| {
+        format!("perl -e 'umask 0; ({}) or exit 9'", way.replace("MODE", mode))
+    };
+    for form in 0..3 {
+        let dir = TempDir::new().unwrap();
+        let spec = &all_forms(dir.path())[form];
+        for mode in ["04755", "02755", "06755"] {
+            for way in ways.iter().chain([&hidden]) {
+                assert_eq!(sh(spec, tried(way, mode)).await.exit_code, Some(9), "{way} {mode}");
+            }
+        }
+        for entry in fs::read_dir(dir.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().mode() & 0o6000, 0, "{entry:?}");
+        }
+        // The control: each way works with any other mode.
+        for way in &ways {
+            let ended = sh(spec, tried(way, "01755")).await;
+            assert_eq!(ended.exit_code, Some(0), "{way}: {ended:?}");
+        }
+    }
+}
+
+/// Has the jail send to a listener of ours; returns how many connections and datagrams came.
+async fn hits(spec: &JailSpec) -> (usize, usize) {
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    tcp.set_nonblocking(true).unwrap();
+    udp.set_nonblocking(true).unwrap();
+    let (t, u) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    let script = format!(
+        "bash -c 'echo x > /dev/tcp/127.0.0.1/{t}'; bash -c 'echo x > /dev/udp/127.0.0.1/{u}'"
+    );
+    sh(spec, script).await;
+    let datagrams = std::iter::from_fn(|| udp.recv(&mut [0; 8]).ok()).count();
+    (std::iter::from_fn(|| tcp.accept().ok()).count(), datagrams)
+}
+
+#[tokio::test]
+async fn x13_the_network_is_there_only_where_granted() {
+    if !jail_here() || !program_here("/bin/bash") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    for spec in all_forms(dir.path()) {
+        assert_eq!(hits(&spec).await, (0, 0));
+        // The control: the same script does reach the listeners where it may.
+        assert_eq!(hits(&spec.allowing_network()).await, (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn x13_a_unix_socket_outside_is_not_reached() {
+    if !jail_here() || !program_here("/usr/bin/perl") {
+        return;
+    }
+    let (dir, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let path = outside.path().join("s");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let script = format!(
+        "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"{}\") or die'",
+        path.display()
+    );
+    for spec in [spec_in(dir.path()), spec_in(dir.path()).allowing_network()] {
+        assert_ne!(sh(&spec, &*script).await.exit_code, Some(0));
+        assert!(listener.accept().is_err());
+    }
+}
+
+#[tokio::test]
+async fn x05_the_environment_is_what_the_profile_gives() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "run by cargo");
+    let env = vec![("GIVEN".to_owned(), "yes".to_owned())];
+    let spec = JailSpec::new(vec![writable(dir.path())], env, limits()).unwrap();
+    let lines = text(&sh(&spec, "env").await.stdout);
+    let mut names: Vec<_> =
+        lines.lines().filter_map(|l| l.split_once('=')).map(|(n, _)| n).collect();
+    // The shell's own.
+    names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
+    names.sort_unstable();
+    assert_eq!(names, ["GIVEN", "HOME", "LANG", "PATH"]);
+    assert!(lines.contains(&format!("HOME={}\n", dir.path().display())));
+}
+
+#[tokio::test]
+async fn x06_no_descriptor_of_the_host_is_inherited() {
+    if !jail_here() || !program_here("/bin/bash") {
+        return;
+    }
+    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    let files: Vec<_> = (0..20).map(|_| fs::File::open(&canary.file).unwrap()).collect();
+    for file in &files {
+        // The mistake that this guards against: a descriptor without close-on-exec.
+        rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty()).unwrap();
+    }
+    // Silent first of all: a redirection for one command would keep a copy of the stream open.
+    let script = "exec 2>/dev/null; for n in {3..63}; do : <&$n && echo $n; done; :";
+    for spec in all_forms(dir.path()) {
+        let outcome = sh(&spec, format!("exec bash -c '{script}'")).await;
+        assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("", Some(0)));
+    }
+}
+
+#[tokio::test]
+async fn x12_the_host_is_not_signalled() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let [best, group, least] = all_forms(dir.path());
+    for spec in [&best, &group, &least] {
+        let outcome = sh(spec, format!("kill -9 {}; echo here", std::process::id())).await;
+        assert_eq!(text(&outcome.stdout), "here\n");
+    }
+    // Below these only the user is between a jail and others of the same user.
+    if support().pid_namespace || support().landlock_abi >= 6 {
+        assert_eq!(text(&sh(&best, "kill -9 $PPID; echo here").await.stdout), "here\n");
+        assert_eq!(sh(&best, "kill -9 -1; kill -9 0").await.exit_code, None);
+    }
+}
+
+#[tokio::test]
+async fn x16_namespaces_and_mounts_are_not_made() {
+    if !jail_here() || !program_here("/usr/bin/unshare") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    for spec in all_forms(dir.path()) {
+        for script in ["unshare -U true", "unshare -m true", "mount -t tmpfs x .", "chroot . true"]
+        {
+            assert_ne!(sh(&spec, script).await.exit_code, Some(0), "{script}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn x12_no_process_is_traced() {
+    if !jail_here() || !program_here("/usr/bin/strace") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    for spec in all_forms(dir.path()) {
+        let outcome = sh(&spec, "strace true; strace -p $PPID").await;
+        assert!(text(&outcome.stderr).contains("not permitted"), "{outcome:?}");
+        assert_ne!(outcome.exit_code, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn x15_memory_and_programs_of_processes_are_not_reached_as_files() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let own = std::process::id();
+    let attempts = [
+        "cat /proc/self/environ".to_owned(),
+        "echo x > /proc/self/exe".to_owned(),
+        "head -c 1 /proc/$PPID/mem".to_owned(),
+        format!("cat /proc/{own}/environ"),
+        format!("echo x > /proc/{own}/mem"),
+        format!("ls /proc/{own}/root/"),
+    ];
+    for spec in all_forms(dir.path()) {
+        for attempt in &attempts {
+            let outcome = sh(&spec, attempt.as_str()).await;
+            assert_ne!(outcome.exit_code, Some(0), "{attempt}");
+            assert_eq!(text(&outcome.stdout), "", "{attempt}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn x17_there_is_no_terminal() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    for spec in all_forms(dir.path()) {
+        for attempt in
+            [": < /dev/tty", "echo x > /dev/tty", "tty", "ls /dev/pts/*", ": < /dev/ptmx"]
+        {
+            assert_ne!(sh(&spec, attempt).await.exit_code, Some(0), "{attempt}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn x19_a_working_directory_that_is_swapped_or_gone_leads_nowhere_else() {
+    if !jail_here() {
+        return;
+    }
+    let (around, canary) = (TempDir::new().unwrap(), Canary::new());
+    let before = canary.state();
+    let outside = canary.file.parent().unwrap();
+    let work = around.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let spec = spec_in(&work);
+    let script = "cat canary; cat \"$HOME/canary\"; echo x > canary; echo x > \"$HOME/new\"; ls";
+    fs::rename(&work, around.path().join("moved")).unwrap();
+    symlink(outside, &work).unwrap();
+    let swapped = sh(&spec, script).await;
+    assert!(!text(&swapped.stdout).contains("SECRET"), "{swapped:?}");
+    assert_eq!((canary.state(), fs::read_dir(outside).unwrap().count()), (before.clone(), 1));
+    fs::remove_dir_all(around.path().join("moved")).unwrap();
+    let gone = sh(&spec, script).await;
+    assert_eq!((text(&gone.stdout).as_str(), canary.state()), ("", before));
+}

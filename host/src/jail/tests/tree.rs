@@ -1,0 +1,172 @@
+//! What a program starts, and that all of it ends.
+
+use super::*;
+
+#[tokio::test]
+async fn x07_processes_are_bounded() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    let mut spec = spec_in(dir.path());
+    spec.limits.processes_max = 8;
+    let script = format!("i=0; while [ $i -lt 500 ]; do sleep {mark} & i=$((i+1)); echo $i; done");
+    let outcome = sh(&spec, script).await;
+    let started = text(&outcome.stdout).lines().count();
+    assert!(text(&outcome.stderr).contains("fork"), "{started} of 8");
+    // Without a group, root cannot have the kernel count each jail for itself.
+    let exact = support().cgroup || support().pid_namespace && !support().other_user;
+    assert!(started < if exact { 8 } else { 500 }, "{started} of 8");
+    assert_eq!(alive(&mark), 0);
+}
+
+#[tokio::test]
+async fn x07_a_fork_bomb_ends_at_the_deadline() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for mut spec in all_forms(dir.path()) {
+        spec.limits.processes_max = 16;
+        let bomb = format!("b() {{ b | b & }}; while :; do b; done 2>/dev/null # {mark}");
+        let bomb = Command { timeout: Duration::from_millis(500), ..command(bomb) };
+        let ended = run(&spec, bomb).await;
+        // A shell that cannot fork may also give up by itself.
+        assert!(!matches!(ended, Err(JailError::Failed(_) | JailError::Denied(_))), "{ended:?}");
+        assert_eq!(alive(&mark), 0);
+    }
+}
+
+#[tokio::test]
+async fn x08_no_descendant_survives_the_deadline() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for spec in all_forms(dir.path()) {
+        let script = format!(
+            "trap '' TERM HUP; setsid sleep {mark} & nohup sleep {mark} & (sleep {mark} &); \
+             sh -c '(sh -c \"sleep {mark}\" &) &'; sleep {mark}"
+        );
+        let started = Instant::now();
+        let slow = Command { timeout: Duration::from_millis(400), ..command(script) };
+        assert_eq!(run(&spec, slow).await, Err(JailError::Timeout));
+        assert!(started.elapsed() >= Duration::from_millis(400));
+        assert_eq!(alive(&mark), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_runs_in_the_background_ends_with_the_shell() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for spec in all_forms(dir.path()) {
+        let outcome = sh(&spec, format!("(sleep {mark} &); sleep {mark} & echo done")).await;
+        assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("done\n", Some(0)));
+        assert_eq!(alive(&mark), 0);
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_call_kills_the_tree() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for spec in all_forms(dir.path()) {
+        let started = dir.path().join("started");
+        let script = format!("sleep {mark} & echo > started; sleep {mark}");
+        tokio::select! {
+            ended = run(&spec, command(script)) => panic!("{ended:?}"),
+            () = until("the start", || started.exists()) => {}
+        }
+        until("the end", || alive(&mark) == 0).await;
+        fs::remove_file(started).unwrap();
+    }
+}
+
+/// Where the test below starts itself again, this is the host that will be killed.
+#[test]
+fn a_host_to_be_killed() {
+    let Some(dir) = std::env::var_os("JAIL_TEST_DIR").map(PathBuf::from) else {
+        return;
+    };
+    let script = fs::read_to_string(dir.join("script")).unwrap();
+    let namespace = dir.join("namespace").exists();
+    let spec = JailSpec {
+        most: Most { namespace, cgroup: namespace, landlock_abi: u32::MAX },
+        ..spec_in(&dir)
+    };
+    drop(block_on(run(&spec, command(script))));
+}
+
+#[tokio::test]
+async fn x20_nothing_survives_a_killed_host() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for namespace in [true, false] {
+        let script = format!("(sleep {mark} &); nohup sleep {mark} & echo > started; sleep {mark}");
+        fs::write(dir.path().join("script"), script).unwrap();
+        if namespace {
+            fs::write(dir.path().join("namespace"), "").unwrap()
+        }
+        let mut host = tokio::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture", "jail::tests::tree::a_host_to_be_killed"])
+            .env("JAIL_TEST_DIR", dir.path())
+            .spawn()
+            .unwrap();
+        until("the start", || dir.path().join("started").exists() && alive(&mark) > 3).await;
+        host.kill().await.unwrap();
+        until("the end", || alive(&mark) == 0).await;
+        fs::remove_file(dir.path().join("started")).unwrap();
+        if namespace {
+            fs::remove_file(dir.path().join("namespace")).unwrap()
+        }
+    }
+}
+
+#[tokio::test]
+async fn x07_threads_are_processes_too() {
+    if !jail_here() || !program_here("/usr/bin/python3") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec_in(dir.path());
+    spec.limits.processes_max = 16;
+    let program = "import threading\nn = 0\nstop = threading.Event()\ntry:\n while n < 10000:\n  \
+                   threading.Thread(target=stop.wait, daemon=True).start()\n  n += 1\n\
+                   except RuntimeError: pass\nprint(n)";
+    let outcome = sh(&spec, format!("exec /usr/bin/python3 -c '{program}'")).await;
+    let started: usize = text(&outcome.stdout).trim().parse().unwrap();
+    assert!((1..if support().cgroup { 16 } else { 10_000 }).contains(&started), "{started}");
+}
+
+#[tokio::test]
+async fn x09_short_children_leave_no_zombies() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for mut spec in all_forms(dir.path()) {
+        spec.limits.processes_max = 64;
+        // Each one loses its parent at once, so that nobody inside collects it.
+        let orphans = "i=0; while [ $i -lt 1000 ]; do (: &); i=$((i+1)); done";
+        let outcome = sh(&spec, format!("{orphans}; echo $i # {mark}")).await;
+        assert_eq!(
+            (text(&outcome.stdout).as_str(), text(&outcome.stderr).as_str()),
+            ("1000\n", "")
+        );
+        assert_eq!(alive(&mark), 0);
+    }
+}
