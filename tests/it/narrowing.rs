@@ -1,7 +1,6 @@
 //! What a caller says beside a call narrows it and never widens it; and what is looked at again
 //! after a person has thought about it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,7 @@ use clawhost::approvals::{Answer, Approver, Pending};
 use clawhost::gate::CallContext;
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::manifest::{Autonomy, SessionManifest};
-use clawhost_core::policy::PolicySet;
+use clawhost_core::manifest::SessionManifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::call;
 use clawhost_tests::{Guest, TestHost, wait};
@@ -98,59 +96,290 @@ async fn a_policy_the_caller_names_has_to_allow_too() {
     assert_eq!(unknown.kind, ErrorKind::Policy);
 }
 
-fn plain() -> SessionManifest {
-    let (name, identity) = ("session".to_owned(), "session".to_owned());
-    SessionManifest { name, identity, autonomy: None, policies: None, tools: None }
+/// The context of a call in a session whose manifest states this beside what every one has.
+fn session(host: &TestHost, spec: &Value) -> CallContext {
+    let mut manifest = json!({"kind": "Claw", "metadata": {"name": "session"}, "spec": {
+        "identity": {"inline": {"personality": "Visits."}},
+        "providers": [{"inline": {"protocol": "custom", "endpoint": "http://localhost:1",
+            "model": "m", "auth": {"type": "none"}}}]}});
+    for (key, value) in spec.as_object().unwrap() {
+        manifest["spec"][key] = value.clone();
+    }
+    let manifest = SessionManifest::read(&manifest, "0.3.0", host.host().manifest()).unwrap();
+    CallContext { session: Some(Arc::new(manifest)), ..CallContext::default() }
 }
 
-fn session(manifest: SessionManifest) -> CallContext {
-    CallContext { session: Some(Arc::new(manifest)), ..CallContext::default() }
+/// A session that lists one tool and says this of it.
+fn tool(name: &str, says: &[(&str, Value)]) -> Value {
+    let mut spec = json!({"name": name, "description": "d", "input_schema": {}});
+    for (key, value) in says {
+        spec[key] = value.clone();
+    }
+    json!({"tools": [{"inline": spec}]})
+}
+
+/// A session with one policy of these rules.
+fn policies(rules: &Value) -> Value {
+    json!({"policies": [{"inline": {"name": "own", "rules": rules}}]})
+}
+
+fn both(mut one: Value, other: &Value) -> Value {
+    one.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+    one
+}
+
+/// Calls `tool` in a session that states `spec`; returns why it was refused, if it was. What a
+/// rehearsal says is held against it.
+async fn refused(host: &TestHost, tool: &str, arguments: Value, spec: &Value) -> Option<ErrorKind> {
+    let context = session(host, spec);
+    let rehearsal = host.host().rehearse(tool, Some(&arguments), &context).unwrap();
+    let outcome = within(host, tool, arguments, context).await;
+    let admitted = matches!(&rehearsal.ask, Ok(None));
+    let stage = outcome.as_ref().err().and_then(|error| error.data.get("stage"));
+    let ran = stage.is_none_or(|stage| stage == "run");
+    assert_eq!(admitted, ran, "{tool} {spec}: {outcome:?}");
+    outcome.err().map(|error| error.kind)
+}
+
+fn path() -> Value {
+    json!({"path": "a.txt"})
+}
+
+fn observer(autonomy: &str) -> Value {
+    json!({"identity": {"inline": {"personality": "Watches.", "autonomy": autonomy}}})
 }
 
 #[tokio::test]
 async fn the_autonomy_and_the_list_of_tools_of_a_session_bind() {
     let host = host().await;
-    let path = json!({"path": "a.txt"});
-    let listed = Some(BTreeSet::from(["read-file".to_owned()]));
-    for (manifest, tool, arguments, kind) in [
-        (plain(), "write_file", new_file(), None),
-        (SessionManifest { tools: listed.clone(), ..plain() }, "read_file", path.clone(), None),
-        (
-            SessionManifest { tools: listed, ..plain() },
-            "write_file",
-            new_file(),
-            Some(ErrorKind::UnknownTool),
-        ),
-        (
-            SessionManifest { autonomy: Some(Autonomy::Observer), ..plain() },
-            "read_file",
-            path.clone(),
-            Some(ErrorKind::Policy),
-        ),
+    let listed = json!({"tools": [{"name": "read-file"}]});
+    for (spec, tool, arguments, kind) in [
+        (json!({}), "write_file", new_file(), None),
+        (listed.clone(), "read_file", path(), None),
+        (listed, "write_file", new_file(), Some(ErrorKind::UnknownTool)),
+        (json!({"tools": []}), "read_file", path(), Some(ErrorKind::UnknownTool)),
+        (json!({"policies": []}), "read_file", path(), Some(ErrorKind::Policy)),
+        (observer("observer"), "read_file", path(), Some(ErrorKind::Policy)),
         // Nobody can be asked here.
-        (
-            SessionManifest { autonomy: Some(Autonomy::Supervised), ..plain() },
-            "write_file",
-            new_file(),
-            Some(ErrorKind::Policy),
-        ),
+        (observer("supervised"), "write_file", new_file(), Some(ErrorKind::Policy)),
     ] {
-        let outcome = within(&host, tool, arguments, session(manifest.clone())).await;
-        assert_eq!(outcome.err().map(|error| error.kind), kind, "{tool} {manifest:?}");
+        let context = session(&host, &spec);
+        let outcome = within(&host, tool, arguments, context).await;
+        assert_eq!(outcome.err().map(|error| error.kind), kind, "{tool} {spec}");
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_a_session_leaves_out_is_unknown_whatever_its_arguments_are() {
+    let host = host().await;
+    let listed = json!({"tools": [{"name": "read-file"}]});
+    let unknown = refused(&host, "write_file", json!({"no": "such"}), &listed).await;
+    assert_eq!(unknown, Some(ErrorKind::UnknownTool));
+}
+
+#[tokio::test]
+async fn the_sandbox_of_a_session_binds_every_tool_that_names_none() {
+    let host = host().await;
+    let mount = |permissions: &str| json!([{"path": host.workspace(), "permissions": permissions}]);
+    let sandbox = |files: Value| json!({"sandbox": {"inline": {"level": "wasm", "capabilities": {"filesystem": files}}}});
+    let nothing = json!({"sandbox": {"inline": {"level": "wasm"}}});
+    let reading = sandbox(json!({"mode": "scoped", "mount_paths": mount("ro")}));
+    let without = sandbox(json!({"mode": "scoped", "mount_paths": mount("rw"),
+        "denied_paths": [host.workspace().join("a.txt")]}));
+    let listed = |entry: Value| json!({"tools": [entry]});
+    for (spec, reads, writes) in [
+        (json!({}), true, true),
+        (nothing.clone(), false, false),
+        (reading.clone(), true, false),
+        (without, false, true),
+        (both(nothing, &listed(json!({"name": "read-file", "sandbox": "reader"}))), true, false),
+        (both(reading, &listed(json!({"name": "write-file", "sandbox": "none"}))), false, false),
+        (
+            listed(json!({"name": "write-file", "sandbox": "claw://local/sandbox/reader"})),
+            false,
+            false,
+        ),
+        (tool("write-file", &[("sandbox_ref", json!("reader"))]), false, false),
+        (tool("read-file", &[("sandbox_ref", json!("reader"))]), true, false),
+        (tool("read-file", &[("sandbox_ref", json!("none"))]), false, false),
+    ] {
+        let read = refused(&host, "read_file", path(), &spec).await;
+        assert_eq!(read.is_none(), reads, "{spec}: {read:?}");
+        let written = refused(&host, "write_file", new_file(), &spec).await;
+        assert_eq!(written.is_none(), writes, "{spec}: {written:?}");
+    }
+    host.check_audit();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_of_a_session_is_told_by_where_its_name_leads() {
+    let host = host().await;
+    let folder = host.workspace();
+    std::fs::create_dir(folder.join("sub")).unwrap();
+    let alias = folder.with_file_name("alias");
+    std::os::unix::fs::symlink(&folder, &alias).unwrap();
+    let states = |mounts: Value| {
+        json!({"sandbox": {"inline": {"level": "wasm",
+            "capabilities": {"filesystem": {"mode": "scoped", "mount_paths": mounts}}}}})
+    };
+    let write = json!({"path": "sub/new.txt", "content": "new"});
+    let mount = |path: &std::path::Path, access: &str| json!({"path": path, "permissions": access});
+    for (inner, access, denied) in [
+        (folder.join("sub"), "ro", Some(ErrorKind::Sandbox)),
+        (alias.join("sub"), "ro", Some(ErrorKind::Sandbox)),
+        (alias.join("sub"), "rw", None),
+    ] {
+        let spec = states(json!([mount(&folder, "rw"), mount(&inner, access)]));
+        assert_eq!(refused(&host, "write_file", write.clone(), &spec).await, denied, "{spec}");
+    }
+    let reading = states(json!([mount(&alias, "ro")]));
+    assert_eq!(refused(&host, "read_file", path(), &reading).await, None);
+    assert_eq!(refused(&host, "write_file", write, &reading).await, Some(ErrorKind::Sandbox));
+}
+
+#[tokio::test]
+async fn a_call_may_name_the_sandbox_of_its_session() {
+    let host = host().await;
+    // It has the name of one of the host's, and the tool names another: both of that name bind.
+    let spec = json!({"sandbox": {"metadata": {"name": "reader"}, "inline": {"level": "wasm"}},
+        "tools": [{"name": "read-file", "sandbox": "workspace"}]});
+    let named = CallContext { sandbox: Some("reader".to_owned()), ..session(&host, &spec) };
+    let refused = within(&host, "read_file", path(), named).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Sandbox);
 }
 
 #[tokio::test]
 async fn the_policies_of_a_session_have_to_allow_too() {
     let host = host().await;
-    let all = host.host().manifest().policies.policies();
-    let reading = all.iter().find(|policy| policy.name == "reading").unwrap().clone();
-    let context =
-        session(SessionManifest { policies: Some(PolicySet::new(vec![reading])), ..plain() });
-    let path = json!({"path": "a.txt"});
-    assert!(within(&host, "read_file", path, context.clone()).await.is_ok());
-    let refused = within(&host, "write_file", new_file(), context).await.unwrap_err();
+    let reading = json!([{"id": "read", "action": "allow", "scope": "tool",
+        "match": {"name": "read-file"}}]);
+    assert_eq!(refused(&host, "read_file", path(), &policies(&reading)).await, None);
+    let written = refused(&host, "write_file", new_file(), &policies(&reading)).await;
+    assert_eq!(written, Some(ErrorKind::Policy));
+}
+
+#[tokio::test]
+async fn the_policy_that_a_session_gives_a_tool_has_to_allow_too() {
+    let host = host().await;
+    let rule = |action: &str| json!([{"id": "r", "action": action, "scope": "all"}]);
+    let lists = json!({"policies": [{"inline": {"name": "open", "rules": rule("allow")}},
+        {"inline": {"name": "closed", "rules": rule("deny")}}]});
+    for (policy, kind) in [("open", None), ("closed", Some(ErrorKind::Policy))] {
+        let inline = both(lists.clone(), &tool("read-file", &[("policy_ref", json!(policy))]));
+        assert_eq!(refused(&host, "read_file", path(), &inline).await, kind, "{policy}");
+        let short = json!({"tools": [{"name": "read-file", "policy": policy}]});
+        let short = both(lists.clone(), &short);
+        assert_eq!(refused(&host, "read_file", path(), &short).await, kind, "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_that_a_call_names_counts_in_the_host_and_in_the_session() {
+    let host = host().await;
+    let rule = |action: &str| json!([{"id": "r", "action": action, "scope": "all"}]);
+    // The host's `reading` allows it, the session's of the same name does not.
+    let lists = json!({"policies": [{"inline": {"name": "open", "rules": rule("allow")}},
+        {"inline": {"name": "reading", "rules": rule("deny")}}]});
+    let context = CallContext { policy: Some("reading".to_owned()), ..session(&host, &lists) };
+    let refused = within(&host, "read_file", path(), context).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Policy);
+}
+
+#[tokio::test]
+async fn the_time_that_a_session_gives_a_tool_binds() {
+    let host = TestHost::builder().guest(&Guest::read("sleep")).build().await;
+    let timeout = |ms: u64| tool("sleep", &[("timeout_ms", json!(ms))]);
+    let sandbox = json!({"sandbox": {"inline": {"level": "wasm",
+        "resource_limits": {"timeout_ms": 40}}}});
+    for (spec, time) in [(timeout(50), 50), (timeout(2_000), 1_000), (sandbox, 40)] {
+        let error = within(&host, "sleep", json!({}), session(&host, &spec)).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Timeout, "{spec}");
+        assert!(error.message.contains(&format!("within {time} ms")), "{spec}: {error}");
+    }
+    assert_eq!(refused(&host, "sleep", json!({}), &timeout(0)).await, Some(ErrorKind::Sandbox));
+}
+
+#[tokio::test]
+async fn the_schemas_of_a_session_hold_beside_the_tool_s_own() {
+    let host = host().await;
+    let only = |name: &str| {
+        let schema = json!({"type": "object", "properties": {"path": {"const": name}}});
+        tool("read-file", &[("input_schema", schema)])
+    };
+    assert_eq!(refused(&host, "read_file", path(), &only("a.txt")).await, None);
+    let other = refused(&host, "read_file", path(), &only("b.txt")).await;
+    assert_eq!(other, Some(ErrorKind::InvalidArguments));
+    // What the session's schema allows and the tool's does not is no way round the tool's.
+    let wrong = refused(&host, "read_file", json!({"path": 1}), &only("a.txt")).await;
+    assert_eq!(wrong, Some(ErrorKind::InvalidArguments));
+    for (content, fails) in [("a", false), ("b", true)] {
+        let schema = json!({"type": "object", "properties": {"content": {"const": content}}});
+        let context = session(&host, &tool("read-file", &[("output_schema", schema)]));
+        let reply = within(&host, "read_file", path(), context).await.unwrap();
+        assert_eq!(reply.is_error, fails, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_session_says_about_a_tool_counts_for_its_own_rules() {
+    let host = host().await;
+    let rule = |matches: Value| {
+        policies(&json!([{"id": "no", "action": "deny", "scope": "tool", "match": matches},
+            {"id": "yes", "action": "allow", "scope": "all"}]))
+    };
+    let category = json!({"tools": [{"metadata": {"labels": {"category": "risky"}},
+        "inline": {"name": "read-file", "description": "d", "input_schema": {}}}]});
+    let annotated = tool("read-file", &[("annotations", json!({"risk": "high"}))]);
+    for (matches, says) in [
+        (json!({"category": "risky"}), category),
+        (json!({"annotations": {"risk": "high"}}), annotated),
+    ] {
+        let listed = json!({"tools": [{"name": "read-file"}]});
+        let silent = both(rule(matches.clone()), &listed);
+        assert_eq!(refused(&host, "read_file", path(), &silent).await, None, "{matches}");
+        let spec = both(rule(matches), &says);
+        let kind = refused(&host, "read_file", path(), &spec).await;
+        assert_eq!(kind, Some(ErrorKind::Policy), "{spec}");
+    }
+}
+
+#[tokio::test]
+async fn an_argument_that_a_session_calls_a_path_is_one_to_its_own_rules() {
+    let host = TestHost::builder().guest(&Guest::read("answer")).build().await;
+    let rules = json!([{"id": "no", "action": "deny", "scope": "all",
+        "conditions": {"path_within": "/secret"}}, {"id": "yes", "action": "allow", "scope": "all"}]);
+    let schema = json!({"type": "object", "properties": {"what": {"format": "file-path"}}});
+    let spec = both(policies(&rules), &tool("answer", &[("input_schema", schema)]));
+    for (what, kind) in [("secret/a", Some(ErrorKind::Policy)), ("public/a", None)] {
+        assert_eq!(refused(&host, "answer", json!({"what": what}), &spec).await, kind, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_s_hint_asks_for_more_care_and_never_for_less() {
+    let declared = "claw: \"0.3.0\"\nkind: Tool\nmetadata: {name: read-file}\nspec:\n  description: Reads.\n  input_schema: {type: object}\n  annotations: {readOnlyHint: true}\n";
+    let rules =
+        "- {id: safe, action: allow, scope: all, match: {annotations: {readOnlyHint: true}}}";
+    for (autonomy, rules) in [
+        // A person is asked about what may change something, and nobody can be asked here.
+        ("supervised", "- {id: allow, action: allow, scope: all}"),
+        ("autonomous", rules),
+    ] {
+        let builder = TestHost::builder().file("a.txt", "a").autonomy(autonomy).rules(rules);
+        let builder = builder.only(&["list-directory"]).document("read.yaml", declared);
+        let host = builder.build().await;
+        let hint =
+            |name: &str, hint: bool| tool(name, &[("annotations", json!({"readOnlyHint": hint}))]);
+        assert_eq!(refused(&host, "read_file", path(), &hint("read-file", true)).await, None);
+        let careful = refused(&host, "read_file", path(), &hint("read-file", false)).await;
+        assert_eq!(careful, Some(ErrorKind::Policy), "{autonomy}");
+        // The operator has declared nothing about this one.
+        let directory = json!({"path": "/"});
+        let relaxed =
+            refused(&host, "list_directory", directory, &hint("list-directory", true)).await;
+        assert_eq!(relaxed, Some(ErrorKind::Policy), "{autonomy}");
+    }
 }
 
 #[tokio::test]
@@ -203,10 +432,9 @@ async fn nobody_can_have_a_supervised_call_asked_about_more_leniently() {
     let builder = TestHost::builder().autonomy("supervised").document("lenient.yaml", lenient);
     let host = builder.build().await;
     let _reachable = host.host().approvals().reach().open();
-    let all = host.host().manifest().policies.policies();
-    let lenient = all.iter().find(|policy| policy.name == "lenient").unwrap().clone();
-    let policies = Some(PolicySet::new(vec![lenient]));
-    for context in [policy("lenient"), session(SessionManifest { policies, ..plain() })] {
+    let rules = json!([{"id": "x", "action": "require-approval", "scope": "all", "reason": "harmless",
+        "approval": {"timeout_seconds": 1, "default_if_timeout": "allow"}}]);
+    for context in [policy("lenient"), session(&host, &policies(&rules))] {
         let context_is_session = context.session.is_some();
         let caller = host.host().clone();
         let call = ToolCall { context, ..call("write_file", new_file()) };
@@ -223,12 +451,13 @@ async fn nobody_can_have_a_supervised_call_asked_about_more_leniently() {
 #[tokio::test]
 async fn the_rates_of_a_session_bind() {
     let host = host().await;
-    let all = host.host().manifest().policies.policies();
-    let mut reading = all.iter().find(|policy| policy.name == "reading").unwrap().clone();
-    reading.rates.tool_calls_per_minute = Some(1);
-    let policies = Some(PolicySet::new(vec![reading]));
-    let context = session(SessionManifest { policies, ..plain() });
-    let path = json!({"path": "a.txt"});
+    let rules = json!([{"id": "all", "action": "allow", "scope": "all"}]);
+    let context = session(
+        &host,
+        &json!({"policies": [{"inline": {"rules": rules,
+        "rate_limits": {"tool_calls_per_minute": 1}}}]}),
+    );
+    let path = path();
     assert!(within(&host, "read_file", path.clone(), context.clone()).await.is_ok());
     let refused = within(&host, "read_file", path, context).await.unwrap_err();
     assert_eq!(refused.data["limit"], "tool_calls_per_minute");

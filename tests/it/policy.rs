@@ -42,7 +42,7 @@ async fn a_tool_reads_where_a_rule_lets_it_and_nowhere_else() {
         ("c.txt", ""),
         ("docs/../c.txt", ""),
         ("documents/c.txt", ""),
-        ("", ""),
+        ("", "private"),
     ] {
         let error = host.call("read_file", json!({"path": path})).await.unwrap_err();
         assert_eq!(refused(&error), (-32011, rule), "{path}: {error}");
@@ -51,6 +51,36 @@ async fn a_tool_reads_where_a_rule_lets_it_and_nowhere_else() {
     // No path is no path within.
     let error = host.call("memory_read", json!({})).await.unwrap_err();
     assert_eq!(refused(&error), (-32011, ""));
+}
+
+#[tokio::test]
+async fn a_folder_that_is_kept_back_is_not_read_from_above_nor_by_a_command_beside_a_path() {
+    let rules = "\
+- {id: private, action: deny, scope: all, conditions: {path_within: docs/private}}
+- {id: rest, action: allow, scope: all}";
+    let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer}, spec: {description: Runs., input_schema: {type: object}}}"#;
+    let host = TestHost::builder()
+        .only(&["list-directory", "search-files"])
+        .tool_file("answer.wat", Guest::read("answer").wat().as_bytes())
+        .tool_file("answer.yaml", sidecar.as_bytes())
+        .file("docs/private/b.txt", "b")
+        .file("docs/open/a.txt", "a")
+        .rules(rules)
+        .build()
+        .await;
+    for (tool, arguments) in [
+        ("search_files", json!({"text": "b"})),
+        ("search_files", json!({"text": "b", "path": "."})),
+        ("search_files", json!({"text": "b", "path": "docs/open/.."})),
+        ("list_directory", json!({"path": "docs"})),
+        ("answer", json!({"command": "cat docs/private/b.txt", "files": [{"path": "x"}]})),
+        ("answer", json!({"command": "cd docs && cat p*/*", "files": [{"path": "x"}]})),
+    ] {
+        let error = host.call(tool, arguments.clone()).await.unwrap_err();
+        assert_eq!(refused(&error), (-32011, "private"), "{tool} {arguments}: {error}");
+    }
+    host.ask("search_files", json!({"text": "a", "path": "docs/open"})).await;
+    host.call("answer", json!({"files": [{"path": "x"}]})).await.unwrap();
 }
 
 #[tokio::test]

@@ -16,7 +16,8 @@ use crate::registry::Resolved;
 /// # use clawhost_core::policy::RuleRef;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
-///     Admitted { resolved, arguments, timeout, rule, approved: None, detailed: false }
+///     let principal = String::new();
+///     Admitted { resolved, principal, arguments, timeout, rule, approved: None, detailed: false }
 /// }
 /// ```
 ///
@@ -32,6 +33,7 @@ use crate::registry::Resolved;
 #[derive(Debug)]
 pub struct Admitted {
     pub(super) resolved: Resolved,
+    pub(super) principal: String,
     pub(super) arguments: String,
     pub(super) timeout: Duration,
     pub(super) rule: RuleRef,
@@ -43,6 +45,11 @@ impl Admitted {
     /// Returns the tool, pinned to the component that was loaded when the call arrived.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
+    }
+
+    /// Returns who calls.
+    pub fn principal(&self) -> &str {
+        &self.principal
     }
 
     /// Returns the checked arguments as JSON text, as the tool will read them.

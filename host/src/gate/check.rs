@@ -1,10 +1,14 @@
 //! The checks that need no policy: size, schema, and whether the sandbox can be had.
 
+use std::time::Duration;
+
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::grants::{Grants, Shell};
+use clawhost_core::grants::Grants;
+use clawhost_core::schema::Schema;
 use serde_json::Value;
 
+use super::CallContext;
 use crate::offload;
 
 pub(super) fn size(bytes: usize, bytes_max: usize) -> Result<(), CallError> {
@@ -17,8 +21,22 @@ pub(super) fn size(bytes: usize, bytes_max: usize) -> Result<(), CallError> {
         .with("limit", "arguments_bytes_max"))
 }
 
-pub(super) fn schema(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
-    for schema in &tool.input {
+/// Says whether the caller's session has the tool.
+pub(super) fn listed(tool: &Tool, context: &CallContext) -> Result<(), CallError> {
+    if context.has(tool) {
+        return Ok(());
+    }
+    let text = "the session's manifest does not list this tool";
+    Err(CallError::new(ErrorKind::UnknownTool, text).with("stage", "session"))
+}
+
+/// Holds arguments against all schemas: the component's, the document's and the session's.
+pub(super) fn schema(
+    tool: &Tool,
+    session: Option<&Schema>,
+    arguments: &Value,
+) -> Result<(), CallError> {
+    for schema in tool.input.iter().map(AsRef::as_ref).chain(session) {
         offload::check(schema, arguments).map_err(|reason| {
             let text = format!("invalid arguments for `{}`: {reason}", tool.definition.name);
             CallError::new(ErrorKind::InvalidArguments, text).with("stage", "schema")
@@ -27,14 +45,10 @@ pub(super) fn schema(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Says whether a call under `grants` can run at all.
-pub(super) fn sandbox(grants: &Grants) -> Result<(), CallError> {
-    if grants.shell == Shell::Restricted {
-        let reason = "`shell.mode: restricted` is not served by this version";
-        return Err(refused_sandbox(&grants.profile, reason));
-    }
-    if grants.limits.timeout.is_zero() {
-        return Err(refused_sandbox(&grants.profile, "it gives its tools no time"));
+/// Says whether a call under `grants` can run at all in the time it has.
+pub(super) fn sandbox(grants: &Grants, timeout: Duration) -> Result<(), CallError> {
+    if timeout.is_zero() {
+        return Err(refused_sandbox(&grants.profile, "the call gets no time"));
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
-use clawhost_core::manifest::SessionManifest;
+use clawhost_core::manifest::{SessionManifest, ToolNarrowing};
 use clawhost_core::policy::PolicySet;
 use serde_json::Value;
 
@@ -20,8 +21,7 @@ pub struct CallContext {
     pub sandbox: Option<String>,
     /// A policy that has to allow the call as well.
     pub policy: Option<String>,
-    /// The manifest of the caller's session: its policies have to allow the call as well, and its
-    /// list of tools and its autonomy bind.
+    /// The manifest of the caller's session: all it says binds the call as well.
     pub session: Option<Arc<SessionManifest>>,
     /// Why the call is refused whatever it is: its session does not take it. It is recorded.
     pub refused: Option<CallError>,
@@ -33,6 +33,16 @@ impl CallContext {
     /// Returns the policies of the caller's session, if it has any.
     pub fn session_policies(&self) -> Option<&PolicySet> {
         self.session.as_ref()?.policies.as_ref()
+    }
+
+    /// Says whether the caller's session has the tool: it lists it, or lists none.
+    pub fn has(&self, tool: &Tool) -> bool {
+        self.session.is_none() || self.narrowing(tool).is_some()
+    }
+
+    /// Returns how the caller's session narrows the tool, where there is one and it has it.
+    pub fn narrowing(&self, tool: &Tool) -> Option<&ToolNarrowing> {
+        self.session.as_ref()?.tool(&tool.ckp_name)
     }
 }
 

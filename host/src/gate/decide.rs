@@ -4,7 +4,7 @@ use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{ApprovalTerms, CallFacts, Explanation, RuleRef, Scope, Verdict};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{CallContext, Gate};
 
@@ -41,15 +41,15 @@ impl Gate {
         if autonomy == Autonomy::Observer {
             return Err(refused("autonomy", "the identity is an observer: it runs no tool"));
         }
-        if !is_listed(tool, context) {
-            let text = "the session's manifest does not list this tool";
-            return Err(CallError::new(ErrorKind::UnknownTool, text).with("stage", "session"));
-        }
         let paths = arguments.map(|it| tool.paths.paths(it));
         let facts = self.facts(tool, paths.as_deref());
-        let (ours, theirs) = self.verdicts(tool, &facts, context);
+        // Only the operator's own document counts, and a session that asks for more care.
+        let careful = context.narrowing(tool).and_then(|session| session.careful(facts.declared));
+        let declared = careful.as_ref().unwrap_or(facts.declared);
+        let (ours, theirs) = self.verdicts(tool, (&facts, declared), arguments, context);
         let mut decision = conclude(ours)?;
-        decision.also(supervise(tool, autonomy));
+        decision.also(supervise(declared, autonomy));
+        decision.also(tool.asks.then(Ask::always));
         if let Some(theirs) = theirs {
             let theirs = conclude(theirs)?;
             decision.detailed |= theirs.detailed;
@@ -82,23 +82,27 @@ impl Gate {
         }
     }
 
-    /// Returns what the manifest's policies say, and what the session's do. A policy that is asked
-    /// for is looked for in both; a name that neither has denies.
+    /// Returns what the manifest's policies say, of the tool as it is and as it is `declared` with
+    /// more care, and what the session's do. A policy that is asked for counts in both; a name
+    /// that neither has denies.
     fn verdicts(
         &self,
         tool: &Tool,
-        facts: &CallFacts<'_>,
+        (facts, declared): (&CallFacts<'_>, &Map<String, Value>),
+        arguments: Option<&Value>,
         context: &CallContext,
     ) -> (Verdict, Option<Verdict>) {
         let (base, session) = (self.policies(), context.session_policies());
         let asked = context.policy.as_deref();
-        let theirs = asked.filter(|name| {
-            !base.contains(name) && session.is_some_and(|session| session.contains(name))
-        });
-        let ours = asked.filter(|_| theirs.is_none());
-        let own = tool.policy_ref.as_deref();
-        let theirs = session.map(|list| list.decide(facts, Scope { own: None, asked: theirs }));
-        (base.decide(facts, Scope { own, asked: ours }), theirs)
+        let theirs = asked.filter(|name| session.is_some_and(|session| session.contains(name)));
+        let ours = asked.filter(|name| theirs.is_none() || base.contains(name));
+        let scope = Scope { own: tool.policy_ref.as_deref(), asked: ours };
+        let mut verdict = base.decide(facts, scope);
+        if declared != facts.declared {
+            verdict = verdict.stricter(base.decide(&CallFacts { declared, ..*facts }, scope));
+        }
+        let session = context.session.as_ref();
+        (verdict, session.and_then(|session| session.decide(facts, arguments, theirs)))
     }
 
     fn autonomy(&self, context: &CallContext) -> Autonomy {
@@ -119,6 +123,12 @@ impl Decision {
 }
 
 impl Ask {
+    /// The tool's own nature asks, whatever a rule allows.
+    fn always() -> Self {
+        let reason = "this tool asks before each call, whatever policies allow".to_owned();
+        Self { rule: None, reason, terms: ApprovalTerms::default() }
+    }
+
     /// What a caller's own manifest says to the operator is that it asks, and nothing in its words.
     fn of_session(self) -> Self {
         let reason = "the manifest of the caller's session asks for approval".to_owned();
@@ -142,19 +152,13 @@ fn conclude(verdict: Verdict) -> Result<Decision, CallError> {
 }
 
 /// A supervised identity asks a person before side effects (CKP 0.3.0, section 5.1).
-fn supervise(tool: &Tool, autonomy: Autonomy) -> Option<Ask> {
-    // Only the operator's own document counts: a component's hint relaxes nothing.
-    let reads_only = tool.declared.get("readOnlyHint") == Some(&Value::Bool(true));
+fn supervise(declared: &Map<String, Value>, autonomy: Autonomy) -> Option<Ask> {
+    let reads_only = declared.get("readOnlyHint") == Some(&Value::Bool(true));
     if autonomy != Autonomy::Supervised || reads_only {
         return None;
     }
     let reason = "the identity is supervised, and the tool may have side effects".to_owned();
     Some(Ask { rule: None, reason, terms: ApprovalTerms::default() })
-}
-
-fn is_listed(tool: &Tool, context: &CallContext) -> bool {
-    let listed = context.session.as_ref().and_then(|session| session.tools.as_ref());
-    listed.is_none_or(|listed| listed.contains(&tool.ckp_name))
 }
 
 fn ruled(error: CallError, rule: Option<&RuleRef>) -> CallError {

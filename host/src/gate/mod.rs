@@ -15,6 +15,7 @@ mod decide;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
@@ -68,6 +69,8 @@ struct Prepared<'a> {
     checked: Option<Checked<'a>>,
     decision: Decision,
     resolved: Resolved,
+    /// The least of what tool, profiles and session give it.
+    timeout: Duration,
 }
 
 /// Arguments as the tool gets them, and the JSON text of them.
@@ -129,7 +132,7 @@ impl Gate {
         let given = Some(request.arguments);
         let prepared =
             self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
-        let Prepared { checked, decision, resolved } = prepared?;
+        let Prepared { checked, decision, resolved, timeout } = prepared?;
         let Checked { arguments, text } =
             checked.unwrap_or_else(|| Checked::of(Cow::Borrowed(request.arguments)));
         span.note("policy", decision.rule.policy.as_str());
@@ -145,11 +148,11 @@ impl Gate {
             self.decide(&tool, Some(&arguments), context)?;
         }
         self.take_rate(principal, context)?;
-        let own = resolved.grants().limits.timeout;
-        let timeout = request.timeout.map_or(own, |asked| asked.min(own));
+        let timeout = request.timeout.map_or(timeout, |asked| asked.min(timeout));
         let detailed = decision.detailed || self.logs(context, |terms| terms.log_outputs);
         let rule = decision.rule;
-        Ok(Admitted { resolved, arguments: text, timeout, rule, approved, detailed })
+        let principal = principal.to_owned();
+        Ok(Admitted { resolved, principal, arguments: text, timeout, rule, approved, detailed })
     }
 
     /// Says what would become of a call with `arguments`, or with the best of arguments where
@@ -180,13 +183,17 @@ impl Gate {
         see: &mut dyn FnMut(&[Finding]),
     ) -> Result<Prepared<'a>, CallError> {
         let tool = Arc::clone(resolved.tool());
+        check::listed(&tool, context)?;
         let checked = arguments.map(|given| self.checked(&tool, given, context, see));
         let checked = checked.transpose()?;
         let arguments = checked.as_ref().map(|checked| checked.arguments.as_ref());
         let decision = self.decide(&tool, arguments, context)?;
         let resolved = self.narrowed(resolved, context)?;
-        check::sandbox(resolved.grants())?;
-        Ok(Prepared { checked, decision, resolved })
+        let session = context.narrowing(&tool).and_then(|session| session.timeout);
+        let own = resolved.grants().limits.timeout;
+        let timeout = session.map_or(own, |session| session.min(own));
+        check::sandbox(resolved.grants(), timeout)?;
+        Ok(Prepared { checked, decision, resolved, timeout })
     }
 
     /// Says whether `principal` could call `tool` with some arguments: the decision that listing
@@ -202,7 +209,7 @@ impl Gate {
     /// Says what would become of a call of `tool` with the best of arguments.
     pub fn standing(&self, tool: &Tool) -> Standing {
         let decided = self.decide(tool, None, &CallContext::default());
-        match (decided, check::sandbox(&tool.grants)) {
+        match (decided, check::sandbox(&tool.grants, tool.timeout())) {
             (Ok(Decision { ask: None, .. }), Ok(())) => Standing::Allowed,
             (Ok(Decision { ask: Some(_), .. }), Ok(())) => Standing::Asks,
             _ => Standing::Refused,
@@ -219,7 +226,8 @@ impl Gate {
     ) -> Result<Checked<'a>, CallError> {
         let mut checked = Checked::of(Cow::Borrowed(given));
         check::size(checked.text.len(), self.arguments_bytes_max)?;
-        check::schema(tool, given)?;
+        let session = context.narrowing(tool).and_then(|session| session.input.as_ref());
+        check::schema(tool, session, given)?;
         for policies in self.lists(context) {
             let is_long = checked.text.len() > SCREENED_AT_ONCE_BYTES_MAX;
             let screened =
@@ -230,29 +238,48 @@ impl Gate {
             }
             if let Cow::Owned(redacted) = screened.value {
                 // What is left has to be what the tool expects all the same.
-                check::schema(tool, &redacted)?;
+                check::schema(tool, session, &redacted)?;
                 checked = Checked::of(Cow::Owned(redacted));
             }
         }
         Ok(checked)
     }
 
-    /// Returns the tool under the profile that the caller narrows it to.
+    /// Returns the tool under what the caller's session grants it, and the profile it names.
     fn narrowed(&self, resolved: Resolved, context: &CallContext) -> Result<Resolved, CallError> {
-        let Some(name) = context.sandbox.as_deref() else {
-            return Ok(resolved);
-        };
-        if name == resolved.grants().profile {
-            return Ok(resolved);
+        let tool = Arc::clone(resolved.tool());
+        let session = context.narrowing(&tool).and_then(|session| session.grants.clone());
+        let name = context.sandbox.as_deref();
+        let named = name.map(|name| self.named(name, &tool, context)).transpose()?;
+        session.into_iter().chain(named.unwrap_or_default()).try_fold(resolved, |resolved, also| {
+            let refused = |reason: String| check::refused_sandbox(&also.profile, &reason);
+            resolved.within(&also).map_err(refused)
+        })
+    }
+
+    /// Returns what the profiles of that name grant, the host's and the session's, but for the
+    /// one that the tool has anyway.
+    fn named(
+        &self,
+        name: &str,
+        tool: &Tool,
+        context: &CallContext,
+    ) -> Result<Vec<Grants>, CallError> {
+        let session = context.session.as_ref().and_then(|session| session.sandbox.as_ref());
+        let session = session.filter(|profile| profile.name == name);
+        let own = self.manifest.profile(name);
+        if own.or(session).is_none() {
+            return Err(check::refused_sandbox(name, "there is no such profile"));
         }
-        let refused = |reason: String| check::refused_sandbox(name, &reason);
-        let profile = self.manifest.profile(name);
-        let profile = profile.ok_or_else(|| refused("there is no such profile".to_owned()))?;
-        resolved.within(&profile.grants(None)).map_err(refused)
+        let own = own.filter(|profile| profile.name != tool.grants.profile);
+        Ok(own.into_iter().chain(session).map(|profile| profile.grants(None)).collect())
     }
 
     /// Returns the lists of policies that a call has to pass: the manifest's and its session's.
-    fn lists<'a>(&'a self, context: &'a CallContext) -> impl Iterator<Item = &'a PolicySet> {
+    pub(crate) fn lists<'a>(
+        &'a self,
+        context: &'a CallContext,
+    ) -> impl Iterator<Item = &'a PolicySet> {
         std::iter::once(self.policies()).chain(context.session_policies())
     }
 

@@ -4,6 +4,7 @@
 //! [`CallState`] from it. Deliberately absent: any decision. What is granted was settled in
 //! core; here it is only made real.
 
+mod agent;
 pub mod bindings;
 mod claw_host;
 pub mod clock;
@@ -18,6 +19,8 @@ mod provider;
 mod secrets;
 mod state;
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +30,17 @@ use clawhost_core::grants::{Grants, Shell};
 pub use linker::link;
 pub use state::{CallState, ProgressSink};
 
+use crate::channels::Channels;
+use crate::memory::Keys;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 use crate::upstream::provider::Providers;
+use agent::AgentCtx;
 use clock::CallClock;
 use fs::{FsCtx, Roots};
 use http::HttpCtx;
 use log::CallLog;
+pub use process::Spawns;
 use process::{ProcessCtx, ProfileJail};
 use provider::ProviderCtx;
 use secrets::CallSecrets;
@@ -58,12 +65,25 @@ pub struct Backends {
     pub providers: Option<Providers>,
     /// Where the values of granted secrets come from.
     pub secrets: Secrets,
+    /// Counts the programs that agents run without a shell.
+    pub spawns: Spawns,
+    /// What is kept for agents, for those with that grant.
+    pub keys: Option<Keys>,
+    /// Where messages may go, for those that name them.
+    pub channels: Channels,
 }
 
 impl Backends {
     /// Returns a way out, and nobody to ask and no secrets.
     pub fn none() -> Self {
-        Self { client: HttpClient::system(), providers: None, secrets: Secrets::none() }
+        Self {
+            client: HttpClient::system(),
+            providers: None,
+            secrets: Secrets::none(),
+            spawns: Spawns::default(),
+            keys: None,
+            channels: Channels::none(),
+        }
     }
 }
 
@@ -89,8 +109,8 @@ impl Sandbox {
         let roots =
             Roots::open(&grants.mounts, &grants.denied_paths).map_err(|e| fail(e.to_string()))?;
         let jail = match grants.shell {
-            Shell::Full => Some(ProfileJail::open(&grants).map_err(fail)?),
-            Shell::Deny | Shell::Restricted => None,
+            Shell::Full | Shell::Restricted => Some(ProfileJail::open(&grants).map_err(fail)?),
+            Shell::Deny => None,
         };
         let egress = grants.network.clone().map(Arc::new);
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
@@ -102,7 +122,12 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::open`].
     pub fn within(&self, other: &Grants) -> Result<Self, SandboxError> {
-        let mut narrowed = Self::open(self.grants.clone().within(other), self.backends.clone())?;
+        let follow = |grants: &Grants| {
+            follow_links(grants.clone())
+                .map_err(|reason| SandboxError { profile: grants.profile.clone(), reason })
+        };
+        let both = follow(&self.grants)?.within(&follow(other)?);
+        let mut narrowed = Self::open(both, self.backends.clone())?;
         if !self.grants.mounts.is_empty() && narrowed.grants.mounts.is_empty() {
             narrowed.roots = Arc::new(Roots::taken_away());
         }
@@ -136,19 +161,21 @@ impl Sandbox {
         startup: Duration,
         progress: Option<ProgressSink>,
     ) -> Result<CallState, CallError> {
-        let Backends { client, providers, secrets: values } = &self.backends;
-        let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, values)?);
-        let providers = providers.clone().filter(|_| self.grants.provider);
+        let Backends { client, providers, secrets: values, spawns, keys, channels } =
+            self.backends.clone();
+        let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, &values)?);
+        let providers = providers.filter(|_| self.grants.provider);
         let clock = CallClock::start(startup);
         let parts = Parts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits),
-            http: HttpCtx::new(self.egress.clone(), client.clone(), clock.ends_at())
+            http: HttpCtx::new(self.egress.clone(), client, clock.ends_at())
                 .with_secrets(Arc::clone(&secrets)),
-            process: ProcessCtx::new(self.jail.clone(), clock.ends_at()),
-            provider: ProviderCtx::new(tool, providers, clock.ends_at()),
+            process: ProcessCtx::new(self.jail.clone(), spawns, clock.ends_at()),
+            provider: ProviderCtx::new(providers.clone(), clock.ends_at()),
+            agent: AgentCtx::new(tool, self.grants.agent.clone(), providers, keys, channels),
             secrets,
         };
-        let log = CallLog::new(tool, values.clone());
+        let log = CallLog::new(tool, values);
         Ok(CallState::new(&self.grants, parts, clock, log, progress))
     }
 }
@@ -164,4 +191,23 @@ fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Replaces each mounted path by where it leads, so that all names of one folder compare as one.
+fn follow_links(mut grants: Grants) -> Result<Grants, String> {
+    for mount in &mut grants.mounts {
+        mount.host = led_to(&mount.host)
+            .map_err(|error| format!("mount {}: {error}", mount.host.display()))?;
+    }
+    Ok(grants)
+}
+
+/// Returns where a path leads; what is not there yet lies below the nearest folder that is.
+fn led_to(path: &Path) -> io::Result<PathBuf> {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Err(error), Some(above), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(led_to(above)?.join(name))
+        }
+        (found, ..) => found,
+    }
 }

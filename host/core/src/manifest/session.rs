@@ -2,18 +2,25 @@
 //!
 //! It comes over a wire, so every entry is written inline: a path would read files of the host for
 //! a stranger, and an alias never travels (CKP 0.3.0, section 7). The host's own manifest stays
-//! the base; a session's can only narrow it. So these things count: its policies, which have to
-//! allow each call as well; the tools it lists, where it lists any; an autonomy it states; and its
-//! identity's name. The rest is checked and has no effect: its sandbox is the default of tools that
-//! name none, and every tool of a host has its profile.
+//! the base; a session's can only narrow it, and whatever it says either narrows or is refused
+//! (`stated`). What narrows: its policies, which have to allow each call as well; an autonomy it
+//! states; the tools it lists, where it has a list, and what it says about each
+//! ([`ToolNarrowing`]); its sandbox, which is that of its tools that name none.
+//!
+//! What only describes is let through: who the agent is, its models and skills. No tool of this
+//! host asks a session's providers, but a session has to have one (CKP 0.3.0, section 6).
 //!
 //! Deliberately absent: fetching a manifest by its address. No kind of address names a Claw.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod stated;
+mod tool;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
+pub use self::tool::ToolNarrowing;
 use super::Manifest;
 use super::claw::KEYS;
 use super::identity::Autonomy;
@@ -23,11 +30,15 @@ use super::primitive::PROTOCOL_VERSION;
 use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, cut};
 use super::profile::Profile;
 use super::shape::shown;
+use super::tool::ToolBinding;
 use crate::limits::{SESSION_ENTRIES_MAX, SESSION_MANIFEST_BYTES_MAX};
-use crate::policy::PolicySet;
+use crate::policy::{CallFacts, PolicySet, Verdict};
 
-/// What a session's manifest narrows.
-#[derive(Debug, Clone)]
+/// More problems than this help nobody.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a session's manifest narrows: made once, when the session begins.
+#[derive(Debug)]
 pub struct SessionManifest {
     /// `metadata.name` of the Claw.
     pub name: String,
@@ -35,10 +46,14 @@ pub struct SessionManifest {
     pub identity: String,
     /// How freely it may act, where it says so.
     pub autonomy: Option<Autonomy>,
-    /// Its policies, in order; nothing where it has none and so narrows nothing.
+    /// Its policies, in order; absent where it does not list them and so narrows nothing.
     pub policies: Option<PolicySet>,
-    /// The tools it lists; nothing where it lists none and so leaves all.
-    pub tools: Option<BTreeSet<String>>,
+    /// Its own sandbox, which a call may name.
+    pub sandbox: Option<Profile>,
+    /// The tools it lists, by their CKP names; absent where it has no list and so leaves all.
+    tools: Option<BTreeMap<String, ToolNarrowing>>,
+    /// What holds for every tool where it has no list.
+    unnamed: ToolNarrowing,
 }
 
 /// Why a session's manifest is refused.
@@ -82,24 +97,52 @@ impl SessionManifest {
         if manifest.supplied_by_host {
             return Err(no_claw());
         }
-        Ok(Self::of(&value, manifest))
+        stated::check(&value, &manifest, base)?;
+        let help = "write JSON Schemas (draft 2020-12) that are complete in themselves";
+        Self::of(&value, manifest).map_err(|reason| one_problem("/spec/tools", reason, help))
     }
 
-    fn of(value: &Value, manifest: Manifest) -> Self {
-        let listed = |key: &str| {
-            value
-                .pointer(&format!("/spec/{key}"))
-                .and_then(Value::as_array)
-                .is_some_and(|list| !list.is_empty())
+    /// Returns how it narrows a tool; nothing where it leaves it out.
+    pub fn tool(&self, ckp_name: &str) -> Option<&ToolNarrowing> {
+        self.tools.as_ref().map_or(Some(&self.unnamed), |tools| tools.get(ckp_name))
+    }
+
+    /// Decides about a call by the session's own policies, of which `asked` has to allow it too;
+    /// nothing where it has none.
+    pub fn decide(
+        &self,
+        facts: &CallFacts<'_>,
+        arguments: Option<&Value>,
+        asked: Option<&str>,
+    ) -> Option<Verdict> {
+        let tool = self.tool(facts.tool).unwrap_or(&self.unnamed);
+        self.policies.as_ref().map(|rules| tool.decide(rules, facts, arguments, asked))
+    }
+
+    fn of(value: &Value, manifest: Manifest) -> Result<Self, String> {
+        // An empty list is a statement as well: no tool, and no policy that would allow one.
+        let listed = |key: &str| value.pointer(&format!("/spec/{key}")).is_some();
+        let profile = |name: &String| manifest.profiles.get(name);
+        let sandbox = manifest.default_profile.as_ref().and_then(profile);
+        let tool = |(index, of): (usize, ToolBinding)| {
+            let states =
+                |form: &&str| value.pointer(&format!("/spec/tools/{index}/{form}")).is_some();
+            let is_stated =
+                ["sandbox", "inline/sandbox_ref", "spec/sandbox_ref"].iter().any(states);
+            let profile = if is_stated { profile(&of.sandbox) } else { sandbox };
+            Ok((of.name.clone(), ToolNarrowing::of(of, profile)?))
         };
-        let tools = manifest.tools.into_iter().map(|tool| tool.name).collect();
-        Self {
+        let tools =
+            manifest.tools.into_iter().enumerate().map(tool).collect::<Result<_, String>>()?;
+        Ok(Self {
             name: manifest.name,
             identity: manifest.identity,
             autonomy: states_autonomy(value).then_some(manifest.autonomy),
             policies: listed("policies").then_some(manifest.policies),
             tools: listed("tools").then_some(tools),
-        }
+            unnamed: ToolNarrowing::unnamed(sandbox),
+            sandbox: sandbox.cloned(),
+        })
     }
 }
 
@@ -173,172 +216,4 @@ fn escaped(key: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::super::{OneDocument, load};
-    use super::*;
-
-    fn base() -> Manifest {
-        let profiles = super::super::builtin_profiles(Path::new("/")).unwrap();
-        let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-        let document = OneDocument(complete().to_string().into_bytes());
-        load(&document, &["manifest".into()], around).unwrap()
-    }
-
-    fn complete() -> Value {
-        let mut value = minimal();
-        value["claw"] = json!("0.3.0");
-        value
-    }
-
-    fn minimal() -> Value {
-        json!({
-            "kind": "Claw",
-            "metadata": {"name": "visitor"},
-            "spec": {
-                "identity": {"inline": {"personality": "Visits."}},
-                "providers": [{"inline": {
-                    "protocol": "openai-compatible", "endpoint": "http://localhost:11434/v1",
-                    "model": "none", "auth": {"type": "none"},
-                }}],
-            },
-        })
-    }
-
-    fn read(value: &Value) -> Result<SessionManifest, SessionErrors> {
-        SessionManifest::read(value, "0.2.0", &base())
-    }
-
-    fn with(pointer: &str, inner: Value) -> Value {
-        let mut value = minimal();
-        let (parent, key) = pointer.rsplit_once('/').unwrap();
-        value.pointer_mut(parent).unwrap()[key] = inner;
-        value
-    }
-
-    #[test]
-    fn the_smallest_manifest_narrows_nothing() {
-        let session = read(&minimal()).unwrap();
-        assert_eq!((session.name.as_str(), session.identity.as_str()), ("visitor", "visitor"));
-        assert!(session.autonomy.is_none() && session.tools.is_none());
-        assert!(session.policies.is_none());
-    }
-
-    #[test]
-    fn the_version_may_be_left_out_or_be_the_session_s_and_no_other() {
-        assert!(read(&complete()).is_ok());
-        assert!(read(&with("/claw", json!("0.2.0"))).is_ok());
-        let refused = read(&with("/claw", json!("0.9.0"))).unwrap_err();
-        assert_eq!((refused.code, refused.problems[0].at.as_str()), (MANIFEST_INVALID, "/claw"));
-    }
-
-    #[test]
-    fn what_is_stated_narrows() {
-        let mut value = with("/spec/tools", json!([{"name": "read-file"}]));
-        value["spec"]["identity"]["inline"]["autonomy"] = json!("observer");
-        value["spec"]["policies"] = json!([{"inline": {"rules": [
-            {"id": "none", "action": "deny", "scope": "all"}]}}]);
-        value["spec"]["sandbox"] = json!({"inline": {"level": "wasm"}});
-        let session = read(&value).unwrap();
-        assert_eq!(session.autonomy, Some(Autonomy::Observer));
-        assert_eq!(session.tools, Some(BTreeSet::from(["read-file".to_owned()])));
-        assert_eq!(session.policies.unwrap().policies().len(), 1);
-    }
-
-    #[test]
-    fn what_no_wire_carries_is_refused_with_its_place() {
-        let cases = [
-            ("/spec/identity", json!("./identity.yaml"), "/spec/identity"),
-            ("/spec/tools", json!(["tools/*.yaml"]), "/spec/tools/0"),
-            ("/spec/tools", json!(["claw://tool/read-file"]), "/spec/tools/0"),
-            ("/spec/tools", json!(["claw://local/tool/read-file"]), "/spec/tools/0"),
-            ("/spec/sandbox", json!("mcp://server/tool"), "/spec/sandbox"),
-            (
-                "/spec/tools",
-                json!([{"name": "read-file", "sandbox": "claw://sandbox/none"}]),
-                "/spec/tools/0/sandbox",
-            ),
-            (
-                "/spec/tools",
-                json!([{"inline": {"description": "d", "input_schema": {},
-                    "policy_ref": "claw://policy/x"}}]),
-                "/spec/tools/0/inline/policy_ref",
-            ),
-            (
-                "/spec/swarm",
-                json!({"inline": {"topology": "pipeline",
-                    "agents": [{"identity_ref": "claw://identity/a", "role": "r"}],
-                    "coordination": {"message_passing": "queue", "backend": "in-process",
-                        "concurrency": {}}, "aggregation": {"strategy": "chain"}}}),
-                "/spec/swarm/inline/agents/0/identity_ref",
-            ),
-        ];
-        for (pointer, entry, at) in cases {
-            let refused = read(&with(pointer, entry.clone())).unwrap_err();
-            let first = refused.problems.first().unwrap();
-            assert_eq!((refused.code, first.at.as_str()), (INVALID_PARAMS, at), "{entry}");
-        }
-    }
-
-    #[test]
-    fn what_the_document_lacks_is_said_with_its_place() {
-        let mut value = minimal();
-        value["spec"]["identity"]["inline"] = json!({"personality": "", "humour": 1});
-        let refused = read(&value).unwrap_err();
-        assert_eq!(refused.code, MANIFEST_INVALID);
-        let places: BTreeSet<&str> = refused.problems.iter().map(|p| p.at.as_str()).collect();
-        let expected = ["/spec/identity/inline/humour", "/spec/identity/inline/personality"];
-        assert_eq!(places, BTreeSet::from(expected));
-        for (value, code) in [
-            (json!({}), MANIFEST_INVALID),
-            (json!({"kind": "Claw", "metadata": {"name": "a"}, "spec": {}}), MANIFEST_INVALID),
-            (
-                json!({"kind": "Tool", "metadata": {"name": "a"}, "spec": {"description": "d",
-                "input_schema": {"type": "object"}}}),
-                MANIFEST_INVALID,
-            ),
-            (with("/spec/tools", json!(["claw://registry/a/b@1.0.0"])), PRIMITIVE_NOT_FOUND),
-            (with("/spec/tools", json!([{"name": "x", "policy": "nobody"}])), PRIMITIVE_NOT_FOUND),
-        ] {
-            assert_eq!(read(&value).unwrap_err().code, code, "{value}");
-        }
-    }
-
-    #[test]
-    fn a_manifest_is_bounded_before_anything_is_made_of_it() {
-        let large = with("/metadata/annotations", json!({"x": "y".repeat(300_000)}));
-        let listing = with("/spec/tools", json!(vec![json!({"name": "read-file"}); 101]));
-        let deep = (0..100).fold(json!([0, 0]), |inner, _| json!({"k".repeat(80): inner}));
-        for (value, says) in [
-            (large, "more than 262144 bytes"),
-            (listing, "more than 100 entries"),
-            (with("/metadata/annotations", deep), "nested deeper than 32 levels"),
-        ] {
-            let refused = read(&value).unwrap_err();
-            assert_eq!((refused.code, refused.problems.len()), (MANIFEST_INVALID, 1));
-            assert!(refused.problems[0].reason.contains(says), "{refused:?}");
-        }
-    }
-
-    #[test]
-    fn however_much_is_wrong_the_answer_is_short() {
-        let aliases: Vec<String> = (0..9_000).map(|n| format!("claw://tool/t{n}")).collect();
-        let skill = json!([{"inline": {"description": "d", "instruction": "i",
-            "tools_required": aliases}}]);
-        let keys: serde_json::Map<_, _> =
-            (0..9_000).map(|n| (format!("\u{e0001}{n}"), json!(1))).collect();
-        for value in [with("/spec/skills", skill), with("/spec/identity/inline", json!(keys))] {
-            let refused = read(&value).unwrap_err();
-            assert_eq!(refused.problems.len(), 101);
-            assert!(format!("{refused:?}").len() < 200_000);
-        }
-    }
-
-    #[test]
-    fn what_json_allows_in_a_text_is_read() {
-        let mut value = minimal();
-        value["metadata"]["annotations"] = json!({"x": "\u{7f}", "k".repeat(2_000): 1});
-        assert!(read(&value).is_ok());
-    }
-}
+mod tests;

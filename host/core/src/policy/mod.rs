@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 pub use self::explain::{Explanation, List, Step};
 pub use self::paths::{Folder, NOWHERE, PathNames};
 use self::rule::Mismatch;
+pub(crate) use self::rule::most_careful;
 pub use self::rule::{Action, ApprovalTerms, Match, RateLimit, Rule};
 pub use self::terms::{AuditTerms, Destination, Rates};
 use crate::catalog::Annotations;

@@ -40,6 +40,10 @@ const WHOLE_NAMES: &str = "dest destination dst from source src target to";
 /// of sentences and programs.
 const CONTENT_WORDS: &str = "body content contents message text";
 
+/// Last words of the names of arguments that hold what is run, which reaches whatever it names in
+/// whatever way. `script_path` is a path.
+const COMMAND_WORDS: &str = "args argv cmd code command commandline commands script scripts";
+
 /// A folder as tools see it, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder(String);
@@ -51,26 +55,38 @@ impl Folder {
     /// A sentence that says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         match canonical(text) {
-            _ if text.is_empty() => Err("the path is empty; `/` is the whole".to_owned()),
-            path if path == NOWHERE => Err(format!(
-                "the path is over {PATH_BYTES_MAX} bytes, climbs past `/`, begins with `file:`, or holds a backslash or a control character"
-            )),
-            path => Ok(Self(path)),
+            _ if text.is_empty() => Err("it is empty; `/` is the whole".to_owned()),
+            _ if text.len() > PATH_BYTES_MAX => Err(format!("it is over {PATH_BYTES_MAX} bytes")),
+            path if path != NOWHERE => Ok(Self(path)),
+            _ if is_file_address(text) => Err("it is an address, and no path".to_owned()),
+            _ if text.contains(is_strange) => {
+                Err("it holds a backslash or a control character".to_owned())
+            }
+            _ => Err("its `..` leads out of `/`".to_owned()),
         }
     }
 
     /// Says whether `path`, in canonical form, is this folder or lies in it.
     pub fn holds(&self, path: &str) -> bool {
-        match path.strip_prefix(self.0.trim_end_matches('/')) {
-            Some(rest) => rest.is_empty() || rest.starts_with('/'),
-            None => false,
-        }
+        is_below(path, &self.0)
+    }
+
+    /// Says whether a call about `path`, in canonical form, may reach into this folder: the path
+    /// lies in it, or is a folder above it that a tool reads whole, or leads [`NOWHERE`].
+    pub fn meets(&self, path: &str) -> bool {
+        path == NOWHERE || self.holds(path) || is_below(&self.0, path)
     }
 
     /// Returns it as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Says whether `path` is `folder` or lies in it, both in canonical form.
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl fmt::Display for Folder {
@@ -94,6 +110,9 @@ impl fmt::Display for Folder {
 /// `text`, `body` or `message`. So `{"path": "docs/a", "kind": "text/plain"}` does not lie within
 /// `/docs`: a rule that allows it has to do without the condition, or the tool without the
 /// slash. A path by another name and without a slash (`{"output": "a"}`) is not seen.
+///
+/// A text whose name ends in `command`, `script`, `code`, `args` or their like leads [`NOWHERE`]
+/// beside a path: nobody can say by the words where a command reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathNames(BTreeSet<String>);
 
@@ -120,6 +139,7 @@ impl PathNames {
 /// What the name of an argument makes of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
+    Command,
     Content,
     Other,
     Path,
@@ -152,17 +172,25 @@ impl Found<'_> {
             return Role::Path;
         }
         let last = words(name).pop().unwrap_or_default();
-        if CONTENT_WORDS.split(' ').any(|word| word == last) { Role::Content } else { Role::Other }
+        let is_one_of = |list: &str| list.split(' ').any(|word| word == last);
+        if above == Role::Command || is_one_of(COMMAND_WORDS) {
+            return Role::Command;
+        }
+        if is_one_of(CONTENT_WORDS) { Role::Content } else { Role::Other }
     }
 
     fn text(&mut self, text: &str, role: Role) {
         self.named |= role == Role::Path;
-        let counts = role == Role::Path || (role == Role::Other && looks_like_path(text));
+        let counts = match role {
+            Role::Command | Role::Path => true,
+            Role::Content => false,
+            Role::Other => looks_like_path(text),
+        };
         if !counts || self.paths.len() > POLICY_PATHS_MAX {
             return;
         }
-        let is_full = self.paths.len() == POLICY_PATHS_MAX;
-        self.paths.push(if is_full { NOWHERE.to_owned() } else { canonical(text) });
+        let unknown = role == Role::Command || self.paths.len() == POLICY_PATHS_MAX;
+        self.paths.push(if unknown { NOWHERE.to_owned() } else { canonical(text) });
     }
 }
 
@@ -244,10 +272,13 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+fn is_strange(c: char) -> bool {
+    c == '\\' || c.is_control()
+}
+
 /// Resolves `.`, `..` and empty steps by the text alone; [`NOWHERE`] where that leads nowhere.
 fn canonical(text: &str) -> String {
-    let strange = |c: char| c == '\\' || c.is_control();
-    if text.len() > PATH_BYTES_MAX || text.contains(strange) || is_file_address(text) {
+    if text.len() > PATH_BYTES_MAX || text.contains(is_strange) || is_file_address(text) {
         return NOWHERE.to_owned();
     }
     let mut steps = Vec::new();
@@ -307,6 +338,10 @@ mod tests {
         for other in ["/", "/documents", "/docs-old/a", "/a/docs", NOWHERE, "/Docs/a"] {
             assert!(!docs.holds(other), "{other}");
         }
+        for met in ["/", "/docs", "/docs/a", NOWHERE] {
+            assert!(docs.meets(met), "{met}");
+        }
+        assert!(!docs.meets("/doc") && !docs.meets("/docs-old") && !docs.meets("/a"));
         let all = Folder::parse("/").unwrap();
         assert!(all.holds("/") && all.holds("/a") && !all.holds(NOWHERE));
         for wrong in ["", "..", "/../etc", "a\\b", "a\0"] {
@@ -426,6 +461,24 @@ mod tests {
         for name in ["content", "new_text", "messageBody"] {
             assert_eq!(found(&json!({"path": "docs/a", name: "and/or </p>"})), ["/docs/a"]);
         }
+    }
+
+    #[test]
+    fn what_is_run_beside_a_path_leads_nowhere() {
+        for more in [
+            json!({"command": "ls"}),
+            json!({"shellCommand": "cat docs/a"}),
+            json!({"args": ["-x", "a"]}),
+            json!({"script": {"main": "open(x)"}}),
+        ] {
+            let mut both = more.clone();
+            both["files"] = json!([{"path": "docs/a"}]);
+            let all = found(&both);
+            let unknown = all.iter().filter(|path| *path == NOWHERE).count();
+            assert!(unknown > 0 && unknown + 1 == all.len(), "{both}: {all:?}");
+            assert_eq!(found(&more), [""; 0], "{more}");
+        }
+        assert_eq!(found(&json!({"script_path": "a", "encode": "x"})), ["/a"]);
     }
 
     #[test]

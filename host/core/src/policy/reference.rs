@@ -51,18 +51,20 @@ fn holds(rule: &Rule, call: &Call) -> bool {
         }
         counts.contains(&Some(wanted.clone()))
     });
-    let within = |path: &String, folder: &Folder| {
+    let within = |path: &str, folder: &str| {
         let steps = |text: &str| {
             text.split('/').filter(|step| !step.is_empty()).map(str::to_owned).collect::<Vec<_>>()
         };
-        path.starts_with('/') && steps(path).starts_with(&steps(folder.as_str()))
+        path.starts_with('/') && steps(path).starts_with(&steps(folder))
     };
+    let meets =
+        |path: &str, folder: &str| path == NOWHERE || within(path, folder) || within(folder, path);
     let placed = rule.path_within.as_ref().is_none_or(|folder| match &call.paths {
         None => !tightens,
         Some(paths) if tightens => {
-            paths.is_empty() || paths.iter().any(|path| within(path, folder) || path == NOWHERE)
+            paths.is_empty() || paths.iter().any(|path| meets(path, folder.as_str()))
         }
-        Some(paths) => !paths.is_empty() && paths.iter().all(|path| within(path, folder)),
+        Some(paths) => !paths.is_empty() && paths.iter().all(|path| within(path, folder.as_str())),
     });
     let spent = rule.rate_limit.is_none_or(|limit| {
         let tokens = limit.tokens_per_day.is_some_and(|most| call.usage.tokens_today >= most);

@@ -113,9 +113,9 @@ pub struct Rule {
     pub action: Action,
     /// Which tools it is about.
     pub matches: Match,
-    /// The folder that the call's paths have to lie in: all of them for a rule that relaxes, any
-    /// of them for one that tightens. A call without a path is relaxed by no such rule, and
-    /// tightened by every one.
+    /// The folder that the call's paths have to lie in: all of them for a rule that relaxes. For
+    /// one that tightens, any of them lies in it or is a folder above it ([`Folder::meets`]). A
+    /// call without a path is relaxed by no such rule, and tightened by every one.
     pub path_within: Option<Folder>,
     /// The day's spending at which it turns.
     pub rate_limit: Option<RateLimit>,
@@ -166,7 +166,8 @@ impl Rule {
         declared == Some(wanted)
             || (self.action.tightens()
                 && (hint(facts.hints, key).is_some_and(|said| *wanted == said)
-                    || (declared.is_none() && worst(key).is_some_and(|worst| *wanted == worst))))
+                    || (declared.is_none()
+                        && most_careful(key).is_some_and(|said| *wanted == said))))
     }
 
     fn path_mismatch<'a>(&'a self, facts: &'a CallFacts<'_>) -> Option<Mismatch<'a>> {
@@ -176,8 +177,8 @@ impl Rule {
             (None, false) | (Some([]), true) => None,
             (Some([]), false) => Some(Mismatch::NoPath),
             (Some(paths), true) => {
-                let inside = paths.iter().any(|path| path == NOWHERE || folder.holds(path));
-                (!inside).then_some(Mismatch::NoneInside(folder))
+                let met = paths.iter().any(|path| folder.meets(path));
+                (!met).then_some(Mismatch::NoneInside(folder))
             }
             (Some(paths), false) => {
                 let path = paths.iter().find(|path| !folder.holds(path))?;
@@ -206,7 +207,7 @@ impl fmt::Display for Mismatch<'_> {
                 write!(f, "the category is `{}`, not `{wanted}`", is.unwrap_or("none"))
             }
             Self::Name { is, wanted } => write!(f, "the name is `{is}`, not `{wanted}`"),
-            Self::NoneInside(folder) => write!(f, "no path lies within `{folder}`"),
+            Self::NoneInside(folder) => write!(f, "no path lies within `{folder}` or is above it"),
             Self::NoPath => f.write_str("the arguments hold no path"),
             Self::NotReached => f.write_str("its rate limit is not reached"),
             Self::Outside { path, folder } if *path == NOWHERE => {
@@ -231,8 +232,8 @@ fn hint(hints: &Annotations, key: &str) -> Option<bool> {
     }
 }
 
-/// Returns what MCP says to assume of a tool that says nothing.
-fn worst(key: &str) -> Option<bool> {
+/// Returns what MCP says to assume of a tool that says nothing: what asks for most care.
+pub(crate) fn most_careful(key: &str) -> Option<bool> {
     match key {
         "destructiveHint" | "openWorldHint" => Some(true),
         "idempotentHint" | "readOnlyHint" => Some(false),

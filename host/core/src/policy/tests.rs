@@ -173,7 +173,7 @@ fn within_docs(action: Action, paths: Option<&[&str]>) -> u8 {
 }
 
 #[test]
-fn a_rule_that_relaxes_wants_every_path_within_and_one_that_tightens_any() {
+fn a_rule_that_relaxes_wants_every_path_within_and_one_that_tightens_any_within_or_above() {
     for (paths, allows, denies) in [
         (None, true, false),
         (Some(&[][..]), false, true),
@@ -181,7 +181,8 @@ fn a_rule_that_relaxes_wants_every_path_within_and_one_that_tightens_any() {
         (Some(&["/docs", "/docs/a/b"]), true, true),
         (Some(&["/docs/a", "/etc"]), false, true),
         (Some(&["/documents"]), false, false),
-        (Some(&["/", "/etc"]), false, false),
+        (Some(&["/", "/etc"]), false, true),
+        (Some(&["/doc", "/etc"]), false, false),
         (Some(&["/docs/a", NOWHERE]), false, true),
         (Some(&[NOWHERE]), false, true),
     ] {

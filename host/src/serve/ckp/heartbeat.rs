@@ -21,14 +21,7 @@ pub(super) fn start<C: Send + Sync + 'static>(
     stopping: CancellationToken,
 ) {
     let Some(every) = every else { return };
-    let session = Arc::downgrade(session);
-    tokio::spawn(async move {
-        tokio::select! {
-            biased;
-            () = stopping.cancelled() => {}
-            () = beat(every, session) => {}
-        }
-    });
+    tokio::spawn(stopping.run_until_cancelled_owned(beat(every, Arc::downgrade(session))));
 }
 
 async fn beat<C>(every: Duration, session: Weak<Inner<C>>) {

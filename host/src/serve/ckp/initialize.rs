@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use clawhost_core::digest;
 use clawhost_core::manifest::{SessionErrors, SessionManifest};
-use clawhost_core::uri::{ClawUri, Kind, ManifestUri, is_version};
+use clawhost_core::uri::{ClawUri, ManifestUri, is_version};
 use serde_json::{Map, Value, json};
 
 use super::heartbeat;
-use super::method::Level;
+use super::method::Served;
 use super::session::{Agreed, Session};
 use crate::offload;
 use crate::serve::calls::Calls;
@@ -75,21 +75,21 @@ impl<C: Calls> Session<C> {
         let wanted = &asked.capabilities;
         let calls = &self.inner().calls;
         let base = calls.services().manifest;
-        let level = Level::of(base, &calls.catalog());
+        let served = Served::by(base, &calls.catalog());
         let result = json!({
             "protocolVersion": version,
             "agentInfo": {
                 "name": base.name,
                 "version": base.version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION")),
             },
-            "conformanceLevel": level.name(),
-            "capabilities": wanted.granted(level, |kind| base.kinds.contains(&kind)),
+            "conformanceLevel": served.level(),
+            "capabilities": wanted.granted(served),
         });
         let identity = manifest.identity.clone();
         let (progress, reach) = (wanted.progress, self.reach());
         let narrowing = narrowing(asked.manifest);
         let manifest = Arc::new(manifest);
-        let agreed = Agreed { level, manifest, narrowing, progress, _reach: reach };
+        let agreed = Agreed { served, manifest, narrowing, progress, _reach: reach };
         let heartbeat = base.heartbeat;
         let mut life = self.life();
         let step = life.ready(Arc::new(agreed));
@@ -123,7 +123,7 @@ impl<'a> Asked<'a> {
 /// Returns the digest of what a session's manifest narrows: a request of a session that is refused
 /// more is another request than that of one that is refused less.
 fn narrowing(manifest: &Value) -> String {
-    let parts = ["policies", "tools", "identity/inline/autonomy", "identity/spec/autonomy"];
+    let parts = ["identity", "policies", "sandbox", "tools"];
     let parts = parts.map(|part| manifest.pointer(&format!("/spec/{part}")));
     digest::of_json(&json!(parts))
 }
@@ -156,15 +156,15 @@ impl Capabilities {
     }
 
     /// Returns what both sides can: everything this host serves where nothing was named.
-    fn granted(&self, level: Level, has: impl Fn(Kind) -> bool) -> Value {
+    fn granted(&self, served: Served) -> Value {
         let mut granted = Map::new();
-        if level >= Level::Two && (self.all || self.tools) {
+        if served.tools && (self.all || self.tools) {
             granted.insert("tools".to_owned(), switched("progress", self.progress));
         }
-        if has(Kind::Memory) && (self.all || self.memory) {
+        if served.memory && (self.all || self.memory) {
             granted.insert("memory".to_owned(), json!({}));
         }
-        if has(Kind::Swarm) && (self.all || self.swarm) {
+        if served.swarm && (self.all || self.swarm) {
             granted.insert("swarm".to_owned(), switched("events", self.events));
         }
         Value::Object(granted)

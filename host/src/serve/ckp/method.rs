@@ -1,10 +1,12 @@
-//! The protocol's methods, and the conformance level that each belongs to.
+//! The protocol's methods, the kind that each needs, and the conformance level of a host.
 //!
-//! A host declares the highest level whose methods it serves: level 2 where it has tools to call,
-//! level 3 where its manifest declares a Memory or a Swarm. The other kinds of a level bring no
-//! method of their own and are always there in some form: the connection is a channel, a tool
-//! without a sandbox document has the strictest one, and no policy denies everything. A method
-//! outside the declared level is answered with -32601 (CKP 0.3.0, section 11).
+//! A method is served where the host has what it is about: tools to call, a Memory, a Swarm. It is
+//! answered with -32601 elsewhere (CKP 0.3.0, section 11). The level that a host declares is the
+//! highest of which it has everything: level 2 where it has tools, level 3 where its manifest
+//! declares Memory, Skill and Swarm besides. The other kinds of level 2 are always there in some
+//! form: the connection is a channel, a tool without a sandbox document has the strictest one, and
+//! no policy denies everything. So a host with tools and a Memory alone is of level 2 and serves
+//! `claw.memory.*` all the same, as its capabilities say.
 //!
 //! Deliberately absent: what the methods do.
 
@@ -14,35 +16,42 @@ use clawhost_core::uri::Kind;
 
 use crate::serve::message::Fault;
 
-/// How much of the protocol a host serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    /// Sessions.
-    One,
-    /// And tools.
-    Two,
-    /// And memory and swarms.
-    Three,
+/// What a host has that methods are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Served {
+    pub(super) tools: bool,
+    pub(super) memory: bool,
+    pub(super) swarm: bool,
+    skills: bool,
 }
 
-impl Level {
-    /// Returns the level of a host that runs `manifest` and serves `catalog`.
-    pub(super) fn of(manifest: &Manifest, catalog: &Catalog) -> Self {
+impl Served {
+    /// Returns what a host has that runs `manifest` and serves `catalog`.
+    pub(super) fn by(manifest: &Manifest, catalog: &Catalog) -> Self {
         let has = |kind| manifest.kinds.contains(&kind);
-        let tools = has(Kind::Tool) || !catalog.is_empty() || !catalog.loading.is_empty();
-        match (tools, has(Kind::Memory) || has(Kind::Swarm)) {
-            (_, true) => Self::Three,
-            (true, false) => Self::Two,
-            (false, false) => Self::One,
+        Self {
+            tools: has(Kind::Tool) || !catalog.is_empty() || !catalog.loading.is_empty(),
+            memory: has(Kind::Memory),
+            swarm: has(Kind::Swarm),
+            skills: has(Kind::Skill),
         }
     }
 
-    /// Returns its name on the wire.
-    pub(super) const fn name(self) -> &'static str {
+    /// Returns the conformance level by its name on the wire.
+    pub(super) const fn level(self) -> &'static str {
         match self {
-            Self::One => "level-1",
-            Self::Two => "level-2",
-            Self::Three => "level-3",
+            Self { tools: false, .. } => "level-1",
+            Self { memory: true, skills: true, swarm: true, .. } => "level-3",
+            _ => "level-2",
+        }
+    }
+
+    const fn has(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Memory => self.memory,
+            Kind::Swarm => self.swarm,
+            Kind::Tool => self.tools,
+            _ => false,
         }
     }
 }
@@ -68,34 +77,36 @@ pub(super) enum Method {
 const NOTIFICATIONS: [&str; 4] =
     ["claw.heartbeat", "claw.initialized", "claw.swarm.broadcast", "claw.tool.progress"];
 
-/// Each method's name on the wire, and the lowest level that serves it.
-const METHODS: [(&str, Method, Level); 12] = [
-    ("claw.initialize", Method::Initialize, Level::One),
-    ("claw.shutdown", Method::Shutdown, Level::One),
-    ("claw.status", Method::Status, Level::One),
-    ("claw.tool.approve", Method::ToolApprove, Level::Two),
-    ("claw.tool.call", Method::ToolCall, Level::Two),
-    ("claw.tool.deny", Method::ToolDeny, Level::Two),
-    ("claw.memory.compact", Method::MemoryCompact, Level::Three),
-    ("claw.memory.query", Method::MemoryQuery, Level::Three),
-    ("claw.memory.store", Method::MemoryStore, Level::Three),
-    ("claw.swarm.delegate", Method::SwarmDelegate, Level::Three),
-    ("claw.swarm.discover", Method::SwarmDiscover, Level::Three),
-    ("claw.swarm.report", Method::SwarmReport, Level::Three),
+/// Each method's name on the wire, and the kind that it is about.
+const METHODS: [(&str, Method, Option<Kind>); 12] = [
+    ("claw.initialize", Method::Initialize, None),
+    ("claw.shutdown", Method::Shutdown, None),
+    ("claw.status", Method::Status, None),
+    ("claw.tool.approve", Method::ToolApprove, Some(Kind::Tool)),
+    ("claw.tool.call", Method::ToolCall, Some(Kind::Tool)),
+    ("claw.tool.deny", Method::ToolDeny, Some(Kind::Tool)),
+    ("claw.memory.compact", Method::MemoryCompact, Some(Kind::Memory)),
+    ("claw.memory.query", Method::MemoryQuery, Some(Kind::Memory)),
+    ("claw.memory.store", Method::MemoryStore, Some(Kind::Memory)),
+    ("claw.swarm.delegate", Method::SwarmDelegate, Some(Kind::Swarm)),
+    ("claw.swarm.discover", Method::SwarmDiscover, Some(Kind::Swarm)),
+    ("claw.swarm.report", Method::SwarmReport, Some(Kind::Swarm)),
 ];
 
 impl Method {
-    /// Returns the method of that name where a host of `level` serves it.
-    pub(super) fn named(name: &str, level: Level) -> Result<Self, Fault> {
+    /// Returns the method of that name where a host with this serves it.
+    pub(super) fn named(name: &str, served: Served) -> Result<Self, Fault> {
         let found = METHODS.iter().find(|(known, ..)| *known == name);
-        let (_, method, needs) = *found.ok_or_else(|| unknown(name))?;
-        if needs <= level {
+        let (_, method, kind) = *found.ok_or_else(|| unknown(name))?;
+        let Some(kind) = kind.filter(|kind| !served.has(*kind)) else {
             return Ok(method);
-        }
-        let message = format!("{name} belongs to a level that this host does not serve");
+        };
+        let key = if kind == Kind::Tool { "tools" } else { kind.segment() };
+        let message =
+            format!("{name} is not served: the host's manifest has no {kind}; add `{key}:` to it");
         Err(Fault::method(name, message)
-            .with("conformanceLevel", level.name())
-            .with("needs", needs.name()))
+            .with("conformanceLevel", served.level())
+            .with("needs", key))
     }
 }
 
@@ -114,18 +125,47 @@ const NAME_CHARS_SHOWN_MAX: usize = 64;
 mod tests {
     use super::*;
 
+    const NOTHING: Served = Served { tools: false, memory: false, swarm: false, skills: false };
+    const ALL: Served = Served { tools: true, memory: true, swarm: true, skills: true };
+
     #[test]
-    fn a_method_is_served_from_its_level_up() {
-        for (name, method, needs) in METHODS {
-            for level in [Level::One, Level::Two, Level::Three] {
-                let served = Method::named(name, level).ok();
-                assert_eq!(served, (level >= needs).then_some(method), "{name} {level:?}");
+    fn a_method_is_served_where_there_is_what_it_is_about() {
+        let tools = Served { tools: true, ..NOTHING };
+        let memory = Served { memory: true, ..NOTHING };
+        let swarm = Served { swarm: true, ..NOTHING };
+        for (name, method, kind) in METHODS {
+            for (served, has) in [
+                (NOTHING, None),
+                (tools, Some(Kind::Tool)),
+                (memory, Some(Kind::Memory)),
+                (swarm, Some(Kind::Swarm)),
+            ] {
+                let expected = (kind.is_none() || kind == has).then_some(method);
+                assert_eq!(Method::named(name, served).ok(), expected, "{name} {served:?}");
             }
+            assert_eq!(Method::named(name, ALL), Ok(method));
         }
+        let refused = Method::named("claw.memory.query", tools).unwrap_err();
+        assert_eq!((refused.code, &refused.data["needs"]), (-32601, &"memory".into()));
         for name in ["claw.", "claw.nonexistent", "claw.Status", "claw.heartbeat", "claw.task.get"]
         {
-            let fault = Method::named(name, Level::Three).unwrap_err();
+            let fault = Method::named(name, ALL).unwrap_err();
             assert_eq!(fault.code, -32601, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_declared_where_all_of_it_is_there() {
+        for (served, level) in [
+            (NOTHING, "level-1"),
+            (Served { tools: false, ..ALL }, "level-1"),
+            (Served { tools: true, ..NOTHING }, "level-2"),
+            (Served { swarm: false, ..ALL }, "level-2"),
+            (Served { memory: false, ..ALL }, "level-2"),
+            (Served { skills: false, ..ALL }, "level-2"),
+            (ALL, "level-3"),
+        ] {
+            assert_eq!(served.level(), level, "{served:?}");
         }
     }
 }

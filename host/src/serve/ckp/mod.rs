@@ -1,7 +1,7 @@
 //! The Claw Kernel Protocol 0.3.0 as a tool host speaks it: sessions, tools, memory, swarms.
 //!
 //! One [`Session`] is one connection on standard input, or one `Claw-Session` over HTTP. It says in
-//! which order requests are checked: the method and its level (-32601), the shape of its
+//! which order requests are checked: the method and what it needs (-32601), the shape of its
 //! parameters (-32602), the session's state (-32600), then what they name. `claw.initialize` looks
 //! at its parameters, the version, the state and the manifest, in that order, so that a wrong one
 //! never harms the session that runs. Requests are answered as they end, in any order.

@@ -10,11 +10,11 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::life::{Life, State, Transition};
-use super::method::{Level, Method};
+use super::method::{Method, Served};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::replay::stopped;
-use crate::serve::calls::{Calls, guarded, host_failed};
+use crate::serve::calls::{Calls, guarded};
 use crate::serve::message::{Fault, INVALID_PARAMS, Outcome};
 use crate::serve::params::Params;
 use crate::telemetry::Event;
@@ -55,7 +55,7 @@ pub(super) struct Inner<C> {
 /// What `claw.initialize` settled.
 #[derive(Debug)]
 pub(super) struct Agreed {
-    pub(super) level: Level,
+    pub(super) served: Served,
     pub(super) manifest: Arc<SessionManifest>,
     /// The digest of what the manifest narrows, which is part of what each request says.
     pub(super) narrowing: String,
@@ -184,7 +184,7 @@ impl<C: Calls> Session<C> {
     }
 
     fn take(&self, name: &str, params: Option<&Value>) -> Result<Answer, Fault> {
-        let method = Method::named(name, self.level())?;
+        let method = Method::named(name, self.served())?;
         let none = Map::new();
         let members = match params {
             None => &none,
@@ -208,9 +208,9 @@ impl<C: Calls> Session<C> {
         }
     }
 
-    fn level(&self) -> Level {
-        let current = || Level::of(self.0.calls.services().manifest, &self.0.calls.catalog());
-        self.life().taking_calls().map_or_else(|_| current(), |agreed| agreed.level)
+    fn served(&self) -> Served {
+        let current = || Served::by(self.0.calls.services().manifest, &self.0.calls.catalog());
+        self.life().taking_calls().map_or_else(|_| current(), |agreed| agreed.served)
     }
 
     fn status(&self) -> Outcome {
@@ -285,18 +285,14 @@ impl Ticket {
     }
 
     /// Returns how the request is answered: with what `work` comes to, unless the session ends
-    /// before. It runs until then, and counts as running, though its client may no longer wait.
+    /// before. Until then the request counts as running.
     pub(super) fn later(
         self,
         work: impl Future<Output = Result<Value, CallError>> + Send + 'static,
     ) -> Answer {
         let Self { ended, place, .. } = self;
-        let task = tokio::spawn(async move {
-            let outcome = until(&ended, guarded(work)).await.map_err(Fault::from);
-            (outcome, Some(place))
-        });
         Answer::Later(Box::pin(async move {
-            task.await.unwrap_or_else(|_| (Err(host_failed().into()), None))
+            (until(&ended, guarded(work)).await.map_err(Fault::from), Some(place))
         }))
     }
 }

@@ -104,25 +104,16 @@ impl<C: Calls> Session<C> {
         let Some(swarm) = self.inner().calls.services().swarm else { return };
         let mut events = swarm.subscribe(&self.member(identity));
         let notices = self.inner().notices.clone();
-        tokio::spawn(async move {
+        let telling = async move {
             loop {
-                let event = tokio::select! {
-                    biased;
-                    () = stopping.cancelled() => return,
-                    event = events.next() => event,
-                };
-                let Some(notice) = notice(event) else { continue };
+                let Some(notice) = notice(events.next().await) else { continue };
                 // Waits for room: meanwhile the swarm keeps what comes, and drops the oldest.
-                let sent = tokio::select! {
-                    biased;
-                    () = stopping.cancelled() => return,
-                    sent = notices.send(notice) => sent,
-                };
-                if sent.is_err() {
+                if notices.send(notice).await.is_err() {
                     return;
                 }
             }
-        });
+        };
+        tokio::spawn(stopping.run_until_cancelled_owned(telling));
     }
 }
 

@@ -56,8 +56,12 @@ impl Asked {
         if self.identity != base.identity && self.identity != own {
             return wrong("identity", "is neither the host's identity nor the session's");
         }
-        if self.sandbox.as_deref().is_some_and(|name| base.profile(name).is_none()) {
-            return wrong("sandbox", "is no sandbox of this host");
+        let session = agreed.manifest.sandbox.as_ref();
+        let known = |name: &str| {
+            base.profile(name).is_some() || session.is_some_and(|own| own.name == name)
+        };
+        if self.sandbox.as_deref().is_some_and(|name| !known(name)) {
+            return wrong("sandbox", "is no sandbox of this host or of the session");
         }
         let session = agreed.manifest.policies.as_ref();
         let known = |name: &str| {
