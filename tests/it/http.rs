@@ -14,7 +14,12 @@ fn start(cli: &Cli, more: &[&str]) -> Served {
 }
 
 /// Posts a stateless request with `more` headers.
-fn post(served: &Served, method: &str, params: Value, more: &[(&str, &str)]) -> (u16, String) {
+pub(crate) fn post(
+    served: &Served,
+    method: &str,
+    params: Value,
+    more: &[(&str, &str)],
+) -> (u16, String) {
     let mut params = params;
     let name = params["name"].as_str().map(str::to_owned);
     params["_meta"] = json!({

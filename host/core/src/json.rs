@@ -1,8 +1,8 @@
 //! Strict JSON: one meaning for every message, or none; and changing the texts of a value.
 //!
 //! What is checked here is exactly what is forwarded: strict UTF-8, every key of an object at most
-//! once, nesting below [`JSON_DEPTH_MAX`]. Deliberately absent: leniency of any kind, apart from a
-//! byte order mark and white space around the value, which some platforms' pipes add.
+//! once, nesting below [`JSON_DEPTH_MAX`]. Deliberately absent: leniency of any kind, a byte order
+//! mark included; and numbers beyond 64 bits, which [`rounds`] finds where they matter.
 //!
 //! [`JSON_DEPTH_MAX`]: crate::limits::JSON_DEPTH_MAX
 
@@ -33,11 +33,36 @@ pub enum JsonError {
 /// [`JsonError`], which never repeats more of the input than one key.
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(bytes).map_err(|_| JsonError::Encoding)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| explain(&error))?;
     reader.end().map_err(|error| explain(&error))?;
     Ok(value)
+}
+
+/// Says whether `json`, which can be parsed, has a whole number that does not fit in 64 bits: what
+/// is parsed is another number then, the nearest one that does.
+///
+/// A number with a fraction or an exponent is an approximation to begin with.
+pub fn rounds(json: &[u8]) -> bool {
+    let mut inside = false;
+    json.split(|byte| *byte == b'"').any(|part| {
+        if inside {
+            // A quote behind an odd number of backslashes does not end the text.
+            let escapes = part.iter().rev().take_while(|byte| **byte == b'\\').count();
+            inside = escapes % 2 == 1;
+            return false;
+        }
+        inside = true;
+        let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+        part.split(|byte| !is_sign(byte)).any(is_beyond_64_bits)
+    })
+}
+
+fn is_beyond_64_bits(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b"-").unwrap_or(word);
+    let whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(word).unwrap_or_default();
+    whole && text.parse::<i64>().is_err() && text.parse::<u64>().is_err()
 }
 
 fn explain(error: &serde_json::Error) -> JsonError {
@@ -195,8 +220,30 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_and_a_carriage_return_are_no_error() {
-        assert_eq!(parse("\u{feff}{}\r".as_bytes()).unwrap(), json!({}));
+    fn a_carriage_return_is_no_error() {
+        assert_eq!(parse(b" {}\r").unwrap(), json!({}));
+    }
+
+    #[test]
+    fn a_whole_number_beyond_64_bits_is_found_and_nothing_else() {
+        for text in [
+            "18446744073709551616",
+            "[-9223372036854775809]",
+            r#"{"a\"":{"b":[1, 100000000000000000000 ]}}"#,
+            r#"["\"\\",99999999999999999999]"#,
+        ] {
+            parse(text.as_bytes()).unwrap();
+            assert!(rounds(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "[18446744073709551615,-9223372036854775808,-0]",
+            "[1e20,1E+300,6.02214076e23,100000000000000000000.0]",
+            r#"{"100000000000000000000":"a \" 100000000000000000000"}"#,
+            "[true,null,{}]",
+        ] {
+            parse(text.as_bytes()).unwrap();
+            assert!(!rounds(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]
@@ -208,7 +255,9 @@ mod tests {
 
     #[test]
     fn what_is_not_json_is_refused() {
-        for text in ["", "{bad", "{} {}", "\"\\ud800\"", "1e400", "nul", "[1,]", "'a'"] {
+        for text in
+            ["", "\u{feff}{}", "{bad", "{} {}", "\"\\ud800\"", "1e400", "nul", "[1,]", "'a'"]
+        {
             assert!(matches!(parse(text.as_bytes()), Err(JsonError::Syntax(_))), "{text}");
         }
         assert_eq!(parse(b"\"\xff\""), Err(JsonError::Encoding));

@@ -5,9 +5,22 @@
 use std::io;
 use std::time::Duration;
 
+use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioTimer;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+/// Returns what speaks HTTP with one connection, within the bounds of a header's size and time.
+pub(super) fn http_server() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HTTP_HEADER_READ_MS))
+        .max_buf_size(HTTP_HEADER_BYTES_MAX);
+    builder
+}
 
 /// How long a failed `accept` (no more file handles, mostly) keeps a server from trying again.
 const PAUSE: Duration = Duration::from_millis(50);

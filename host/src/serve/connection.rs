@@ -1,21 +1,25 @@
 //! What is open on one connection: requests without an answer, answers nobody has read.
 //!
-//! A request is registered before MCP sees it and forgotten when its answer is queued or it is
-//! cancelled, so each gets one answer and no more. Deliberately absent: reading and writing.
+//! A request is registered before a dialect sees it and forgotten when its answer is queued or it
+//! is cancelled, so each gets one answer and no more. It begins when there is room for its answer
+//! beside those that are unread and those that are being made, so a client that does not read
+//! makes the host hold no more than [`CONNECTION_BYTES_MAX`] of answers: each counts as what its
+//! method may answer until it is queued, and then as what it is. Deliberately absent: reading and
+//! writing.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{
-    CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, CONNECTION_RESERVE_MAX, URGENT_REQUEST_BYTES_MAX,
+    CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, CONNECTION_RESERVE_MAX, MEMORY_ANSWER_BYTES_MAX,
+    MESSAGE_BYTES_MAX, REPLY_BYTES_MAX, URGENT_REQUEST_BYTES_MAX,
 };
 use rmcp::model::RequestId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::framer::UNREAD_ANSWERS_MAX;
 use super::message::{Fault, INVALID_REQUEST, is_ckp, is_urgent};
 
 /// What the writer is told.
@@ -28,9 +32,7 @@ pub(crate) enum Outgoing {
         /// Without its newline.
         text: Vec<u8>,
         /// Told when the line is out.
-        written: Option<oneshot::Sender<()>>,
-        /// The place the answer holds until it is read.
-        slot: Option<OwnedSemaphorePermit>,
+        written: oneshot::Sender<()>,
     },
 }
 
@@ -38,9 +40,7 @@ pub(crate) enum Outgoing {
 #[derive(Debug)]
 pub(crate) struct Connection {
     outgoing: mpsc::UnboundedSender<Outgoing>,
-    slots: Arc<Semaphore>,
-    /// Bytes of queued lines.
-    unread: watch::Sender<usize>,
+    answers: watch::Sender<Answers>,
     open: Mutex<Open>,
     /// Ids of this host's own requests without an answer, newest last.
     asked: Mutex<VecDeque<RequestId>>,
@@ -49,6 +49,15 @@ pub(crate) struct Connection {
     closing: CancellationToken,
     broken: CancellationToken,
     heard: AtomicBool,
+}
+
+/// Bytes of answers.
+#[derive(Debug, Default)]
+struct Answers {
+    /// Of those that wait to be read.
+    unread: usize,
+    /// Set aside for those that are being made.
+    expected: usize,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +73,10 @@ struct Open {
 #[derive(Debug)]
 struct Request {
     bytes: usize,
-    slot: OwnedSemaphorePermit,
+    /// What its answer may have.
+    answer_bytes: usize,
+    /// So much is set aside for it.
+    begun: bool,
     /// Lives as long as the client likes, so the end of the connection does not wait for it.
     endless: bool,
     /// Can be cancelled, which is MCP's: the Claw Kernel Protocol owes each request an answer.
@@ -77,8 +89,7 @@ impl Connection {
         let (outgoing, receiver) = mpsc::unbounded_channel();
         let connection = Self {
             outgoing,
-            slots: Arc::new(Semaphore::new(UNREAD_ANSWERS_MAX)),
-            unread: watch::Sender::new(0),
+            answers: watch::Sender::default(),
             open: Mutex::default(),
             asked: Mutex::default(),
             busy: watch::Sender::new(0),
@@ -109,44 +120,64 @@ impl Connection {
         &self.broken
     }
 
-    /// Waits for a place for one more answer, while too many answers or too many bytes of them are
-    /// unread; none comes when the connection has ended.
-    pub(crate) async fn answer_slot(&self) -> Option<OwnedSemaphorePermit> {
-        let slot = async {
-            self.unread.subscribe().wait_for(|bytes| *bytes < CONNECTION_BYTES_MAX).await.ok()?;
-            Arc::clone(&self.slots).acquire_owned().await.ok()
-        };
-        tokio::select! {
-            biased;
-            () = self.broken.cancelled() => None,
-            slot = slot => slot,
-        }
+    /// Waits while too many answers are unread; false when the connection has ended.
+    pub(crate) async fn may_read(&self) -> bool {
+        let has_room = |answers: &Answers| answers.unread < CONNECTION_BYTES_MAX;
+        let mut answers = self.answers.subscribe();
+        self.broken.run_until_cancelled(answers.wait_for(has_room)).await.is_some()
     }
 
     /// Counts a line of `bytes` as read.
     pub(crate) fn written(&self, bytes: usize) {
-        self.unread.send_modify(|unread| *unread = unread.saturating_sub(bytes));
+        let bytes = bytes.max(LINE_COST_BYTES);
+        self.answers.send_modify(|answers| answers.unread = answers.unread.saturating_sub(bytes));
+    }
+
+    /// Says whether the request `id` may begin, and sets room aside for its answer; nothing where
+    /// it has to wait for room.
+    pub(crate) fn begins(&self, id: &RequestId) -> Option<bool> {
+        let mut open = self.open();
+        let Some(request) = open.requests.get_mut(id) else {
+            return Some(false);
+        };
+        request.begun = self.answers.send_if_modified(|answers| {
+            let held = answers.unread + answers.expected + request.answer_bytes;
+            let fits = request.answer_bytes == 0 || held <= CONNECTION_BYTES_MAX;
+            answers.expected += if fits { request.answer_bytes } else { 0 };
+            fits
+        });
+        request.begun.then_some(true)
+    }
+
+    /// Waits until the request `id` may begin; false where it was cancelled meanwhile or the
+    /// connection has ended.
+    pub(crate) async fn may_begin(&self, id: &RequestId) -> bool {
+        let mut answers = self.answers.subscribe();
+        loop {
+            answers.borrow_and_update();
+            if let Some(begins) = self.begins(id) {
+                return begins;
+            }
+            if self.broken.run_until_cancelled(answers.changed()).await.is_none() {
+                return false;
+            }
+        }
     }
 
     /// Accepts a request, or answers it with a refusal and returns nothing.
-    pub(crate) fn register(
-        &self,
-        id: &RequestId,
-        method: &str,
-        bytes: usize,
-        slot: OwnedSemaphorePermit,
-    ) -> Option<()> {
+    pub(crate) fn register(&self, id: &RequestId, method: &str, bytes: usize) -> Option<()> {
         let mut open = self.open();
         if let Some(refusal) = open.refuses(id, method, bytes) {
-            drop(open);
-            self.refuse(&refusal, slot);
+            self.refuse(&refusal);
             return None;
         }
         let endless = method == "subscriptions/listen";
         let cancellable = !is_ckp(method);
         open.bytes += bytes;
         open.busy += usize::from(!endless);
-        open.requests.insert(id.clone(), Request { bytes, slot, endless, cancellable });
+        let answer_bytes = answer_bytes(method);
+        let request = Request { bytes, answer_bytes, begun: false, endless, cancellable };
+        open.requests.insert(id.clone(), request);
         self.count(&open);
         Some(())
     }
@@ -157,15 +188,13 @@ impl Connection {
         if open.requests.get(id).is_some_and(|request| !request.cancellable) {
             return false;
         }
-        let found = open.close(id).is_some();
-        if found {
-            open.cancelled.push_back(id.clone());
-            if open.cancelled.len() > CONNECTION_REQUESTS_MAX {
-                open.cancelled.pop_front();
-            }
+        let found = open.close(id);
+        if let Some(request) = &found {
+            self.made(request);
+            remember(&mut open.cancelled, id);
             self.count(&open);
         }
-        found
+        found.is_some()
     }
 
     /// Queues the answer to an open request. Returns a receiver that hears when it is written, or
@@ -173,26 +202,24 @@ impl Connection {
     pub(crate) fn reply(&self, id: &RequestId, text: Vec<u8>) -> Option<oneshot::Receiver<()>> {
         let mut open = self.open();
         let request = open.close(id)?;
+        self.made(&request);
         // Queued under the lock: once nothing is open, everything is queued.
-        let receiver = self.queue(text, Some(request.slot));
+        let receiver = self.queue(text);
         self.count(&open);
         Some(receiver)
     }
 
     /// Queues a message that answers nothing.
     pub(crate) fn notify(&self, text: Vec<u8>) -> oneshot::Receiver<()> {
-        self.queue(text, None)
+        self.queue(text)
     }
 
     /// Queues a request of this host's own.
     pub(crate) fn ask(&self, id: &RequestId, text: Vec<u8>) -> oneshot::Receiver<()> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that was withdrawn may never be answered: the oldest make room.
-        if asked.len() >= CONNECTION_REQUESTS_MAX {
-            asked.pop_front();
-        }
-        asked.push_back(id.clone());
-        self.queue(text, None)
+        // One that was withdrawn may never be answered.
+        remember(&mut asked, id);
+        self.queue(text)
     }
 
     /// Says whether an answer belongs to a request of this host's own, each of which has one.
@@ -210,8 +237,8 @@ impl Connection {
     }
 
     /// Answers a message that is no open request.
-    pub(crate) fn refuse(&self, refusal: &Fault, slot: OwnedSemaphorePermit) {
-        drop(self.queue(refusal.to_line(), Some(slot)));
+    pub(crate) fn refuse(&self, refusal: &Fault) {
+        drop(self.queue(refusal.to_line()));
     }
 
     /// Waits until every request but subscriptions is answered.
@@ -230,11 +257,19 @@ impl Connection {
         let _ = self.outgoing.send(Outgoing::End);
     }
 
-    fn queue(&self, text: Vec<u8>, slot: Option<OwnedSemaphorePermit>) -> oneshot::Receiver<()> {
+    /// Gives back what was set aside for an answer that is no longer being made.
+    fn made(&self, request: &Request) {
+        let bytes = if request.begun { request.answer_bytes } else { 0 };
+        self.answers
+            .send_modify(|answers| answers.expected = answers.expected.saturating_sub(bytes));
+    }
+
+    fn queue(&self, text: Vec<u8>) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
-        self.unread.send_modify(|unread| *unread += text.len());
+        let bytes = text.len().max(LINE_COST_BYTES);
+        self.answers.send_modify(|answers| answers.unread += bytes);
         // Without a writer the line is dropped, and with it `written`: the receiver hears that.
-        let _ = self.outgoing.send(Outgoing::Line { text, written: Some(written), slot });
+        let _ = self.outgoing.send(Outgoing::Line { text, written });
         receiver
     }
 
@@ -276,6 +311,31 @@ impl Open {
     }
 }
 
+/// What an unread line counts at least. So an answer for each running
+/// request can be unread, and as many refusals.
+const LINE_COST_BYTES: usize = CONNECTION_BYTES_MAX / (2 * CONNECTION_REQUESTS_MAX);
+
+/// Keeps `id` among the newest.
+fn remember(ids: &mut VecDeque<RequestId>, id: &RequestId) {
+    if ids.len() >= CONNECTION_REQUESTS_MAX {
+        ids.pop_front();
+    }
+    ids.push_back(id.clone());
+}
+
+/// Returns how long an answer to `method` may well be.
+fn answer_bytes(method: &str) -> usize {
+    match method {
+        "claw.memory.query" => MEMORY_ANSWER_BYTES_MAX,
+        // As long as the catalog is.
+        "tools/list" => MESSAGE_BYTES_MAX,
+        // What is said meanwhile is short, and what ends calls must not wait for them.
+        "subscriptions/listen" => 0,
+        urgent if is_urgent(urgent) => 0,
+        _ => REPLY_BYTES_MAX,
+    }
+}
+
 fn overloaded(id: &RequestId, limit: &str, value: usize) -> Fault {
     let kind = ErrorKind::Overloaded;
     Fault::new(kind.code(), "too many requests run on this connection")
@@ -283,4 +343,51 @@ fn overloaded(id: &RequestId, limit: &str, value: usize) -> Fault {
         .with("limit", limit)
         .with("value", value)
         .to(id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a connection with five requests whose answers may have a quarter of the bound.
+    fn five() -> (Connection, [RequestId; 5], mpsc::UnboundedReceiver<Outgoing>) {
+        let (connection, outgoing) = Connection::new();
+        let ids = [1, 2, 3, 4, 5].map(RequestId::Number);
+        for id in &ids {
+            connection.register(id, "tools/list", 10).unwrap();
+        }
+        (connection, ids, outgoing)
+    }
+
+    #[tokio::test]
+    async fn a_request_begins_when_there_is_room_for_its_answer() {
+        let (connection, ids, _outgoing) = five();
+        let [first, .., last] = &ids;
+        let begun: Vec<_> = ids.iter().map(|id| connection.begins(id)).collect();
+        assert_eq!(begun, [Some(true), Some(true), Some(true), Some(true), None]);
+        let text = vec![b'x'; MESSAGE_BYTES_MAX];
+        drop(connection.reply(first, text).unwrap());
+        assert_eq!(connection.begins(last), None, "nobody has read it");
+        let word = RequestId::Number(6);
+        connection.register(&word, "claw.tool.approve", 10).unwrap();
+        assert_eq!(connection.begins(&word), Some(true), "what ends calls waits for none");
+        let (begins, ()) = tokio::join!(connection.may_begin(last), async {
+            connection.written(MESSAGE_BYTES_MAX);
+        });
+        assert!(begins);
+    }
+
+    #[tokio::test]
+    async fn what_is_cancelled_gives_its_room_back_and_does_not_begin() {
+        let (connection, ids, _outgoing) = five();
+        let [first, .., last] = &ids;
+        assert_eq!(ids.iter().filter_map(|id| connection.begins(id)).count(), 4);
+        let (begins, cancelled) =
+            tokio::join!(connection.may_begin(last), async { connection.cancel(last) });
+        assert!(cancelled && !begins);
+        assert!(connection.cancel(first));
+        let next = RequestId::Number(6);
+        connection.register(&next, "claw.memory.query", 10).unwrap();
+        assert_eq!(connection.begins(&next), Some(true), "there is room again");
+    }
 }

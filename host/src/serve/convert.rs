@@ -17,6 +17,8 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value, json};
 
+use super::message::Fault;
+
 /// `_meta` of a failed result: the CKP code, for example -32011.
 pub(crate) const META_CODE: &str = "clawhost/code";
 /// `_meta` of a failed result: its kind, for example `policy` or `file-not-found`.
@@ -127,9 +129,8 @@ pub(crate) fn failure(error: CallError) -> Result<CallToolResult, ErrorData> {
 }
 
 fn protocol_error(error: CallError) -> ErrorData {
-    let mut data = error.data;
-    data.insert("kind".to_owned(), json!(error.kind.name()));
-    ErrorData::new(ErrorCode(error.kind.code()), error.message, Some(Value::Object(data)))
+    let Fault { code, message, data, .. } = error.into();
+    ErrorData::new(ErrorCode(code), message, Some(Value::Object(data)))
 }
 
 fn refused(error: CallError) -> CallToolResult {

@@ -43,6 +43,7 @@ struct State {
     catalog: Arc<Catalog>,
     manifest: Manifest,
     dropped: watch::Sender<usize>,
+    listed: watch::Sender<usize>,
     released: watch::Sender<bool>,
     started: watch::Sender<usize>,
     version: watch::Sender<u64>,
@@ -56,11 +57,21 @@ impl Fake {
 
     /// Returns a host that runs this Claw.
     pub(crate) fn of(claw: &'static str) -> Self {
+        let names = ["echo", "whoami", "slow", "steps", "denied", "broken", "panics", "asks"];
+        Self::with(claw, names.map(tool))
+    }
+
+    /// Returns a host that takes [`DESCRIPTION_BYTES`] to describe its one tool.
+    pub(crate) fn wordy() -> Self {
+        let mut slow = tool("slow");
+        slow.definition.description = "x".repeat(DESCRIPTION_BYTES);
+        Self::with(CLAW, [slow])
+    }
+
+    fn with(claw: &'static str, tools: impl IntoIterator<Item = Tool>) -> Self {
         let mut catalog = Catalog::default();
         catalog.version = 1;
-        for name in ["echo", "whoami", "slow", "steps", "denied", "broken", "panics", "asks"] {
-            catalog.add(Arc::new(tool(name))).unwrap();
-        }
+        tools.into_iter().for_each(|tool| catalog.add(Arc::new(tool)).unwrap());
         let database = Database::in_memory(&[("approvals", approvals::MIGRATIONS)]).unwrap();
         let running = TaskTracker::new();
         running.close();
@@ -73,6 +84,7 @@ impl Fake {
             catalog: Arc::new(catalog),
             manifest: read(claw),
             dropped: watch::Sender::new(0),
+            listed: watch::Sender::new(0),
             released: watch::Sender::new(false),
             started: watch::Sender::new(0),
             version: watch::Sender::new(1),
@@ -94,11 +106,19 @@ impl Fake {
         self.0.started.subscribe().wait_for(|started| *started >= count).await.unwrap();
     }
 
+    /// Waits until the tools have been listed `count` times.
+    pub(crate) async fn listed(&self, count: usize) {
+        self.0.listed.subscribe().wait_for(|listed| *listed >= count).await.unwrap();
+    }
+
     /// Waits until `count` calls have been dropped before they ended.
     pub(crate) async fn dropped(&self, count: usize) {
         self.0.dropped.subscribe().wait_for(|dropped| *dropped >= count).await.unwrap();
     }
 }
+
+/// What a wordy host's list of tools has at least.
+pub(crate) const DESCRIPTION_BYTES: usize = 1_048_576;
 
 /// The Claw of a host where a test does not say.
 const CLAW: &str = r#"{"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "test-agent", "annotations": {"heartbeat_interval_ms": 0}}, "spec": {
@@ -128,6 +148,7 @@ fn tool(name: &str) -> Tool {
         declared: serde_json::Map::new(),
         paths: PathNames::default(),
         digest: "sha256:00".to_owned(),
+        asks: false,
         origin: Origin::DropIn { file: "fake.wasm".to_owned() },
         grants: Grants::default(),
         policy_ref: None,
@@ -167,8 +188,8 @@ impl State {
             content: vec![Content::Text(text.to_owned())],
             ..ToolReply::default()
         };
-        let listed = call.context.session.as_ref().and_then(|session| session.tools.as_ref());
-        let is_listed = listed.is_none_or(|tools| tools.contains(&call.tool));
+        let session = call.context.session.as_ref();
+        let is_listed = session.is_none_or(|session| session.tool(&call.tool).is_some());
         match call.tool.as_str() {
             _ if !is_listed => {
                 Err(CallError::new(ErrorKind::UnknownTool, "no tool of the session"))
@@ -238,6 +259,7 @@ impl Calls for Fake {
     }
 
     fn list(&self, _principal: &Principal) -> Vec<Arc<Tool>> {
+        self.0.listed.send_modify(|listed| *listed += 1);
         self.0.catalog.tools().cloned().collect()
     }
 
@@ -291,7 +313,12 @@ impl Client {
 
     /// Connects and shakes hands in the older way.
     pub(crate) async fn initialized() -> Self {
-        let mut client = Self::connect();
+        Self::initialized_at(Fake::new()).await
+    }
+
+    /// Connects to `host` and shakes hands in the older way.
+    pub(crate) async fn initialized_at(host: Fake) -> Self {
+        let mut client = Self::connect_to(host);
         let answer = client
             .ask(json!({
                 "jsonrpc": "2.0", "id": "init", "method": "initialize",

@@ -10,12 +10,12 @@
 
 use std::sync::Arc;
 
-use clawhost_core::limits::{CLAW_NOTICES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
-use rmcp::model::ClientJsonRpcMessage;
+use clawhost_core::limits::{CLAW_NOTICES_MAX, MESSAGE_BYTES_MAX};
+use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::service::serve_server_with_ct;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -69,7 +69,7 @@ where
     });
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
-    serve_mcp(&calls, &principal, &connection, &Inbound::new(inbound)).await;
+    serve_mcp(&calls, &principal, &connection, &Arc::new(Mutex::new(inbound))).await;
 
     grace.abort();
     reader.abort();
@@ -91,8 +91,13 @@ async fn serve_mcp<C: Calls>(
     connection: &Arc<Connection>,
     inbound: &Inbound,
 ) {
-    while !inbound.ended() && !connection.broken().is_cancelled() {
-        let server = McpServer::new(calls.clone(), principal.clone(), connection.closing().clone());
+    let ended = async || {
+        let inbound = inbound.lock().await;
+        connection.broken().is_cancelled() || (inbound.is_closed() && inbound.is_empty())
+    };
+    while !ended().await {
+        let ends = (connection.closing().clone(), connection.broken().clone());
+        let server = McpServer::new(calls.clone(), principal.clone(), ends);
         let lane = Lane::new(Arc::clone(connection), inbound.clone());
         let token = connection.broken().child_token();
         match serve_server_with_ct(server, lane, token).await {
@@ -103,6 +108,8 @@ async fn serve_mcp<C: Calls>(
             }
         }
     }
+    // What the other dialect accepted is answered too.
+    connection.idle().await;
 }
 
 async fn end_after_grace(shutdown: Shutdown, broken: CancellationToken) {
@@ -124,7 +131,7 @@ async fn write_all<W: AsyncWrite + Unpin>(
             next = outgoing.recv() => next,
             () = broken.cancelled() => return,
         };
-        let Some(Outgoing::Line { mut text, written, slot }) = next else {
+        let Some(Outgoing::Line { mut text, written }) = next else {
             return;
         };
         let bytes = text.len();
@@ -141,11 +148,8 @@ async fn write_all<W: AsyncWrite + Unpin>(
             return;
         }
         connection.written(bytes);
-        drop(slot);
-        if let Some(written) = written {
-            // Nobody waits any more: the line is out all the same.
-            let _ = written.send(());
-        }
+        // Where nobody waits any more the line is out all the same.
+        let _ = written.send(());
     }
 }
 
@@ -164,19 +168,20 @@ async fn notify_all(mut unasked: mpsc::Receiver<Value>, connection: Arc<Connecti
     }
 }
 
-/// Where lines go.
+/// Where lines go. Dropping it is how MCP learns that the input has ended.
 struct Dialects<C> {
     connection: Arc<Connection>,
     session: Session<C>,
     to_mcp: mpsc::Sender<ClientJsonRpcMessage>,
 }
 
-/// Reads lines until the input ends; dropping `to_mcp` is how MCP learns of it.
+/// Reads lines until the input ends.
 async fn read_all<C: Calls, R: AsyncRead + Unpin>(
     input: R,
-    Dialects { connection, session, to_mcp }: Dialects<C>,
+    dialects: Dialects<C>,
     shutdown: CancellationToken,
 ) {
+    let connection = &dialects.connection;
     let mut lines = Lines::new(BufReader::new(input), MESSAGE_BYTES_MAX);
     loop {
         let line = tokio::select! {
@@ -188,137 +193,108 @@ async fn read_all<C: Calls, R: AsyncRead + Unpin>(
         let line = match line {
             Ok(Some(line)) => line,
             Ok(None) => return,
-            Err(error) => {
-                debug!(%error, "the input cannot be read");
-                return;
-            }
+            Err(error) => return debug!(%error, "the input cannot be read"),
         };
         connection.hear();
         // Waits while too many answers are unread: a client that does not read is not read.
-        let Some(slot) = connection.answer_slot().await else {
+        if !connection.may_read().await {
             return;
-        };
-        let accepted = match &line {
-            Line::TooLong => Err(too_long()),
-            Line::Text(text) if text.trim_ascii().is_empty() => Ok(None),
-            Line::Text(text) => accept(text, &connection),
-        };
-        match accepted {
-            Ok(None) => {}
-            Ok(Some(accepted)) if message::is_ckp(accepted.incoming.method()) => {
-                answer(accepted, &session, &connection, slot);
+        }
+        match line {
+            Line::TooLong => {
+                let text =
+                    format!("a message may have {MESSAGE_BYTES_MAX} bytes; this one was skipped");
+                connection.refuse(&Fault::new(INVALID_REQUEST, text));
             }
-            Ok(Some(accepted)) => {
-                let Some(message) = admit(accepted, &connection, slot) else {
-                    continue;
-                };
-                if to_mcp.send(message).await.is_err() {
+            Line::Text(text) if text.trim_ascii().is_empty() => {}
+            Line::Text(text) => dialects.take(&text).await,
+        }
+    }
+}
+
+impl<C: Calls> Dialects<C> {
+    /// Takes one message.
+    async fn take(&self, text: &[u8]) {
+        match message::read(text) {
+            Err(refusal) => self.connection.refuse(&refusal),
+            Ok(Incoming::Request { id, method, value }) => {
+                if self.connection.register(&id, &method, text.len()).is_none() {
                     return;
                 }
+                if message::is_ckp(&method) {
+                    self.answer(id, &method, value.get("params"));
+                } else {
+                    self.pass_on(id, value).await;
+                }
             }
-            Err(refusal) => connection.refuse(&refusal, slot),
+            Ok(Incoming::Notification { method, value }) if message::is_ckp(&method) => {
+                self.session.notification(&method, value.get("params"));
+            }
+            Ok(incoming) if self.is_wanted(&incoming) => {
+                // One that cannot be read is ignored, as JSON-RPC has it.
+                if let Ok(message) = serde_json::from_value(incoming.into_value()) {
+                    // Without MCP the connection has ended.
+                    let _ = self.to_mcp.send(message).await;
+                }
+            }
+            Ok(_) => {}
         }
     }
-}
 
-fn too_long() -> Fault {
-    let text = format!("a message may have {MESSAGE_BYTES_MAX} bytes; this one was skipped");
-    Fault::new(INVALID_REQUEST, text)
-}
+    /// Says whether a notification or a reply means something to MCP.
+    fn is_wanted(&self, incoming: &Incoming) -> bool {
+        match incoming {
+            Incoming::Notification { method, value } if method == "notifications/cancelled" => {
+                let id = value.pointer("/params/requestId").and_then(message::request_id);
+                id.is_some_and(|id| self.connection.cancel(&id))
+            }
+            Incoming::Reply { id, .. } => {
+                id.as_ref().is_some_and(|id| self.connection.answered(id))
+            }
+            other => other.method() == "notifications/initialized",
+        }
+    }
 
-/// A line that is for one of the dialects.
-struct Accepted {
-    incoming: Incoming,
-    bytes: usize,
-}
-
-/// Says what a line is: a message for a dialect, one for nobody (then it needs no answer either),
-/// or a refusal.
-fn accept(text: &[u8], connection: &Connection) -> Result<Option<Accepted>, Fault> {
-    let incoming = message::read(text)?;
-    match &incoming {
-        Incoming::Notification { method, value } => {
-            let wanted = match method.as_str() {
-                "notifications/cancelled" => cancels(value, connection),
-                "notifications/initialized" => true,
-                method => message::is_ckp(method),
+    /// Has the session of the Claw Kernel Protocol answer a request.
+    fn answer(&self, id: RequestId, method: &str, params: Option<&Value>) {
+        let work = match self.session.request(method, params) {
+            Answer::Now(outcome) => {
+                return drop(self.connection.reply(&id, message::line(&id, outcome)));
+            }
+            Answer::Later(work) => work,
+        };
+        let connection = Arc::clone(&self.connection);
+        tokio::spawn(async move {
+            if !connection.may_begin(&id).await {
+                return;
+            }
+            let (outcome, place) = tokio::select! {
+                biased;
+                () = connection.broken().cancelled() => return,
+                done = work => done,
             };
-            Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
-        }
-        Incoming::Reply { id, .. } => {
-            let wanted = id.as_ref().is_some_and(|id| connection.answered(id));
-            Ok(wanted.then_some(Accepted { incoming, bytes: text.len() }))
-        }
-        Incoming::Request { .. } => Ok(Some(Accepted { incoming, bytes: text.len() })),
+            drop(connection.reply(&id, message::line(&id, outcome)));
+            // A shutdown that waits for this request is answered behind it.
+            drop(place);
+        });
     }
-}
 
-fn cancels(value: &Value, connection: &Connection) -> bool {
-    let id = value.pointer("/params/requestId").and_then(message::request_id);
-    id.is_some_and(|id| connection.cancel(&id))
-}
-
-/// Hands a message to the session of the Claw Kernel Protocol, and its answer to the writer.
-fn answer<C: Calls>(
-    Accepted { incoming, bytes }: Accepted,
-    session: &Session<C>,
-    connection: &Arc<Connection>,
-    slot: OwnedSemaphorePermit,
-) {
-    let (id, method, value) = match incoming {
-        Incoming::Request { id, method, value } => (id, method, value),
-        Incoming::Notification { method, value } => {
-            return session.notification(&method, value.get("params"));
+    /// Hands a request to MCP, when there is room for its answer. Meanwhile lines are read: one of
+    /// them may be what makes room.
+    async fn pass_on(&self, id: RequestId, value: Value) {
+        let Ok(message) = serde_json::from_value(value) else {
+            let text = "this is no request that clawhost understands";
+            return self.connection.answer(&Fault::new(INVALID_REQUEST, text).to(id));
+        };
+        if self.connection.begins(&id) == Some(true) {
+            let _ = self.to_mcp.send(message).await;
+            return;
         }
-        Incoming::Reply { .. } => return,
-    };
-    if connection.register(&id, &method, bytes, slot).is_none() {
-        return;
-    }
-    match session.request(&method, value.get("params")) {
-        Answer::Now(outcome) => drop(connection.reply(&id, message::line(&id, outcome))),
-        Answer::Later(work) => {
-            let connection = Arc::clone(connection);
-            tokio::spawn(async move {
-                let done = tokio::select! {
-                    biased;
-                    () = connection.broken().cancelled() => None,
-                    done = work => Some(done),
-                };
-                let Some((outcome, place)) = done else { return };
-                drop(connection.reply(&id, message::line(&id, outcome)));
-                // A shutdown that waits for this request is answered behind it.
-                drop(place);
-            });
-        }
-    }
-}
-
-/// Registers a request and returns what MCP shall see; a refused one is answered here.
-fn admit(
-    Accepted { incoming, bytes }: Accepted,
-    connection: &Connection,
-    slot: OwnedSemaphorePermit,
-) -> Option<ClientJsonRpcMessage> {
-    let value = match incoming {
-        Incoming::Request { id, method, value } => {
-            connection.register(&id, &method, bytes, slot)?;
-            let parsed = serde_json::from_value(value);
-            if parsed.is_err() {
-                let text = format!("this is no request that {CONNECTION_NAME} understands");
-                connection.answer(&Fault::new(INVALID_REQUEST, text).to(id));
+        let (connection, to_mcp) = (Arc::clone(&self.connection), self.to_mcp.clone());
+        tokio::spawn(async move {
+            if connection.may_begin(&id).await {
+                let _ = to_mcp.send(message).await;
             }
-            return parsed.ok();
-        }
-        Incoming::Notification { value, .. } | Incoming::Reply { value, .. } => value,
-    };
-    // One of these that cannot be read is ignored, as JSON-RPC has it.
-    serde_json::from_value(value).ok()
+        });
+    }
 }
-
-/// Who answers on this connection.
-const CONNECTION_NAME: &str = "clawhost";
-
-/// How many answers may be unread before the reader waits: one for each running request, and as
-/// many refusals.
-pub(crate) const UNREAD_ANSWERS_MAX: usize = 2 * CONNECTION_REQUESTS_MAX;

@@ -19,8 +19,8 @@ use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionConte
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
@@ -30,6 +30,7 @@ use super::waiting::{Client, Turn, Underway, WAITING_ENDS_AT};
 use crate::approvals::{Reachable, WaitingSink};
 use crate::gate::CallContext;
 use crate::host::{Principal, ProgressSink, ToolCall};
+use crate::replay::stopped;
 
 /// What a client is told to do with this server.
 const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call starts fresh and \
@@ -45,26 +46,28 @@ const KNOWN_METHODS: [&str; 6] =
 pub(crate) struct McpServer<C> {
     calls: C,
     principal: Principal,
-    /// The catalog's version when this server was made, before anybody could list its tools.
-    born: u64,
+    /// The changes of the catalog since this server was made, before anybody could list its tools:
+    /// who asks late still hears of what came before, once, as the list it has may be older.
+    changes: watch::Receiver<u64>,
     /// Ends subscriptions, so that a connection can close while they are open.
     closing: CancellationToken,
+    /// Ends calls, so that those that run too long for a stop are answered.
+    stopped: CancellationToken,
     /// Tells a legacy peer about changed tools. Ends with this server.
-    watcher: Mutex<Option<JoinHandle<()>>>,
+    watcher: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl<C: Calls> McpServer<C> {
     /// Returns a server whose every call is `principal`'s. Cancelling `closing` ends its
-    /// subscriptions and nothing else.
-    pub(crate) fn new(calls: C, principal: Principal, closing: CancellationToken) -> Self {
-        let born = *calls.catalog_version().borrow();
-        Self { calls, principal, born, closing, watcher: Mutex::new(None) }
-    }
-
-    /// Returns the changes of the catalog since this server was made: who asks late still hears
-    /// of what came before, once, since the list it has may be older.
-    fn changes(&self) -> Changes {
-        Changes { versions: self.calls.catalog_version(), seen: self.born }
+    /// subscriptions, and cancelling `stopped` its calls.
+    pub(crate) fn new(
+        calls: C,
+        principal: Principal,
+        (closing, stopped): (CancellationToken, CancellationToken),
+    ) -> Self {
+        let mut changes = calls.catalog_version();
+        changes.mark_unchanged();
+        Self { calls, principal, changes, closing, stopped, watcher: Mutex::new(None) }
     }
 
     /// Begins a call or takes one up again, and sees how far it gets.
@@ -93,7 +96,7 @@ impl<C: Calls> McpServer<C> {
         let reachable = client.elicits.then(|| approvals.reach().open_for(principal));
         let underway = self.start(request, context, reachable);
         Ok(match era(context) {
-            Era::Legacy => Turn::Done(client.see_through(underway).await),
+            Era::Legacy => Turn::Done(client.see_through(underway, client.elicits).await),
             Era::Modern => client.begin(underway).await,
         })
     }
@@ -105,10 +108,7 @@ impl<C: Calls> McpServer<C> {
         context: &RequestContext<RoleServer>,
         reachable: Option<Reachable>,
     ) -> Underway {
-        let (told, question) = watch::channel(None);
-        let waiting = WaitingSink::new(move |id| {
-            told.send_replace(Some(id.to_owned()));
-        });
+        let (waiting, question) = watch::channel(None);
         let answered = CancellationToken::new();
         let token = context.meta.get_progress_token();
         let (sink, updates) = token.is_some().then(progress_channel).unzip();
@@ -138,22 +138,6 @@ impl<C: Calls> McpServer<C> {
         let call = ToolCall::new(self.principal.clone(), request.name, arguments);
         let context = CallContext { waiting: Some(waiting), ..CallContext::default() };
         ToolCall { progress, context, ..call }
-    }
-
-    fn replace_watcher(&self, watcher: Option<JoinHandle<()>>) {
-        let mut slot = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(old) = std::mem::replace(&mut *slot, watcher) {
-            old.abort();
-        }
-    }
-}
-
-impl<C> Drop for McpServer<C> {
-    fn drop(&mut self) {
-        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watcher) = watcher.take() {
-            watcher.abort();
-        }
     }
 }
 
@@ -189,6 +173,12 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         let turn = tokio::select! {
             biased;
             () = context.ct.cancelled() => return Err(cancelled()),
+            // Nobody is there to be answered: the answer is for when rmcp no longer waits for it.
+            () = session_ended(&context) => {
+                context.ct.cancelled().await;
+                return Err(cancelled());
+            }
+            () = self.stopped.cancelled() => Turn::Done(Err(stopped())),
             turn = self.turn(request, &context) => turn?,
         };
         Ok(match turn {
@@ -218,15 +208,15 @@ impl<C: Calls> ServerHandler for McpServer<C> {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.changes();
+        let mut changes = self.changes.clone();
         loop {
             let news = tokio::select! {
                 biased;
                 () = context.cancelled() => return Ok(()),
                 () = self.closing.cancelled() => return Ok(()),
-                news = changes.next() => news,
+                news = changes.changed() => news,
             };
-            if news.is_none() || context.sink().notify_tool_list_changed().await.is_err() {
+            if news.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                 return Ok(());
             }
         }
@@ -237,30 +227,30 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         if context.peer.peer_info().is_none() {
             return;
         }
-        let mut changes = self.changes();
-        self.replace_watcher(Some(tokio::spawn(async move {
-            while changes.next().await.is_some() {
+        let mut changes = self.changes.clone();
+        let watcher = tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
                 if context.peer.notify_tool_list_changed().await.is_err() {
                     return;
                 }
             }
-        })));
+        });
+        let mut slot = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(AbortOnDropHandle::new(watcher));
     }
 }
 
-/// The versions of a catalog that somebody has not heard of.
-struct Changes {
-    versions: watch::Receiver<u64>,
-    seen: u64,
-}
+/// The end of the session that an HTTP request names, which the transport puts into its extensions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionEnd(pub(crate) CancellationToken);
 
-impl Changes {
-    /// Waits for a version other than the last one; there is none when the host has ended.
-    async fn next(&mut self) -> Option<()> {
-        let seen = self.seen;
-        let version = *self.versions.wait_for(|version| *version != seen).await.ok()?;
-        self.seen = version;
-        Some(())
+/// Ends with the session of a request, at once: by itself rmcp gives what runs some seconds more,
+/// in which a person could still let a call run that nobody waits for. Never without a session.
+async fn session_ended(context: &RequestContext<RoleServer>) {
+    let parts = context.extensions.get::<http::request::Parts>();
+    match parts.and_then(|parts| parts.extensions.get::<SessionEnd>()) {
+        Some(SessionEnd(end)) => end.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -305,6 +295,20 @@ struct Reports {
     silenced: CancellationToken,
 }
 
+impl Reports {
+    async fn tell(&self, (done, total, text): Update) {
+        let waited = done <= WAITING_ENDS_AT && self.question.borrow().is_some();
+        if waited || self.silenced.is_cancelled() {
+            return;
+        }
+        let mut param = ProgressNotificationParam::new(self.token.clone(), done);
+        param.total = total;
+        param.message = text;
+        // Reports are advice: the call goes on without.
+        let _ = self.peer.notify_progress(param).await;
+    }
+}
+
 /// Runs `call` and, beside it, passes its reports on. All of them go out before the result.
 async fn with_progress(
     call: impl Future<Output = Result<ToolReply, CallError>>,
@@ -313,21 +317,12 @@ async fn with_progress(
 ) -> Result<ToolReply, CallError> {
     let finished = CancellationToken::new();
     let forward = async {
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = reports.silenced.cancelled() => None,
-                next = updates.recv() => next,
-                () = finished.cancelled() => None,
-            };
-            let Some(update) = next else { return };
-            if update.0 <= WAITING_ENDS_AT && reports.question.borrow().is_some() {
-                continue;
-            }
-            let notification = notification(&reports.token, update);
-            if reports.peer.notify_progress(notification).await.is_err() {
-                return;
-            }
+        // What was reported before the end is passed on behind it.
+        while let Some(update) = match finished.run_until_cancelled(updates.recv()).await {
+            Some(update) => update,
+            None => updates.try_recv().ok(),
+        } {
+            reports.tell(update).await;
         }
     };
     let call = async {
@@ -335,13 +330,5 @@ async fn with_progress(
         finished.cancel();
         outcome
     };
-    let (outcome, ()) = tokio::join!(call, forward);
-    outcome
-}
-
-fn notification(token: &ProgressToken, (done, total, text): Update) -> ProgressNotificationParam {
-    let mut param = ProgressNotificationParam::new(token.clone(), done);
-    param.total = total;
-    param.message = text;
-    param
+    tokio::join!(call, forward).0
 }

@@ -45,6 +45,15 @@ impl Incoming {
             Self::Reply { .. } => "",
         }
     }
+
+    /// Returns the whole message.
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Notification { value, .. }
+            | Self::Reply { value, .. }
+            | Self::Request { value, .. } => value,
+        }
+    }
 }
 
 /// What a request comes to.
@@ -144,7 +153,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
         };
         Fault::new(code, error.to_string())
     })?;
-    classify(value)
+    let incoming = classify(value)?;
+    if !json::rounds(bytes) {
+        return Ok(incoming);
+    }
+    // What would be checked and passed on is another number than the one that was sent.
+    let text = "a whole number does not fit in 64 bits: send it as text";
+    let id = match incoming {
+        Incoming::Request { id, .. } => Some(id),
+        Incoming::Notification { .. } | Incoming::Reply { .. } => None,
+    };
+    Err(Fault { id, ..Fault::new(INVALID_PARAMS, text) })
 }
 
 fn classify(value: Value) -> Result<Incoming, Fault> {
@@ -270,6 +289,25 @@ mod tests {
         ] {
             let expected = (Some(RequestId::Number(3)), INVALID_REQUEST);
             assert_eq!((refusal(text).id, refusal(text).code), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_would_be_rounded_is_refused() {
+        let sent = |number: &str| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"n":{number}}}}}"#
+            );
+            read(text.as_bytes())
+        };
+        for number in ["18446744073709551616", "-9223372036854775809"] {
+            let refused = sent(number).unwrap_err();
+            assert_eq!((refused.id, refused.code), (Some(RequestId::Number(3)), INVALID_PARAMS));
+        }
+        for number in ["18446744073709551615", "-9223372036854775808", "1.5e300"] {
+            let Ok(Incoming::Request { value, .. }) = sent(number) else { panic!("{number}") };
+            let passed_on = value.to_string();
+            assert!(passed_on.contains(&number.replace("e300", "e+300")), "{passed_on}");
         }
     }
 

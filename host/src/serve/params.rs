@@ -34,6 +34,17 @@ impl<'a> Params<'a> {
         value.ok_or_else(|| self.fault(key, "is missing"))
     }
 
+    /// Returns a member that `read` can read, which is what it has to be.
+    fn read<T>(
+        &self,
+        key: &str,
+        what: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        let wrong = || self.fault(key, format!("has to be {what}"));
+        self.members.get(key).map(|value| read(value).ok_or_else(wrong)).transpose()
+    }
+
     /// Refuses members other than `known`.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), Fault> {
         match self.members.keys().find(|key| !known.contains(&key.as_str())) {
@@ -53,9 +64,7 @@ impl<'a> Params<'a> {
 
     /// Returns a text that may be left out.
     pub(crate) fn text_or_none(&self, key: &str) -> Result<Option<&'a str>, Fault> {
-        let text =
-            |value: &'a Value| value.as_str().ok_or_else(|| self.fault(key, "has to be text"));
-        self.members.get(key).map(text).transpose()
+        self.read(key, "text", Value::as_str)
     }
 
     /// Returns a text.
@@ -77,10 +86,7 @@ impl<'a> Params<'a> {
         &self,
         key: &str,
     ) -> Result<Option<&'a Map<String, Value>>, Fault> {
-        let object = |value: &'a Value| {
-            value.as_object().ok_or_else(|| self.fault(key, "has to be an object"))
-        };
-        self.members.get(key).map(object).transpose()
+        self.read(key, "an object", Value::as_object)
     }
 
     /// Returns an object.
@@ -91,22 +97,14 @@ impl<'a> Params<'a> {
 
     /// Returns a list.
     pub(crate) fn list(&self, key: &str) -> Result<&'a [Value], Fault> {
-        let list = self.members.get(key);
-        let list = list
-            .map(|value| value.as_array().ok_or_else(|| self.fault(key, "has to be a list")))
-            .transpose()?;
+        let list = self.read(key, "a list", Value::as_array)?;
         self.need(key, list).map(Vec::as_slice)
     }
 
     /// Returns a whole number of at least `min` that may be left out.
     pub(crate) fn number_or_none(&self, key: &str, min: u64) -> Result<Option<u64>, Fault> {
-        let number = |value: &Value| {
-            let fits = value.as_u64().filter(|number| *number >= min);
-            fits.ok_or_else(|| {
-                self.fault(key, format!("has to be a whole number of {min} or more"))
-            })
-        };
-        self.members.get(key).map(number).transpose()
+        let fits = |value: &Value| value.as_u64().filter(|number| *number >= min);
+        self.read(key, &format!("a whole number of {min} or more"), fits)
     }
 
     /// Returns a request's own id: 8-4-4-4-12 hexadecimal digits. The protocol's own examples are

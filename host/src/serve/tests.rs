@@ -1,9 +1,9 @@
 //! The line connection as a client sees it: both eras, hostile lines, endings.
 
-use clawhost_core::limits::{CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
 use serde_json::{Value, json};
 
-use super::fake::{Client, modern};
+use super::fake::{Client, DESCRIPTION_BYTES, Fake, modern};
 
 fn ping(id: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
@@ -56,6 +56,7 @@ async fn after_every_hostile_line_the_connection_still_answers() {
         (b"[]".to_vec(), -32600),
         (b"1".to_vec(), -32600),
         (b"{bad".to_vec(), -32700),
+        ("\u{feff}{}".into(), -32700),
         (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.to_vec(), -32600),
         (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_vec(), -32600),
         (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.to_vec(), -32600),
@@ -80,9 +81,8 @@ async fn after_every_hostile_line_the_connection_still_answers() {
 }
 
 #[tokio::test]
-async fn marks_of_other_platforms_and_empty_lines_are_no_error() {
+async fn line_ends_of_other_platforms_and_empty_lines_are_no_error() {
     let mut client = Client::initialized().await;
-    client.send("\u{feff}".as_bytes()).await;
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\r\n\n").await;
     assert_eq!(client.hear().await["id"], json!(1));
     assert_eq!(client.ask(ping("next")).await["id"], json!("next"));
@@ -341,4 +341,37 @@ async fn a_client_that_does_not_read_is_not_read() {
     // The clock is paused: it moves on once nobody can do anything any more.
     let quiet = std::time::Duration::from_secs(1);
     assert!(tokio::time::timeout(quiet, sent).await.is_err(), "everything was accepted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_nobody_reads_are_not_made() {
+    const LISTS: usize = 64;
+    let mut client = Client::initialized_at(Fake::wordy()).await;
+    client.call(json!("slow"), "slow").await;
+    client.host.started(1).await;
+    for id in 0..LISTS {
+        client.say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).await;
+    }
+    // The clock is paused: it moves on once nobody can do anything any more.
+    let quiet = std::time::Duration::from_secs(1);
+    let all = client.host.listed(LISTS);
+    assert!(tokio::time::timeout(quiet, all).await.is_err(), "all answers were made");
+    let enough = client.host.listed(2);
+    enough.await;
+    let more = client.host.listed(CONNECTION_BYTES_MAX / DESCRIPTION_BYTES + 1);
+    assert!(tokio::time::timeout(quiet, more).await.is_err(), "too many answers were made");
+    // What the client says is heard all the same.
+    client
+        .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                      "params": {"requestId": "slow"}}))
+        .await;
+    client.host.dropped(1).await;
+    let mut ids = Vec::new();
+    for _ in 0..LISTS {
+        let answer = client.hear().await;
+        assert_eq!(answer["result"]["tools"].as_array().map(Vec::len), Some(1));
+        ids.extend(answer["id"].as_u64());
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (0..LISTS as u64).collect::<Vec<_>>());
 }

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use clawhost_core::limits::{HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
 use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Duration, timeout};
 
 use super::guard::Denied;
 use super::routes::Body;
+use crate::serve::message::Fault;
 
 /// Refuses a body of another type than JSON: a page can send those to any address unasked.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
@@ -24,11 +25,7 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
 }
 
 /// Reads a body, bounded in size and time.
-pub(super) async fn read_body<B>(body: B) -> Result<Bytes, Denied>
-where
-    B: http_body::Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+pub(super) async fn read_body(body: hyper::body::Incoming) -> Result<Bytes, Denied> {
     let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
     match timeout(Duration::from_millis(HTTP_BODY_READ_MS), reading).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -43,7 +40,7 @@ where
 
 /// Returns the answer to a request that gets no further.
 pub(super) fn denied(denial: &Denied) -> Response<Body> {
-    let mut response = answer_json(denial.status, &json!({"error": denial.text}));
+    let mut response = answer_json(denial.status, json!({"error": denial.text}).to_string());
     if let Some(allow) = denial.allow {
         response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allow));
     }
@@ -54,21 +51,22 @@ pub(super) fn denied(denial: &Denied) -> Response<Body> {
     response
 }
 
-/// Returns an answer of JSON.
-pub(super) fn answer_json(status: StatusCode, value: &Value) -> Response<Body> {
-    answer_bytes(status, value.to_string().into_bytes(), "application/json")
+/// Returns the refusal of a message.
+pub(super) fn refused(status: StatusCode, refusal: &Fault) -> Response<Body> {
+    answer_json(status, refusal.to_line())
 }
 
-/// Returns an answer that nobody keeps.
-pub(super) fn answer_bytes(
-    status: StatusCode,
-    bytes: Vec<u8>,
-    mime_type: &'static str,
-) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed());
+/// Returns the answer to what wants none.
+pub(super) fn accepted() -> Response<Body> {
+    answer_json(StatusCode::ACCEPTED, "")
+}
+
+/// Returns an answer of JSON that nobody keeps.
+pub(super) fn answer_json(status: StatusCode, json: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(json.into()).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(mime_type));
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
     response
 }

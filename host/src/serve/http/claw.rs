@@ -17,20 +17,21 @@ use bytes::Bytes;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{CLAW_NOTICES_MAX, CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX};
 use futures_util::stream::{self, Stream};
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::task::JoinError;
 use tokio::time::{Duration, Instant};
 
-use super::body::answer_bytes;
+use super::body::{accepted, answer_json, read_body, refused, require_json};
 use super::guard::Denied;
-use super::routes::Body;
+use super::routes::{Body, Request};
 use crate::host::Principal;
 use crate::random;
-use crate::serve::calls::Calls;
+use crate::serve::calls::{Calls, host_failed};
 use crate::serve::ckp::{self, Answer, Authority, Session};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
 
@@ -74,22 +75,23 @@ impl<C: Calls> Sessions<C> {
     pub(super) async fn post(
         &self,
         headers: &HeaderMap,
-        body: &[u8],
+        incoming: Incoming,
     ) -> Result<Response<Body>, Denied> {
         let id = session_id(headers)?;
-        match message::read(body) {
-            Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
-            Ok(Incoming::Reply { .. }) => Ok(accepted()),
-            Ok(Incoming::Notification { method, value }) => {
+        match incoming {
+            Incoming::Reply { .. } => Ok(accepted()),
+            Incoming::Notification { method, value } => {
                 if let Some(id) = id {
                     self.find(id)?.notification(&method, value.get("params"));
                 }
                 Ok(accepted())
             }
-            Ok(Incoming::Request { id: request, method, value }) => {
-                if !message::is_ckp(&method) {
-                    return Ok(not_here(request));
-                }
+            Incoming::Request { id: request, method, .. } if !message::is_ckp(&method) => {
+                let fault =
+                    Fault::new(METHOD_NOT_FOUND, "/claw serves claw.* methods; MCP is at /mcp");
+                Ok(refused(StatusCode::NOT_FOUND, &fault.to(request)))
+            }
+            Incoming::Request { id: request, method, value } => {
                 let params = value.get("params");
                 match id {
                     Some(id) => {
@@ -124,7 +126,7 @@ impl<C: Calls> Sessions<C> {
         let id = session_id(headers)?.unwrap_or_default();
         let open = self.open().remove(id).ok_or_else(unknown)?;
         open.session.end();
-        Ok(answer_bytes(StatusCode::NO_CONTENT, Vec::new(), "application/json"))
+        Ok(answer_json(StatusCode::NO_CONTENT, ""))
     }
 
     /// Ends every session.
@@ -198,16 +200,24 @@ fn forget_stopped<C: Calls>(all: &mut BTreeMap<String, Open<C>>) {
     }
 }
 
-/// Answers a message of the operator, who has no session. `uptime` is the server's.
-pub(super) async fn operator<C: Calls>(calls: &C, uptime: Duration, body: &[u8]) -> Response<Body> {
-    let (id, method, value) = match message::read(body) {
-        Err(refusal) => return refused(StatusCode::BAD_REQUEST, &refusal),
-        Ok(Incoming::Reply { .. } | Incoming::Notification { .. }) => return accepted(),
+/// Answers a message of the operator, who has no session, `started` being when the server began.
+pub(super) async fn operator<C: Calls>(
+    calls: &C,
+    started: Instant,
+    request: Request,
+) -> Result<Response<Body>, Denied> {
+    if request.method() != Method::POST {
+        return Err(Denied::method("POST"));
+    }
+    require_json(request.headers())?;
+    let (id, method, value) = match message::read(&read_body(request.into_body()).await?) {
+        Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
+        Ok(Incoming::Reply { .. } | Incoming::Notification { .. }) => return Ok(accepted()),
         Ok(Incoming::Request { id, method, value }) => (id, method, value),
     };
     let outcome = match method.as_str() {
         "claw.status" => {
-            let uptime_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
+            let uptime_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             Ok(json!({"state": "READY", "uptime_ms": uptime_ms}))
         }
         "claw.tool.approve" => ckp::operator(calls, value.get("params"), true).await,
@@ -215,10 +225,10 @@ pub(super) async fn operator<C: Calls>(calls: &C, uptime: Duration, body: &[u8])
         _ => {
             let text = "the operator decides about calls and makes none: claw.tool.approve, \
                         claw.tool.deny and claw.status are served";
-            return refused(StatusCode::OK, &Fault::new(METHOD_NOT_FOUND, text).to(id));
+            Err(Fault::new(METHOD_NOT_FOUND, text))
         }
     };
-    answered(&id, outcome)
+    Ok(answered(&id, outcome))
 }
 
 /// Returns notifications as server-sent events. Whoever lost its connection can listen again.
@@ -233,12 +243,16 @@ fn events(
     })
 }
 
-/// Carries out one request to its end.
+/// Carries out one request to its end, also where its client no longer waits.
 async fn settled<C: Calls>(session: &Session<C>, method: &str, params: Option<&Value>) -> Outcome {
     match session.request(method, params) {
         Answer::Now(outcome) => outcome,
-        Answer::Later(work) => work.await.0,
+        Answer::Later(work) => tokio::spawn(work).await.map_or_else(failed, |done| done.0),
     }
+}
+
+fn failed(_: JoinError) -> Outcome {
+    Err(host_failed().into())
 }
 
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Denied> {
@@ -250,19 +264,6 @@ fn unknown() -> Denied {
     Denied::new(StatusCode::NOT_FOUND, text)
 }
 
-fn not_here(id: RequestId) -> Response<Body> {
-    let fault = Fault::new(METHOD_NOT_FOUND, "/claw serves claw.* methods; MCP is at /mcp");
-    refused(StatusCode::NOT_FOUND, &fault.to(id))
-}
-
 fn answered(id: &RequestId, outcome: Outcome) -> Response<Body> {
-    answer_bytes(StatusCode::OK, message::line(id, outcome), "application/json")
-}
-
-fn refused(status: StatusCode, refusal: &Fault) -> Response<Body> {
-    answer_bytes(status, refusal.to_line(), "application/json")
-}
-
-fn accepted() -> Response<Body> {
-    answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json")
+    answer_json(StatusCode::OK, message::line(id, outcome))
 }

@@ -31,6 +31,10 @@ impl Denied {
         Self { status, text: text.into(), allow: None, challenge: None }
     }
 
+    fn challenge(challenge: &'static str, text: &str) -> Self {
+        Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, text) }
+    }
+
     /// Returns the answer to a method that is not among those of `allow`.
     pub(super) fn method(allow: &'static str) -> Self {
         let text = format!("only {allow} is served here");
@@ -80,16 +84,6 @@ impl Guard {
             options.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
         origins.extend(authorities.iter().map(|authority| format!("http://{authority}")));
         Self { authorities, origins }
-    }
-
-    /// Returns the `host:port` forms that are answered.
-    pub(super) fn authorities(&self) -> impl Iterator<Item = &String> {
-        self.authorities.iter()
-    }
-
-    /// Returns the origins whose pages may call.
-    pub(super) fn origins(&self) -> impl Iterator<Item = &String> {
-        self.origins.iter()
     }
 
     /// Checks the name the client used and the page it comes from.
@@ -172,18 +166,13 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the answer to a request without a token.
 pub(super) fn no_token() -> Denied {
-    Denied {
-        challenge: Some("Bearer realm=\"clawhost\""),
-        ..Denied::new(StatusCode::UNAUTHORIZED, "a bearer token is needed")
-    }
+    Denied::challenge("Bearer realm=\"clawhost\"", "a bearer token is needed")
 }
 
 /// Returns the answer to a request with a token nobody has.
 pub(super) fn wrong_token() -> Denied {
-    Denied {
-        challenge: Some("Bearer realm=\"clawhost\", error=\"invalid_token\""),
-        ..Denied::new(StatusCode::UNAUTHORIZED, "this token is not known here")
-    }
+    let challenge = "Bearer realm=\"clawhost\", error=\"invalid_token\"";
+    Denied::challenge(challenge, "this token is not known here")
 }
 
 #[cfg(test)]

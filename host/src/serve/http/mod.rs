@@ -17,10 +17,9 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use clawhost_core::limits::{HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS};
-use hyper::server::conn::http1;
+use clawhost_core::limits::HTTP_CONNECTIONS_MAX;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
@@ -30,7 +29,7 @@ use tracing::{debug, warn};
 use self::places::{Places, Seat};
 use self::routes::App;
 use super::Shutdown;
-use super::accept::accept_all;
+use super::accept::{accept_all, http_server};
 use super::calls::Calls;
 use crate::host::Host;
 use crate::state::Credentials;
@@ -85,18 +84,7 @@ pub async fn serve_http(
     options: HttpOptions,
     shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
-    serve_calls(host, credentials, options, shutdown).await
-}
-
-/// Serves whatever takes calls; see [`serve_http`].
-pub(crate) async fn serve_calls<C: Calls>(
-    calls: C,
-    credentials: Arc<Credentials>,
-    options: HttpOptions,
-    shutdown: Shutdown,
-) -> io::Result<BoundServer> {
-    let places = Places::new(HTTP_CONNECTIONS_MAX);
-    serve_within(places, calls, credentials, options, shutdown).await
+    serve_within(Places::new(HTTP_CONNECTIONS_MAX), host, credentials, options, shutdown).await
 }
 
 async fn serve_within<C: Calls>(
@@ -156,12 +144,7 @@ async fn serve_connection<C: Calls>(
         let (app, seat) = (Arc::clone(&app), Arc::clone(&seat));
         async move { Ok::<_, std::convert::Infallible>(app.answer(request, &seat).await) }
     });
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(HTTP_HEADER_READ_MS))
-        .max_buf_size(HTTP_HEADER_BYTES_MAX);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(http_server().serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
         () = seat.evicted() => return debug!("an idle connection made room for another"),

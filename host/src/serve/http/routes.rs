@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use clawhost_core::limits::{
@@ -16,18 +16,18 @@ use clawhost_core::limits::{
     HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
 };
 use futures_util::StreamExt as _;
-use http::{Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::HttpOptions;
-use super::body::{answer_bytes, answer_json, denied, read_body, require_json};
+use super::body::{accepted, answer_json, denied, read_body, refused, require_json};
 use super::claw::{self, Sessions};
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
@@ -35,11 +35,13 @@ use super::places::{Busy, Seat};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::serve::calls::Calls;
-use crate::serve::mcp::McpServer;
+use crate::serve::mcp::{McpServer, SessionEnd};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::serve::status::status;
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
+/// What is asked.
+pub(super) type Request = http::Request<hyper::body::Incoming>;
 /// What an answer carries.
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
@@ -54,12 +56,16 @@ pub(super) struct App<C: Calls> {
     require_token: bool,
     shutdown: CancellationToken,
     started: Instant,
-    streams: CancellationToken,
+    stopped: CancellationToken,
+    /// Ends what rmcp still serves with this.
+    _streams: DropGuard,
 }
 
 /// One agent's MCP server with the sessions of the older revisions.
 struct Agent<C: Calls> {
     claws: Sessions<C>,
+    /// The ends of the sessions below, by their ids.
+    ends: Mutex<BTreeMap<String, SessionEnd>>,
     requests: Arc<Semaphore>,
     urgent: Arc<Semaphore>,
     service: StreamableHttpService<McpServer<C>, LocalSessionManager>,
@@ -78,12 +84,13 @@ impl<C: Calls> App<C> {
         shutdown: CancellationToken,
     ) -> Self {
         let guard = Guard::new(options, address);
-        let streams = CancellationToken::new();
+        let (stopped, streams) = (CancellationToken::new(), CancellationToken::new());
+        let ends = (shutdown.clone(), stopped.clone());
         let anybody = (!options.require_token).then_some(DEFAULT_AGENT);
         let agents = credentials
             .agents()
             .chain(anybody)
-            .map(|name| (name.to_owned(), Agent::new(name, &calls, &guard, &streams, &shutdown)))
+            .map(|name| (name.to_owned(), Agent::new(name, &calls, &streams, &ends)))
             .collect();
         let require_token = options.require_token;
         let started = Instant::now();
@@ -97,7 +104,8 @@ impl<C: Calls> App<C> {
             require_token,
             shutdown,
             started,
-            streams,
+            stopped,
+            _streams: streams.drop_guard(),
         }
     }
 
@@ -106,65 +114,55 @@ impl<C: Calls> App<C> {
         self.calls.services().running.wait().await;
     }
 
-    /// Ends sessions, and with them the calls that still run.
+    /// Ends the calls that still run; they are answered.
     pub(super) fn close(&self) {
-        self.streams.cancel();
+        self.stopped.cancel();
         self.agents.values().for_each(|agent| agent.claws.end());
     }
 
     /// Answers one request, whatever it is, that came over the connection in `seat`.
-    pub(super) async fn answer<B>(&self, request: Request<B>, seat: &Arc<Seat>) -> Response<Body>
-    where
-        B: http_body::Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    pub(super) async fn answer(&self, request: Request, seat: &Arc<Seat>) -> Response<Body> {
         self.route(request, seat).await.unwrap_or_else(|denial| denied(&denial))
     }
 
-    async fn route<B>(
-        &self,
-        request: Request<B>,
-        seat: &Arc<Seat>,
-    ) -> Result<Response<Body>, Denied>
-    where
-        B: http_body::Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
         if self.shutdown.is_cancelled() {
             return Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, "the host is stopping"));
         }
         self.guard.check(request.uri(), request.headers())?;
-        match request.uri().path() {
-            "/mcp" => {
-                let agent = self.agent(&request)?;
-                let (permit, room) = agent.request()?;
-                let held = (busy(seat, room)?, permit);
-                Ok(until_sent(agent.answer(request, room).await?, held))
-            }
-            "/claw" if matches!(self.role(&request)?, Some(Role::Operator)) => {
+        let role = self.role(&request)?;
+        match (request.uri().path(), role) {
+            ("/claw", Some(Role::Operator)) => {
                 let busy = busy(seat, Room::Urgent)?;
-                Ok(until_sent(self.operator(request).await?, busy))
+                Ok(until_sent(claw::operator(&self.calls, self.started, request).await?, busy))
             }
-            "/claw" => {
-                let agent = self.agent(&request)?;
+            (path @ ("/claw" | "/mcp"), role) => {
+                let is_mcp = path == "/mcp";
+                let agent = self.agent(role)?;
                 let (permit, room) = agent.request()?;
                 let held = (busy(seat, room)?, permit);
-                Ok(until_sent(agent.claw(request, room).await?, held))
+                let response = match is_mcp {
+                    true => agent.mcp(request, room).await?,
+                    false => agent.claw(request, room).await?,
+                };
+                Ok(until_sent(response, held))
             }
-            "/status" => {
-                self.require_operator(&request)?;
+            ("/status", Some(Role::Operator)) => {
                 let busy = busy(seat, Room::Urgent)?;
                 Ok(until_sent(self.status(request.method())?, busy))
             }
+            ("/status", Some(Role::Agent(_))) => {
+                let text = "this is for the operator, and an agent is not";
+                Err(Denied::new(StatusCode::FORBIDDEN, text))
+            }
+            ("/status", None) => Err(guard::no_token()),
             _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, /claw, and /status")),
         }
     }
 
-    /// Returns the agent whose token the request carries.
-    fn agent<B>(&self, request: &Request<B>) -> Result<&Agent<C>, Denied> {
-        let name = match self.role(request)? {
+    /// Returns the agent that `role` is.
+    fn agent(&self, role: Option<Role>) -> Result<&Agent<C>, Denied> {
+        let name = match role {
             Some(Role::Agent(name)) => name,
             Some(Role::Operator) => {
                 let text = "the operator decides about calls and makes none; use an agent's token";
@@ -176,45 +174,19 @@ impl<C: Calls> App<C> {
         self.agents.get(&name).ok_or_else(guard::wrong_token)
     }
 
-    fn require_operator<B>(&self, request: &Request<B>) -> Result<(), Denied> {
-        match self.role(request)? {
-            Some(Role::Operator) => Ok(()),
-            Some(Role::Agent(_)) => {
-                let text = "this is for the operator, and an agent is not";
-                Err(Denied::new(StatusCode::FORBIDDEN, text))
-            }
-            None => Err(guard::no_token()),
-        }
-    }
-
     /// Returns whose token the request carries, or nothing where it carries none.
-    fn role<B>(&self, request: &Request<B>) -> Result<Option<Role>, Denied> {
+    fn role(&self, request: &Request) -> Result<Option<Role>, Denied> {
         let Some(token) = guard::bearer(request.headers()) else {
             return Ok(None);
         };
         self.credentials.identify(token).map(Some).ok_or_else(guard::wrong_token)
     }
 
-    /// Answers the operator's message of the Claw Kernel Protocol.
-    async fn operator<B>(&self, request: Request<B>) -> Result<Response<Body>, Denied>
-    where
-        B: http_body::Body + Send + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        if request.method() != Method::POST {
-            return Err(Denied::method("POST"));
-        }
-        let (parts, body) = request.into_parts();
-        require_json(&parts.headers)?;
-        let body = read_body(body).await?;
-        Ok(claw::operator(&self.calls, self.started.elapsed(), &body).await)
-    }
-
     fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
         if method != Method::GET {
             return Err(Denied::method("GET"));
         }
-        Ok(answer_json(StatusCode::OK, &status(&self.calls, self.started)))
+        Ok(answer_json(StatusCode::OK, status(&self.calls, self.started).to_string()))
     }
 }
 
@@ -222,30 +194,29 @@ impl<C: Calls> Agent<C> {
     fn new(
         name: &str,
         calls: &C,
-        guard: &Guard,
         streams: &CancellationToken,
-        shutdown: &CancellationToken,
+        ends: &(CancellationToken, CancellationToken),
     ) -> Self {
-        // The guard has checked both already; a second lock costs nothing.
+        // The guard has checked names and pages already.
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(guard.authorities())
-            .with_allowed_origins(guard.origins())
-            .enforce_origin_validation()
+            .disable_allowed_hosts()
             .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
             .with_cancellation_token(streams.clone());
         let sessions = Arc::new(LocalSessionManager::default());
         let claws = Sessions::new(calls.clone(), Principal(name.to_owned()));
-        let (calls, closing) = (calls.clone(), shutdown.clone());
+        let (calls, shutdown) = (calls.clone(), ends.0.clone());
         let principal = Principal(name.to_owned());
-        let server = move || Ok(McpServer::new(calls.clone(), principal.clone(), closing.clone()));
+        let ends = ends.clone();
+        let server = move || Ok(McpServer::new(calls.clone(), principal.clone(), ends.clone()));
         let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
         Self {
             claws,
+            ends: Mutex::default(),
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
             urgent: Arc::new(Semaphore::new(HTTP_URGENT_PER_AGENT_MAX)),
             service,
             sessions,
-            shutdown: shutdown.clone(),
+            shutdown,
             streams: Arc::new(Semaphore::new(HTTP_STREAMS_PER_AGENT_MAX)),
         }
     }
@@ -266,60 +237,94 @@ impl<C: Calls> Agent<C> {
         one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams")
     }
 
-    async fn answer<B>(&self, request: Request<B>, room: Room) -> Result<Response<Body>, Denied>
-    where
-        B: http_body::Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    /// Answers a request to `/mcp`.
+    async fn mcp(&self, request: Request, room: Room) -> Result<Response<Body>, Denied> {
         let (parts, body) = request.into_parts();
         room.admits_method(&parts.method)?;
         if parts.method != Method::POST {
-            let listens = parts.method == Method::GET;
-            let stream = listens.then(|| self.stream()).transpose()?;
-            let request = Request::from_parts(parts, Full::new(Bytes::new()));
-            let response = self.service.handle(request).await;
-            let response = self.ending(response);
-            return Ok(until_sent(response, stream));
+            return self.mcp_session(parts).await;
         }
-        let body = read_body(body).await?;
-        room.admits(&body)?;
-        match screen(&body, parts.headers.contains_key(MCP_SESSION)) {
-            Screened::Answered(response) => Ok(response),
-            Screened::Passed { method, value } => {
-                if method == "initialize" {
-                    self.check_sessions().await?;
-                }
-                let listens = method == "subscriptions/listen";
-                let stream = listens.then(|| self.stream()).transpose()?;
-                // What was checked is what is passed on, not the bytes it came as.
-                let body = Bytes::from(value.to_string());
-                let request = Request::from_parts(parts, Full::new(body));
-                Ok(until_sent(self.service.handle(request).await, stream))
+        let incoming = match message::read(&read_body(body).await?) {
+            Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
+            Ok(incoming) => incoming,
+        };
+        room.admits(&incoming)?;
+        // Only in a session of the older revisions does a host ask its clients.
+        let in_session = parts.headers.contains_key(MCP_SESSION);
+        match incoming {
+            Incoming::Request { id, method, .. } if message::is_ckp(&method) => {
+                let fault = Fault::new(METHOD_NOT_FOUND, "claw.* methods are served at /claw");
+                Ok(refused(StatusCode::NOT_FOUND, &fault.to(id)))
             }
+            Incoming::Notification { method, .. } if message::is_ckp(&method) => Ok(accepted()),
+            Incoming::Reply { .. } if !in_session => Ok(accepted()),
+            incoming => self.pass_on(parts, incoming).await,
         }
     }
 
+    /// Hands a message to MCP.
+    async fn pass_on(
+        &self,
+        mut parts: Parts,
+        incoming: Incoming,
+    ) -> Result<Response<Body>, Denied> {
+        if incoming.method() == "initialize" {
+            self.check_sessions().await?;
+        }
+        let listens = incoming.method() == "subscriptions/listen";
+        let stream = listens.then(|| self.stream()).transpose()?;
+        if let Some(end) = self.session_end(&parts.headers).await {
+            parts.extensions.insert(end);
+        }
+        // What was checked is what is passed on, not the bytes it came as.
+        let body = Bytes::from(incoming.into_value().to_string());
+        let request = http::Request::from_parts(parts, Full::new(body));
+        Ok(until_sent(self.service.handle(request).await, stream))
+    }
+
+    /// Listens to a session of the older revisions, or ends it and the calls that wait in it.
+    async fn mcp_session(&self, parts: Parts) -> Result<Response<Body>, Denied> {
+        let stream = (parts.method == Method::GET).then(|| self.stream()).transpose()?;
+        let is_deleted = parts.method == Method::DELETE;
+        let id = session_id(&parts.headers).map(str::to_owned).filter(|_| is_deleted);
+        let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
+        let response = self.service.handle(request).await;
+        if let Some(id) = id.filter(|_| response.status().is_success()) {
+            let end = self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            end.unwrap_or_default().0.cancel();
+        }
+        Ok(until_sent(self.ending(response), stream))
+    }
+
+    /// Returns the end of the session that a request names, where there is one.
+    async fn session_end(&self, headers: &HeaderMap) -> Option<SessionEnd> {
+        let id = session_id(headers)?;
+        let open = self.sessions.sessions.read().await;
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that ended by themselves are forgotten here.
+        ends.retain(|id, _| open.contains_key(id.as_str()));
+        open.contains_key(id).then(|| ends.entry(id.to_owned()).or_default().clone())
+    }
+
     /// Answers a request to `/claw`.
-    async fn claw<B>(&self, request: Request<B>, room: Room) -> Result<Response<Body>, Denied>
-    where
-        B: http_body::Body + Send + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn claw(&self, request: Request, room: Room) -> Result<Response<Body>, Denied> {
         let (parts, body) = request.into_parts();
         room.admits_method(&parts.method)?;
         match parts.method {
             Method::POST => {
                 require_json(&parts.headers)?;
-                let body = read_body(body).await?;
-                room.admits(&body)?;
-                self.claws.post(&parts.headers, &body).await
+                match message::read(&read_body(body).await?) {
+                    Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
+                    Ok(incoming) => {
+                        room.admits(&incoming)?;
+                        self.claws.post(&parts.headers, incoming).await
+                    }
+                }
             }
             Method::GET => {
                 let stream = self.stream()?;
                 let response = self.claws.listen(&parts.headers)?;
-                let response = self.ending(response);
-                Ok(until_sent(response, stream))
+                Ok(until_sent(self.ending(response), stream))
             }
             Method::DELETE => self.claws.delete(&parts.headers),
             _ => Err(Denied::method("GET, POST, DELETE")),
@@ -364,16 +369,15 @@ impl Room {
         Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
     }
 
-    fn admits(self, body: &[u8]) -> Result<(), Denied> {
-        let urgent = || match message::read(body) {
-            Ok(Incoming::Notification { .. } | Incoming::Reply { .. }) => true,
-            Ok(Incoming::Request { method, .. }) => message::is_urgent(&method),
-            Err(_) => false,
-        };
-        if self == Self::Any || urgent() {
-            return Ok(());
+    fn admits(self, incoming: &Incoming) -> Result<(), Denied> {
+        match incoming {
+            Incoming::Request { method, .. }
+                if self == Self::Urgent && !message::is_urgent(method) =>
+            {
+                Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
+            }
+            _ => Ok(()),
         }
-        Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
     }
 }
 
@@ -387,34 +391,9 @@ fn too_many(max: usize, what: &str) -> Denied {
     Denied::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
-/// What the checks that both transports share make of a body.
-enum Screened {
-    Answered(Response<Body>),
-    Passed { method: String, value: Value },
-}
-
-/// The header by which the older revisions name a session; only there a host asks its clients.
+/// The header by which the older revisions name a session.
 const MCP_SESSION: &str = "mcp-session-id";
 
-fn screen(body: &[u8], in_session: bool) -> Screened {
-    let refuse = |status, refusal: &Fault| {
-        Screened::Answered(answer_bytes(status, refusal.to_line(), "application/json"))
-    };
-    let accepted =
-        || Screened::Answered(answer_bytes(StatusCode::ACCEPTED, Vec::new(), "application/json"));
-    match message::read(body) {
-        Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
-        Ok(Incoming::Request { id, method, .. }) if message::is_ckp(&method) => {
-            let text = "claw.* methods are served at /claw";
-            refuse(StatusCode::NOT_FOUND, &Fault::new(METHOD_NOT_FOUND, text).to(id))
-        }
-        Ok(Incoming::Notification { method, .. }) if message::is_ckp(&method) => accepted(),
-        Ok(Incoming::Reply { value, .. }) if in_session => {
-            Screened::Passed { method: String::new(), value }
-        }
-        Ok(Incoming::Reply { .. }) => accepted(),
-        Ok(Incoming::Notification { method, value } | Incoming::Request { method, value, .. }) => {
-            Screened::Passed { method, value }
-        }
-    }
+fn session_id(headers: &HeaderMap) -> Option<&str> {
+    headers.get(MCP_SESSION)?.to_str().ok()
 }

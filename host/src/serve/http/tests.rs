@@ -21,7 +21,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::places::Places;
-use super::{HttpOptions, serve_calls, serve_within};
+use super::{HttpOptions, serve_within};
+use crate::serve::calls::Calls as _;
 use crate::serve::fake::{Fake, modern};
 use crate::state::{Credentials, FolderEnv, StateDir};
 
@@ -341,8 +342,14 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
     let mut options = HttpOptions::new("0.0.0.0:0".parse().unwrap());
     options.require_token = false;
     let credentials = Arc::clone(&server.credentials);
-    let refused =
-        serve_calls(Fake::new(), credentials, options, CancellationToken::new().into()).await;
+    let refused = serve_within(
+        Places::new(1),
+        Fake::new(),
+        credentials,
+        options,
+        CancellationToken::new().into(),
+    )
+    .await;
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }
 
@@ -597,5 +604,88 @@ async fn silent_and_refused_connections_shut_nobody_out() {
     while !text.contains("notifications/tools/list_changed") {
         let frame = body.frame().await.unwrap().unwrap();
         text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_question_ends_with_the_session_of_its_call() {
+    let server = Server::start(true).await;
+    let approvals = server.host.services().approvals.clone();
+    let mut changes = approvals.changes();
+    let opened = server.session("default").await;
+    let session = [("mcp-session-id", opened.headers["mcp-session-id"].to_str().unwrap())];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(server.post("default", &ready, &session).await.status, 202);
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "asks", "arguments": {}}});
+    let leaving = async {
+        changes.wait_for(|_| !approvals.pending().is_empty()).await.unwrap();
+        let token = server.agent("default");
+        let headers = [&session[..], &[("authorization", token.as_str())]].concat();
+        let begun = std::time::Instant::now();
+        assert_eq!(server.send("DELETE", "/mcp", &headers, b"").await.status, 202);
+        changes.wait_for(|_| approvals.pending().is_empty()).await.unwrap();
+        // Before the end of the time that the protocol library gives what runs.
+        assert!(begun.elapsed().as_secs() < 3);
+    };
+    let (answer, ()) = tokio::join!(server.post("default", &call, &session), leaving);
+    assert!(!answer.text.contains("\"id\":1"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_stop_that_cuts_calls_off_is_no_error() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::ERROR)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = Server::start(true).await;
+    let unready = server.session("other").await;
+    assert_eq!(unready.status, 200);
+    let opened = server.session("default").await;
+    let session = [("mcp-session-id", opened.headers["mcp-session-id"].to_str().unwrap())];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    server.post("default", &ready, &session).await;
+    let older = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "slow", "arguments": {}}});
+    let (call, more) = (call(2, "slow"), modern_headers("tools/call", "slow"));
+    let stopping = async {
+        server.host.started(2).await;
+        tokio::time::pause();
+        server.shutdown.cancel();
+    };
+    let calls = async {
+        tokio::join!(
+            server.post("default", &older, &session),
+            server.post("default", &call, &more),
+            stopping
+        )
+    };
+    let (older, modern, ()) = calls.await;
+    for answer in [older, modern] {
+        let text = answer.json()["result"]["content"][0]["text"].clone();
+        assert_eq!(text, "the session was stopped before this came to its end");
+    }
+    server.task.await.unwrap();
+    // The clock is paused: the protocol library's own patience is over at once.
+    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    assert_eq!(String::from_utf8_lossy(&log.0.lock().unwrap()), "");
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }

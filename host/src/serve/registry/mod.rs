@@ -19,17 +19,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cap_std::fs::Dir;
-use clawhost_core::limits::{
-    HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, REGISTRY_LOAD_MS, REGISTRY_REQUESTS_MAX,
-};
+use clawhost_core::limits::{REGISTRY_LOAD_MS, REGISTRY_REQUESTS_MAX};
 use clawhost_core::uri::RegistryUri;
 use clawhost_core::{digest, egress};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -40,7 +37,7 @@ use url::Host;
 
 pub use self::folder::Listed;
 use self::folder::{Folder, Item, Unpublished};
-use super::accept::accept_all;
+use super::accept::{accept_all, http_server};
 use super::{BoundServer, Shutdown};
 
 /// Returns what [`serve_registry`] would publish of `dir`, by its places, and what is wrong with it.
@@ -99,13 +96,8 @@ async fn serve_connection(stream: TcpStream, folder: &Arc<Folder>) {
     let service = service_fn(|request| async {
         Ok::<_, Infallible>(answer(request, Arc::clone(folder)).await)
     });
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(HTTP_HEADER_READ_MS))
-        .max_buf_size(HTTP_HEADER_BYTES_MAX)
-        .keep_alive(false);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection =
+        http_server().keep_alive(false).serve_connection(TokioIo::new(stream), service);
     match timeout(Duration::from_millis(REGISTRY_LOAD_MS), connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "a connection ended"),

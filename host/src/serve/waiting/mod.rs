@@ -65,14 +65,15 @@ pub(super) struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Waits for the call to end, as the older revisions have it.
-    pub(super) async fn see_through(&self, mut underway: Underway) -> Outcome {
+    /// Waits for the call to end, as the older revisions have it; `asks` the client's user
+    /// meanwhile.
+    pub(super) async fn see_through(&self, mut underway: Underway, asks: bool) -> Outcome {
         let question = underway.question;
         tokio::select! {
             biased;
             outcome = &mut underway.call => outcome,
             never = self.report(question.clone()) => match never {},
-            never = self.ask_user(question) => match never {},
+            never = self.ask_user(question), if asks => match never {},
         }
     }
 
@@ -86,7 +87,8 @@ impl Client<'_> {
         }
         let parking = self.approvals.parking();
         let Some(place) = parking.place() else {
-            return Turn::Done(self.hold_on(underway).await);
+            // Without a place to park there is only waiting.
+            return Turn::Done(self.see_through(underway, false).await);
         };
         underway.answered.cancel();
         let call = parking.park(place, underway.question, underway.call);
@@ -106,15 +108,6 @@ impl Client<'_> {
             elicit::pass_on(self.approvals, &pending, answer).await;
         }
         Some(self.hold(call, false).await)
-    }
-
-    /// Without a place to park there is only waiting.
-    async fn hold_on(&self, mut underway: Underway) -> Outcome {
-        tokio::select! {
-            biased;
-            outcome = &mut underway.call => outcome,
-            never = self.report(underway.question) => match never {},
-        }
     }
 
     /// Waits for a parked call for a while, or not at all where its question goes out `at_once`.
@@ -148,9 +141,6 @@ impl Client<'_> {
 
     /// Asks the client's user about each question of the call.
     async fn ask_user(&self, mut question: watch::Receiver<Option<String>>) -> Infallible {
-        if !self.elicits {
-            return pending().await;
-        }
         loop {
             if let Some(pending) = self.pending(asked(&mut question).await) {
                 elicit::ask(self.peer, self.approvals, &pending).await;
