@@ -88,6 +88,82 @@ fn the_runtime_file_is_checked_with_the_documents() {
     assert!(run.stderr.contains("did you mean `registries`?"), "{}", run.stderr);
 }
 
+#[test]
+fn what_is_valid_and_does_nothing_is_noted() {
+    let cli = Cli::new(PROGRAM);
+    let rest = r#"  tools: ["claw://local/tool/read-file"]
+  sandbox: { inline: { level: wasm, capabilities: { filesystem: { mode: scoped, mount_paths: [{ path: ./gone, permissions: ro }] } } } }
+"#;
+    let rules = "  policies: [{ inline: { rules: [{ id: r, action: allow, scope: tool, match: { name: raed-file } }] } }]\n";
+    cli.write("claw.yaml", format!("{CLAW}{rest}"));
+    let run = cli.run(&["validate", "claw.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("there is no policy, so every call is denied"), "{}", run.stdout);
+    cli.write("claw.yaml", format!("{CLAW}{rest}{rules}"));
+    let run = cli.run(&["validate", "claw.yaml"]);
+    for note in [
+        "gone`: make it, or tools under the profile `sandbox-0` cannot be served",
+        "the rule `r` of the policy `policy-0` is for `raed-file`, and no tool is called that; did you mean `read-file`?",
+    ] {
+        assert!(run.stdout.contains(note), "{}", run.stdout);
+    }
+    assert!(run.stdout.lines().count() == 3 && run.stdout.ends_with("valid\n"), "{}", run.stdout);
+}
+
+#[test]
+fn what_is_probably_a_slip_is_noted() {
+    let cli = Cli::new(PROGRAM);
+    let rest = r#"  tools: ["claw://local/tool/raed-file", "claw://local/tool/own-thing"]
+  sandbox: { inline: { level: wasm, capabilities: { filesystem: { mode: scoped, mount_paths: [{ path: ./a.txt, permissions: ro }] } } } }
+  policies: [{ inline: { rules: [{ id: r, action: allow, scope: tool, match: { annotations: { readOnlyHint: true } } }, { id: d, action: deny, scope: tool, match: { annotations: { destructiveHint: true } } }] } }]
+"#;
+    cli.write("a.txt", "a");
+    cli.write("claw.yaml", format!("{CLAW}{rest}"));
+    let run = cli.run(&["validate", "claw.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for note in [
+        "no built-in tool is called `raed-file`; did you mean `read-file`? Otherwise a component",
+        "no built-in tool is called `own-thing`; a component in the tools folder has to offer it",
+        "a.txt` is a file: mount the folder that holds it",
+        "no document of yours declares `readOnlyHint` for any tool: what a component says",
+    ] {
+        assert!(run.stdout.contains(note), "{note}: {}", run.stdout);
+    }
+    assert!(!run.stdout.contains("destructiveHint"), "{}", run.stdout);
+}
+
+#[test]
+fn a_runtime_file_is_checked_as_what_it_is() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("clawhost.yaml", "version: 1\nlimits: { calls_running_max: 2 }\n");
+    let run = cli.run(&["validate", "clawhost.yaml"]);
+    assert!(run.code == Some(0) && run.stdout.ends_with("valid\n"), "{}{}", run.stdout, run.stderr);
+    cli.write("tool.yaml", TOOL);
+    cli.write("clawhost.yaml", "version: 1\nprofiles: { gone: { env: {} } }\n");
+    let run = cli.run(&["validate", "tool.yaml", "clawhost.yaml"]);
+    assert!(run.stderr.contains("there is no sandbox profile `gone`"), "{}", run.stderr);
+    for (line, key) in [
+        ("state: ~/state", "state"),
+        ("tools: { directory: $HOME/tools }", "tools.directory"),
+        ("channels: { a: { file: \"${HOME}/m.jsonl\" } }", "channels.a.file"),
+        ("audit: { syslog: ~/log }", "audit.syslog"),
+    ] {
+        cli.write("clawhost.yaml", format!("version: 1\n{line}\n"));
+        let run = cli.run(&["validate", "clawhost.yaml"]);
+        assert_eq!(run.code, Some(3), "{line}: {}", run.stdout);
+        assert!(run.stderr.contains(&format!("`{key}` is `")), "{line}: {}", run.stderr);
+        assert!(run.stderr.contains("not expanded"), "{line}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn standard_input_is_no_document() {
+    let cli = Cli::new(PROGRAM);
+    let run = cli.run(&["validate", "-"]);
+    assert_eq!(run.code, Some(3));
+    assert!(run.stderr.contains("write the document into a file, and name that"), "{}", run.stderr);
+}
+
 const TOOL: &str = r#"claw: "0.3.0"
 kind: Tool
 metadata: { name: a-tool }
@@ -111,7 +187,12 @@ fn several_claws_are_checked_one_by_one() {
     cli.write("tool.yaml", TOOL);
     let files = ["validate", "a/claw.yaml", "tool.yaml", "b/claw.yaml"];
     let run = cli.run(&files);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "valid\n"), "{}", run.stderr);
+    assert!(
+        run.code == Some(0) && run.stdout.ends_with("\nvalid\n"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
     cli.write("b/claw.yaml", format!("{CLAW}  toools: []\n"));
     cli.write("tool.yaml", format!("{TOOL}more: 1\n"));
     let run = cli.run(&files);

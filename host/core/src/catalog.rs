@@ -82,6 +82,8 @@ pub struct Tool {
     pub digest: String,
     /// Where its code comes from.
     pub origin: Origin,
+    /// A person is asked before each call, whatever policies allow.
+    pub asks: bool,
     /// What a call may touch.
     pub grants: Grants,
     /// The policy that also has to allow it, where the tool document names one.
@@ -150,6 +152,8 @@ pub struct Catalog {
     pub loading: Vec<String>,
     /// Sources that could not be used.
     pub refused: Vec<Refused>,
+    /// What documents say that does nothing with these tools, one sentence each, for people.
+    pub notes: Vec<String>,
     by_name: BTreeMap<String, Arc<Tool>>,
     by_ckp_name: BTreeMap<String, Arc<Tool>>,
 }

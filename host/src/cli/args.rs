@@ -7,7 +7,9 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 #[cfg(unix)]
 use super::approvals::ApprovalsArgs;
+use super::attack::AttackArgs;
 use super::audit::AuditArgs;
+use super::doctor::DoctorArgs;
 use super::registry::RegistryArgs;
 use super::secrets::SecretsArgs;
 
@@ -33,8 +35,10 @@ pub(super) struct Cli {
 pub(super) enum Verb {
     #[cfg(unix)]
     Approvals(ApprovalsArgs),
+    Attack(AttackArgs),
     Audit(AuditArgs),
     Call(CallArgs),
+    Doctor(DoctorArgs),
     Explain(ExplainArgs),
     Inspect(InspectArgs),
     Limits(LimitsArgs),

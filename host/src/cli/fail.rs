@@ -62,7 +62,8 @@ pub(super) fn print_document(error: &DocumentError) {
     let handler = miette::GraphicalReportHandler::new_themed(theme());
     match handler.render_report(&mut text, error) {
         Ok(()) if text.contains(&error.file) => eprint!("{text}"),
-        // A file that cannot be read has no line to point at.
+        // What is not shown has a line, a file that cannot be read has none.
+        Ok(()) if error.line > 1 => eprintln!("{text}  file: {}:{}", error.file, error.line),
         Ok(()) => eprintln!("{text}  file: {}", error.file),
         Err(std::fmt::Error) => eprintln!("error: {}", error.one_line()),
     }

@@ -58,6 +58,8 @@ struct Wants {
     process: bool,
     network: bool,
     provider: bool,
+    memory: bool,
+    channels: bool,
     secrets: bool,
     files: bool,
     /// Something that no profile grants.
@@ -72,6 +74,8 @@ impl Wants {
                 Some(Class::Network) => wants.network = true,
                 Some(Class::Process) => wants.process = true,
                 Some(Class::Provider) => wants.provider = true,
+                Some(Class::Memory) => wants.memory = true,
+                Some(Class::Channels) => wants.channels = true,
                 Some(Class::Secrets) => wants.secrets = true,
                 Some(Class::Reserved | Class::Never) | None => wants.never = true,
             }
@@ -86,6 +90,8 @@ impl Wants {
             (self.process, "`shell.mode: full`"),
             (self.network, "hosts in a `network` block"),
             (self.provider, "`provider: true` in clawhost.yaml"),
+            (self.memory, "keys and values"),
+            (self.channels, "`channels` in clawhost.yaml"),
             (self.secrets, "`secrets` in clawhost.yaml"),
             (self.files, "a mounted folder, without which it opens no file"),
         ]
@@ -100,10 +106,15 @@ impl Wants {
             // No document can grant a provider or a secret: only the runtime file does.
             Self { never: true, .. }
             | Self { provider: true, .. }
+            | Self { channels: true, .. }
+            | Self { memory: true, process: true, .. }
+            | Self { memory: true, network: true, .. }
+            | Self { memory: true, files: true, .. }
             | Self { secrets: true, .. }
             | Self { process: true, network: true, .. }
             | Self { network: true, files: true, .. } => &[],
             Self { process: true, .. } => &["process"],
+            Self { memory: true, .. } => &["memory"],
             Self { network: true, .. } => &["network"],
             Self { files: true, .. } => &["fs-readonly", "workspace"],
             _ => &["none"],
@@ -116,9 +127,12 @@ impl Wants {
             [] if self.never => "it cannot be served",
             [] if self.secrets => "a profile with `secrets` in clawhost.yaml",
             [] if self.provider => "a profile with `provider: true` in clawhost.yaml",
+            [] if self.channels => "a profile with `channels` in clawhost.yaml",
+            [] if self.memory => "a profile with `memory: true` in clawhost.yaml",
             [] => "no built-in profile grants all of it: write one",
             ["fs-readonly", ..] => "the profile `fs-readonly` to read, `workspace` to write too",
             ["process", ..] => "the profile `process`",
+            ["memory", ..] => "the profile `memory`",
             ["network", ..] => "the profile `network`",
             _ => "the profile `none`",
         }
@@ -137,6 +151,8 @@ fn needs(import: &str) -> &'static str {
         Some(Class::Network) => "a profile with a `network` block",
         Some(Class::Process) => "a profile with `shell.mode: full`",
         Some(Class::Provider) => "`provider: true` for its profile in clawhost.yaml",
+        Some(Class::Memory) => "the profile `memory`, or `memory: true` for its profile",
+        Some(Class::Channels) => "`channels` for its profile in clawhost.yaml",
         Some(Class::Secrets) => "`secrets` for its profile in clawhost.yaml",
         Some(Class::Reserved | Class::Never) | None => "cannot be granted",
     }

@@ -5,8 +5,10 @@
 #[cfg(unix)]
 mod approvals;
 mod args;
+mod attack;
 mod audit;
 mod call;
+mod doctor;
 mod explain;
 mod fail;
 mod inspect;
@@ -34,7 +36,8 @@ use fail::Fail;
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // A verb that prints what was refused need not log it too.
-    let quiet = matches!(cli.verb, Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_));
+    let quiet =
+        matches!(cli.verb, Verb::Attack(_) | Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_));
     log::start(cli.verbose, quiet);
     let outcome = dispatch(cli);
     log::flush();
@@ -51,8 +54,10 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
     match cli.verb {
         #[cfg(unix)]
         Verb::Approvals(args) => setup::block_on(approvals::run(args)),
+        Verb::Attack(args) => setup::block_on(attack::run(args)),
         Verb::Audit(args) => audit::run(&args),
         Verb::Call(args) => setup::block_on(call::run(args)),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Explain(args) => setup::block_on(explain::run(args)),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
         Verb::Limits(args) => limits::run(&args),

@@ -66,9 +66,22 @@ pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
     let folder = setup::state_path(args.common.state.as_deref())?.0;
     match &args.verb {
         SecretsVerb::List => list(&folder, args.common.json),
-        SecretsVerb::Remove { name } => remove(&folder, name),
-        SecretsVerb::Set { name } => set(&folder, name),
+        SecretsVerb::Remove { name } => {
+            remove(&folder, name)?;
+            done(args, "removed", name)
+        }
+        SecretsVerb::Set { name } => {
+            set(&folder, name)?;
+            done(args, "set", name)
+        }
     }
+}
+
+fn done(args: &SecretsArgs, what: &str, name: &str) -> Result<u8, Fail> {
+    if args.common.json {
+        show::json(&json!({ what: name }));
+    }
+    Ok(exit::OK)
 }
 
 fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
@@ -84,7 +97,7 @@ fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-fn remove(folder: &Path, name: &str) -> Result<u8, Fail> {
+fn remove(folder: &Path, name: &str) -> Result<(), Fail> {
     let removed = match existing(folder)? {
         Some(store) => store.remove(name).map_err(|error| fail(&error))?,
         None => false,
@@ -93,10 +106,10 @@ fn remove(folder: &Path, name: &str) -> Result<u8, Fail> {
         let reason = format!("the store has no secret {name:?}");
         return Err(Fail::usage(reason, "`clawhost secrets list` prints the names"));
     }
-    Ok(exit::OK)
+    Ok(())
 }
 
-fn set(folder: &Path, name: &str) -> Result<u8, Fail> {
+fn set(folder: &Path, name: &str) -> Result<(), Fail> {
     if !is_secret_name(name) {
         return Err(Fail::usage(format!("{name:?} is no name of a secret"), NAME_HINT));
     }
@@ -110,8 +123,7 @@ fn set(folder: &Path, name: &str) -> Result<u8, Fail> {
             "note: with under {REDACT_VALUE_BYTES} bytes this value cannot be told from other text, so it is not kept out of replies and logs reliably"
         );
     }
-    store(folder)?.set(name, value).map_err(|error| fail(&error))?;
-    Ok(exit::OK)
+    store(folder)?.set(name, value).map(drop).map_err(|error| fail(&error))
 }
 
 /// Opens the store where the folder is there already.

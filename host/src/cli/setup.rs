@@ -22,8 +22,8 @@ use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Registries};
 use crate::regular;
 use crate::secrets::{SecretSources, Secrets};
 use crate::state::{
-    CREDENTIALS_FILE, CacheDir, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore,
-    StateDir,
+    CREDENTIALS_FILE, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore, StateDir,
+    open_cache,
 };
 use crate::upstream::http::HttpClient;
 use crate::{Host, HostBuilder};
@@ -186,10 +186,10 @@ fn secrets(state: &StateDir) -> Secrets {
 
 /// The cache of compiled code; without one the host works and compiles again.
 fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
-    let cache = CacheDir::open(&FolderEnv::from_process())
+    let cache = open_cache(&FolderEnv::from_process())
         .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
         .ok()?;
-    let dir = Dir::open_ambient_dir(cache.path(), cap_std::ambient_authority())
+    let dir = Dir::open_ambient_dir(cache, cap_std::ambient_authority())
         .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
         .ok()?;
     // Bound to this state folder: code cached under another one does not count.

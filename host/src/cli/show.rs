@@ -71,10 +71,15 @@ pub(super) fn touches(grants: &Grants) -> String {
         }
     }));
     parts.extend(grants.provider.then(|| "asks the manifest's language models".to_owned()));
+    parts.extend(grants.agent.memory.then(|| "keeps keys and values for its agent".to_owned()));
+    let channels: Vec<&str> = grants.agent.channels.iter().map(String::as_str).collect();
+    if !channels.is_empty() {
+        parts.push(format!("sends messages to {}", channels.join(", ")));
+    }
     parts.extend(match grants.shell {
         Shell::Deny => None,
         Shell::Full => Some("runs programs in the jail".to_owned()),
-        Shell::Restricted => Some("restricted shell (not served yet: refused)".to_owned()),
+        Shell::Restricted => Some("runs listed programs in the jail".to_owned()),
     });
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }

@@ -38,6 +38,9 @@ pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
     for refused in &catalog.refused {
         text.push_str(&format!("\nrefused: {}: {}", refused.source, refused.reason));
     }
+    for note in &catalog.notes {
+        text.push_str(&format!("\nnote: {note}"));
+    }
     for file in &catalog.loading {
         text.push_str(&format!("\nloading: {file}"));
     }
@@ -78,5 +81,5 @@ fn as_json(host: &Host, catalog: &Catalog) -> Value {
         .refused
         .iter()
         .map(|refused| json!({"source": refused.source, "reason": refused.reason}));
-    json!({"tools": Value::from_iter(tools), "refused": Value::from_iter(refused), "loading": catalog.loading})
+    json!({"tools": Value::from_iter(tools), "refused": Value::from_iter(refused), "notes": catalog.notes, "loading": catalog.loading})
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clawhost_core::error::exit;
-use clawhost_core::manifest::{self, DocumentError, Documents as _, Manifest, Settings};
+use clawhost_core::grants::Mount;
+use clawhost_core::manifest::{self, DocumentError, Documents as _, Manifest, Profile, Settings};
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
 use super::{setup, show};
-use crate::registry::FileDocuments;
+use crate::config;
+use crate::registry::{FileDocuments, built_in_names};
 
 pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
     let problems = match check_all(args) {
@@ -38,9 +40,25 @@ pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
 /// Returns every note, or every problem, once each.
 fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
     let (mut notes, mut problems) = (Vec::new(), Vec::new());
-    for files in runs(&args.files) {
-        match check(&files, args.config.as_deref()) {
-            Ok(manifest) => notes.extend(manifest.notes),
+    let (runtime, files): (Vec<_>, Vec<_>) =
+        args.files.iter().cloned().partition(|file| config::is_runtime_file(file));
+    for file in &runtime {
+        problems.extend(setup::config(&[], Some(file)).err().into_iter().flatten());
+        if files.is_empty() {
+            let file = file.display();
+            notes.push(format!("{file}: name the documents too, and its profiles and providers are checked with theirs"));
+        }
+    }
+    let config = args.config.as_deref().or_else(|| runtime.first().map(PathBuf::as_path));
+    let runs = if files.is_empty() { Vec::new() } else { runs(&files) };
+    for files in runs {
+        match check(&files, config) {
+            Ok(manifest) => {
+                notes.extend(missing_folders(&manifest));
+                notes.extend(manifest.stray_rules(built_in_names()));
+                notes.extend(manifest.stray_tools(built_in_names()));
+                notes.extend(manifest.notes);
+            }
             Err(more) => problems.extend(more),
         }
     }
@@ -48,6 +66,23 @@ fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
     notes.retain(|note| seen.insert(note.clone()));
     problems.retain(|problem| seen.insert(problem.one_line()));
     if problems.is_empty() { Ok(notes) } else { Err(problems) }
+}
+
+/// Says which folders are not there: whoever starts the host has to make them.
+fn missing_folders(manifest: &Manifest) -> Vec<String> {
+    let note = |profile: &Profile| {
+        let missing = profile.mounts.iter().filter(|mount| !mount.create && !mount.host.is_dir());
+        let note = |mount: &Mount| {
+            let (at, folder, name) = (&profile.at, mount.host.display(), &profile.name);
+            let (is, help) = match mount.host.is_file() {
+                true => (format!("`{folder}` is a file"), "mount the folder that holds it"),
+                false => (format!("there is no folder `{folder}`"), "make it"),
+            };
+            format!("{at}: {is}: {help}, or tools under the profile `{name}` cannot be served")
+        };
+        missing.map(note).collect::<Vec<_>>()
+    };
+    manifest.profiles.values().flat_map(note).collect()
 }
 
 /// A run has one Claw: of several, each is checked with all documents that are none.

@@ -25,7 +25,11 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         );
     }
     let names: Vec<&str> = catalog.tools().map(|tool| tool.definition.name.as_str()).collect();
-    Fail::usage(format!("unknown tool `{name}`"), &format!("there are: {}", names.join(", ")))
+    let hint = match names.is_empty() {
+        true => "no tool is served: list tools under `tools:` of the manifest".to_owned(),
+        false => format!("there are: {}", names.join(", ")),
+    };
+    Fail::usage(format!("unknown tool `{name}`"), &hint)
 }
 
 /// Reads one JSON object, or `key=value` pairs typed by the tool's schema.
@@ -33,6 +37,10 @@ pub(super) fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, 
     if let [only] = words
         && only.trim_start().starts_with('{')
     {
+        if json::rounds(only.as_bytes()) {
+            let text = "a whole number in the arguments does not fit in 64 bits";
+            return Err(Fail::usage(text.to_owned(), "write it as text: \"…\""));
+        }
         return json::parse(only.as_bytes()).map_err(|e| {
             Fail::usage(
                 format!("the arguments are no JSON object: {e}"),

@@ -57,6 +57,12 @@ impl Config {
     }
 }
 
+/// Says whether `file` has the name of a runtime file.
+#[must_use]
+pub fn is_runtime_file(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| FILE_NAMES.iter().any(|runtime| name == *runtime))
+}
+
 /// Returns the environment of this process, for [`Config::load`].
 #[must_use]
 pub fn environment() -> Vec<(OsString, OsString)> {

@@ -15,7 +15,7 @@ use clawhost_core::policy::PathNames;
 use clawhost_core::retry::RetryPlan;
 use clawhost_core::schema::Schema;
 
-use super::builtin::BUILT_IN_TOOLS;
+use super::builtin;
 use super::drop_in::{self, DropIn, Status};
 use super::offer::{Offer, Offered};
 use super::package;
@@ -165,8 +165,8 @@ impl Binder {
     /// Says whether a name is a built-in tool's that nothing may replace.
     fn is_built_in(&self, name: &str) -> bool {
         let ckp = catalog::ckp_name(name);
-        let is_built_in = |tool: &str| catalog::ckp_name(tool).eq_ignore_ascii_case(&ckp);
-        !self.sources.replaceable.contains(name) && BUILT_IN_TOOLS.into_iter().any(is_built_in)
+        !self.sources.replaceable.contains(name)
+            && builtin::built_in_names().any(|built_in| built_in.eq_ignore_ascii_case(&ckp))
     }
 
     fn bind(
@@ -219,7 +219,10 @@ impl Binder {
         Offered { definition, input, output }: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Tool, String> {
-        let grants = self.grants(binding)?;
+        let mut grants = self.grants(binding)?;
+        if matches!(offer.origin, Origin::BuiltIn { .. }) {
+            self.sources.manifest.web.apply(&definition.name, &mut grants);
+        }
         imports::check(offer.loaded.imports.iter().map(String::as_str), &grants)
             .map_err(|reasons| reasons.join("; "))?;
         let mut input = vec![Arc::clone(input)];
@@ -234,6 +237,7 @@ impl Binder {
             ckp_name: catalog::ckp_name(&definition.name),
             digest: offer.loaded.digest.clone(),
             origin: offer.origin.clone(),
+            asks: builtin::always_asks(&offer.origin),
             policy_ref: binding.and_then(|binding| binding.policy.clone()),
             category: binding.and_then(|binding| binding.category.clone()),
             declared: binding.map(ToolBinding::declared).unwrap_or_default(),
@@ -260,6 +264,9 @@ impl Binder {
         for refused in catalog.refused.iter().filter(|refused| !self.refused.contains(refused)) {
             tracing::warn!("refused: {}: {}", refused.source, refused.reason);
         }
+        for note in catalog.notes.iter().filter(|note| !self.last.notes.contains(note)) {
+            tracing::warn!("{note}");
+        }
         // While files load, a refusal may be gone for the moment only.
         let mut known = if catalog.loading.is_empty() { Vec::new() } else { self.refused.clone() };
         known.retain(|refused| !catalog.refused.contains(refused));
@@ -268,7 +275,8 @@ impl Binder {
     }
 
     /// Lists what has no effect, so that a typing error is seen: built-in components that
-    /// failed, documents without a component, and those that bind a tool nobody offers.
+    /// failed, documents without a component, those that bind a tool nobody offers, and rules
+    /// for one.
     fn report(&self, draft: &mut Draft, strays: &BTreeSet<String>) {
         let refused = &mut draft.catalog.refused;
         refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
@@ -283,10 +291,13 @@ impl Binder {
             // Why the code that came with a document is not served was said.
             let is_told = package::brings_code(&manifest.fetched, binding);
             if !is_told && !draft.offered.contains(&binding.name) {
-                let reason = format!("no component offers a tool `{}`", binding.name);
+                let nobody = || format!("no component offers a tool `{}`", binding.name);
+                let reason = builtin::missing(&binding.name).unwrap_or_else(nobody);
                 refused.push(Refused::new(&binding.at, &reason));
             }
         }
+        let served = draft.catalog.tools().map(|tool| tool.ckp_name.clone());
+        draft.catalog.notes = manifest.stray_rules(builtin::built_in_names().chain(served));
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
+
 use super::documents::Documents;
 
 /// Directories one pattern may look into.
@@ -25,7 +27,7 @@ pub(crate) fn leaves(pattern: &str) -> bool {
 /// to look into too many directories.
 pub(crate) fn expand(docs: &dyn Documents, directory: &Path, pattern: &str) -> Vec<PathBuf> {
     let segments = pattern.split('/').filter(|part| !matches!(*part, "" | "."));
-    let segments: Vec<&str> = segments.collect();
+    let segments: Vec<Step<'_>> = segments.map(step).collect();
     let mut walk = Walk { docs, files: Vec::new(), visits_left: GLOB_VISITS_MAX };
     walk.directory(directory, &segments);
     if walk.visits_left == 0 {
@@ -43,7 +45,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, directory: &Path, segments: &[&str]) {
+    fn directory(&mut self, directory: &Path, segments: &[Step<'_>]) {
         let Some((segment, rest)) = segments.split_first() else {
             return;
         };
@@ -51,7 +53,8 @@ impl Walk<'_> {
         if self.visits_left == 0 {
             return;
         }
-        if *segment == "**" {
+        let is_deep = segment.0 == "**";
+        if is_deep {
             self.directory(directory, rest);
         }
         // A manifest in the current directory has an empty base, which nobody can list.
@@ -60,45 +63,28 @@ impl Walk<'_> {
         for entry in self.docs.list(listed).unwrap_or_default() {
             let path = directory.join(&entry.name);
             let hidden = entry.name.starts_with('.');
-            match *segment {
-                "**" if entry.is_directory && !hidden => self.directory(&path, segments),
-                "**" => {}
-                part if !wildcard(part, &entry.name) => {}
-                _ if entry.is_directory => self.directory(&path, rest),
-                _ if rest.is_empty() => self.files.push(path),
+            match entry.is_directory {
+                true if is_deep && !hidden => self.directory(&path, segments),
+                true if is_match(segment, &entry.name) => self.directory(&path, rest),
+                false if rest.is_empty() && is_match(segment, &entry.name) => self.files.push(path),
                 _ => {}
             }
         }
     }
 }
 
-/// Says whether `name` matches a pattern of `*` and `?`. Hidden files are matched by name only.
-fn wildcard(pattern: &str, name: &str) -> bool {
-    if name.starts_with('.') && !pattern.starts_with('.') {
-        return false;
-    }
-    let name: Vec<char> = name.chars().collect();
-    // Reachable positions in `name` after each pattern character.
-    let mut reached = vec![false; name.len() + 1];
-    if let Some(first) = reached.first_mut() {
-        *first = true;
-    }
-    for part in pattern.chars() {
-        let mut next = vec![false; name.len() + 1];
-        let mut before = false;
-        for (index, slot) in next.iter_mut().enumerate() {
-            let here = reached.get(index).copied().unwrap_or(false);
-            let step = index.checked_sub(1).and_then(|at| Some((reached.get(at)?, name.get(at)?)));
-            *slot = match part {
-                '*' => here || before,
-                '?' => step.is_some_and(|(reached, _)| *reached),
-                wanted => step.is_some_and(|(reached, is)| *reached && *is == wanted),
-            };
-            before = *slot;
-        }
-        reached = next;
-    }
-    reached.last().copied().unwrap_or(false)
+/// One step of a pattern, and what matches names with it.
+type Step<'a> = (&'a str, Option<Regex>);
+
+fn step(text: &str) -> Step<'_> {
+    let names = regex::escape(text).replace(r"\*", ".*").replace(r"\?", ".");
+    (text, Regex::new(&format!("(?s)^{names}$")).ok())
+}
+
+/// Says whether `name` matches a step. Hidden files are matched by name only.
+fn is_match((text, names): &Step<'_>, name: &str) -> bool {
+    let is_hidden = name.starts_with('.') && !text.starts_with('.');
+    !is_hidden && names.as_ref().is_some_and(|names| names.is_match(name))
 }
 
 #[cfg(test)]
@@ -119,7 +105,7 @@ mod tests {
             ("a", "a", true),
             ("a", "ab", false),
         ] {
-            assert_eq!(wildcard(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(is_match(&step(pattern), name), expected, "{pattern} {name}");
         }
     }
 

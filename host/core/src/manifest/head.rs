@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::node;
-use super::primitive::{Document, read_document};
+use super::primitive::read_document;
 use super::problem::{DocumentError, Problems};
 use crate::uri::Kind;
 
@@ -29,16 +29,13 @@ pub fn is_claw(document: &[u8]) -> bool {
 /// Every problem of the document; that it is a Claw, too, which is no primitive.
 pub fn read_head(file: &Path, bytes: &[u8]) -> Result<DocumentHead, Vec<DocumentError>> {
     let mut problems = Problems::default();
-    let head = match read_document(file, bytes, &mut problems) {
-        Some(Document::Primitive(of)) => {
-            Some(DocumentHead { kind: of.kind, name: of.name, version: of.version })
-        }
-        Some(Document::Claw(claw)) => {
+    let head = read_document(file, bytes, &mut problems).and_then(|of| {
+        let Some(kind) = of.kind else {
             let help = "one of the eleven kinds of primitive belongs here";
-            problems.invalid(&claw.source, claw.at, "the document is a Claw", help);
-            None
-        }
-        None => None,
-    };
+            problems.invalid(&of.source, of.at, "the document is a Claw", help);
+            return None;
+        };
+        Some(DocumentHead { kind, name: of.name, version: of.version })
+    });
     problems.finish(head)
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::node::{Node, Value};
-use super::problem::Report;
+use super::node::Node;
 use crate::limits::{HEARTBEAT_FLOOR_MS, HEARTBEAT_MS};
 
 const KEY: &str = "heartbeat_interval_ms";
@@ -14,20 +13,10 @@ pub(crate) const fn default() -> Option<Duration> {
 }
 
 /// Reads the interval from an envelope: nothing where it is 0, which means off.
-pub(crate) fn read(root: &Node, report: &mut Report<'_>) -> Option<Duration> {
-    let Some(node) = root.get(&["metadata", "annotations", KEY]) else {
-        return default();
-    };
-    match &node.value {
-        Value::Number(number) if number.as_u64() == Some(0) => None,
-        Value::Number(number) if number.is_u64() => {
-            number.as_u64().map(|ms| Duration::from_millis(ms.max(HEARTBEAT_FLOOR_MS)))
-        }
-        _ => {
-            let reason = format!("`metadata.annotations.{KEY}` is {}", node.describe());
-            let help = format!("write a whole number, {HEARTBEAT_FLOOR_MS} or more, or 0 for none");
-            report.invalid(node.at, reason, help);
-            None
-        }
+pub(crate) fn read(root: &Node) -> Option<Duration> {
+    match root.number(&["metadata", "annotations", KEY]) {
+        None => default(),
+        Some(0) => None,
+        Some(ms) => Some(Duration::from_millis(ms.max(HEARTBEAT_FLOOR_MS))),
     }
 }

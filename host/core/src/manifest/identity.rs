@@ -3,7 +3,6 @@
 use serde::Deserialize;
 
 use super::node::Node;
-use super::shape::{STRING, STRINGS, Shape, TEXT, opt, req};
 
 /// How much an agent may do without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -29,14 +28,6 @@ impl Autonomy {
         }
     }
 }
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    req("personality", &TEXT),
-    opt("context_files", &Shape::Dict(&STRING)),
-    opt("locale", &STRING),
-    opt("capabilities", &STRINGS),
-    opt("autonomy", &Shape::OneOf(&["observer", "supervised", "autonomous"])),
-]);
 
 /// Returns the autonomy a checked identity states, else the protocol's default.
 pub(crate) fn autonomy(spec: &Node) -> Autonomy {

@@ -5,18 +5,17 @@ mod build;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use self::build::bind;
 use super::claw::KEYS;
 use super::documents::{DirEntry, Documents, OneDocument};
-use super::entry::{Resolved, Slot, ToolRef};
+use super::entry::{Resolved, Slot};
 use super::node::{Node, Place};
-use super::primitive::{Claw, Document, Primitive, from_envelope, read_document};
-use super::problem::{DocumentError, Problems, Source};
+use super::primitive::{Document, from_envelope, read_document};
+use super::problem::{DocumentError, Problems, Source, why};
 use super::profile::Profile;
 use super::refs::{self, Known};
 use super::remote::{Remote, is_meant};
 use super::sandbox::tidy;
-use super::tool::ToolBinding;
+use super::tool::{self, ToolBinding};
 use super::{Manifest, memory};
 use crate::limits::DOCUMENTS_MAX;
 use crate::uri::Kind;
@@ -72,12 +71,8 @@ pub(crate) fn load_sent(
     let mut loader = Loader::new(&nothing, around);
     loader.known.wire = true;
     let file = Path::new("manifest");
-    let base = PathBuf::new();
-    match from_envelope(&Source::new(file, ""), root, base, &mut loader.problems) {
-        Some(Document::Claw(claw)) => loader.set_claw(claw),
-        Some(Document::Primitive(of)) => loader.loose.push((file.to_owned(), of)),
-        None => {}
-    }
+    let read = from_envelope(&Source::new(file, ""), root, Path::new(""), &mut loader.problems);
+    read.into_iter().for_each(|of| loader.add(file, of));
     loader.resolve();
     loader.finish()
 }
@@ -89,57 +84,37 @@ pub(crate) fn sidecar(
     bytes: &[u8],
 ) -> Result<ToolBinding, Vec<DocumentError>> {
     let mut problems = Problems::default();
-    let binding = match read_document(file, bytes, &mut problems) {
-        Some(Document::Primitive(of)) if of.kind == Kind::Tool => {
-            let mut known = Known::default();
-            known.add_all(Kind::Sandbox, manifest.profiles.keys());
-            manifest.fetched.iter().for_each(|of| known.settle(of.kind, &of.uri));
-            known.add_all(
-                Kind::Policy,
-                manifest.policies.policies().iter().map(|policy| &policy.name),
-            );
-            refs::check(&of, &known, &mut problems);
-            of.sound.then(|| bind(&of, manifest.default_profile_name()))
+    let binding = read_document(file, bytes, &mut problems).and_then(|of| {
+        if !of.is(Kind::Tool) {
+            let reason = format!("{} document lies beside a component", of.what());
+            let help = "what lies beside a component is its `kind: Tool` document";
+            problems.invalid(&of.source, Place::START, reason, help);
+            return None;
         }
-        Some(Document::Primitive(of)) => {
-            not_a_tool(&of.source, of.kind.document(), &mut problems);
-            None
-        }
-        Some(Document::Claw(claw)) => {
-            not_a_tool(&claw.source, "Claw", &mut problems);
-            None
-        }
-        None => None,
-    };
+        let mut known = Known::default();
+        known.add_all(Kind::Sandbox, manifest.profiles.keys());
+        manifest.fetched.iter().for_each(|of| known.settle(of.kind, &of.uri));
+        let policies = manifest.policies.policies().iter();
+        known.add_all(Kind::Policy, policies.map(|policy| &policy.name));
+        refs::check(&of, &known, &mut problems);
+        of.sound.then(|| tool::read(&of, manifest.default_profile_name()))
+    });
     problems.finish(binding)
-}
-
-fn not_a_tool(source: &Source, kind: &str, problems: &mut Problems) {
-    let reason = format!("a {kind} document lies beside a component");
-    let help = "what lies beside a component is its `kind: Tool` document";
-    problems.invalid(source, Place::START, reason, help);
 }
 
 pub(crate) struct Loader<'a> {
     pub(crate) docs: &'a dyn Documents,
     pub(crate) around: Surroundings<'a>,
     pub(crate) problems: Problems,
-    claw: Option<Claw>,
+    claw: Option<Document>,
     /// Documents named on the way in that no entry has taken yet, by their file.
-    pub(crate) loose: Vec<(PathBuf, Primitive)>,
+    pub(crate) loose: Vec<(PathBuf, Document)>,
     /// Files that were read, so that a file named twice is one document.
     pub(crate) files: BTreeSet<PathBuf>,
     pub(crate) known: Known,
-    pub(crate) primitives: Vec<Primitive>,
+    pub(crate) primitives: Vec<Document>,
     pub(crate) remote: Remote,
-    tools: Vec<ToolEntry>,
     default_profile: Option<String>,
-}
-
-enum ToolEntry {
-    /// The index of a Tool document among the primitives.
-    Document(usize),
-    Reference(ToolRef),
 }
 
 impl<'a> Loader<'a> {
@@ -156,7 +131,6 @@ impl<'a> Loader<'a> {
             known,
             primitives: Vec::new(),
             remote: Remote::default(),
-            tools: Vec::new(),
             default_profile: None,
         }
     }
@@ -195,25 +169,29 @@ impl<'a> Loader<'a> {
     }
 
     fn read_loose(&mut self, file: &Path) {
-        match self.read_file(file) {
-            Some(Document::Claw(claw)) => self.set_claw(claw),
-            Some(Document::Primitive(primitive)) => self.loose.push((self.key(file), primitive)),
-            None => {}
+        if self.files.contains(&self.key(file)) {
+            return;
+        }
+        match self.docs.read(file) {
+            Ok(bytes) => {
+                let read = self.parse(file, &bytes);
+                read.into_iter().for_each(|of| self.add(file, of));
+            }
+            Err(error) => self.unreadable(file, &error),
         }
     }
 
-    /// Reads a file unless that was done before.
-    fn read_file(&mut self, file: &Path) -> Option<Document> {
-        if self.files.contains(&self.key(file)) {
-            return None;
-        }
-        match self.docs.read(file) {
-            Ok(bytes) => self.parse(file, &bytes),
-            Err(error) => {
-                self.unreadable(file, &error);
-                None
+    /// Adds a document that was named on the way in.
+    fn add(&mut self, file: &Path, of: Document) {
+        let Some(first) = self.claw.as_ref().filter(|_| of.kind.is_none()) else {
+            match of.kind {
+                None => self.claw = Some(of),
+                Some(_) => self.loose.push((self.key(file), of)),
             }
-        }
+            return;
+        };
+        let reason = format!("a second Claw: the first is {}", first.source.location(first.at));
+        self.problems.invalid(&of.source, of.at, reason, "run one Claw at a time");
     }
 
     /// Parses what was read from a file.
@@ -233,21 +211,17 @@ impl<'a> Loader<'a> {
     }
 
     fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
-        let help = Some("name a CKP document or a directory of them");
-        self.problems.push(DocumentError::whole_file(
-            path,
-            format!("cannot be read: {error}"),
-            help,
-        ));
-    }
-
-    fn set_claw(&mut self, claw: Claw) {
-        if let Some(first) = &self.claw {
-            let reason = format!("a second Claw: the first is {}", first.source.location(first.at));
-            self.problems.invalid(&claw.source, claw.at, reason, "run one Claw at a time");
-            return;
-        }
-        self.claw = Some(claw);
+        let (reason, help) = match path.to_str() {
+            Some("-") => (
+                "documents are not read from standard input".to_owned(),
+                "write the document into a file, and name that",
+            ),
+            _ => (
+                format!("the file or directory cannot be read: {}", why(error)),
+                "name a CKP document or a directory of them",
+            ),
+        };
+        self.problems.push(DocumentError::whole_file(path, reason, Some(help)));
     }
 
     fn resolve(&mut self) {
@@ -256,16 +230,16 @@ impl<'a> Loader<'a> {
             self.claw = Some(claw);
         }
         for (_, primitive) in std::mem::take(&mut self.loose) {
-            self.take(Resolved::Primitive(Box::new(primitive)));
+            self.take(Resolved::Document(Box::new(primitive)));
         }
         self.follow_references();
         self.check_references();
-        if self.claw.is_none() && !self.primitives.iter().any(|of| of.kind == Kind::Policy) {
+        if self.claw.is_none() && !self.primitives.iter().any(|of| of.is(Kind::Policy)) {
             self.supply_policy();
         }
     }
 
-    fn resolve_claw(&mut self, claw: &Claw) {
+    fn resolve_claw(&mut self, claw: &Document) {
         let mut found = VecDeque::new();
         for (key, kind, many) in KEYS {
             let Some(entry) = claw.spec.entry(key) else {
@@ -296,7 +270,7 @@ impl<'a> Loader<'a> {
                 continue;
             };
             let later =
-                |of: &Resolved| matches!(of, Resolved::Primitive(of) if is_meant(of, &wanted));
+                |of: &Resolved| matches!(of, Resolved::Document(of) if is_meant(of, &wanted));
             if found.iter().any(later) {
                 self.known.settle(wanted.kind, &wanted.uri);
             } else if let Some(resolved) = self.listed(&wanted) {
@@ -308,9 +282,7 @@ impl<'a> Loader<'a> {
     fn supply_policy(&mut self) {
         let file = Path::new("host-supplied policy");
         let read = read_document(file, HOST_SUPPLIED_POLICY.as_bytes(), &mut self.problems);
-        if let Some(Document::Primitive(policy)) = read {
-            self.take(Resolved::Primitive(Box::new(policy)));
-        }
+        read.into_iter().for_each(|policy| self.take(Resolved::Document(Box::new(policy))));
     }
 
     /// Adds what an entry came to, unless its name is taken.
@@ -318,17 +290,9 @@ impl<'a> Loader<'a> {
         match resolved {
             // The host's own, or still to be asked for, which `take_all` does.
             Resolved::Profile(_) | Resolved::Remote(_) => {}
-            Resolved::Primitive(of) => {
-                self.known.declare(of.kind, &of.name, &of.source, of.at, &mut self.problems);
-                self.known.add_stores(&of);
-                if of.kind == Kind::Tool {
-                    self.tools.push(ToolEntry::Document(self.primitives.len()));
-                }
+            Resolved::Document(of) => {
+                self.known.declare(&of, &mut self.problems);
                 self.primitives.push(*of);
-            }
-            Resolved::Tool(of) => {
-                self.known.declare(Kind::Tool, &of.name, &of.source, of.at, &mut self.problems);
-                self.tools.push(ToolEntry::Reference(of));
             }
         }
     }
@@ -339,29 +303,16 @@ impl<'a> Loader<'a> {
         for primitive in &self.primitives {
             refs::check(primitive, &self.known, &mut self.problems);
         }
-        for entry in &self.tools {
-            if let ToolEntry::Reference(tool) = entry {
-                tool.check(&self.known, &mut self.problems);
-            }
-        }
         self.check_one(Kind::Identity, "an agent has one identity");
         self.check_one(Kind::Telemetry, "put all exporters into one document");
     }
 
-    /// Returns the tools that entries name and no document describes.
-    pub(crate) fn tool_references(&self) -> impl Iterator<Item = &ToolRef> {
-        self.tools.iter().filter_map(|entry| match entry {
-            ToolEntry::Document(_) => None,
-            ToolEntry::Reference(tool) => Some(tool),
-        })
-    }
-
     fn check_one(&mut self, kind: Kind, help: &str) {
-        let mut all = self.primitives.iter().filter(|of| of.kind == kind);
+        let mut all = self.primitives.iter().filter(|of| of.is(kind));
         let first = all.next();
         for second in all {
             let first = first.map(|of| of.source.location(of.at)).unwrap_or_default();
-            let reason = format!("a second {}: the first is {first}", kind.segment());
+            let reason = format!("a second {kind}: the first is {first}");
             self.problems.invalid(&second.source, second.at, reason, help);
         }
     }

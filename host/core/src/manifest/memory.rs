@@ -13,89 +13,10 @@ use serde::Deserialize;
 
 pub(crate) use self::check::{check, check_names};
 use super::node::Node;
-use super::primitive::Primitive;
-use super::shape::{DURATION, FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
+use super::primitive::Document;
 use crate::limits::{
     MEMORY_PART_MB, MEMORY_TOP_K_MAX, MEMORY_TOP_K_PER_CALL, MEMORY_WINDOW_ENTRIES_MAX,
 };
-
-const RETENTION: Shape = Shape::Record(&[opt("max_age", &DURATION), opt("max_entries", &POSITIVE)]);
-
-const COMPACTION: Shape = Shape::Record(&[
-    opt("enabled", &FLAG),
-    opt("strategy", &Shape::OneOf(&["summarize", "truncate", "sliding-window"])),
-]);
-
-const EMBEDDING: Shape =
-    Shape::Later { help: "take it out: semantic queries are answered by ranked full-text search" };
-
-const BACKEND: Shape = Shape::Served {
-    now: &["sqlite"],
-    later: &["postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"],
-    help: "write `backend: sqlite`, or leave it out",
-};
-
-const ENCRYPTION: Shape =
-    Shape::Off { help: "take it out, and keep the state folder on an encrypted disk" };
-
-const SEARCH: Shape = Shape::Record(&[
-    opt(
-        "strategy",
-        &Shape::Served {
-            now: &["fts-only"],
-            later: &["vector-only", "hybrid"],
-            help: "write `fts-only`, or leave it out: nothing is embedded here",
-        },
-    ),
-    opt("fusion", &Shape::Later { help: "take it out: there is one search, of the full text" }),
-    opt("top_k", &POSITIVE),
-]);
-
-const LIFECYCLE: Shape = Shape::Record(&[
-    opt("acquisition", &Shape::OneOf(&["event-driven", "continuous", "manual"])),
-    opt("consolidation", &Shape::OneOf(&["none", "summarize", "merge", "adaptive"])),
-    opt("retrieval", &Shape::OneOf(&["exact", "semantic", "contextual", "hybrid"])),
-]);
-
-const FORGETTING: Shape = Shape::Record(&[
-    opt("strategy", &Shape::OneOf(&["none", "decay", "summarize", "adaptive"])),
-    opt("signals", &STRINGS),
-]);
-
-const SALIENCE: Shape = Shape::Record(&[opt("enabled", &FLAG), opt("signals", &STRINGS)]);
-
-const CONFIDENCE: Shape = Shape::Record(&[
-    opt("source_tracking", &FLAG),
-    opt("decay", &Shape::OneOf(&["optional", "none", "adaptive"])),
-]);
-
-const REACH: Shape = Shape::OneOf(&["global", "per-identity", "per-channel"]);
-
-const STORE: Shape = Shape::Record(&[
-    req("name", &TEXT),
-    req(
-        "type",
-        &Shape::OneOf(&["conversation", "semantic", "key-value", "workspace", "checkpoint"]),
-    ),
-    opt("role", &Shape::OneOf(&["sensory", "working", "episodic", "semantic", "procedural"])),
-    opt("backend", &BACKEND),
-    opt("retention", &RETENTION),
-    opt("compaction", &COMPACTION),
-    opt("lifecycle", &LIFECYCLE),
-    opt("forgetting", &FORGETTING),
-    opt("salience", &SALIENCE),
-    opt("confidence", &CONFIDENCE),
-    opt("embedding", &EMBEDDING),
-    opt("search", &SEARCH),
-    opt("scope", &REACH),
-    opt("encryption", &ENCRYPTION),
-    opt("path", &STRING),
-    opt("isolation", &Shape::OneOf(&["shared", "per-identity", "per-channel"])),
-    opt("max_size_mb", &POSITIVE),
-    opt("checkpoint", &Shape::Record(&[opt("max_snapshots", &POSITIVE), opt("ttl", &DURATION)])),
-]);
-
-pub(crate) const SPEC: Shape = Shape::Record(&[req("stores", &Shape::List { of: &STORE, min: 1 })]);
 
 /// What a store's `path` may be made of beside plain text.
 const IDENTITY: &str = "{identity_name}";
@@ -200,13 +121,13 @@ fn compacts(store: &Node) -> bool {
     store.flag(&["compaction", "enabled"]).unwrap_or(named)
 }
 
-fn stores(primitives: &[Primitive]) -> impl Iterator<Item = (&Primitive, &Node)> {
-    let memories = primitives.iter().filter(|of| of.kind == crate::uri::Kind::Memory);
+fn stores(primitives: &[Document]) -> impl Iterator<Item = (&Document, &Node)> {
+    let memories = primitives.iter().filter(|of| of.is(crate::uri::Kind::Memory));
     memories.flat_map(|of| of.spec.list(&["stores"]).iter().map(move |store| (of, store)))
 }
 
 /// Returns the plan that checked documents make; nothing where none is a Memory.
-pub(crate) fn plan(primitives: &[Primitive], directory: &Path) -> Option<MemoryPlan> {
+pub(crate) fn plan(primitives: &[Document], directory: &Path) -> Option<MemoryPlan> {
     let stores: Vec<StorePlan> =
         stores(primitives).map(|(of, store)| read(store, &directory.join(&of.base))).collect();
     (!stores.is_empty()).then_some(MemoryPlan { stores })

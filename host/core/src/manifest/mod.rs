@@ -7,7 +7,6 @@
 //! Deliberately absent: I/O (documents come through [`Documents`], from files and registries alike)
 //! and running the code of tools: a tool is bound to a component by name, the host finds it.
 
-mod channel;
 mod claw;
 mod documents;
 mod entry;
@@ -15,8 +14,10 @@ mod glob;
 mod head;
 mod heartbeat;
 mod identity;
+mod kinds;
 mod load;
 mod memory;
+mod needs;
 mod node;
 mod notes;
 mod policy;
@@ -30,11 +31,9 @@ mod sandbox;
 mod session;
 mod settings;
 mod shape;
-mod skill;
 mod swarm;
 mod telemetry;
 mod tool;
-mod world_model;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -49,11 +48,11 @@ pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use remote::Fetched;
-pub use session::{SessionErrors, SessionManifest, SessionProblem};
+pub use session::{SessionErrors, SessionManifest, SessionProblem, ToolNarrowing};
 pub use settings::{
-    AgentSettings, AuditSettings, Form, HttpSettings, LimitSettings, ProfileSettings,
-    ProviderSettings, RegistrySettings, SecretSettings, Settings, ToolSettings, VARIABLES,
-    Variable,
+    AgentSettings, AuditSettings, ChannelPlace, ChannelSettings, HttpSettings, LimitSettings,
+    ProfileSettings, ProviderSettings, RegistrySettings, SecretSettings, Settings, ToolSettings,
+    WebSettings,
 };
 pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
@@ -94,6 +93,10 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// What the agent remembers; nothing where absent.
     pub memory: Option<MemoryPlan>,
+    /// Where messages may go, by name; from the runtime file, never from a document.
+    pub channels: BTreeMap<String, ChannelSettings>,
+    /// Whom some built-in tools may ask; from the runtime file, never from a document.
+    pub web: WebSettings,
     /// The swarms that this host serves.
     pub swarms: Vec<SwarmPlan>,
     /// Where measurements go; nowhere where absent.
@@ -115,6 +118,18 @@ impl Manifest {
     /// Returns the name of the profile that a tool runs under when nothing names one for it.
     pub fn default_profile_name(&self) -> &str {
         self.default_profile.as_deref().unwrap_or(PROFILE_NONE)
+    }
+
+    /// Says which rules are for tools that are none of `names`, the CKP names of all that are
+    /// known beside those of this manifest's own documents.
+    pub fn stray_rules(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
+        let own = self.tools.iter().map(|tool| tool.name.clone());
+        notes::stray_rules(&self.policies, &names.into_iter().chain(own).collect())
+    }
+
+    /// Says which tools of the documents are none of `names`, the built-in ones.
+    pub fn stray_tools(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
+        notes::stray_tools(&self.tools, &names.into_iter().collect())
     }
 
     /// Reads the Tool document that lies beside a dropped-in component.

@@ -19,7 +19,7 @@ pub(crate) use self::parse::parse;
 const TEXT_BYTES_MAX: usize = 65_536;
 
 /// Where something stands in its document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
     pub(crate) line: usize,
     pub(crate) column: usize,
@@ -32,17 +32,18 @@ impl Place {
 }
 
 /// A value and its place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
     pub(crate) at: Place,
     pub(crate) value: Value,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Value {
     Flag(bool),
     List(Vec<Node>),
     Map(Vec<Entry>),
+    #[default]
     Null,
     Number(serde_json::Number),
     Text(String),
@@ -159,6 +160,23 @@ impl Node {
     /// Returns the items of the list at a path; none where there is no list.
     pub(crate) fn list(&self, path: &[&str]) -> &[Self] {
         self.get(path).map(Self::items).unwrap_or_default()
+    }
+
+    /// Returns what is at a path: each item where that is a list.
+    pub(crate) fn each(&self, path: &[&str]) -> &[Self] {
+        let node = self.get(path);
+        match node.map(|node| &node.value) {
+            Some(Value::List(items)) => items,
+            _ => node.map(std::slice::from_ref).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the value that a JSON pointer (RFC 6901) leads to.
+    pub(crate) fn pointed(&self, pointer: &str) -> Option<&Self> {
+        pointer.split('/').skip(1).try_fold(self, |node, part| match &node.value {
+            Value::List(items) => items.get(part.parse::<usize>().ok()?),
+            _ => Some(&node.entry(&part.replace("~1", "/").replace("~0", "~"))?.node),
+        })
     }
 
     /// Returns the place of the value at a path, else of this one.

@@ -1,7 +1,10 @@
 //! Notes for people: what documents declare that does nothing.
 
+use std::collections::BTreeSet;
+
 use super::node::{Node, Value};
-use super::primitive::Primitive;
+use super::primitive::Document;
+use super::problem::nearest;
 use super::shape::shown;
 use super::tool::ToolBinding;
 use crate::policy::{Match, Policy, PolicySet, Rule};
@@ -30,13 +33,13 @@ const UNSERVED: [(Kind, &[&str], &str); 17] = [
 ];
 
 /// Says what was declared and does nothing in this version.
-pub(crate) fn unserved(of: &Primitive) -> Vec<String> {
+pub(crate) fn unserved(of: &Document) -> Vec<String> {
     let at = of.source.location(of.at);
     let note = |what: &str| format!("{at}: {what} is checked but has no effect in this version");
-    if matches!(of.kind, Kind::Channel | Kind::Skill | Kind::WorldModel) {
-        return vec![note(&format!("the {} `{}`", of.kind, of.name))];
+    if let Some(kind @ (Kind::Channel | Kind::Skill | Kind::WorldModel)) = of.kind {
+        return vec![note(&format!("the {kind} `{}`", of.name))];
     }
-    let set = UNSERVED.iter().filter(|(kind, path, _)| *kind == of.kind && is_set(&of.spec, path));
+    let set = UNSERVED.iter().filter(|(kind, path, _)| of.is(*kind) && is_set(&of.spec, path));
     set.map(|(_, path, remark)| note(&format!("`{}`{remark}", path.join(".")))).collect()
 }
 
@@ -64,8 +67,8 @@ pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Opti
 }
 
 /// Says that the category a fetched Tool claims does not count: a rule might relax for it.
-pub(crate) fn foreign_category(of: &Primitive) -> Option<String> {
-    let uri = of.package.as_ref().filter(|_| of.kind == Kind::Tool)?;
+pub(crate) fn foreign_category(of: &Document) -> Option<String> {
+    let uri = of.package.as_ref().filter(|_| of.is(Kind::Tool))?;
     let category = shown(of.category.as_deref()?);
     Some(format!(
         "{uri}: its category `{category}` does not count: a registry's word relaxes nothing"
@@ -84,6 +87,59 @@ pub(crate) fn never_tried(policies: &PolicySet) -> Vec<String> {
     policies.policies().iter().filter_map(note).collect()
 }
 
+/// Says which rules name a tool that is none of `tools`: one that is misspelt never decides.
+pub(crate) fn stray_rules(policies: &PolicySet, tools: &BTreeSet<String>) -> Vec<String> {
+    let is_there = |name: &str| match name.strip_suffix('*') {
+        Some(prefix) => tools.iter().any(|tool| tool.starts_with(prefix)),
+        None => tools.contains(name),
+    };
+    let note = |policy: &Policy, rule: &Rule| {
+        let name = rule.matches.name.as_deref().filter(|name| !is_there(name))?;
+        let near = nearest(name, tools.iter().map(String::as_str));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let (at, id, policy, name) = (&rule.at, shown(&rule.id), &policy.name, shown(name));
+        Some(format!(
+            "{at}: the rule `{id}` of the policy `{policy}` is for `{name}`, and no tool is called that{near}"
+        ))
+    };
+    let policies = policies.policies().iter();
+    policies.flat_map(|policy| policy.rules.iter().filter_map(|rule| note(policy, rule))).collect()
+}
+
+/// Says which tools are only named, or nearly called like one of `names`, and are none of those.
+pub(crate) fn stray_tools(tools: &[ToolBinding], names: &BTreeSet<String>) -> Vec<String> {
+    let local = tools.iter().filter(|tool| tool.registry.is_none() && !names.contains(&tool.name));
+    let note = |tool: &ToolBinding| {
+        let near = nearest(&tool.name, names.iter().map(String::as_str));
+        if near.is_none() && tool.description.is_some() {
+            return None;
+        }
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let (at, name) = (&tool.at, &tool.name);
+        let end = if near.is_empty() { "; a" } else { " Otherwise a" };
+        Some(format!(
+            "{at}: no built-in tool is called `{name}`{near}{end} component in the tools folder has to offer it"
+        ))
+    };
+    local.filter_map(note).collect()
+}
+
+/// Says which rules relax for an annotation that no document declares: they never match.
+pub(crate) fn undeclared(policies: &PolicySet, tools: &[ToolBinding]) -> Vec<String> {
+    let note = |rule: &Rule| {
+        let mut keys = rule.matches.annotations.keys();
+        let key = keys.find(|key| !tools.iter().any(|tool| tool.declared().contains_key(*key)))?;
+        let (at, key) = (&rule.at, shown(key));
+        let name = rule.matches.name.as_deref().filter(|name| *name != "*");
+        let whom = name.map_or_else(|| "any tool".to_owned(), |name| format!("`{}`", shown(name)));
+        Some(format!(
+            "{at}: no document of yours declares `{key}` for {whom}: what a component says of itself does not count; declare it under `annotations` of the tool's document"
+        ))
+    };
+    let rules = policies.policies().iter().flat_map(|policy| &policy.rules);
+    rules.filter(|rule| !rule.action.tightens()).filter_map(note).collect()
+}
+
 fn matches_every_call(rule: &Rule) -> bool {
     let Match { name, category, annotations } = &rule.matches;
     name.as_deref().is_none_or(|name| name == "*")
@@ -97,14 +153,14 @@ fn matches_every_call(rule: &Rule) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::super::primitive::{Document, read_document};
+    use super::super::primitive::read_document;
     use super::super::problem::Problems;
     use super::*;
 
     fn noted(kind: &str, spec: &str) -> Vec<String> {
         let text = format!("claw: '0.3.0'\nkind: {kind}\nmetadata: {{name: n}}\nspec: {spec}\n");
         let read = read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
-        let Some(Document::Primitive(of)) = read else { panic!("{spec}") };
+        let of = read.unwrap();
         assert!(of.sound, "{spec}");
         unserved(&of)
     }
@@ -136,6 +192,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_for_a_tool_that_is_not_there_is_named() {
+        let tools = BTreeSet::from(["read-file".to_owned(), "write-file".to_owned()]);
+        for (name, said) in [
+            ("read-file", None),
+            ("read-*", None),
+            ("*", None),
+            ("raed-file", Some("; did you mean `read-file`?")),
+            ("web-*", Some("`web-*`, and no tool is called that")),
+        ] {
+            let rule = format!("{{id: r, action: deny, scope: tool, match: {{name: '{name}'}}}}");
+            let text = format!(
+                "claw: '0.3.0'\nkind: Policy\nmetadata: {{name: n}}\nspec: {{rules: [{rule}]}}\n"
+            );
+            let read =
+                read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
+            let policies = PolicySet::new(vec![super::super::policy::read(&read.unwrap())]);
+            let notes = stray_rules(&policies, &tools);
+            assert_eq!(notes.first().map(|note| note.contains(said.unwrap())), said.map(|_| true));
+        }
+    }
+
+    #[test]
     fn rules_behind_one_that_decides_about_every_call_are_named() {
         let notes = |rules: &str| {
             let spec = format!("{{rules: [{rules}]}}");
@@ -143,7 +221,7 @@ mod tests {
                 format!("claw: '0.3.0'\nkind: Policy\nmetadata: {{name: n}}\nspec: {spec}\n");
             let read =
                 read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
-            let Some(Document::Primitive(of)) = read else { panic!("{spec}") };
+            let of = read.unwrap();
             never_tried(&PolicySet::new(vec![super::super::policy::read(&of)]))
         };
         let all = "{id: all, action: deny, scope: all}";

@@ -5,53 +5,37 @@ use std::time::Duration;
 
 use super::node::{self, Node, Place};
 use super::problem::{Problems, Report, Source};
-use super::shape::{self, OBJECT, STRING, Shape, TEXT, opt, req, shown};
-use super::{
-    channel, claw, heartbeat, identity, memory, policy, provider, sandbox, skill, swarm, telemetry,
-    tool, world_model,
-};
+use super::shape::{self, shown};
+use super::{heartbeat, kinds, memory, needs, policy, provider, sandbox, swarm, telemetry, tool};
 use crate::uri::{Kind, RegistryUri, is_declared_name, is_version};
 
 /// The protocol version that documents have to state.
 pub(crate) const PROTOCOL_VERSION: &str = "0.3.0";
 
-/// One primitive, wherever it was written.
-#[derive(Debug)]
-pub(crate) struct Primitive {
-    pub(crate) kind: Kind,
+/// One document: a file, an entry of a Claw, or what a registry gave.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    /// Its kind; nothing where it is a Claw.
+    pub(crate) kind: Option<Kind>,
     pub(crate) name: String,
+    /// Its name was made up, as it has none.
+    pub(crate) nameless: bool,
     pub(crate) version: Option<String>,
     pub(crate) category: Option<String>,
+    /// Time between two heartbeats of a Claw; nothing means none.
+    pub(crate) heartbeat: Option<Duration>,
     pub(crate) source: Source,
     /// Where its name is given, or it begins.
     pub(crate) at: Place,
     /// The directory its relative paths start from.
     pub(crate) base: PathBuf,
     pub(crate) spec: Node,
+    /// How its spec is reached, for messages.
+    pub(crate) path: String,
     /// The address it was fetched from, where that was a registry.
     pub(crate) package: Option<RegistryUri>,
     /// Nothing was wrong with it: only then may its values be used.
     pub(crate) sound: bool,
-}
-
-/// The root document.
-#[derive(Debug)]
-pub(crate) struct Claw {
-    pub(crate) name: String,
-    pub(crate) version: Option<String>,
-    /// Time between two heartbeats; nothing means none.
-    pub(crate) heartbeat: Option<Duration>,
-    pub(crate) source: Source,
-    pub(crate) at: Place,
-    pub(crate) base: PathBuf,
-    pub(crate) spec: Node,
-    pub(crate) sound: bool,
-}
-
-#[derive(Debug)]
-pub(crate) enum Document {
-    Claw(Claw),
-    Primitive(Primitive),
 }
 
 /// What `metadata` says.
@@ -62,59 +46,6 @@ pub(crate) struct Metadata {
     pub(crate) category: Option<String>,
 }
 
-const METADATA: Shape = Shape::OpenRecord(&[
-    req("name", &TEXT),
-    opt("version", &TEXT),
-    opt("labels", &Shape::Dict(&STRING)),
-    opt("annotations", &OBJECT),
-]);
-
-const INLINE_METADATA: Shape = Shape::OpenRecord(&[
-    opt("name", &TEXT),
-    opt("version", &TEXT),
-    opt("labels", &Shape::Dict(&STRING)),
-    opt("annotations", &OBJECT),
-]);
-
-const KINDS: Shape = Shape::OneOf(&[
-    "Claw",
-    "Channel",
-    "Identity",
-    "Memory",
-    "Policy",
-    "Provider",
-    "Sandbox",
-    "Skill",
-    "Swarm",
-    "Telemetry",
-    "Tool",
-    "WorldModel",
-]);
-
-const ENVELOPE: Shape = Shape::Record(&[
-    req("claw", &Shape::OneOf(&[PROTOCOL_VERSION])),
-    req("kind", &KINDS),
-    req("metadata", &METADATA),
-    req("spec", &OBJECT),
-]);
-
-/// Returns the closed table of a kind's `spec`.
-pub(crate) const fn spec_shape(kind: Kind) -> &'static Shape {
-    match kind {
-        Kind::Channel => &channel::SPEC,
-        Kind::Identity => &identity::SPEC,
-        Kind::Memory => &memory::SPEC,
-        Kind::Policy => &policy::SPEC,
-        Kind::Provider => &provider::SPEC,
-        Kind::Sandbox => &sandbox::SPEC,
-        Kind::Skill => &skill::SPEC,
-        Kind::Swarm => &swarm::SPEC,
-        Kind::Telemetry => &telemetry::SPEC,
-        Kind::Tool => &tool::SPEC,
-        Kind::WorldModel => &world_model::SPEC,
-    }
-}
-
 /// Reads one file; nothing where it is beyond use. Problems are reported either way.
 pub(crate) fn read_document(
     file: &Path,
@@ -123,7 +54,7 @@ pub(crate) fn read_document(
 ) -> Option<Document> {
     match node::parse(file, bytes) {
         Ok((source, node)) => {
-            let base = file.parent().unwrap_or_else(|| Path::new("")).to_path_buf();
+            let base = file.parent().unwrap_or_else(|| Path::new(""));
             from_envelope(&source, &node, base, problems)
         }
         Err(problem) => {
@@ -137,76 +68,81 @@ pub(crate) fn read_document(
 pub(crate) fn from_envelope(
     source: &Source,
     root: &Node,
-    base: PathBuf,
+    base: &Path,
     problems: &mut Problems,
 ) -> Option<Document> {
     let before = problems.count();
-    shape::check(&mut problems.of(source), root, &ENVELOPE, "");
-    let metadata = read_metadata(source, root, problems);
-    let kind = root.get(&["kind"])?;
-    let spec = root.get(&["spec"])?.clone();
-    let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at));
-    let heartbeat = heartbeat::read(root, &mut problems.of(source));
-    let sound = problems.none_since(before);
-    if kind.as_text() == Some("Claw") {
-        let sound = shape::check(&mut problems.of(source), &spec, &claw::SPEC, "spec") && sound;
-        let version = metadata.version;
-        return Some(Document::Claw(Claw {
-            name,
-            version,
-            heartbeat,
-            source: source.clone(),
-            at,
-            base,
-            spec,
-            sound,
-        }));
+    if let Some(entry) = root.entry("mcpServers") {
+        let reason = "this is an MCP client's configuration and no CKP document";
+        let help = "name a document with `claw:` and `kind:`; a client's configuration starts `clawhost run`";
+        problems.invalid(source, entry.at, reason, help);
+        return None;
     }
-    let kind = Kind::from_document(kind.as_text()?)?;
-    let mut primitive = Primitive {
+    shape::check(&mut problems.of(source), root, &kinds::ENVELOPE, "");
+    let metadata = root.get(&["metadata"]).map(|node| metadata_of(source, node, problems));
+    let metadata = metadata.unwrap_or_default();
+    let kind = match root.text(&["kind"])? {
+        "Claw" => None,
+        other => Some(Kind::from_document(other)?),
+    };
+    let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at));
+    let mut of = Document {
         kind,
         name,
         version: metadata.version,
         category: metadata.category,
+        heartbeat: heartbeat::read(root),
         source: source.clone(),
         at,
-        base,
-        spec,
-        package: None,
-        sound,
+        base: base.to_owned(),
+        spec: root.get(&["spec"])?.clone(),
+        path: "spec".to_owned(),
+        ..Document::default()
     };
-    primitive.check(problems);
-    Some(Document::Primitive(primitive))
+    of.sound = problems.none_since(before);
+    of.check(problems);
+    Some(of)
 }
 
-impl Primitive {
+impl Document {
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        self.kind == Some(kind)
+    }
+
+    /// Says what it is, for messages: "a Tool".
+    pub(crate) fn what(&self) -> String {
+        self.kind.map_or_else(|| "a Claw".to_owned(), a)
+    }
+
     /// Checks `spec`: its shape, and if that is right what the shape cannot say.
     pub(crate) fn check(&mut self, problems: &mut Problems) {
         let before = problems.count();
-        if shape::check(&mut problems.of(&self.source), &self.spec, spec_shape(self.kind), "spec") {
-            self.check_meaning(&mut problems.of(&self.source));
+        let mut report = problems.of(&self.source);
+        let shape = self.kind.map_or(&kinds::CLAW, kinds::spec_shape);
+        if shape::check(&mut report, &self.spec, shape, &self.path) {
+            needs::check(self, &mut report);
+            self.check_meaning(&mut report);
         }
         self.sound = self.sound && problems.none_since(before);
     }
 
     fn check_meaning(&self, report: &mut Report<'_>) {
         match self.kind {
-            Kind::Channel => channel::check(&self.spec, report),
-            Kind::Policy => policy::check(self, report),
-            Kind::Provider => provider::check(&self.spec, report),
-            Kind::Sandbox => sandbox::check(&self.spec, report),
-            Kind::Telemetry => telemetry::check(&self.spec, report),
-            Kind::Tool => tool::check(&self.spec, report),
-            Kind::Swarm => swarm::check(self, report),
-            Kind::Memory => memory::check(self, report),
-            Kind::Identity | Kind::Skill | Kind::WorldModel => {}
+            Some(Kind::Memory) => memory::check(self, report),
+            Some(Kind::Policy) => policy::check(self, report),
+            Some(Kind::Provider) => provider::check(self, report),
+            Some(Kind::Sandbox) => sandbox::check(&self.spec, report),
+            Some(Kind::Swarm) => swarm::check(self, report),
+            Some(Kind::Telemetry) => telemetry::check(&self.spec, report),
+            Some(Kind::Tool) => tool::check(&self.spec, report),
+            _ => {}
         }
     }
 }
 
-/// Reads an envelope's `metadata`; its shape is checked with the envelope's.
-fn read_metadata(source: &Source, root: &Node, problems: &mut Problems) -> Metadata {
-    root.get(&["metadata"]).map(|node| metadata_of(source, node, problems)).unwrap_or_default()
+/// Returns a kind with its article.
+pub(crate) fn a(kind: Kind) -> String {
+    format!("{} {kind}", if kind == Kind::Identity { "an" } else { "a" })
 }
 
 /// Reads the `metadata` that may stand beside `inline`.
@@ -218,25 +154,23 @@ pub(crate) fn read_inline_metadata(
     let Some(node) = entry.get(&["metadata"]) else {
         return Metadata::default();
     };
-    shape::check(&mut problems.of(source), node, &INLINE_METADATA, "metadata");
+    shape::check(&mut problems.of(source), node, &kinds::INLINE_METADATA, "metadata");
     metadata_of(source, node, problems)
 }
 
 fn metadata_of(source: &Source, node: &Node, problems: &mut Problems) -> Metadata {
     let name = node.get(&["name"]).and_then(|name| Some((name.as_text()?.to_owned(), name.at)));
-    if let Some((text, at)) = &name {
+    // An empty one was reported with its shape.
+    if let Some((text, at)) = name.as_ref().filter(|(text, _)| !text.is_empty()) {
         check_name(source, text, *at, problems);
     }
     if let Some(version) = node.get(&["version"]) {
         let text = version.as_text().unwrap_or("0.0.0");
         if !is_version(text) {
-            let reason = format!("`metadata.version` is `{}`", shown(text));
-            problems.invalid(
-                source,
-                version.at,
-                reason,
-                "write <major>.<minor>.<patch>, for example 1.2.0",
-            );
+            let reason = format!("`metadata.version` is `{}`, which is no version", shown(text));
+            let right = || "write <major>.<minor>.<patch>, for example 1.2.0".to_owned();
+            let help = without_build(text).unwrap_or_else(right);
+            problems.invalid(source, version.at, reason, help);
         }
     }
     Metadata {
@@ -246,23 +180,23 @@ fn metadata_of(source: &Source, node: &Node, problems: &mut Problems) -> Metadat
     }
 }
 
+/// Says what to do about the build of a version, which the grammar does not have.
+pub(crate) fn without_build(text: &str) -> Option<String> {
+    let build = shown(text.split_once('+')?.1);
+    Some(format!("take `+{build}` out: builds are not told apart"))
+}
+
 /// Reports a name that may not be declared.
 pub(crate) fn check_name(source: &Source, text: &str, at: Place, problems: &mut Problems) {
     if !is_declared_name(text) {
         let reason = format!("the name `{}` is not allowed", shown(text));
-        let help = "1 to 63 letters, digits and hyphens, the first a letter or digit: `read-file`, not `read_file`";
+        let right = text.replace('_', "-");
+        let help = match is_declared_name(&right) {
+            true => format!("write `{right}`: names in documents have hyphens"),
+            false => {
+                "write 1 to 63 letters, digits and hyphens, the first a letter or digit".to_owned()
+            }
+        };
         problems.invalid(source, at, reason, help);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_envelope_knows_every_kind() {
-        let Shape::OneOf(kinds) = KINDS else { panic!() };
-        assert_eq!(kinds.len(), Kind::ALL.len() + 1);
-        assert!(Kind::ALL.iter().all(|kind| kinds.contains(&kind.document())));
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
 use super::node::Place;
+use crate::limits::MANIFEST_PATTERNS_BYTES_MAX;
 
 /// One problem of one document.
 #[derive(Debug, Clone)]
@@ -63,7 +64,11 @@ impl std::error::Error for DocumentError {}
 
 impl Diagnostic for DocumentError {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.code))
+        let what = match self.code {
+            PRIMITIVE_NOT_FOUND => "error: something that is referred to is not there",
+            _ => "error: this cannot be used as it is",
+        };
+        Some(Box::new(format!("{what} ({})", self.code)))
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
@@ -82,7 +87,7 @@ impl Diagnostic for DocumentError {
 }
 
 /// A document's name and text, shared by all that was read from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Source {
     pub(crate) file: Arc<str>,
     pub(crate) text: Arc<str>,
@@ -144,9 +149,17 @@ fn harmless(text: &str) -> String {
 }
 
 /// Collects the problems of one load.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Problems {
     list: Vec<DocumentError>,
+    /// Bytes that the patterns of documents may still compile to: how long a load may take.
+    pub(crate) pattern_bytes_left: u64,
+}
+
+impl Default for Problems {
+    fn default() -> Self {
+        Self { list: Vec::new(), pattern_bytes_left: MANIFEST_PATTERNS_BYTES_MAX }
+    }
 }
 
 /// More problems than this help nobody, and a hostile document could make millions.
@@ -249,6 +262,14 @@ pub(crate) fn cut(text: &mut String) {
     }
 }
 
+/// Says why a file could not be read.
+pub(crate) fn why(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// Reports the problems of one document.
 pub(crate) struct Report<'a> {
     pub(crate) source: &'a Source,
@@ -264,6 +285,13 @@ impl Report<'_> {
         help: impl Into<String>,
     ) {
         self.problems.invalid(self.source, place, reason, help);
+    }
+
+    /// Reports what may be a secret's value, which is not shown.
+    pub(crate) fn secret_value(&mut self, place: Place, reason: impl Into<String>) {
+        let help = "values do not stand in documents: `clawhost secrets set NAME`, then `secret_ref: NAME`";
+        let unshown = Source::new(Path::new(&*self.source.file), "");
+        self.problems.invalid(&unshown, place, reason, help);
     }
 }
 
@@ -283,7 +311,8 @@ pub(crate) fn nearest<'a>(
 
 /// Returns "did you mean …?" and the whole list, as a help text.
 pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    let list: Vec<&str> = known.clone().into_iter().collect();
+    let mut list: Vec<&str> = known.clone().into_iter().collect();
+    list.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
     if let [only] = list.as_slice() {
         return format!("write `{only}`");
     }

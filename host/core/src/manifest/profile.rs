@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::primitive::{Document, read_document};
+use super::primitive::read_document;
 use super::problem::{DocumentError, Problems};
 use super::sandbox;
 use crate::egress::EgressRules;
-use crate::grants::{CallLimits, Grants, Injection, Mount, SecretGrant, Shell};
+use crate::grants::{AgentGrants, CallLimits, Grants, Injection, Mount, SecretGrant, Shell};
 use crate::limits;
+use crate::shell::ShellRules;
 
 /// How strongly a profile wants its tools kept apart. Components always run in wasm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -40,10 +41,14 @@ pub struct Profile {
     pub denied_paths: Vec<PathBuf>,
     /// Whether native processes may run.
     pub shell: Shell,
+    /// Which command lines may; its list of programs is from the runtime file, never from a document.
+    pub shell_rules: ShellRules,
     /// The environment of guests and processes; from the runtime file, never from a document.
     pub env: BTreeMap<String, String>,
     /// Whether the manifest's providers may be asked; from the runtime file, never from a document.
     pub provider: bool,
+    /// What of the host's own its tools may use; from the runtime file, never from a document.
+    pub agent: AgentGrants,
     /// How secrets reach its tools.
     pub injection: Injection,
     /// The secrets its tools may use; from the runtime file, never from a document.
@@ -57,7 +62,7 @@ pub struct Profile {
 /// The bounds a profile states; the host's own where it states none. Zero means zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProfileLimits {
-    /// Linear memory of a call, in MiB.
+    /// Linear memory of a call, and memory of its native processes, in MiB.
     pub memory_mb: Option<u64>,
     /// Native processes alive at once.
     pub processes: Option<u32>,
@@ -67,6 +72,10 @@ pub struct ProfileLimits {
     pub timeout: Option<Duration>,
     /// Raw output of a call, in bytes.
     pub output_bytes: Option<u64>,
+    /// Bytes a call may write to directories; from the runtime file, never from a document.
+    pub write_bytes: Option<u64>,
+    /// Files and directories a call may create; from the runtime file, never from a document.
+    pub create_entries: Option<u64>,
 }
 
 impl Profile {
@@ -82,7 +91,9 @@ impl Profile {
             env: self.env.clone(),
             secrets: self.secrets.clone(),
             shell: self.shell.clone(),
+            shell_rules: self.shell_rules.clone(),
             provider: self.provider,
+            agent: self.agent.clone(),
             limits: self.call_limits(tool_timeout),
         }
     }
@@ -107,6 +118,7 @@ impl Profile {
         CallLimits {
             timeout: stated.unwrap_or(default.timeout).min(timeout_max),
             memory_bytes: memory.unwrap_or(default.memory_bytes).min(memory_max),
+            process_memory_bytes: memory.unwrap_or(u64::MAX).min(default.process_memory_bytes),
             output_bytes: self
                 .limits
                 .output_bytes
@@ -114,13 +126,19 @@ impl Profile {
                 .min(default.output_bytes),
             open_files: self.limits.open_files.unwrap_or(default.open_files),
             processes: self.limits.processes.unwrap_or(default.processes),
+            write_bytes: self.limits.write_bytes.unwrap_or(default.write_bytes),
+            create_entries: self.limits.create_entries.unwrap_or(default.create_entries),
         }
     }
 }
 
+/// The profile under which keys and values are kept.
+const MEMORY: &str = "sandboxes/memory.yaml";
+
 /// The profiles that come with the host, and their documents.
-const BUILTIN: [(&str, &str); 5] = [
+const BUILTIN: [(&str, &str); 6] = [
     ("sandboxes/fs-readonly.yaml", include_str!("../../../../sandboxes/fs-readonly.yaml")),
+    (MEMORY, include_str!("../../../../sandboxes/memory.yaml")),
     ("sandboxes/network.yaml", include_str!("../../../../sandboxes/network.yaml")),
     ("sandboxes/none.yaml", include_str!("../../../../sandboxes/none.yaml")),
     ("sandboxes/process.yaml", include_str!("../../../../sandboxes/process.yaml")),
@@ -136,12 +154,12 @@ pub fn builtin_profiles(directory: &Path) -> Result<BTreeMap<String, Profile>, V
     let mut problems = Problems::default();
     let mut profiles = BTreeMap::new();
     for (file, text) in BUILTIN {
-        if let Some(Document::Primitive(mut document)) =
-            read_document(Path::new(file), text.as_bytes(), &mut problems)
-        {
+        if let Some(mut document) = read_document(Path::new(file), text.as_bytes(), &mut problems) {
             document.base = PathBuf::new();
             let mut profile = sandbox::read(&document, directory);
             profile.mounts.iter_mut().for_each(|mount| mount.create = true);
+            // No document can grant this: it is what the profile is for.
+            profile.agent.memory = file == MEMORY;
             profiles.insert(profile.name.clone(), profile);
         }
     }
@@ -161,7 +179,7 @@ mod tests {
     #[test]
     fn every_built_in_profile_is_a_valid_document() {
         let names: Vec<_> = builtin_profiles(Path::new("/here")).unwrap().into_keys().collect();
-        assert_eq!(names, ["fs-readonly", "network", "none", "process", "workspace"]);
+        assert_eq!(names, ["fs-readonly", "memory", "network", "none", "process", "workspace"]);
     }
 
     #[test]
@@ -169,6 +187,16 @@ mod tests {
         let grants = profile("none").grants(None);
         let nothing = Grants { profile: "none".to_owned(), ..Grants::default() };
         assert_eq!(grants, nothing);
+    }
+
+    #[test]
+    fn the_profile_memory_grants_keys_and_values_and_nothing_else() {
+        let agent = AgentGrants { memory: true, ..AgentGrants::default() };
+        let only = Grants { profile: "memory".to_owned(), agent, ..Grants::default() };
+        assert_eq!(profile("memory").grants(None), only);
+        for name in ["fs-readonly", "network", "none", "process", "workspace"] {
+            assert_eq!(profile(name).agent, AgentGrants::default(), "{name}");
+        }
     }
 
     #[test]
@@ -206,6 +234,18 @@ mod tests {
             assert_eq!(profile(name).shell, Shell::Deny, "{name}");
         }
         assert_eq!(profile("process").shell, Shell::Full);
+    }
+
+    #[test]
+    fn stated_memory_binds_native_programs_and_the_default_of_guests_does_not() {
+        for (memory_mb, guest, processes) in
+            [(None, 64, 512), (Some(0), 0, 0), (Some(128), 128, 128), (Some(600), 600, 512)]
+        {
+            let limits = ProfileLimits { memory_mb, ..ProfileLimits::default() };
+            let limits = Profile { limits, ..profile("process") }.grants(None).limits;
+            let mb = (limits.memory_bytes >> 20, limits.process_memory_bytes >> 20);
+            assert_eq!(mb, (guest, processes), "{memory_mb:?}");
+        }
     }
 
     #[test]

@@ -6,58 +6,14 @@
 use serde::Deserialize;
 
 use super::node::Node;
-use super::primitive::Primitive;
+use super::primitive::Document;
 use super::problem::Report;
 use super::refs;
-use super::shape::{COUNT, FLAG, NUMBER, POSITIVE, Shape, TEXT, opt, req};
-use super::tool::BACKOFF;
+use crate::egress;
+use crate::grants::is_secret_name;
 use crate::quota::{Prices, ProviderLimits};
 use crate::retry::RetryPlan;
 use crate::uri::Kind;
-
-const AUTH: Shape = Shape::Record(&[
-    req("type", &Shape::OneOf(&["bearer", "api-key-header", "oauth2", "none"])),
-    opt("secret_ref", &TEXT),
-]);
-
-const LIMITS: Shape = Shape::Record(&[
-    opt("tokens_per_day", &COUNT),
-    opt("tokens_per_request", &COUNT),
-    opt("requests_per_minute", &COUNT),
-    opt("max_context_window", &COUNT),
-]);
-
-const HINTS: Shape = Shape::Record(&[
-    opt("cost_priority", &NUMBER),
-    opt("speed_priority", &NUMBER),
-    opt("intelligence_priority", &NUMBER),
-]);
-
-const RETRY: Shape = Shape::Record(&[
-    opt("max_attempts", &POSITIVE),
-    opt("backoff", &BACKOFF),
-    opt("initial_delay_ms", &COUNT),
-]);
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    req("protocol", &Shape::OneOf(&["openai-compatible", "anthropic-native", "custom"])),
-    req("endpoint", &TEXT),
-    req("model", &TEXT),
-    req("auth", &AUTH),
-    opt("streaming", &FLAG),
-    opt("hints", &HINTS),
-    opt("fallback", &Shape::List { of: &Shape::Record(&[req("provider_ref", &TEXT)]), min: 0 }),
-    opt("limits", &LIMITS),
-    opt("retry", &RETRY),
-    opt(
-        "capabilities",
-        &Shape::List {
-            of: &Shape::OneOf(&["text", "image", "audio", "video", "realtime"]),
-            min: 0,
-        },
-    ),
-    opt("transport", &Shape::OneOf(&["http", "websocket", "webrtc", "grpc"])),
-]);
 
 /// What a manifest says about one provider. Names are resolved: fallbacks exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,8 +80,30 @@ pub enum ProviderAuthKind {
     OAuth2,
 }
 
+/// Checks what the shape cannot say.
+pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
+    let spec = &of.spec;
+    let endpoint = spec.text(&["endpoint"]).unwrap_or_default();
+    if unserved(spec).is_none() && egress::endpoint(endpoint).is_err() {
+        let help = "write `https://host[:port][/path]`, without a user name";
+        report.invalid(spec.place(&["endpoint"]), "`endpoint` is no address of a provider", help);
+    }
+    let secret = ["auth", "secret_ref"];
+    if spec.text(&secret).is_some_and(|name| !is_secret_name(name)) {
+        report.secret_value(spec.place(&secret), "`auth.secret_ref` is no name of a secret");
+    }
+    for item in spec.list(&["fallback"]) {
+        let to =
+            item.text(&["provider_ref"]).and_then(|text| refs::local_name(text, Kind::Provider));
+        if to.is_some_and(|to| to == of.name) {
+            let help = "name another provider, or take it out";
+            report.invalid(item.at, "the provider falls back to itself", help);
+        }
+    }
+}
+
 /// Returns the plan that a checked document holds.
-pub(crate) fn read(of: &Primitive) -> ProviderPlan {
+pub(crate) fn read(of: &Document) -> ProviderPlan {
     let spec = &of.spec;
     let text = |path: &[&str]| spec.text(path).unwrap_or_default().to_owned();
     ProviderPlan {
@@ -180,26 +158,11 @@ fn unserved(spec: &Node) -> Option<String> {
     oauth.then(|| "this version fetches no tokens (`auth.type: oauth2`)".to_owned())
 }
 
-/// Checks what the shape cannot say: a key is needed unless nothing is to be authenticated.
-pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
-    let Some(auth) = spec.entry("auth") else {
-        return;
-    };
-    let kind = auth.node.text(&["type"]).unwrap_or_default();
-    if kind != "none" && auth.node.entry("secret_ref").is_none() {
-        report.invalid(
-            auth.node.at,
-            "`spec.auth.secret_ref` is missing",
-            format!("`type: {kind}` needs the name of a secret; `type: none` needs none"),
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::super::primitive::{Document, read_document};
+    use super::super::primitive::read_document;
     use super::*;
     use crate::manifest::problem::Problems;
     use crate::retry::Backoff;
@@ -208,7 +171,7 @@ mod tests {
         let text = format!("claw: \"0.3.0\"\nkind: Provider\nmetadata: {{name: p}}\nspec: {spec}");
         let mut problems = Problems::default();
         let read = read_document(Path::new("p.yaml"), text.as_bytes(), &mut problems);
-        let Some(Document::Primitive(of)) = read else { panic!("{spec}") };
+        let of = read.unwrap();
         assert!(of.sound, "{spec}");
         super::read(&of)
     }
@@ -258,7 +221,9 @@ mod tests {
             assert!(plan.unserved.as_ref().is_some_and(|said| said.contains(why)), "{plan:?}");
             assert!(plan.note().is_some_and(|note| note.starts_with("p.yaml:")));
         }
-        let plan = plan("{protocol: anthropic-native, auth: {type: none}, endpoint: x, model: m}");
+        let plan = plan(
+            "{protocol: anthropic-native, auth: {type: none}, endpoint: 'http://a.test', model: m}",
+        );
         assert_eq!((plan.unserved, plan.retry), (None, RetryPlan::default()));
     }
 }

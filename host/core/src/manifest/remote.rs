@@ -17,7 +17,7 @@ use super::documents::{Component, RegistryError};
 use super::entry::Resolved;
 use super::load::Loader;
 use super::node::Place;
-use super::primitive::{Document, Primitive, read_document};
+use super::primitive::{Document, read_document};
 use super::problem::Source;
 use super::refs;
 use super::shape::{shown, shown_sentence};
@@ -77,18 +77,16 @@ impl Loader<'_> {
     pub(crate) fn listed(&mut self, wanted: &Wanted) -> Option<Resolved> {
         if let Some(index) = self.loose.iter().position(|(_, of)| is_meant(of, wanted)) {
             self.known.settle(wanted.kind, &wanted.uri);
-            return Some(Resolved::Primitive(Box::new(self.loose.remove(index).1)));
+            return Some(Resolved::Document(Box::new(self.loose.remove(index).1)));
         }
         if self.is_settled(wanted) || self.remote.failed.contains(&wanted.uri) {
             return None;
         }
-        self.fetch(wanted).map(|of| Resolved::Primitive(Box::new(of)))
+        self.fetch(wanted).map(|of| Resolved::Document(Box::new(of)))
     }
 
     /// Fetches whatever references lead to in registries, and what these refer to in turn.
     pub(crate) fn follow_references(&mut self) {
-        let wanted: Vec<Wanted> = self.tool_references().flat_map(|tool| tool.wanted()).collect();
-        wanted.iter().for_each(|wanted| self.referred(wanted, false));
         // First what documents of this machine name, whatever stands before them.
         let own = self.primitives.iter().filter(|of| of.package.is_none());
         let wanted: Vec<Wanted> = own.flat_map(refs::wanted).collect();
@@ -120,7 +118,7 @@ impl Loader<'_> {
             return self.fail(wanted);
         }
         if let Some(of) = self.fetch(wanted) {
-            self.take(Resolved::Primitive(Box::new(of)));
+            self.take(Resolved::Document(Box::new(of)));
         }
     }
 
@@ -139,7 +137,7 @@ impl Loader<'_> {
     }
 
     /// Asks the registries; a document that is not what was asked for is as good as none.
-    fn fetch(&mut self, wanted: &Wanted) -> Option<Primitive> {
+    fn fetch(&mut self, wanted: &Wanted) -> Option<Document> {
         let found = self.found(wanted);
         match found {
             Some(_) => self.known.settle(wanted.kind, &wanted.uri),
@@ -148,7 +146,7 @@ impl Loader<'_> {
         found
     }
 
-    fn found(&mut self, wanted: &Wanted) -> Option<Primitive> {
+    fn found(&mut self, wanted: &Wanted) -> Option<Document> {
         if self.remote.fetched.len() >= REGISTRY_PACKAGES_MAX {
             let reason = format!("more than {REGISTRY_PACKAGES_MAX} documents from registries");
             let help = "refer to fewer, or write some of them locally";
@@ -171,10 +169,18 @@ impl Loader<'_> {
             component: package.component,
         });
         let file = wanted.uri.to_string();
-        let read = read_document(Path::new(&file), &package.document, &mut self.problems);
-        let mut of = self.as_asked(wanted, read?)?;
-        of.package = Some(wanted.uri.clone());
-        Some(of)
+        let mut of = read_document(Path::new(&file), &package.document, &mut self.problems)?;
+        let Some(what) = self.difference(wanted, &of) else {
+            of.package = Some(wanted.uri.clone());
+            return Some(of);
+        };
+        let reason = format!("`{}` is {}", wanted.uri, shown(&what));
+        let help = format!(
+            "a {} `{}` of version {} belongs there: tell who publishes it",
+            wanted.kind, wanted.uri.name, wanted.uri.version
+        );
+        self.problems.invalid(&wanted.source, wanted.at, reason, help);
+        None
     }
 
     fn unobtainable(&mut self, wanted: &Wanted, error: &RegistryError) {
@@ -195,29 +201,12 @@ impl Loader<'_> {
         self.problems.missing(&wanted.source, wanted.at, reason, help);
     }
 
-    /// Compares a document with the address that it was fetched from.
-    fn as_asked(&mut self, wanted: &Wanted, read: Document) -> Option<Primitive> {
-        let problem = match &read {
-            Document::Claw(_) => Some("a Claw".to_owned()),
-            Document::Primitive(of) => self.difference(wanted, of),
-        };
-        let Some(what) = problem else {
-            return if let Document::Primitive(of) = read { Some(of) } else { None };
-        };
-        let reason = format!("`{}` is {}", wanted.uri, shown(&what));
-        let help = format!(
-            "a {} `{}` of version {} belongs there: tell who publishes it",
-            wanted.kind, wanted.uri.name, wanted.uri.version
-        );
-        self.problems.invalid(&wanted.source, wanted.at, reason, help);
-        None
-    }
-
-    fn difference(&mut self, wanted: &Wanted, of: &Primitive) -> Option<String> {
+    /// Says what a document is instead of what its address promises, if that is so.
+    fn difference(&mut self, wanted: &Wanted, of: &Document) -> Option<String> {
         let version = of.version.as_deref();
         let brings = self.remote.fetched.last().is_some_and(|last| last.component.is_some());
-        if of.kind != wanted.kind {
-            return Some(format!("a {}", of.kind));
+        if !of.is(wanted.kind) {
+            return Some(of.what());
         }
         if of.name != wanted.uri.name {
             return Some(format!("called `{}`", of.name));
@@ -225,8 +214,8 @@ impl Loader<'_> {
         if version != Some(&wanted.uri.version) {
             return Some(format!("of version {}", version.unwrap_or("(none)")));
         }
-        if brings && of.kind != Kind::Tool {
-            return Some(format!("a {} with a component", of.kind));
+        if brings && !of.is(Kind::Tool) {
+            return Some(format!("{} with a component", of.what()));
         }
         if let Some((path, at)) = local_path(of) {
             let reason = "a path of this machine in a fetched document".to_owned();
@@ -234,11 +223,11 @@ impl Loader<'_> {
             self.problems.invalid(&of.source, at, reason, help);
             return Some(format!("a document that names the path `{path}`"));
         }
-        if LOCAL_ONLY.contains(&of.kind) || shows_who_it_is(of) {
-            let reason = format!("a fetched {} that sends data or names a secret", of.kind);
+        if LOCAL_ONLY.contains(&wanted.kind) || shows_who_it_is(of) {
+            let reason = format!("a fetched {} that sends data or names a secret", wanted.kind);
             let help = "write this document yourself: nothing fetched chooses who gets what this host knows";
             self.problems.invalid(&of.source, of.at, reason, help);
-            return Some(format!("a {} of somebody else", of.kind));
+            return Some(format!("{} of somebody else", of.what()));
         }
         None
     }
@@ -246,23 +235,23 @@ impl Loader<'_> {
 
 /// Says whether a document of this run is what an address means. What a registry gave is meant by
 /// its own address only, whatever its namespace.
-pub(crate) fn is_meant(of: &Primitive, wanted: &Wanted) -> bool {
-    of.kind == wanted.kind
+pub(crate) fn is_meant(of: &Document, wanted: &Wanted) -> bool {
+    of.is(wanted.kind)
         && of.name == wanted.uri.name
         && of.version.as_deref() == Some(&wanted.uri.version)
         && of.package.as_ref().is_none_or(|package| *package == wanted.uri)
 }
 
 /// Says whether a provider's document asks for a secret of this machine.
-fn shows_who_it_is(of: &Primitive) -> bool {
-    of.kind == Kind::Provider
+fn shows_who_it_is(of: &Document) -> bool {
+    of.is(Kind::Provider)
         && (of.spec.text(&["auth", "type"]) != Some("none")
             || of.spec.get(&["auth", "secret_ref"]).is_some())
 }
 
 /// Returns the first path of this machine that a document names, if it names any.
-fn local_path(of: &Primitive) -> Option<(String, Place)> {
-    let (list, key): (&[&str], _) = match of.kind {
+fn local_path(of: &Document) -> Option<(String, Place)> {
+    let (list, key): (&[&str], _) = match of.kind? {
         Kind::Memory => (&["stores"], "path"),
         Kind::Sandbox => (&["capabilities", "filesystem", "mount_paths"], "path"),
         Kind::Telemetry => (&["exporters"], "path"),

@@ -8,101 +8,17 @@ mod check;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) use self::check::check;
+pub(crate) use self::check::{check, read_host};
 use super::node::Node;
-use super::primitive::Primitive;
+use super::primitive::Document;
 use super::profile::{Level, Profile, ProfileLimits};
-use super::shape::{COUNT, FLAG, STRING, STRINGS, Shape, TEXT, opt, req};
 use crate::egress::{EgressRules, HostPattern, HostRules};
-use crate::grants::{Access, Mount};
-
-const SSRF: Shape = Shape::Record(&[
-    opt("enabled", &FLAG),
-    opt("block_private_ips", &FLAG),
-    opt("dns_pinning", &FLAG),
-]);
-
-const NETWORK: Shape = Shape::Record(&[
-    opt("mode", &Shape::OneOf(&["deny", "allowlist", "allow-all"])),
-    opt("allowed_hosts", &STRINGS),
-    opt("ssrf_protection", &SSRF),
-]);
-
-const MOUNT: Shape =
-    Shape::Record(&[req("path", &TEXT), req("permissions", &Shape::OneOf(&["ro", "rw"]))]);
-
-const FILES: Shape = Shape::Served {
-    now: &["deny", "read-only", "scoped"],
-    later: &["full"],
-    help: "no profile gets the whole file system: write `mode: scoped` and `mount_paths`",
-};
-
-const FILESYSTEM: Shape = Shape::Record(&[
-    opt("mode", &FILES),
-    opt("mount_paths", &Shape::List { of: &MOUNT, min: 0 }),
-    opt("denied_paths", &STRINGS),
-]);
-
-const INJECTION: Shape = Shape::Served {
-    now: &["host-boundary", "environment"],
-    later: &["file-mount"],
-    help: "write `injection: host-boundary`, which keeps the value from the tool, or `injection: environment`",
-};
-
-const SECRETS: Shape = Shape::Record(&[
-    opt("injection", &INJECTION),
-    opt("encryption", &STRING),
-    opt("leak_detection", &Shape::Record(&[opt("enabled", &FLAG), opt("patterns", &COUNT)])),
-]);
-
-const SHELL: Shape = Shape::Record(&[
-    opt("mode", &Shape::OneOf(&["deny", "restricted", "full"])),
-    opt("blocked_commands", &STRINGS),
-    opt("blocked_patterns", &STRINGS),
-]);
-
-const CAPABILITIES: Shape = Shape::Record(&[
-    opt("network", &NETWORK),
-    opt("filesystem", &FILESYSTEM),
-    opt("secrets", &SECRETS),
-    opt("shell", &SHELL),
-]);
-
-const LIMITS: Shape = Shape::Record(&[
-    opt("memory_mb", &COUNT),
-    opt("cpu_shares", &COUNT),
-    opt("max_processes", &COUNT),
-    opt("max_open_files", &COUNT),
-    opt("timeout_ms", &COUNT),
-    opt("max_output_bytes", &COUNT),
-]);
-
-const LEVEL: Shape = Shape::Served {
-    now: &["none", "process", "wasm"],
-    later: &["container", "vm"],
-    help: "this host isolates with wasm, and native processes with a jail: write `level: wasm` or `level: process`",
-};
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    req("level", &LEVEL),
-    opt(
-        "runtime",
-        &Shape::OneOf(&[
-            "docker",
-            "apple-container",
-            "wasmtime",
-            "firecracker",
-            "gvisor",
-            "native",
-        ]),
-    ),
-    opt("capabilities", &CAPABILITIES),
-    opt("resource_limits", &LIMITS),
-]);
+use crate::grants::{Access, AgentGrants, Mount};
+use crate::shell::ShellRules;
 
 /// Returns the profile a checked document holds; `directory` is absolute and the place that
 /// the document's own directory is relative to.
-pub(crate) fn read(of: &Primitive, directory: &Path) -> Profile {
+pub(crate) fn read(of: &Document, directory: &Path) -> Profile {
     let base = directory.join(&of.base);
     Profile {
         name: of.name.clone(),
@@ -111,8 +27,10 @@ pub(crate) fn read(of: &Primitive, directory: &Path) -> Profile {
         mounts: mounts(&of.spec, &base),
         denied_paths: denied_paths(&of.spec, &base),
         shell: of.spec.read(&["capabilities", "shell", "mode"]).unwrap_or_default(),
+        shell_rules: shell_rules(&of.spec),
         env: std::collections::BTreeMap::new(),
         provider: false,
+        agent: AgentGrants::default(),
         injection: of.spec.read(&["capabilities", "secrets", "injection"]).unwrap_or_default(),
         secrets: Vec::new(),
         limits: limits(&of.spec),
@@ -152,6 +70,18 @@ fn denied_paths(spec: &Node, base: &Path) -> Vec<PathBuf> {
     paths.map(|(_, path)| tidy(&base.join(path))).collect()
 }
 
+fn shell_rules(spec: &Node) -> ShellRules {
+    let list = |key: &str| {
+        let texts = spec.texts(&["capabilities", "shell", key]);
+        texts.map(|(_, text)| text.to_owned()).collect()
+    };
+    ShellRules {
+        blocked_commands: list("blocked_commands"),
+        blocked_patterns: list("blocked_patterns"),
+        programs: Vec::new(),
+    }
+}
+
 fn limits(spec: &Node) -> ProfileLimits {
     let number = |key: &str| spec.number(&["resource_limits", key]);
     let small = |key: &str| number(key).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
@@ -161,6 +91,8 @@ fn limits(spec: &Node) -> ProfileLimits {
         open_files: small("max_open_files"),
         timeout: number("timeout_ms").map(Duration::from_millis),
         output_bytes: number("max_output_bytes"),
+        write_bytes: None,
+        create_entries: None,
     }
 }
 

@@ -3,10 +3,17 @@
 //! A table names each key once, with its type and bounds, so a kind's file reads like the
 //! protocol's own page. Every mismatch is reported with its place; nothing is skipped.
 
+#[cfg(test)]
+pub(crate) mod tests;
+mod words;
+
 use std::fmt::Display;
 
+pub(crate) use self::words::{expected, shown, shown_sentence};
+use self::words::{found, only, quotes};
 use super::node::{Entry, Node, Place, Value, duration};
-use super::problem::{Report, choices};
+use super::problem::{Report, choices, nearest};
+use crate::uri::Kind;
 
 /// The type of a value.
 #[derive(Debug)]
@@ -14,7 +21,7 @@ pub(crate) enum Shape {
     /// Anything at all.
     Any,
     /// What stands for a primitive in a Claw: its forms are checked where it is resolved.
-    Entry,
+    Entry(Kind),
     /// A mapping with free keys and values of one shape.
     Dict(&'static Self),
     /// A span of time such as `90s`, `5m`, `24h` or `30d`.
@@ -25,6 +32,8 @@ pub(crate) enum Shape {
     Int {
         /// The least it may be.
         min: u64,
+        /// The most it may be.
+        max: u64,
     },
     /// A key that exists and that this version does not serve: any value is refused.
     Later {
@@ -45,13 +54,16 @@ pub(crate) enum Shape {
         /// What to do instead.
         help: &'static str,
     },
-    /// A mapping whose known keys have shapes and whose other keys are free.
+    /// A mapping whose known keys have shapes and whose other keys are free, unless they are
+    /// probably meant as a known one.
     OpenRecord(&'static [Field]),
     /// A number.
     Real {
         /// The most it may be; the least is 0.
         max: f64,
     },
+    /// A path of this machine, written out: nothing in it is expanded.
+    Path,
     /// A mapping with these keys and no others.
     Record(&'static [Field]),
     /// One of a few texts, not all of which this version serves.
@@ -88,13 +100,39 @@ pub(crate) const fn req(name: &'static str, shape: &'static Shape) -> Field {
     Field { name, required: true, shape }
 }
 
+/// Writes a shape, or a const that is one, in the words of `kinds`.
+macro_rules! shape {
+    (@ [$($done:tt)*]) => { Shape::Record(&[$($done)*]) };
+    (@ [$($done:tt)*] ..) => { Shape::OpenRecord(&[$($done)*]) };
+    (@ [$($done:tt)*] $name:ident ! : $of:tt $(, $($rest:tt)*)?) => {
+        shape!(@ [$($done)* req(stringify!($name), &shape!($of)),] $($($rest)*)?)
+    };
+    (@ [$($done:tt)*] $name:ident : $of:tt $(, $($rest:tt)*)?) => {
+        shape!(@ [$($done)* opt(stringify!($name), &shape!($of)),] $($($rest)*)?)
+    };
+    ($vis:vis $name:ident = $of:tt) => { $vis const $name: Shape = shape!($of); };
+    ({ $($fields:tt)* }) => { shape!(@ [] $($fields)*) };
+    ([$($choice:literal)|+]) => { Shape::OneOf(&[$($choice),+]) };
+    ([+ $of:tt]) => { Shape::List { of: &shape!($of), min: 1 } };
+    ([$of:tt]) => { Shape::List { of: &shape!($of), min: 0 } };
+    (($of:expr)) => { $of };
+    ($of:ident) => { $of };
+}
+pub(crate) use shape;
+
+/// A whole number that this host bounds.
+pub(crate) const fn up_to(max: u64) -> Shape {
+    Shape::Int { min: 0, max }
+}
+
 pub(crate) const ANY: Shape = Shape::Any;
-pub(crate) const COUNT: Shape = Shape::Int { min: 0 };
+pub(crate) const COUNT: Shape = up_to(u64::MAX);
 pub(crate) const DURATION: Shape = Shape::Duration;
 pub(crate) const FLAG: Shape = Shape::Flag;
 pub(crate) const NUMBER: Shape = Shape::Real { max: f64::MAX };
 pub(crate) const OBJECT: Shape = Shape::OpenRecord(&[]);
-pub(crate) const POSITIVE: Shape = Shape::Int { min: 1 };
+pub(crate) const PATH: Shape = Shape::Path;
+pub(crate) const POSITIVE: Shape = Shape::Int { min: 1, max: u64::MAX };
 pub(crate) const SHARE: Shape = Shape::Real { max: 1.0 };
 pub(crate) const STRING: Shape = Shape::Text { min: 0 };
 pub(crate) const STRINGS: Shape = Shape::List { of: &STRING, min: 0 };
@@ -138,7 +176,7 @@ impl Walk<'_, '_> {
             return;
         }
         match (shape, &node.value) {
-            (Shape::Any | Shape::Entry, _)
+            (Shape::Any | Shape::Entry(_), _)
             | (Shape::Flag | Shape::Off { .. }, Value::Flag(false)) => {}
             (Shape::Flag, Value::Flag(true)) => {}
             (Shape::Off { help }, Value::Flag(true)) => {
@@ -158,11 +196,16 @@ impl Walk<'_, '_> {
                 self.one_of(node, text, known, path);
             }
             (Shape::OpenRecord(fields), Value::Map(entries)) => {
+                self.misspelt(entries, fields, path);
                 self.fields(node, entries, fields, path);
             }
             (Shape::Record(fields), Value::Map(entries)) => {
                 self.unknown(entries, fields, path);
                 self.fields(node, entries, fields, path);
+            }
+            (Shape::Path, Value::Text(text)) if is_unexpanded(text) => {
+                let reason = format!("`{path}` is `{}`, which is not expanded", shown(text));
+                self.mismatch(node.at, reason, "write the path out");
             }
             _ if scalar_fits(node, shape) => {}
             _ => self.wrong(node, shape, path),
@@ -178,7 +221,8 @@ impl Walk<'_, '_> {
     fn list(&mut self, node: &Node, items: &[Node], (of, min): (&Shape, usize), path: &str) {
         if items.len() < min {
             let reason = format!("`{path}` is empty");
-            self.mismatch(node.at, reason, "at least one entry is needed");
+            let help = format!("add at least one entry: {}", expected(of, path));
+            self.mismatch(node.at, reason, help);
         }
         for (index, item) in items.iter().enumerate() {
             self.value(item, of, &format!("{path}[{index}]"));
@@ -200,8 +244,29 @@ impl Walk<'_, '_> {
             }
             if !fields.iter().any(|field| field.name == entry.key) {
                 let reason = format!("unknown key `{}`{}", shown(&entry.key), inside(path));
-                let help = choices(&entry.key, possible(fields));
+                let is_near = nearest(&entry.key, possible(fields)).is_some();
+                if !is_near && fields.iter().any(|field| field.name == "secret_ref") {
+                    self.fits = false;
+                    self.report.secret_value(entry.at, reason);
+                    continue;
+                }
+                let help = match entry.key.starts_with("//") {
+                    true => "take the comment out: JSON has no comments".to_owned(),
+                    false => choices(&entry.key, possible(fields)),
+                };
                 self.mismatch(entry.at, reason, help);
+            }
+        }
+    }
+
+    /// A free key beside known ones: what was meant as a known one would silently do nothing.
+    fn misspelt(&mut self, entries: &[Entry], fields: &'static [Field], path: &str) {
+        let names = fields.iter().map(|field| field.name);
+        for Entry { key, at, .. } in entries {
+            let near = nearest(key, names.clone());
+            if let Some(near) = near.filter(|_| !names.clone().any(|name| name == key)) {
+                let reason = format!("unknown key `{}`{}", shown(key), inside(path));
+                self.mismatch(*at, reason, format!("did you mean `{near}`?"));
             }
         }
     }
@@ -220,9 +285,15 @@ impl Walk<'_, '_> {
                     self.value(&node, field.shape, &join(path, field.name));
                 }
                 Some(entry) => self.value(&entry.node, field.shape, &join(path, field.name)),
-                None if field.required => {
+                None if field.required && !is_misspelt(field, entries, fields) => {
                     let reason = format!("`{}` is missing", join(path, field.name));
-                    let help = format!("add `{}:` with {}", field.name, expected(field.shape));
+                    let help = match only(field.shape) {
+                        Some(value) => format!("add `{}: {value}`", field.name),
+                        None => {
+                            let value = expected(field.shape, field.name);
+                            format!("add `{}:` with {value}", field.name)
+                        }
+                    };
                     self.mismatch(node.at, reason, help);
                 }
                 None => {}
@@ -234,9 +305,39 @@ impl Walk<'_, '_> {
         let reason = match (path, &node.value) {
             ("", Value::Null) => "the document is empty".to_owned(),
             ("", _) => format!("the document is {}", found(node)),
+            (path, Value::Null) => format!("`{path}` has no value"),
             (path, _) => format!("`{path}` is {}", found(node)),
         };
-        self.mismatch(node.at, reason, format!("write {}", expected(shape)));
+        let help = format!("write {}{}", expected(shape, path), quotes(node, shape));
+        self.mismatch(node.at, reason, help);
+    }
+}
+
+/// Adds the way to every value of the mappings of fixed keys, and what belongs there.
+pub(crate) fn values(shape: &'static Shape, path: &str, into: &mut Vec<(String, &'static Shape)>) {
+    match shape {
+        Shape::Record(fields) => {
+            let path = if path.is_empty() { String::new() } else { format!("{path}.") };
+            fields.iter().for_each(|of| values(of.shape, &format!("{path}{}", of.name), into));
+        }
+        Shape::Later { .. } => {}
+        _ => into.push((path.to_owned(), shape)),
+    }
+}
+
+/// Says whether a key that is missing is there under a name that is nearly its own, or behind what
+/// somebody meant as a comment.
+fn is_misspelt(field: &Field, entries: &[Entry], fields: &'static [Field]) -> bool {
+    let near = |entry: &Entry| nearest(&entry.key, possible(fields)) == Some(field.name);
+    let behind = |entry: &Entry| entry.key.starts_with("//") && entry.key.contains(field.name);
+    entries.iter().any(|entry| near(entry) || behind(entry))
+}
+
+/// Returns the keys that a mapping of this shape may hold.
+pub(crate) fn keys(shape: &'static Shape) -> Vec<&'static str> {
+    match shape {
+        Shape::Record(fields) | Shape::OpenRecord(fields) => possible(fields).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -251,46 +352,23 @@ fn possible(fields: &'static [Field]) -> impl Iterator<Item = &'static str> + Cl
 fn scalar_fits(node: &Node, shape: &Shape) -> bool {
     match (shape, &node.value) {
         (Shape::Duration, Value::Text(text)) => duration(text).is_some(),
-        (Shape::Int { min }, Value::Number(number)) => number.as_u64().is_some_and(|n| n >= *min),
+        (Shape::Int { min, max }, Value::Number(number)) => {
+            number.as_u64().is_some_and(|n| n >= *min && n <= *max)
+        }
         (Shape::Real { max }, Value::Number(number)) => {
             number.as_f64().is_some_and(|n| n >= 0.0 && n <= *max)
         }
+        (Shape::Path, Value::Text(text)) => !text.is_empty(),
         (Shape::Text { min }, Value::Text(text)) => text.chars().count() >= *min,
         _ => false,
     }
 }
 
-fn found(node: &Node) -> String {
-    match &node.value {
-        Value::Flag(flag) => format!("{flag}"),
-        Value::Number(number) => format!("the number {number}"),
-        Value::Text(text) if text.is_empty() => "an empty text".to_owned(),
-        Value::Text(text) => format!("the text `{}`", shown(text)),
-        Value::List(_) | Value::Map(_) | Value::Null => node.describe().to_owned(),
-    }
-}
-
-fn expected(shape: &Shape) -> String {
-    match shape {
-        Shape::Any => "a value".to_owned(),
-        Shape::Entry => "a path, a claw:// address, or `inline:` and its spec".to_owned(),
-        Shape::Dict(_) | Shape::OpenRecord(_) => "a mapping".to_owned(),
-        Shape::Duration => "a time such as 90s, 5m, 24h or 30d".to_owned(),
-        Shape::Flag | Shape::Off { .. } => "true or false".to_owned(),
-        Shape::Later { .. } => "nothing".to_owned(),
-        Shape::Int { min } => format!("a whole number of {min} or more"),
-        Shape::List { of, .. } => format!("a list, each entry {}", expected(of)),
-        Shape::OneOf(known) | Shape::Served { now: known, .. } => {
-            format!("one of: {}", known.join(", "))
-        }
-        Shape::Real { max } if *max < f64::MAX => format!("a number from 0 to {max}"),
-        Shape::Real { .. } => "a number of 0 or more".to_owned(),
-        Shape::Record(fields) => {
-            let names: Vec<&str> = possible(fields).collect();
-            format!("a mapping with the keys {}", names.join(", "))
-        }
-        Shape::Text { .. } => "a text (quote it if it looks like a number)".to_owned(),
-    }
+/// Says whether a shell would make another path of this one.
+fn is_unexpanded(path: &str) -> bool {
+    let is_variable =
+        |rest: &str| rest.starts_with(|c: char| c == '{' || c == '_' || c.is_ascii_alphabetic());
+    path.starts_with('~') || path.split('$').skip(1).any(is_variable)
 }
 
 fn join(path: &str, key: &str) -> String {
@@ -299,104 +377,4 @@ fn join(path: &str, key: &str) -> String {
 
 fn inside(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!(" in `{path}`") }
-}
-
-/// Keeps a quoted text readable and on one line.
-pub(crate) fn shown(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 80;
-    let cut: String = text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() { format!("{cut}…") } else { cut }
-}
-
-/// Keeps another library's sentence on one line, and harmless.
-pub(crate) fn shown_sentence(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 300;
-    text.chars().take(SHOWN_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::node;
-    use super::super::problem::{DocumentError, Problems};
-    use super::*;
-    use std::path::Path;
-
-    const INNER: Shape =
-        Shape::Record(&[req("n", &POSITIVE), opt("mode", &Shape::OneOf(&["on", "off"]))]);
-    const OUTER: Shape = Shape::Record(&[
-        opt("inner", &INNER),
-        opt("share", &SHARE),
-        opt("age", &DURATION),
-        opt("names", &Shape::List { of: &TEXT, min: 1 }),
-        opt("labels", &Shape::Dict(&STRING)),
-        opt("kept", &Shape::Served { now: &["here"], later: &["there"], help: "write `here`" }),
-        opt("sealed", &Shape::Off { help: "leave it out" }),
-        opt("more", &Shape::Later { help: "take it out" }),
-    ]);
-
-    fn problems(text: &str) -> Vec<String> {
-        let (source, node) = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
-        let mut problems = Problems::default();
-        check(&mut problems.of(&source), &node, &OUTER, "");
-        match problems.finish(Some(())) {
-            Ok(()) => Vec::new(),
-            Err(list) => list.iter().map(DocumentError::one_line).collect(),
-        }
-    }
-
-    #[test]
-    fn what_fits_is_accepted() {
-        let text = "inner: {n: 1, mode: off}\nshare: 0.5\nage: 30d\nnames: [a]\nlabels: {x: y}\n";
-        assert_eq!(problems(text), Vec::<String>::new());
-        assert_eq!(problems("share: 1"), Vec::<String>::new());
-    }
-
-    #[test]
-    fn every_mismatch_is_reported_with_its_place() {
-        let text = "innr: 1\ninner: {mode: onn}\nshare: 2\nage: soon\nnames: []\nlabels: {x: 1}\n";
-        assert_eq!(
-            problems(text),
-            [
-                "t.yaml:1:1: unknown key `innr` (did you mean `inner`? possible here: inner, share, age, names, labels, kept, sealed)",
-                "t.yaml:2:8: `inner.n` is missing (add `n:` with a whole number of 1 or more)",
-                "t.yaml:2:15: `inner.mode` is `onn` (did you mean `on`? possible here: on, off)",
-                "t.yaml:3:8: `share` is the number 2 (write a number from 0 to 1)",
-                "t.yaml:4:6: `age` is the text `soon` (write a time such as 90s, 5m, 24h or 30d)",
-                "t.yaml:5:8: `names` is empty (at least one entry is needed)",
-                "t.yaml:6:13: `labels.x` is the number 1 (write a text (quote it if it looks like a number))",
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_not_served_is_reported_and_fits() {
-        let text = "kept: there\nsealed: true\nmore: [1]\n";
-        let (source, node) = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
-        let mut all = Problems::default();
-        assert!(check(&mut all.of(&source), &node, &OUTER, ""));
-        assert_eq!(
-            problems(text),
-            [
-                "t.yaml:1:7: `kept: there` is not served by this version (write `here`)",
-                "t.yaml:2:9: `sealed: true` is not served by this version (leave it out)",
-                "t.yaml:3:1: `more` is not served by this version (take it out)",
-            ]
-        );
-        assert_eq!(problems("kept: here\nsealed: false\n"), Vec::<String>::new());
-        assert_eq!(problems("kept: where"), ["t.yaml:1:7: `kept` is `where` (write `here`)"]);
-    }
-
-    #[test]
-    fn the_wrong_kind_of_value_is_reported_once() {
-        assert_eq!(problems("[1]").len(), 1);
-        assert_eq!(problems("inner: 5").len(), 1);
-        assert_eq!(
-            problems("inner:\nshare: 1\n"),
-            ["t.yaml:1:1: `inner` is nothing (write a mapping with the keys n, mode)"]
-        );
-        assert_eq!(
-            problems("age: 10 d"),
-            ["t.yaml:1:6: `age` is the text `10 d` (write a time such as 90s, 5m, 24h or 30d)"]
-        );
-    }
 }

@@ -8,10 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::node::Node;
-use super::primitive::Primitive;
+use super::primitive::Document;
 use super::problem::Report;
 use super::refs::local_name;
-use super::shape::{COUNT, FLAG, NUMBER, POSITIVE, Shape, TEXT, opt, req};
 use crate::limits::SWARM_AGENTS_MAX;
 use crate::uri::Kind;
 
@@ -63,66 +62,8 @@ pub enum Topology {
     Pipeline,
 }
 
-const AGENT: Shape = Shape::Record(&[
-    req("identity_ref", &TEXT),
-    req("role", &TEXT),
-    opt("provider_ref", &TEXT),
-    opt("count", &POSITIVE),
-]);
-
-const CONCURRENCY: Shape =
-    Shape::Record(&[opt("max_parallel", &POSITIVE), opt("sequential_within_agent", &FLAG)]);
-
-const BACKEND: Shape = Shape::Served {
-    now: &["in-process"],
-    later: &["sqlite-wal", "redis", "nats"],
-    help: "write `backend: in-process`",
-};
-
-const COORDINATION: Shape = Shape::Record(&[
-    req("message_passing", &Shape::OneOf(&["queue", "shared-memory", "event-bus", "direct"])),
-    req("backend", &BACKEND),
-    req("concurrency", &CONCURRENCY),
-]);
-
-const AGGREGATION: Shape = Shape::Record(&[
-    req(
-        "strategy",
-        &Shape::OneOf(&["leader-decides", "majority-vote", "merge", "chain", "best-of-n"]),
-    ),
-    opt("cost_aware", &FLAG),
-    opt("timeout_ms", &COUNT),
-]);
-
-const FAILURE: Shape = Shape::Record(&[
-    opt("retry_per_agent", &COUNT),
-    opt("dead_letter", &Shape::Record(&[opt("enabled", &FLAG), opt("max_retries", &COUNT)])),
-    opt(
-        "circuit_breaker",
-        &Shape::Record(&[opt("failure_threshold", &POSITIVE), opt("reset_timeout_ms", &COUNT)]),
-    ),
-]);
-
-const RESOURCES: Shape = Shape::Record(&[
-    opt("max_total_tokens", &COUNT),
-    opt("max_total_cost_usd", &NUMBER),
-    opt("max_duration_ms", &COUNT),
-]);
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    req(
-        "topology",
-        &Shape::OneOf(&["leader-worker", "peer-to-peer", "pipeline", "broadcast", "hierarchical"]),
-    ),
-    req("agents", &Shape::List { of: &AGENT, min: 1 }),
-    req("coordination", &COORDINATION),
-    req("aggregation", &AGGREGATION),
-    opt("failure", &FAILURE),
-    opt("resource_limits", &RESOURCES),
-]);
-
 /// Checks what the shape cannot say: the number of agents.
-pub(crate) fn check(of: &Primitive, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
     let agents = of.spec.list(&["agents"]);
     let counts = agents.iter().map(|agent| agent.number(&["count"]).unwrap_or(1));
     if counts.fold(0_u64, u64::saturating_add) > SWARM_AGENTS_MAX as u64 {
@@ -132,7 +73,7 @@ pub(crate) fn check(of: &Primitive, report: &mut Report<'_>) {
 }
 
 /// Returns the plan a checked document holds.
-pub(crate) fn read(of: &Primitive) -> SwarmPlan {
+pub(crate) fn read(of: &Document) -> SwarmPlan {
     let spec = &of.spec;
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let concurrency = |key| ["coordination", "concurrency", key];
@@ -162,7 +103,7 @@ fn agent(node: &Node) -> Option<SwarmAgent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::primitive::{Document, read_document};
+    use crate::manifest::primitive::read_document;
     use crate::manifest::problem::{DocumentError, Problems};
     use crate::manifest::refs::{self, Known};
     use std::path::Path;
@@ -174,7 +115,7 @@ mod tests {
         let mut problems = Problems::default();
         let read = read_document(Path::new("s.yaml"), text.as_bytes(), &mut problems);
         let plan = match read {
-            Some(Document::Primitive(of)) if of.sound => {
+            Some(of) if of.sound => {
                 refs::check(&of, &Known::default(), &mut problems);
                 Some(super::read(&of))
             }

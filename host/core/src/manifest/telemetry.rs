@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::node::Node;
-use super::primitive::Primitive;
+use super::primitive::Document;
 use super::problem::Report;
 use super::sandbox::tidy;
-use super::shape::{FLAG, POSITIVE, SHARE, STRING, Shape, TEXT, opt, req, shown, shown_sentence};
+use super::shape::{shown, shown_sentence};
 use crate::egress;
 use crate::limits::{TELEMETRY_BATCH_MAX, TELEMETRY_FLUSH_MS, TELEMETRY_QUEUE_MAX};
 
@@ -90,79 +90,26 @@ pub struct MetricFlags {
     pub retrieval_hit_rate: bool,
 }
 
-const EXPORTER: Shape = Shape::Record(&[
-    req("type", &Shape::OneOf(&["otlp", "file", "sqlite", "webhook", "console"])),
-    opt("endpoint", &STRING),
-    opt("path", &STRING),
-    opt("auth", &Shape::Record(&[opt("secret_ref", &TEXT)])),
-    opt(
-        "batch",
-        &Shape::Record(&[
-            opt("max_size", &POSITIVE),
-            opt("flush_interval_ms", &Shape::Int { min: 100 }),
-        ]),
-    ),
-]);
-
-const EVENTS: Shape = Shape::Record(&[
-    opt("tool_calls", &FLAG),
-    opt("memory_ops", &FLAG),
-    opt("world_model_ops", &FLAG),
-    opt("planning_ops", &FLAG),
-    opt("swarm_ops", &FLAG),
-    opt("lifecycle", &FLAG),
-    opt("errors", &FLAG),
-]);
-
-const METRICS: Shape = Shape::Record(&[
-    opt("token_usage", &FLAG),
-    opt("cost_usd", &FLAG),
-    opt("latency_histogram", &FLAG),
-    opt("prediction_error", &FLAG),
-    opt("retrieval_hit_rate", &FLAG),
-    opt("plan_revision_count", &FLAG),
-]);
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    req("exporters", &Shape::List { of: &EXPORTER, min: 1 }),
-    opt("events", &EVENTS),
-    opt("metrics", &METRICS),
-    opt("sampling", &Shape::Record(&[opt("rate", &SHARE)])),
-    opt("redaction", &Shape::Record(&[opt("strip_arguments", &FLAG), opt("strip_results", &FLAG)])),
-]);
-
-/// Checks what the shape cannot say: each exporter has somewhere to go.
+/// Checks what the shape cannot say: endpoints are web addresses.
 pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
-    for exporter in spec.list(&["exporters"]) {
-        let kind = exporter.text(&["type"]).unwrap_or_default();
-        let key = match kind {
-            "otlp" | "webhook" => "endpoint",
-            "file" | "sqlite" => "path",
-            _ => continue,
-        };
-        match exporter.text(&[key]).filter(|text| !text.is_empty()) {
-            None => {
-                let reason = format!("the exporter has no `{key}`");
-                report.invalid(exporter.at, reason, format!("`type: {kind}` needs it"));
-            }
-            Some(text) if key == "endpoint" => check_endpoint(exporter, text, report),
-            Some(_) => {}
+    let endpoints = spec.each(&["exporters"]).iter().filter_map(|item| item.get(&["endpoint"]));
+    for node in endpoints {
+        let text = node.as_text().unwrap_or_default();
+        // An empty one is missing, which is said elsewhere.
+        if !text.is_empty()
+            && let Err(error) = egress::endpoint(text)
+        {
+            let why = shown_sentence(&error.internal());
+            let reason = format!("`{}` is no endpoint: {why}", shown(text));
+            let help = "write `https://host[:port]/path`, without a user name";
+            report.invalid(node.at, reason, help);
         }
-    }
-}
-
-fn check_endpoint(exporter: &Node, text: &str, report: &mut Report<'_>) {
-    if let Err(error) = egress::endpoint(text) {
-        let reason =
-            format!("`{}` is no endpoint: {}", shown(text), shown_sentence(&error.internal()));
-        let help = "write `https://host[:port]/path`, without a user name";
-        report.invalid(exporter.place(&["endpoint"]), reason, help);
     }
 }
 
 /// Returns the plan a checked document holds; `directory` is absolute and the place that the
 /// document's own directory is relative to.
-pub(crate) fn read(of: &Primitive, directory: &Path) -> TelemetryPlan {
+pub(crate) fn read(of: &Document, directory: &Path) -> TelemetryPlan {
     let base = directory.join(&of.base);
     let exporters = of.spec.list(&["exporters"]);
     let on = |block: &str, key: &str| of.spec.flag(&[block, key]) != Some(false);

@@ -102,7 +102,8 @@ fn a_minimal_claw_is_supervised_and_allows_nothing() {
     assert_eq!(manifest.autonomy, Autonomy::Supervised);
     assert!(!manifest.supplied_by_host);
     assert_eq!(manifest.default_profile_name(), "none");
-    assert_eq!(manifest.profiles.len(), 5);
+    let built_in = builtin_profiles(Path::new("/here")).unwrap();
+    assert!(manifest.profiles.keys().eq(built_in.keys()));
     assert!(matches!(decide(&manifest, "read-file"), Verdict::Deny { rule: None, .. }));
 }
 
@@ -266,8 +267,8 @@ fn every_problem_of_every_document_is_reported() {
     assert_eq!(
         list,
         [
-            "claw.yaml:10:20: `gone.yaml` cannot be read: entity not found (paths are relative to the manifest's own directory)",
-            "claw.yaml:10:31: `claw://sandbox/none` is a Sandbox (a Tool belongs here)",
+            "claw.yaml:10:20: `gone.yaml` cannot be read: it does not exist (write the path of a document; relative paths start in the manifest's own directory, /here)",
+            "claw.yaml:10:31: `claw://sandbox/none` is a Sandbox (a Tool belongs here; a Sandbox belongs under `sandbox:`)",
             "claw.yaml:11:3: unknown key `colour` in `spec` (possible here: identity, providers, channels, tools, skills, memory, world_models, sandbox, policies, swarm, telemetry)",
             "a.yaml:7:3: unknown key `descripton` in `spec` (did you mean `description`? possible here: description, input_schema, output_schema, sandbox_ref, policy_ref, annotations, timeout_ms, retry, composite, skill_ref)",
         ]
@@ -326,7 +327,7 @@ fn a_second_claw_and_a_second_identity_are_refused() {
     let identity = "claw: \"0.3.0\"\nkind: Identity\nmetadata: {name: x}\nspec: {personality: p}\n";
     let files = Files::default().with("a.yaml", &claw("")).with("x.yaml", identity);
     let list = problems(load_all(&files, &["a.yaml", "x.yaml"]));
-    assert!(list[0].starts_with("x.yaml:3:18: a second identity"), "{list:?}");
+    assert!(list[0].starts_with("x.yaml:3:18: a second Identity"), "{list:?}");
 }
 
 #[test]

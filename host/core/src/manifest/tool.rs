@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::node::Node;
-use super::primitive::Primitive;
-use super::problem::{Report, nearest};
-use super::shape::{COUNT, FLAG, OBJECT, POSITIVE, Shape, TEXT, opt, shown, shown_sentence};
-use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
+use super::node::{Entry, Node};
+use super::primitive::Document;
+use super::problem::Report;
+use super::refs::local_name;
+use super::shape::{shown, shown_sentence};
+use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
 use crate::retry::RetryPlan;
-use crate::schema::Schema;
-use crate::uri::RegistryUri;
+use crate::schema::{Fault, Schema};
+use crate::uri::{Kind, RegistryUri};
 
 /// What a manifest says about one tool. Names are resolved: profile and policy exist.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -62,66 +63,22 @@ impl ToolBinding {
     }
 }
 
-pub(crate) const BACKOFF: Shape = Shape::OneOf(&["exponential", "linear", "constant"]);
-
-/// MCP's hints; other annotations are free.
-const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
-
-pub(crate) const ANNOTATIONS: Shape = Shape::OpenRecord(&[
-    opt("readOnlyHint", &FLAG),
-    opt("destructiveHint", &FLAG),
-    opt("idempotentHint", &FLAG),
-    opt("openWorldHint", &FLAG),
-]);
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    opt("description", &TEXT),
-    opt("input_schema", &OBJECT),
-    opt("output_schema", &OBJECT),
-    opt("sandbox_ref", &TEXT),
-    opt("policy_ref", &TEXT),
-    opt(
-        "mcp_source",
-        &Shape::Later {
-            help: "this version does not bridge MCP servers: bind a component of the tools directory instead",
-        },
-    ),
-    opt("annotations", &ANNOTATIONS),
-    opt("timeout_ms", &COUNT),
-    opt("retry", &Shape::Record(&[opt("max_attempts", &POSITIVE), opt("backoff", &BACKOFF)])),
-    opt(
-        "composite",
-        &Shape::Off { help: "this version runs single tools only: take the composite tool out" },
-    ),
-    opt("skill_ref", &TEXT),
-]);
-
 /// Checks what the shape cannot say.
 pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
-    check_required(spec, report);
-    check_bounds(spec, report);
-    if let Some(annotations) = spec.get(&["annotations"]) {
-        check_hints(annotations, report);
+    if let Some(description) = spec.get(&["description"])
+        && description.as_text().is_some_and(|text| text.len() > TOOL_DESCRIPTION_BYTES_MAX)
+    {
+        let help = format!("a description may have {TOOL_DESCRIPTION_BYTES_MAX} bytes");
+        report.invalid(description.at, "`description` is too long", help);
     }
-    check_schema(spec, "input_schema", report);
-    check_schema(spec, "output_schema", report);
-}
-
-/// Reports what was probably meant as one of MCP's hints and is none: a rule about it would
-/// silently never match.
-pub(crate) fn check_hints(annotations: &Node, report: &mut Report<'_>) {
-    for entry in annotations.entries() {
-        let near = nearest(&entry.key, HINTS).filter(|near| *near != entry.key);
-        if let Some(near) = near {
-            let reason = format!("unknown annotation `{}`", shown(&entry.key));
-            let help = format!("did you mean `{near}`?");
-            report.invalid(entry.at, reason, help);
-        }
+    for key in ["input_schema", "output_schema"] {
+        spec.entry(key).into_iter().for_each(|entry| check_schema(entry, report));
     }
 }
 
-/// Returns the binding a checked document holds; `sandbox` and `policy` are resolved names.
-pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> ToolBinding {
+/// Returns the binding a checked document holds, under `default_profile` where it names none.
+pub(crate) fn read(of: &Document, default_profile: &str) -> ToolBinding {
+    let named = |key: &str, kind| local_name(of.spec.text(&[key])?, kind);
     let object = |key: &str| of.spec.get(&[key]).map(Node::to_json);
     let annotations = object("annotations").as_ref().and_then(Value::as_object).cloned();
     ToolBinding {
@@ -130,8 +87,8 @@ pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> T
         description: of.spec.text(&["description"]).map(str::to_owned),
         input_schema: object("input_schema"),
         output_schema: object("output_schema"),
-        sandbox,
-        policy,
+        sandbox: named("sandbox_ref", Kind::Sandbox).unwrap_or_else(|| default_profile.to_owned()),
+        policy: named("policy_ref", Kind::Policy),
         annotations: annotations.unwrap_or_default(),
         timeout: of.spec.number(&["timeout_ms"]).map(Duration::from_millis),
         retry: of.spec.read(&["retry"]),
@@ -140,48 +97,23 @@ pub(crate) fn read(of: &Primitive, sandbox: String, policy: Option<String>) -> T
     }
 }
 
-fn check_required(spec: &Node, report: &mut Report<'_>) {
-    if spec.entry("mcp_source").is_some() {
-        return;
-    }
-    for key in ["description", "input_schema"] {
-        if spec.entry(key).is_none() {
-            let help = format!("a tool without `mcp_source` needs `{key}`");
-            report.invalid(spec.at, format!("`spec.{key}` is missing"), help);
-        }
-    }
-}
-
-fn check_bounds(spec: &Node, report: &mut Report<'_>) {
-    if let Some(timeout) = spec.get(&["timeout_ms"])
-        && spec.number(&["timeout_ms"]).is_some_and(|ms| ms > TOOL_TIMEOUT_CEILING_MS)
-    {
-        let help = format!("the most this host gives one call is {TOOL_TIMEOUT_CEILING_MS}");
-        report.invalid(timeout.at, "`spec.timeout_ms` is too large", help);
-    }
-    if let Some(description) = spec.get(&["description"])
-        && description.as_text().is_some_and(|text| text.len() > TOOL_DESCRIPTION_BYTES_MAX)
-    {
-        let help = format!("a description may have {TOOL_DESCRIPTION_BYTES_MAX} bytes");
-        report.invalid(description.at, "`spec.description` is too long", help);
-    }
-}
-
-fn check_schema(spec: &Node, key: &str, report: &mut Report<'_>) {
-    let Some(entry) = spec.entry(key) else {
-        return;
-    };
-    let schema = entry.node.to_json();
-    let error = if schema.to_string().len() > TOOL_SCHEMA_BYTES_MAX {
-        format!("it is over {TOOL_SCHEMA_BYTES_MAX} bytes")
-    } else if let Err(error) = Schema::compile(&schema) {
-        error
+fn check_schema(entry: &Entry, report: &mut Report<'_>) {
+    let Entry { key, at, node } = entry;
+    let schema = node.to_json();
+    let budget = &mut report.problems.pattern_bytes_left;
+    let (pointer, reason, help) = if schema.to_string().len() > TOOL_SCHEMA_BYTES_MAX {
+        let reason = format!("it is over {TOOL_SCHEMA_BYTES_MAX} bytes");
+        (String::new(), reason, "leave out what the tool does not need".to_owned())
+    } else if let Err(Fault { at, reason, help }) = Schema::compile_within(&schema, budget) {
+        (at, reason, help)
     } else {
         return;
     };
-    let reason = format!("`spec.{key}` cannot be used: {}", shown_sentence(&error));
-    let help = "write a JSON Schema (draft 2020-12) that is complete in itself";
-    report.invalid(entry.at, reason, help);
+    let place = node.pointed(&pointer).map_or(*at, |node| node.at);
+    let inside =
+        if pointer.is_empty() { String::new() } else { format!(" at `{}`", shown(&pointer)) };
+    let reason = format!("`{key}` cannot be used{inside}: {}", shown_sentence(&reason));
+    report.invalid(place, reason, help);
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ const NESTING_MAX: usize = 128;
 const CHARS_PER_VISIT: u64 = 64;
 
 /// Sizes that a pattern is tried at: the first at which it compiles is its weight.
-const PATTERN_SIZES_BYTES: [u64; 5] = [2_048, 8_192, 32_768, 131_072, SCHEMA_PATTERN_BYTES_MAX];
+const PATTERN_SIZES_BYTES: [u64; 6] =
+    [2_048, 8_192, 32_768, 65_536, 131_072, SCHEMA_PATTERN_BYTES_MAX];
 
 /// What telling one element from all others costs, as a share of an evaluation of its array.
 const UNIQUE_VISITS: u64 = 16;
@@ -36,13 +37,17 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Analyses the schema `root`.
+    /// Analyses the schema `root`, and takes away what its patterns compile to.
     ///
     /// # Errors
     /// A sentence: endless or too deep nesting, or a kind of reference that is not followed.
-    pub(super) fn of(root: &Value) -> Result<Self, String> {
-        let mut analysis =
-            Analysis { root, patterns_left: SCHEMA_PATTERNS_BYTES_MAX, closures: HashMap::new() };
+    pub(super) fn of(root: &Value, pattern_bytes_left: &mut u64) -> Result<Self, String> {
+        let mut analysis = Analysis {
+            root,
+            patterns_left: SCHEMA_PATTERNS_BYTES_MAX,
+            all_left: pattern_bytes_left,
+            closures: HashMap::new(),
+        };
         let mut cost = Self { evaluations: 1, fanout: 1, text: 0, names: 0 };
         let mut seen = HashMap::new();
         let mut open = vec![root];
@@ -128,10 +133,21 @@ impl Closure<'_> {
     }
 }
 
+/// Returns what a regular expression compiles to, about; none where it does not, or to too much.
+pub(crate) fn compiled_bytes(pattern: &str) -> Option<u64> {
+    let compiles = |bytes: &u64| {
+        let limit = usize::try_from(*bytes).unwrap_or(usize::MAX);
+        regex::RegexBuilder::new(pattern).size_limit(limit).build().is_ok()
+    };
+    PATTERN_SIZES_BYTES.into_iter().find(compiles)
+}
+
 struct Analysis<'a> {
     root: &'a Value,
     /// Bytes of compiled patterns that the schema may still have.
     patterns_left: u64,
+    /// Bytes that it and others together may still have.
+    all_left: &'a mut u64,
     /// By the node's address; none while the node is being analysed.
     closures: HashMap<usize, Option<Closure<'a>>>,
 }
@@ -217,16 +233,19 @@ impl<'a> Analysis<'a> {
     /// Returns what one character costs that is matched with `pattern`: it grows with the
     /// compiled size, of which a schema has only so much.
     fn pattern(&mut self, pattern: &str) -> Result<u64, String> {
-        let compiles = |bytes: &u64| {
-            let limit = usize::try_from(*bytes).unwrap_or(usize::MAX);
-            regex::RegexBuilder::new(pattern).size_limit(limit).build().is_ok()
-        };
         // What this crate cannot compile may be fine in the schema's own dialect: assume the most.
-        let bytes = PATTERN_SIZES_BYTES.iter().find(|bytes| compiles(bytes));
-        let bytes = bytes.copied().unwrap_or(SCHEMA_PATTERN_BYTES_MAX);
+        let spent =
+            || "with its patterns, all schemas together compile to too many bytes".to_owned();
+        if *self.all_left == 0 {
+            return Err(spent());
+        }
+        let bytes = compiled_bytes(pattern).unwrap_or(SCHEMA_PATTERN_BYTES_MAX);
         self.patterns_left = self.patterns_left.checked_sub(bytes).ok_or_else(|| {
             format!("its patterns compile to more than {SCHEMA_PATTERNS_BYTES_MAX} bytes")
         })?;
+        let all_left = self.all_left.checked_sub(bytes);
+        *self.all_left = all_left.unwrap_or_default();
+        all_left.ok_or_else(spent)?;
         Ok(bytes / PATTERN_SIZES_BYTES[0])
     }
 
@@ -325,6 +344,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn cost_of(schema: &Value) -> Result<Cost, String> {
+        Cost::of(schema, &mut { u64::MAX })
+    }
+
     fn chain(links: usize, twice: bool) -> Value {
         let mut definitions = Map::new();
         for link in 0..links {
@@ -338,8 +361,8 @@ mod tests {
 
     #[test]
     fn references_that_double_cost_what_they_expand_to() {
-        assert!(Cost::of(&chain(30, false)).unwrap().bound(&json!({"a": 1})) < 1_000);
-        assert!(Cost::of(&chain(30, true)).unwrap().bound(&json!({"a": 1})) > 1 << 30);
+        assert!(cost_of(&chain(30, false)).unwrap().bound(&json!({"a": 1})) < 1_000);
+        assert!(cost_of(&chain(30, true)).unwrap().bound(&json!({"a": 1})) > 1 << 30);
     }
 
     #[test]
@@ -347,7 +370,7 @@ mod tests {
         let schema = json!({"anyOf": [
             {"properties": {"x": {"$ref": "#"}}}, {"properties": {"x": {"$ref": "#"}}}
         ]});
-        let cost = Cost::of(&schema).unwrap();
+        let cost = cost_of(&schema).unwrap();
         let mut value = json!({});
         for _ in 0..60 {
             value = json!({"x": value});
@@ -360,12 +383,12 @@ mod tests {
     fn a_pattern_costs_by_its_compiled_size_and_the_length_of_the_text() {
         let cost = |pattern: &str| {
             let schema = json!({"properties": {"a": {"type": "string", "pattern": pattern}}});
-            Cost::of(&schema).unwrap().bound(&json!({"a": "1".repeat(20_000)}))
+            cost_of(&schema).unwrap().bound(&json!({"a": "1".repeat(20_000)}))
         };
         assert!(cost("^[a-z]+$") < 50_000);
         assert!(cost("^[01]*1[01]{2000}$") > 500_000);
         let many: Map<String, Value> = (0..3_000).map(|k| (format!("^k{k}$"), json!({}))).collect();
-        assert!(Cost::of(&json!({"patternProperties": many})).is_err());
+        assert!(cost_of(&json!({"patternProperties": many})).is_err());
     }
 
     #[test]
@@ -373,8 +396,8 @@ mod tests {
         let schema =
             json!({"type": "object", "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}});
         let value = json!({"l": {"l": {}, "r": {}}, "r": {"l": {}, "r": {}}});
-        assert_eq!(Cost::of(&schema).unwrap().fanout, 1);
-        assert!(Cost::of(&schema).unwrap().bound(&value) < 100);
+        assert_eq!(cost_of(&schema).unwrap().fanout, 1);
+        assert!(cost_of(&schema).unwrap().bound(&value) < 100);
     }
 
     #[test]
@@ -385,8 +408,8 @@ mod tests {
             json!({"$dynamicRef": "#x"}),
             json!({"properties": {"a": {"$id": "other", "type": "string"}}}),
         ] {
-            assert!(Cost::of(&schema).is_err(), "{schema}");
+            assert!(cost_of(&schema).is_err(), "{schema}");
         }
-        assert!(Cost::of(&json!({"properties": {"$id": {"type": "string"}}})).is_ok());
+        assert!(cost_of(&json!({"properties": {"$id": {"type": "string"}}})).is_ok());
     }
 }

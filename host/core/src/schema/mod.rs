@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX};
 use crate::truncate;
 use cost::Cost;
+pub(crate) use cost::compiled_bytes;
 
 /// One mismatch, which may name all unknown properties.
 const MISMATCH_BYTES_MAX: usize = 400;
@@ -35,21 +36,32 @@ impl Schema {
     /// A sentence naming the place: not a valid schema, a reference to another document, a
     /// pattern that is too large, or nesting over [`JSON_DEPTH_MAX`].
     pub fn compile(schema: &Value) -> Result<Self, String> {
+        Self::compile_within(schema, &mut { u64::MAX }).map_err(|fault| {
+            let at = &fault.at;
+            let at = if at.is_empty() { String::new() } else { format!(" (at `{at}`)") };
+            format!("{}{at}", fault.reason)
+        })
+    }
+
+    /// As [`Schema::compile`], for one of several that may compile to so many bytes of patterns
+    /// together, which are taken away.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn compile_within(schema: &Value, pattern_bytes_left: &mut u64) -> Result<Self, Fault> {
         let mut budget = SUBSCHEMAS_MAX;
         bound(schema, JSON_DEPTH_MAX, &mut budget)?;
         let pattern_bytes = usize::try_from(SCHEMA_PATTERN_BYTES_MAX).unwrap_or(usize::MAX);
         let patterns =
             PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
-        let cost = Cost::of(schema)?;
+        let cost = Cost::of(schema, pattern_bytes_left)?;
         jsonschema::options()
             .with_draft(draft_of(schema)?)
             .with_pattern_options(patterns)
             .offline()
             .build(schema)
             .map(|validator| Self { validator, cost })
-            .map_err(|error| {
-                format!("not a valid JSON Schema: {error} (at `{}`)", error.instance_path())
-            })
+            .map_err(|error| Fault::of(&error))
     }
 
     /// Checks `value`.
@@ -103,6 +115,50 @@ impl Schema {
         Err(mismatches.join("; "))
     }
 }
+
+/// Why a schema cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// JSON pointer to what is wrong; empty where that is the schema as a whole.
+    pub at: String,
+    /// What is wrong.
+    pub reason: String,
+    /// What would be right.
+    pub help: String,
+}
+
+impl Fault {
+    fn of(error: &jsonschema::ValidationError<'_>) -> Self {
+        let (at, value) = (error.instance_path().to_string(), error.instance());
+        let (reason, help) = match at.rsplit('/').next() {
+            Some("type") => (
+                format!("not a valid JSON Schema: {value} is no type"),
+                "write one of: array, boolean, integer, null, number, object, string",
+            ),
+            Some("pattern") => (
+                format!("not a valid JSON Schema: {value} is no regular expression"),
+                "look at its brackets, or put `\\` before a character that stands for itself",
+            ),
+            _ => (format!("not a valid JSON Schema: {error}"), DIALECT),
+        };
+        Self { at, reason, help: help.to_owned() }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        let help = match reason.as_str() {
+            text if text.starts_with("`$ref` to") => REFERENCE,
+            text if text.contains("patterns") => PATTERNS,
+            _ => DIALECT,
+        };
+        Self { at: String::new(), reason, help: help.to_owned() }
+    }
+}
+
+const DIALECT: &str = "write a JSON Schema (draft 2020-12) that is complete in itself";
+const PATTERNS: &str = "write fewer patterns, or simpler ones: `\\w{1,200}` is large, `[a-z]+` with `maxLength` is not";
+const REFERENCE: &str = "nothing is fetched: copy what it means into `$defs` of this schema, and write `$ref: \"#/$defs/<name>\"`";
 
 /// Reads the dialect from `$schema`; an unknown one is refused rather than guessed.
 fn draft_of(schema: &Value) -> Result<Draft, String> {
@@ -171,6 +227,29 @@ mod tests {
             Schema::compile(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}))
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn several_schemas_have_so_many_bytes_of_patterns_together() {
+        let schema = json!({"pattern": "^[a-z]+$"});
+        let mut left = 5_000;
+        assert!(Schema::compile_within(&schema, &mut left).is_ok());
+        assert!(Schema::compile_within(&schema, &mut left).is_ok());
+        let fault = Schema::compile_within(&schema, &mut left).unwrap_err();
+        assert!(fault.reason.contains("all schemas together"), "{fault:?}");
+        assert!(Schema::compile_within(&json!({"type": "string"}), &mut left).is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_place_and_what_would_be_right() {
+        for (schema, at, help) in [
+            (json!({"properties": {"a": {"type": "objct"}}}), "/properties/a/type", "object"),
+            (json!({"items": {"pattern": "("}}), "/items/pattern", "brackets"),
+            (json!({"$ref": "https://example.com/s"}), "", "$defs"),
+        ] {
+            let fault = Schema::compile_within(&schema, &mut { u64::MAX }).unwrap_err();
+            assert!(fault.at == at && fault.help.contains(help), "{fault:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use clawhost_core::manifest::{self, Surroundings};
+use clawhost_core::policy::PolicySet;
 
 use super::*;
 use crate::engine::{Engine, LoadError};
@@ -95,6 +96,24 @@ fn the_word_of_a_registry_tightens_and_never_relaxes() {
     };
     assert_eq!(careful(own, &other), both);
     assert_eq!(careful(own, &said("{}")), own);
+}
+
+#[tokio::test]
+async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut manifest = default_manifest(folder.path());
+    let mut policy = manifest.policies.policies()[0].clone();
+    policy.rules[0].matches.name = Some("raed-file".to_owned());
+    manifest.policies = PolicySet::new(vec![policy]);
+    let sources = Sources {
+        engine: Arc::new(Engine::new(1, None).unwrap()),
+        manifest: Arc::new(manifest),
+        backends: Backends::none(),
+        replaceable: BTreeSet::new(),
+    };
+    let snapshot = Binder::new(sources, Vec::new(), Vec::new()).snapshot(&[], &BTreeSet::new());
+    let [note] = snapshot.catalog.notes.as_slice() else { panic!("one note") };
+    assert!(note.ends_with("no tool is called that; did you mean `read-file`?"), "{note}");
 }
 
 #[tokio::test]

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Loader, ToolEntry};
+use super::Loader;
 use crate::manifest::identity::{Autonomy, autonomy};
-use crate::manifest::primitive::Primitive;
+use crate::manifest::primitive::Document;
 use crate::manifest::problem::DocumentError;
 use crate::manifest::profile::Profile;
 use crate::manifest::provider::{self, ProviderPlan};
-use crate::manifest::refs;
 use crate::manifest::remote::Fetched;
 use crate::manifest::tool::{self, ToolBinding};
 use crate::manifest::{
@@ -16,6 +15,7 @@ use crate::manifest::{
 };
 use crate::policy::PolicySet;
 use crate::uri::Kind;
+
 /// The name of a Claw that the host supplies.
 const HOST_SUPPLIED_NAME: &str = "clawhost";
 
@@ -46,8 +46,8 @@ impl Loader<'_> {
             && self.claw.as_ref().is_none_or(|claw| claw.sound)
     }
 
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Primitive> {
-        self.primitives.iter().filter(move |of| of.kind == kind)
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Document> {
+        self.primitives.iter().filter(move |of| of.is(kind))
     }
 
     fn manifest(&self) -> Manifest {
@@ -60,6 +60,11 @@ impl Loader<'_> {
         notes.extend(notes::category_note(&tools, &policies));
         notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
         notes.extend(notes::never_tried(&policies));
+        notes.extend(notes::undeclared(&policies, &tools));
+        notes.extend(self.claw.iter().filter(|_| policies.policies().is_empty()).map(|of| {
+            let at = of.source.location(of.at);
+            format!("{at}: there is no policy, so every call is denied: add `policies:` with a rule that allows what may be called")
+        }));
         notes.extend(own.iter().flat_map(Profile::notes));
         notes.extend(self.of_kind(Kind::Policy).flat_map(policy::notes));
         let providers: Vec<_> = self.of_kind(Kind::Provider).map(provider::read).collect();
@@ -83,6 +88,8 @@ impl Loader<'_> {
             fetched: self.remote.fetched.clone(),
             heartbeat: self.claw.as_ref().map_or_else(heartbeat::default, |claw| claw.heartbeat),
             memory: memory::plan(&self.primitives, self.around.directory),
+            channels: std::collections::BTreeMap::new(),
+            web: crate::manifest::WebSettings::default(),
             swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
             telemetry: self
                 .of_kind(Kind::Telemetry)
@@ -103,32 +110,17 @@ impl Loader<'_> {
     }
 
     fn kinds(&self) -> BTreeSet<Kind> {
-        let mut kinds: BTreeSet<Kind> = self.primitives.iter().map(|of| of.kind).collect();
-        kinds.extend(self.default_profile.as_ref().map(|_| Kind::Sandbox));
-        kinds.extend(self.tools.first().map(|_| Kind::Tool));
-        kinds
+        let profile = self.default_profile.as_ref().map(|_| Kind::Sandbox);
+        self.primitives.iter().filter_map(|of| of.kind).chain(profile).collect()
     }
 
     fn autonomy(&self) -> Autonomy {
-        let identity = self.primitives.iter().find(|of| of.kind == Kind::Identity);
+        let identity = self.of_kind(Kind::Identity).next();
         identity.map_or(Autonomy::Autonomous, |of| autonomy(&of.spec))
     }
 
     fn bindings(&self) -> Vec<ToolBinding> {
         let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
-        let bind_entry = |entry: &ToolEntry| match entry {
-            ToolEntry::Document(index) => self.primitives.get(*index).map(|of| bind(of, default)),
-            ToolEntry::Reference(tool) => Some(tool.bind(default)),
-        };
-        self.tools.iter().filter_map(bind_entry).collect()
+        self.of_kind(Kind::Tool).map(|of| tool::read(of, default)).collect()
     }
-}
-
-/// Returns what a sound Tool document binds its tool to.
-pub(super) fn bind(of: &Primitive, default_profile: &str) -> ToolBinding {
-    let sandbox =
-        of.spec.text(&["sandbox_ref"]).and_then(|text| refs::local_name(text, Kind::Sandbox));
-    let policy =
-        of.spec.text(&["policy_ref"]).and_then(|text| refs::local_name(text, Kind::Policy));
-    tool::read(of, sandbox.unwrap_or_else(|| default_profile.to_owned()), policy)
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use super::{IDENTITY, NAME_BYTES_MAX, TENANT, compacts, stores};
-use crate::limits::{MEMORY_SIZE_CEILING_MB, MEMORY_STORES_MAX, MEMORY_TOP_K_MAX};
+use crate::limits::MEMORY_STORES_MAX;
 use crate::manifest::node::Node;
-use crate::manifest::primitive::Primitive;
+use crate::manifest::primitive::Document;
 use crate::manifest::problem::{Problems, Report};
 use crate::manifest::shape::shown;
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Primitive, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
     let stores = of.spec.list(&["stores"]);
     for store in stores {
         check_store(store, report);
@@ -41,15 +41,6 @@ fn check_store(store: &Node, report: &mut Report<'_>) {
         report.invalid(node.at, reason, help);
     }
     check_compaction(store, report);
-    for (path, ceiling) in [
-        (&["search", "top_k"][..], u64::from(MEMORY_TOP_K_MAX)),
-        (&["max_size_mb"], MEMORY_SIZE_CEILING_MB),
-    ] {
-        if let Some(number) = store.number(path).filter(|number| *number > ceiling) {
-            let reason = format!("`{}` is {number}", path.join("."));
-            report.invalid(store.place(path), reason, format!("write {ceiling} or less"));
-        }
-    }
 }
 
 /// A strategy that is switched off asks for nothing.
@@ -69,12 +60,11 @@ fn is_path(text: &str) -> bool {
     stays
         && path.file_name().is_some()
         && !plain.ends_with('/')
-        && !plain.starts_with('~')
         && !plain.contains(['{', '}', '*', '?', '\0'])
 }
 
 /// Says which names are taken: a caller finds a store by its name alone.
-pub(crate) fn check_names(primitives: &[Primitive], problems: &mut Problems) {
+pub(crate) fn check_names(primitives: &[Document], problems: &mut Problems) {
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for (of, store) in stores(primitives) {
         let Some(node) = store.get(&["name"]) else { continue };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::manifest::primitive::{Document, read_document};
+use crate::manifest::primitive::read_document;
 use crate::manifest::problem::DocumentError;
 use crate::manifest::problem::Problems;
 
@@ -10,8 +10,7 @@ fn document(stores: &str) -> String {
 fn load(text: &str) -> Result<MemoryPlan, Vec<String>> {
     let mut problems = Problems::default();
     let read = read_document(Path::new("d/m.yaml"), text.as_bytes(), &mut problems);
-    let Some(Document::Primitive(of)) = read else { panic!("no document") };
-    let of = [of];
+    let of = [read.unwrap()];
     check_names(&of, &mut problems);
     let plan = plan(&of, Path::new("/here"));
     let lines = |list: Vec<DocumentError>| list.iter().map(DocumentError::one_line).collect();
@@ -118,8 +117,8 @@ fn what_is_not_served_is_refused() {
         ("search: {strategy: hybrid}", "strategy: hybrid` is not served"),
         ("search: {strategy: vector-only}", "strategy: vector-only` is not served"),
         ("search: {fusion: reciprocal-rank}", "fusion` is not served"),
-        ("search: {top_k: 1001}", "top_k` is 1001"),
-        ("max_size_mb: 1000000", "`max_size_mb` is 1000000"),
+        ("search: {top_k: 1001}", "top_k` is the number 1001"),
+        ("max_size_mb: 1000000", "max_size_mb` is the number 1000000"),
         ("checkpoint: {ttl: 1d}", "`checkpoint` does not go with"),
     ] {
         refused(&format!("{{name: s, type: semantic, {said}}}"), expected);
@@ -128,7 +127,9 @@ fn what_is_not_served_is_refused() {
 
 #[test]
 fn a_path_leads_to_a_file_and_nowhere_else() {
-    for path in ["", ".", "..", "a/../b", "../a", "~/a", "a/", "{secret}", "{a", "a*", "/"] {
+    refused("{name: s, type: semantic, path: ''}", "is an empty text");
+    refused("{name: s, type: semantic, path: ~/a}", "is `~/a`, which is not expanded");
+    for path in [".", "..", "a/../b", "../a", "a/", "{secret}", "{a", "a*", "/"] {
         refused(&format!("{{name: s, type: semantic, path: '{path}'}}"), "is no path of a store");
     }
     for (path, resolved) in [

@@ -18,6 +18,8 @@ use crate::manifest::shape::shown;
 pub(super) const DOCUMENT_DEPTH_MAX: usize = 32;
 /// Values in one document, so that a small file cannot make a large tree.
 pub(super) const DOCUMENT_NODES_MAX: usize = 100_000;
+/// What any text is that the reader cannot read.
+const NOT_YAML: &str = "this is neither YAML nor JSON";
 /// Values made by all aliases of one document together.
 const ALIAS_NODES_MAX: usize = 1_000;
 
@@ -29,14 +31,23 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<Doc
         let reason = format!("the document has more than {DOCUMENT_BYTES_MAX} bytes");
         return Err(whole(reason, "split it"));
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        whole(format!("the document is not UTF-8: {error}"), "save it as UTF-8")
-    })?;
+    let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(file, bytes, error))?;
     let source = Source::new(file, text);
     match serde_saphyr::from_str_with_options::<Node>(text, options()) {
         Ok(node) => Ok((source, node)),
         Err(error) => Err(Box::new(syntax_problem(&source, &error))),
     }
+}
+
+fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<DocumentError> {
+    let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+    let good = String::from_utf8_lossy(good);
+    let line = good.matches('\n').count() + 1;
+    let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let reason = format!("line {line} is not UTF-8 text from character {column} on");
+    let help = Some("save the file as UTF-8".to_owned());
+    let place = Place { line, column, ..Place::START };
+    Box::new(Source::new(file, "").problem(place, MANIFEST_INVALID, reason, help))
 }
 
 fn options() -> serde_saphyr::Options {
@@ -65,7 +76,39 @@ fn options() -> serde_saphyr::Options {
 fn syntax_problem(source: &Source, error: &serde_saphyr::Error) -> DocumentError {
     let place = error.location().map_or(Place::START, |location| place_of(location, &source.text));
     let (reason, help) = explain(error.without_snippet());
+    let (file, line) = (&*source.file, place.line.saturating_sub(1));
+    let lines = [source.text.lines().nth(line), source.text.lines().take(line).last()];
+    let slip = lines.into_iter().flatten().find_map(|line| slip(line, file.ends_with(".json")));
+    let help = slip.filter(|_| reason.starts_with(NOT_YAML)).unwrap_or(help);
     source.problem(place, MANIFEST_INVALID, reason, Some(help.to_owned()))
+}
+
+/// Says what people often mean by a line that cannot be read.
+fn slip(line: &str, is_json: bool) -> Option<&'static str> {
+    let text = line.trim_start();
+    let value = text.trim_start_matches("- ");
+    let value = value.split_once(": ").map_or(value, |(_, value)| value).trim_start();
+    let is_plain = !value.starts_with(['"', '\'', '{', '[', '|', '>', '#']);
+    if text.starts_with("//") || (is_json && text.contains(" //")) {
+        return Some("take the comment out: JSON has no comments, and in YAML they begin with `#`");
+    }
+    if is_json || text.starts_with('#') {
+        return None;
+    }
+    if line.get(..line.len() - text.len()).is_some_and(|indent| indent.contains('\t')) {
+        return Some("indent with spaces: this line has a tab");
+    }
+    if value.starts_with(['@', '%', '*', '`']) {
+        return Some("put the text in quotes: this character may not begin a plain one");
+    }
+    if is_plain && value.contains(": ") {
+        return Some("the text needs quotes: it has a `: ` in it");
+    }
+    let is_key = |(key, rest): (&str, &str)| {
+        !key.contains(' ') && !rest.is_empty() && !rest.starts_with([' ', '/'])
+    };
+    let no_space = is_plain && text == value && text.split_once(':').is_some_and(is_key);
+    no_space.then_some("put a space after the `:`")
 }
 
 /// Returns where the reader stopped. Its scanner knows line and column alone.
@@ -95,30 +138,39 @@ fn explain(error: &Error) -> (String, &'static str) {
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { breach: BudgetBreach::Documents { .. }, .. }
-        | Error::MultipleDocuments { .. } => {
-            ("a second document in one file".to_owned(), "put each document into a file of its own")
-        }
+        | Error::MultipleDocuments { .. } => (
+            "a second document in one file".to_owned(),
+            "put it into a file of its own, without `---`",
+        ),
         Error::Budget { .. } => too_many(),
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_ref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
-            (format!("the key{key} is there twice"), "write each key once")
+            (format!("the key{key} is there twice"), "delete one: it is not clear which is meant")
         }
-        Error::MergeKeyNotAllowed { .. } => {
-            ("a merge key `<<`".to_owned(), "write the values out: YAML 1.2 has no merge keys")
-        }
-        Error::UnsupportedTag { tag, .. } => {
-            (format!("the tag `{}`", shown(tag)), "leave the tag out: documents hold plain values")
-        }
+        Error::MergeKeyNotAllowed { .. } => (
+            "the merge key `<<` is not allowed: YAML 1.2 has none".to_owned(),
+            "delete this line, and write the keys here that it would bring in",
+        ),
+        Error::UnsupportedTag { tag, .. } => (
+            format!("the tag `{}` is not allowed: documents hold plain values", shown(tag)),
+            "delete the tag, and keep the value behind it",
+        ),
         other => match syntax_message(other) {
             // The scanner's own bound on brackets, which has no variant of its own.
             bound if bound == "recursion limit exceeded" => too_deep(),
-            message => (message, "write one YAML or JSON document"),
+            message => (
+                format!("{NOT_YAML}: {message}"),
+                "look at the quotes, brackets and indentation of this line and the one before",
+            ),
         },
     }
 }
 
 pub(super) fn too_deep() -> (String, &'static str) {
-    (format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"), "nest less")
+    (
+        format!("nested deeper than {DOCUMENT_DEPTH_MAX} levels"),
+        "take levels of mappings and lists out",
+    )
 }
 
 pub(super) fn too_many() -> (String, &'static str) {

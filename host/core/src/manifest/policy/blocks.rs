@@ -3,82 +3,14 @@
 //! A block that is there is on: what it leaves out gets the stricter of the likely meanings.
 
 use crate::manifest::node::Node;
-use crate::manifest::primitive::Primitive;
-use crate::manifest::problem::{Report, choices};
-use crate::manifest::shape::{COUNT, DURATION, FLAG, NUMBER, STRING, Shape, opt, shown};
+use crate::manifest::primitive::Document;
 use crate::policy::{AuditTerms, Rates};
-use crate::screen::{Action, INJECTION_PATTERNS, Scanning, Screen, Validation, secret_patterns};
-
-const DETECTION: Shape = Shape::Served {
-    now: &["pattern", "none"],
-    later: &["llm-based", "hybrid"],
-    help: "write `detection: pattern`: no model is asked about a call",
-};
-
-pub(crate) const INJECTION: Shape = Shape::Record(&[
-    opt("detection", &DETECTION),
-    opt("pattern_engine", &STRING),
-    opt("pattern_count", &COUNT),
-    opt("action", &Shape::OneOf(&["block-and-log", "warn", "log-only", "ignore"])),
-]);
-
-pub(crate) const SCANNING: Shape = Shape::Record(&[
-    opt("enabled", &FLAG),
-    opt("scope", &Shape::OneOf(&["input", "output", "both"])),
-    opt("patterns", &COUNT),
-    opt("action", &Shape::OneOf(&["redact", "block", "warn"])),
-]);
-
-pub(crate) const VALIDATION: Shape = Shape::Record(&[
-    opt("max_size_bytes", &COUNT),
-    opt("null_byte_detection", &FLAG),
-    opt("whitespace_analysis", &FLAG),
-    opt("encoding", &STRING),
-]);
-
-pub(crate) const RATES: Shape = Shape::Record(&[
-    opt("tool_calls_per_minute", &COUNT),
-    opt("tokens_per_hour", &COUNT),
-    opt("cost_per_day_usd", &NUMBER),
-]);
-
-pub(crate) const AUDIT: Shape = Shape::Record(&[
-    opt("log_inputs", &FLAG),
-    opt("log_outputs", &FLAG),
-    opt("log_approvals", &FLAG),
-    opt("retention", &DURATION),
-    opt("destination", &Shape::OneOf(&["file", "sqlite", "webhook", "syslog"])),
-]);
-
-/// Engines that patterns can be searched with.
-const ENGINES: [&str; 1] = ["aho-corasick"];
-/// Encodings of arguments: JSON has one.
-const ENCODINGS: [&str; 1] = ["utf-8"];
-
-/// Checks what the shapes cannot say.
-pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
-    for (path, known) in [
-        (["prompt_injection", "pattern_engine"], ENGINES),
-        (["input_validation", "encoding"], ENCODINGS),
-    ] {
-        if let Some(node) = spec.get(&path)
-            && let Some(text) = node.as_text().filter(|text| !is_one_of(text, &known))
-        {
-            let [block, key] = path;
-            let reason = format!("`spec.{block}.{key}` is `{}`", shown(text));
-            report.invalid(node.at, reason, choices(text, known));
-        }
-    }
-}
-
-fn is_one_of(text: &str, known: &[&str]) -> bool {
-    known.iter().any(|one| one.eq_ignore_ascii_case(text))
-}
+use crate::screen::{Action, Scanning, Screen, Validation, injection_patterns, secret_patterns};
 
 /// Says where a document counts other patterns than there are: the number selects nothing.
-pub(crate) fn notes(of: &Primitive) -> Vec<String> {
+pub(crate) fn notes(of: &Document) -> Vec<String> {
     let counts = [
-        (["prompt_injection", "pattern_count"], INJECTION_PATTERNS),
+        (["prompt_injection", "pattern_count"], injection_patterns()),
         (["secret_scanning", "patterns"], secret_patterns()),
     ];
     let note = |([block, key], there): ([&str; 2], usize)| {

@@ -20,7 +20,7 @@ pub(crate) fn check(spec: &Node, mounts: &[&Mount], report: &mut Report<'_>) {
         {
             let reason = format!("`path_within` is `{}`, a path of the host", shown(text));
             let help = format!(
-                "tools see that folder as `{seen}`: write that (or `.{text}`, if you mean a folder inside)"
+                "tools see that folder as `{seen}`: write `{seen}`; if you mean a folder of that name inside the granted one, write `.{text}`"
             );
             report.invalid(node.at, reason, help);
         }

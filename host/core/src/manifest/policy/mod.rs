@@ -16,70 +16,31 @@ pub(crate) use self::folders::check as check_folders;
 pub(crate) use self::folders::note as folder_note;
 
 use super::node::Node;
-use super::primitive::Primitive;
+use super::primitive::Document;
 use super::problem::Report;
-use super::shape::{COUNT, NUMBER, POSITIVE, STRING, Shape, TEXT, opt, req, shown};
-use super::tool::{ANNOTATIONS, check_hints};
+use super::shape::shown;
 use crate::policy::{Action, ApprovalTerms, Folder, Match, Policy, Rule};
 use crate::uri::is_name;
 
-const MATCH: Shape = Shape::Record(&[
-    opt("annotations", &ANNOTATIONS),
-    opt("category", &STRING),
-    opt("name", &TEXT),
-]);
-
 const PATH_WITHIN: &[&str] = &["conditions", "path_within"];
 
-const APPROVAL: Shape = Shape::Record(&[
-    opt("timeout_seconds", &POSITIVE),
-    opt("default_if_timeout", &Shape::OneOf(&["deny", "allow"])),
-]);
-
-const RULE: Shape = Shape::Record(&[
-    req("id", &TEXT),
-    req("action", &Shape::OneOf(&["allow", "deny", "require-approval", "audit-only"])),
-    req("scope", &Shape::OneOf(&["tool", "category", "all"])),
-    opt("match", &MATCH),
-    opt("reason", &STRING),
-    opt("approval", &APPROVAL),
-    opt("conditions", &Shape::Record(&[opt("path_within", &STRING)])),
-    opt(
-        "rate_limit",
-        &Shape::Record(&[opt("cost_per_day_usd", &NUMBER), opt("tokens_per_day", &COUNT)]),
-    ),
-]);
-
-pub(crate) const SPEC: Shape = Shape::Record(&[
-    req("rules", &Shape::List { of: &RULE, min: 1 }),
-    opt("prompt_injection", &blocks::INJECTION),
-    opt("secret_scanning", &blocks::SCANNING),
-    opt("input_validation", &blocks::VALIDATION),
-    opt("rate_limits", &blocks::RATES),
-    opt("audit", &blocks::AUDIT),
-]);
-
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Primitive, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
     let mut ids = BTreeSet::new();
     for rule in rules(&of.spec) {
         let id = rule.text(&["id"]).unwrap_or_default();
         if !ids.insert(id) {
-            let reason = format!("rule `{}` is there twice", shown(id));
-            report.invalid(rule.at, reason, "give each rule an id of its own");
+            let reason = format!("a second rule `{}`", shown(id));
+            report.invalid(rule.at, reason, "give each rule an `id` of its own");
         }
         check_scope(rule, report);
         check_name(rule, report);
-        if let Some(annotations) = rule.get(&["match", "annotations"]) {
-            check_hints(annotations, report);
-        }
         check_conditions(rule, report);
     }
-    blocks::check(&of.spec, report);
 }
 
 /// Returns the policy a checked document holds.
-pub(crate) fn read(of: &Primitive) -> Policy {
+pub(crate) fn read(of: &Document) -> Policy {
     Policy {
         name: of.name.clone(),
         rules: rules(&of.spec).iter().map(|rule| read_rule(of, rule)).collect(),
@@ -89,7 +50,7 @@ pub(crate) fn read(of: &Primitive) -> Policy {
     }
 }
 
-fn read_rule(of: &Primitive, rule: &Node) -> Rule {
+fn read_rule(of: &Document, rule: &Node) -> Rule {
     Rule {
         id: rule.text(&["id"]).unwrap_or_default().to_owned(),
         // Whatever is not plainly one of the relaxing actions denies.
@@ -119,13 +80,15 @@ fn check_scope(rule: &Node, report: &mut Report<'_>) {
     let has = |key: &str| rule.get(&["match", key]).is_some_and(|node| !is_empty(node));
     let help = match rule.text(&["scope"]) {
         Some("tool") if !has("name") && !has("annotations") && !has("category") => {
-            "add `match.name` (or `match.annotations`), or write `scope: all`"
+            "add `match: { name: <tool> }` (or `annotations`, or `category`), or write `scope: all`"
         }
-        Some("category") if !has("category") => "add `match.category`, or write `scope: all`",
+        Some("category") if !has("category") => {
+            "add `match: { category: <category> }`, or write `scope: all`"
+        }
         _ => return,
     };
     let at = rule.entry("scope").map_or(rule.at, |scope| scope.at);
-    report.invalid(at, "the rule's scope has nothing to match", help);
+    report.invalid(at, "this scope needs something to match, and nothing is there", help);
 }
 
 fn is_empty(node: &Node) -> bool {
@@ -139,8 +102,13 @@ fn check_name(rule: &Node, report: &mut Report<'_>) {
     let text = name.as_text().unwrap_or_default();
     let fixed = text.strip_suffix('*').unwrap_or(text);
     if !(is_name(fixed) || (fixed.is_empty() && text == "*")) {
-        let reason = format!("`match.name` is `{}`", shown(text));
-        let help = "write a tool's name as it is in claw://local/tool/<name> (read-file), or a prefix and `*` (read-*)";
+        let reason = format!("`match.name` is `{}`, which can be no tool's name", shown(text));
+        let right = text.replace('_', "-");
+        let help = match is_name(&right) {
+            true => format!("write `{right}`: names in documents have hyphens"),
+            false => "write the name of a tool (read-file), or how names begin and `*` (read-*)"
+                .to_owned(),
+        };
         report.invalid(name.at, reason, help);
     }
 }
@@ -148,18 +116,19 @@ fn check_name(rule: &Node, report: &mut Report<'_>) {
 /// A condition that says nothing is a mistake: its author meant to say something.
 fn check_conditions(rule: &Node, report: &mut Report<'_>) {
     for (key, help) in [
-        ("conditions", "add `path_within`, or take it out"),
-        ("rate_limit", "add `tokens_per_day` or `cost_per_day_usd`, or take it out"),
+        ("conditions", "add `path_within: /<folder>`, or take `conditions` out"),
+        ("rate_limit", "add `tokens_per_day` or `cost_per_day_usd`, or take `rate_limit` out"),
     ] {
         if let Some(entry) = rule.entry(key).filter(|entry| entry.node.entries().is_empty()) {
-            report.invalid(entry.at, format!("`{key}` of a rule says nothing"), help);
+            report.invalid(entry.at, format!("`{key}` is empty, so it restricts nothing"), help);
         }
     }
     if let Some(node) = rule.get(PATH_WITHIN)
         && let Err(reason) = Folder::parse(node.as_text().unwrap_or_default())
     {
-        let help =
-            "write a folder as tools see it: `/` is the first granted folder, `/<name>` another";
-        report.invalid(node.at, format!("`path_within`: {reason}"), help);
+        let text = shown(node.as_text().unwrap_or_default());
+        let help = "write a folder as tools see it: `/` is the first one granted, `/<name>` the folder `<name>` in it or another one granted";
+        let reason = format!("`path_within: {text}` cannot be used: {reason}");
+        report.invalid(node.at, reason, help);
     }
 }

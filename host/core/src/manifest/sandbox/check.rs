@@ -2,22 +2,18 @@
 
 use std::path::{Component, Path};
 
-use regex::RegexBuilder;
+use regex::Regex;
 
 use super::guest_name;
 use crate::egress::HostPattern;
-use crate::limits::{
-    GUEST_MEMORY_CEILING_MB, RESOURCES_MAX, TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
-};
+use crate::limits::SHELL_PATTERNS_BYTES_MAX;
 use crate::manifest::node::{Node, Place};
 use crate::manifest::problem::Report;
 use crate::manifest::shape::{shown, shown_sentence};
+use crate::{schema, shell};
 
-/// Processes one profile may allow at once; more is no sandbox.
-const PROCESSES_CEILING_MAX: u64 = 4_096;
-/// Blocked patterns of one profile, and the compiled size of one: checking them compiles them.
+/// Blocked patterns of one profile, and blocked commands: checking them compiles them.
 const PATTERNS_MAX: usize = 100;
-const PATTERN_BYTES_MAX: usize = 65_536;
 
 /// Checks what the shape cannot say.
 pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
@@ -31,7 +27,6 @@ pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
     if let Some(shell) = spec.get(&["capabilities", "shell"]) {
         check_shell(spec, shell, report);
     }
-    check_limits(spec, report);
 }
 
 fn check_runtime(spec: &Node, report: &mut Report<'_>) {
@@ -58,11 +53,30 @@ fn check_network(network: &Node, report: &mut Report<'_>) {
         report.invalid(hosts.at, reason, "write `mode: allowlist`, or leave the hosts out");
     }
     for (node, host) in network.texts(&["allowed_hosts"]) {
-        if let Err(error) = HostPattern::parse(host) {
-            let reason = format!("`{}` is no host: {}", shown(host), shown_sentence(&error));
-            report.invalid(node.at, reason, "write `api.example.com` or `*.example.com`");
+        if let Err((reason, help)) = read_host(host) {
+            report.invalid(node.at, reason, help);
         }
     }
+}
+
+/// Reads a host that may be reached, or says what is wrong and what would be right.
+pub(crate) fn read_host(text: &str) -> Result<HostPattern, (String, String)> {
+    HostPattern::parse(text).map_err(|error| {
+        let name = text.split_once("://").map(|(_, rest)| rest.split(['/', ':', '?']).next());
+        let name = name.flatten().filter(|name| HostPattern::parse(name).is_ok());
+        let (is, help) = match name {
+            Some(name) => ("is a URL and no host".to_owned(), format!("write `{name}`")),
+            None if text.trim_start_matches("*.").contains('*') => (
+                "has a `*` that is not all that is in front of a name".to_owned(),
+                "write `*.example.com`, or each host by itself".to_owned(),
+            ),
+            None => (
+                format!("is no host: {}", shown_sentence(&error)),
+                "write `api.example.com` or `*.example.com`".to_owned(),
+            ),
+        };
+        (format!("`{}` {is}", shown(text)), help)
+    })
 }
 
 fn check_filesystem(files: &Node, report: &mut Report<'_>) {
@@ -72,7 +86,7 @@ fn check_filesystem(files: &Node, report: &mut Report<'_>) {
     match mode {
         "deny" if !mounts.is_empty() => {
             let help = "write `mode: scoped` or `mode: read-only`, or leave `mount_paths` out";
-            report.invalid(at, "`mount_paths` needs a mode that opens them", help);
+            report.invalid(at, "`mount_paths` opens nothing under `mode: deny`, the default", help);
         }
         "read-only" | "scoped" if mounts.is_empty() => {
             let help = "add `mount_paths:` with `path` and `permissions`, or write `mode: deny`";
@@ -94,7 +108,7 @@ fn check_mount(mode: &str, mount: &Node, report: &mut Report<'_>) {
         let help = "write `permissions: ro`, or `mode: scoped`";
         report.invalid(
             mount.place(&["permissions"]),
-            "a writable mount under `mode: read-only`",
+            "`permissions: rw` does not go with `mode: read-only`",
             help,
         );
     }
@@ -106,9 +120,9 @@ fn check_mount(mode: &str, mount: &Node, report: &mut Report<'_>) {
 
 /// A path that would silently mean something else than it says.
 fn check_host_path(at: Place, path: &str, report: &mut Report<'_>) {
-    if path.is_empty() || path.starts_with('~') || path.contains(['*', '?', '\0']) {
-        let reason = format!("`{}` is no path", shown(path));
-        let help = "write a directory or file, absolute or relative to this document; `~`, `*` and `?` have no meaning here";
+    if path.contains(['*', '?', '\0']) {
+        let reason = format!("`{}` is no path of a file or directory", shown(path));
+        let help = "write one that is absolute or relative to this document, without `*` and `?`, which have no meaning here";
         report.invalid(at, reason, help);
     }
 }
@@ -118,8 +132,8 @@ fn check_no_root(at: Place, path: &str, report: &mut Report<'_>) {
     let path = Path::new(path);
     let named = path.components().any(|part| matches!(part, Component::Normal(_)));
     if path.is_absolute() && !named {
-        let help = "no profile gets the whole file system: mount the directories that are needed";
-        report.invalid(at, "a mount of the root directory", help);
+        let reason = "this mounts the root directory, and no profile gets the whole file system";
+        report.invalid(at, reason, "mount the directories that are needed: `path: ./workspace`");
     }
 }
 
@@ -130,12 +144,13 @@ fn check_guest_names(mounts: &[Node], report: &mut Report<'_>) {
         match guest_name(Path::new(path)) {
             None => report.invalid(
                 mount.at,
-                format!("`{}` has no last name", shown(path)),
-                "a second mount appears under its last name: write one",
+                format!("`{}` ends in no name for tools to see it by", shown(path)),
+                "every mount but the first appears as `/<last name>`: write the directory by its own name, as in `../data`",
             ),
             Some(name) if seen.contains(&name) => {
-                let reason = format!("two mounts would both be `{name}` to the tool");
-                report.invalid(mount.at, reason, "mount directories with different last names");
+                let reason = format!("a second mount that tools would see as `{name}`");
+                let help = "mount directories with different last names, or the one that holds both";
+                report.invalid(mount.at, reason, help);
             }
             Some(name) => seen.push(name),
         }
@@ -147,52 +162,50 @@ fn check_shell(spec: &Node, shell: &Node, report: &mut Report<'_>) {
     let at = shell.entry("mode").map_or(shell.at, |mode| mode.at);
     let level = spec.text(&["level"]).unwrap_or_default();
     if mode != "deny" && level == "wasm" {
-        let help = "native processes need `level: process`";
+        let help =
+            "write `level: process`, under which programs run in a jail, or leave `shell` out";
         report.invalid(at, format!("`shell.mode: {mode}` does not go with `level: wasm`"), help);
     }
-    for key in ["blocked_commands", "blocked_patterns"] {
-        let list = shell.entry(key).filter(|list| mode == "full" && !list.node.items().is_empty());
-        if let Some(list) = list {
-            let help = "this version cannot tell what a command line runs: leave the list out, or write `mode: restricted`, under which nothing runs yet";
-            report.invalid(list.at, format!("`{key}` is not served under `mode: full`"), help);
-        }
+    let commands = shell.entry("blocked_commands");
+    if let Some(list) = commands.filter(|list| mode == "full" && !list.node.items().is_empty()) {
+        let help = "only `mode: restricted` knows what a command line runs: write it, or `blocked_patterns`, which are searched in the text";
+        report.invalid(list.at, "`blocked_commands` is not served under `mode: full`", help);
     }
-    let patterns = shell.list(&["blocked_patterns"]);
-    if let Some(one_more) = patterns.get(PATTERNS_MAX) {
-        let reason = format!("more than {PATTERNS_MAX} `blocked_patterns`");
-        return report.invalid(one_more.at, reason, "join them with `|`, or list fewer");
+    let bytes_left = &mut { SHELL_PATTERNS_BYTES_MAX };
+    check_blocked(shell, "blocked_commands", shell::wildcard, bytes_left, report);
+    check_blocked(shell, "blocked_patterns", shell::pattern, bytes_left, report);
+}
+
+fn check_blocked(
+    shell: &Node,
+    key: &str,
+    compile: fn(&str) -> Result<Regex, String>,
+    bytes_left: &mut u64,
+    report: &mut Report<'_>,
+) {
+    if let Some(one_more) = shell.list(&[key]).get(PATTERNS_MAX) {
+        let reason = format!("more than {PATTERNS_MAX} `{key}`");
+        return report.invalid(one_more.at, reason, "join them, or list fewer");
     }
-    for (node, pattern) in shell.texts(&["blocked_patterns"]) {
-        if let Err(error) = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build() {
-            let error = error.to_string().lines().last().unwrap_or_default().to_owned();
-            let reason = format!("`{}` is no regular expression: {error}", shown(pattern));
-            report.invalid(
-                node.at,
-                reason,
-                "write a regular expression for the whole command line",
-            );
+    for (node, text) in shell.texts(&[key]) {
+        let problem = match compile(text) {
+            Ok(regex) => charge(regex.as_str(), bytes_left, report).err(),
+            Err(error) => Some(format!("`{}` is none of `{key}`: {error}", shown(text))),
+        };
+        if let Some(reason) = problem {
+            let help = "write regular expressions for command lines as `blocked_patterns`, programs or commands with `*` and `?` as `blocked_commands`, and simple ones: `\\w` is large, `[a-z]` is not";
+            return report.invalid(node.at, reason, help);
         }
     }
 }
 
-fn check_limits(spec: &Node, report: &mut Report<'_>) {
-    for (key, ceiling) in [
-        ("memory_mb", GUEST_MEMORY_CEILING_MB),
-        ("max_processes", PROCESSES_CEILING_MAX),
-        ("max_open_files", RESOURCES_MAX as u64),
-        ("timeout_ms", TOOL_TIMEOUT_CEILING_MS),
-        ("max_output_bytes", TOOL_OUTPUT_BYTES_MAX as u64),
-    ] {
-        let path = ["resource_limits", key];
-        if let Some(number) = spec.number(&path).filter(|number| *number > ceiling) {
-            let reason = format!("`resource_limits.{key}` is {number}");
-            report.invalid(
-                spec.place(&path),
-                reason,
-                format!("the most this host gives is {ceiling}"),
-            );
-        }
+/// Takes what `pattern` compiles to away from what the profile and all documents may have.
+fn charge(pattern: &str, left: &mut u64, report: &mut Report<'_>) -> Result<(), String> {
+    let bytes = schema::compiled_bytes(pattern).unwrap_or(u64::MAX);
+    for left in [left, &mut report.problems.pattern_bytes_left] {
+        *left = left.checked_sub(bytes).ok_or("what is blocked compiles to too many bytes")?;
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -213,9 +226,12 @@ mod tests {
 
     #[test]
     fn blocked_patterns_are_bounded_in_number_and_compiled_size() {
-        let usual = |count| vec![r"(?i)rm\s+-rf\s+/\w*".to_owned(); count];
+        let usual = |count| vec![r"rm\s+-rf\s+/[a-z]*".to_owned(); count];
         assert_eq!(reasons(&usual(PATTERNS_MAX)), Vec::<String>::new());
         assert_eq!(reasons(&usual(PATTERNS_MAX + 1)), ["more than 100 `blocked_patterns`"]);
+        let many = |count| reasons(&vec![r"a[ab]{700}c".to_owned(); count]);
+        assert_eq!(many(16), Vec::<String>::new());
+        assert_eq!(many(17), ["what is blocked compiles to too many bytes"]);
         let large = reasons(&[r"\w{1,200}x0".to_owned()]);
         assert!(large[0].contains("size limit"), "{large:?}");
     }

@@ -8,7 +8,7 @@ use crate::egress;
 use crate::manifest::node::Node;
 use crate::manifest::problem::{DocumentError, Problems};
 use crate::manifest::sandbox::tidy;
-use crate::manifest::shape::{Shape, TEXT, opt, shown_sentence};
+use crate::manifest::shape::shown_sentence;
 use crate::policy::{Destination, PolicySet};
 
 /// `audit`: where copies of the record go that policies ask for.
@@ -19,8 +19,6 @@ pub struct AuditSettings {
     /// The socket that `destination: syslog` means; the system's own where absent.
     pub syslog: Option<PathBuf>,
 }
-
-pub(super) const AUDIT: Shape = Shape::Record(&[opt("syslog", &TEXT), opt("webhook", &TEXT)]);
 
 impl Reader {
     /// Takes over both keys, each where it is there.

@@ -1,10 +1,12 @@
 //! The runtime file `clawhost.yaml`: everything that is not a CKP document.
 //!
 //! Closed and versioned like the documents, read by the same machinery. Each key also has an
-//! environment variable ([`VARIABLES`]); where both say something, the variable wins.
+//! environment variable, `CLAWHOST_HTTP_ADDRESS` for `http.address`; where both say something, the
+//! variable wins.
 //! Deliberately absent: finding the file and reading the environment, which the host does.
 
 mod audit;
+mod channels;
 mod providers;
 mod reader;
 mod registries;
@@ -13,21 +15,24 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod web;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use self::audit::AuditSettings;
+pub use self::channels::{ChannelPlace, ChannelSettings};
 pub use self::providers::ProviderSettings;
 use self::reader::Reader;
 pub use self::registries::RegistrySettings;
 pub use self::secrets::SecretSettings;
-pub use self::variables::{Form, VARIABLES, Variable};
+pub use self::web::WebSettings;
 use super::node::Place;
 use super::problem::{DocumentError, Problems, Source, choices};
 use super::shape::shown;
 use super::{Manifest, Profile};
+use crate::grants::{AgentGrants, Shell};
 use crate::limits::{
     ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
 };
@@ -45,6 +50,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// Where copies of the record go.
     pub audit: AuditSettings,
+    /// Where messages may go, by name.
+    pub channels: BTreeMap<String, ChannelSettings>,
     /// Who may call; each has a token of its own.
     pub agents: Vec<AgentSettings>,
     /// Who is asked for addresses of registries, in this order.
@@ -62,6 +69,8 @@ pub struct ToolSettings {
     pub directory: Option<PathBuf>,
     /// Built-in tools that a dropped-in tool of the same name replaces.
     pub replace_builtins: BTreeSet<String>,
+    /// Whom some of the built-in tools may ask.
+    pub web: WebSettings,
 }
 
 /// `limits`: bounds of the host as a whole.
@@ -110,8 +119,20 @@ pub struct ProfileSettings {
     pub env: BTreeMap<String, String>,
     /// Ports that may be reached instead of the web's.
     pub ports: Option<Vec<u16>>,
+    /// Programs that a restricted shell runs beside its own list, with any arguments.
+    pub programs: Vec<String>,
     /// Whether the manifest's language model providers may be asked.
     pub provider: bool,
+    /// Whether keys and values are kept for agents; as the profile has it where this is absent.
+    pub memory: Option<bool>,
+    /// Whether tools are told what completions cost all agents.
+    pub all_costs: bool,
+    /// The channels its tools may send messages to.
+    pub channels: BTreeSet<String>,
+    /// Bytes one call may write to its directories; the host's bound where this is absent.
+    pub write_bytes_max: Option<u64>,
+    /// Files and directories one call may create; the host's bound where this is absent.
+    pub create_entries_max: Option<u64>,
     /// The secrets its tools may use.
     pub secrets: Vec<SecretSettings>,
     source: Source,
@@ -162,7 +183,10 @@ impl Settings {
         for (name, settings) in &self.profiles {
             let names: Vec<String> = manifest.profiles.keys().cloned().collect();
             match manifest.profiles.get_mut(name) {
-                Some(profile) => settings.apply(profile, &mut problems),
+                Some(profile) => {
+                    settings.apply(profile, &mut problems);
+                    manifest.notes.extend(unbounded(profile));
+                }
                 None => {
                     let reason = format!("there is no sandbox profile `{}`", shown(name));
                     let help = choices(name, names.iter().map(String::as_str));
@@ -174,9 +198,22 @@ impl Settings {
             settings.apply(name, manifest, &mut problems);
         }
         self.agents.iter().for_each(|agent| agent.check(manifest, &mut problems));
+        manifest.channels.clone_from(&self.channels);
+        manifest.web.clone_from(&self.tools.web);
+        self.check_channels(&mut problems);
         self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
     }
+}
+
+/// Notes what makes a restricted shell as good as a full one.
+fn unbounded(profile: &Profile) -> Option<String> {
+    let programs: Vec<&str> = profile.shell_rules.unbounded().collect();
+    (!programs.is_empty()).then(|| format!(
+        "the profile `{}` lists {}, which run whatever they are told: that is as much as `shell.mode: full`",
+        profile.name,
+        programs.join(", ")
+    ))
 }
 
 impl AgentSettings {
@@ -197,6 +234,13 @@ impl ProfileSettings {
     fn apply(&self, profile: &mut Profile, problems: &mut Problems) {
         profile.env.clone_from(&self.env);
         profile.provider = self.provider;
+        profile.agent = AgentGrants {
+            memory: self.memory.unwrap_or(profile.agent.memory),
+            all_costs: self.all_costs,
+            channels: self.channels.clone(),
+        };
+        self.apply_programs(profile, problems);
+        self.apply_bounds(profile, problems);
         profile.secrets.clear();
         self.secrets.iter().for_each(|secret| secret.apply(profile, &self.source, problems));
         match (&self.ports, &mut profile.network) {
@@ -208,6 +252,37 @@ impl ProfileSettings {
                 problems.invalid(&self.source, self.at, reason, help);
             }
             (None, _) => {}
+        }
+    }
+}
+
+impl ProfileSettings {
+    /// What is written is counted where guests write; what native programs write is not.
+    fn apply_bounds(&self, profile: &mut Profile, problems: &mut Problems) {
+        profile.limits.write_bytes = self.write_bytes_max;
+        profile.limits.create_entries = self.create_entries_max;
+        let stated = [
+            ("write_bytes_max", self.write_bytes_max),
+            ("create_entries_max", self.create_entries_max),
+        ];
+        let stated = stated.into_iter().filter(|(_, max)| max.is_some());
+        for (key, _) in stated.filter(|_| profile.shell != Shell::Deny) {
+            let name = &profile.name;
+            let reason =
+                format!("`{key}` for the profile `{name}`, whose native programs it cannot bind");
+            let help = "give its document `shell.mode: deny`, or leave the bound out";
+            problems.invalid(&self.source, self.at, reason, help);
+        }
+    }
+
+    fn apply_programs(&self, profile: &mut Profile, problems: &mut Problems) {
+        profile.shell_rules.programs.clone_from(&self.programs);
+        if !self.programs.is_empty() && profile.shell != Shell::Restricted {
+            let name = &profile.name;
+            let reason =
+                format!("`programs` for the profile `{name}`, whose shell is not restricted");
+            let help = "give its document `shell.mode: restricted`, or leave `programs` out";
+            problems.invalid(&self.source, self.at, reason, help);
         }
     }
 }

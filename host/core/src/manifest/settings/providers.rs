@@ -6,16 +6,7 @@ use super::reader::Reader;
 use super::{Place, Problems, Source, choices, shown};
 use crate::manifest::Manifest;
 use crate::manifest::node::{Entry, Node};
-use crate::manifest::shape::{Shape, opt};
 use crate::quota::Prices;
-
-/// The most a million tokens may cost, in US dollars: more is a typing error.
-const PRICE: Shape = Shape::Real { max: 1_000_000.0 };
-
-pub(super) const PROVIDERS: Shape = Shape::Dict(&Shape::Record(&[
-    opt("input_usd_per_million", &PRICE),
-    opt("output_usd_per_million", &PRICE),
-]));
 
 /// One of `providers`: what a provider gets beside its document.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::shapes::{BOUNDS, FILE, FILE_VERSION};
+use super::shapes::{FILE, LIMITS};
 use super::{AgentSettings, LimitSettings, ProfileSettings, Settings};
+use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::manifest::node::{self, Entry, Node, Place};
 use crate::manifest::problem::{Problems, Source};
-use crate::manifest::sandbox::tidy;
+use crate::manifest::sandbox::{read_host, tidy};
 use crate::manifest::shape::{self, shown};
 use crate::uri::is_declared_name;
 
@@ -48,22 +49,27 @@ impl Reader {
         if !shape::check(&mut self.problems.of(&self.source), root, &FILE, "") {
             return;
         }
-        if root.number(&["version"]) != Some(FILE_VERSION) {
-            let help = format!("this host reads `version: {FILE_VERSION}`");
-            self.refuse(root.place(&["version"]), "the runtime file has another version", help);
-        }
         if let Some(state) = root.text(&["state"]) {
             self.settings.state = Some(tidy(&base.join(state)));
         }
         if let Some(directory) = root.text(&["tools", "directory"]) {
             self.settings.tools.directory = Some(tidy(&base.join(directory)));
         }
-        self.take_names(root);
+        if root.get(&["tools", "replace_builtins"]).is_some() {
+            let names = self.take_list(root, &["tools", "replace_builtins"], "read_file", is_tool);
+            self.settings.tools.replace_builtins = names.into_iter().collect();
+        }
+        if let Some(tools) = root.get(&["tools"]) {
+            self.take_web(tools);
+        }
         self.take_limits(root);
         self.take_http(root);
         self.take_audit(root, base);
         if let Some(agents) = root.get(&["agents"]) {
             self.settings.agents = self.take_agents(agents);
+        }
+        if let Some(channels) = root.get(&["channels"]) {
+            self.settings.channels = self.take_channels(channels, base);
         }
         if let Some(providers) = root.get(&["providers"]) {
             self.settings.providers = self.take_providers(providers);
@@ -78,30 +84,9 @@ impl Reader {
         }
     }
 
-    fn take_names(&mut self, root: &Node) {
-        if root.get(&["tools", "replace_builtins"]).is_none() {
-            return;
-        }
-        let mut names = BTreeSet::new();
-        for (node, name) in root.texts(&["tools", "replace_builtins"]) {
-            let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-            if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(fits) {
-                let reason = format!("`{}` is no tool name", shown(name));
-                self.refuse(node.at, reason, "write a built-in tool's name: `read_file`");
-            }
-            names.insert(name.to_owned());
-        }
-        self.settings.tools.replace_builtins = names;
-    }
-
     fn take_limits(&mut self, root: &Node) {
-        for (key, ceiling, _) in BOUNDS {
-            let path = ["limits", key];
-            let Some(number) = root.number(&path) else { continue };
-            if number > ceiling {
-                let help = format!("the most it may be is {ceiling}");
-                self.refuse(root.place(&path), format!("`limits.{key}` is {number}"), help);
-            } else {
+        for key in shape::keys(&LIMITS) {
+            if let Some(number) = root.number(&["limits", key]) {
                 self.settings.limits.set(key, number);
             }
         }
@@ -118,30 +103,44 @@ impl Reader {
             }
         }
         if root.get(&["http", "allowed_hosts"]).is_some() {
-            let help = "write `name` or `name:port`";
-            self.settings.http.allowed_hosts = self.take_list(root, "allowed_hosts", help, is_host);
+            let right = "name` or `name:port";
+            self.settings.http.allowed_hosts =
+                self.take_list(root, &["http", "allowed_hosts"], right, is_host);
         }
         if root.get(&["http", "allowed_origins"]).is_some() {
-            let help = "write `https://name` or `https://name:port`, without a path";
+            let right = "https://name` or `https://name:port";
             self.settings.http.allowed_origins =
-                self.take_list(root, "allowed_origins", help, is_origin);
+                self.take_list(root, &["http", "allowed_origins"], right, is_origin);
         }
     }
 
+    /// Returns the texts at a path, of which each has to fit; `right` is what would.
     fn take_list(
         &mut self,
         root: &Node,
-        key: &str,
-        help: &str,
+        path: &[&str],
+        right: &str,
         fits: fn(&str) -> bool,
     ) -> Vec<String> {
-        let checked = root.texts(&["http", key]).inspect(|(node, text)| {
+        let checked = root.texts(path).inspect(|(node, text)| {
             if !fits(text) {
-                let reason = format!("`{}` does not belong into `http.{key}`", shown(text));
-                self.refuse(node.at, reason, help);
+                let reason = format!("`{}` does not belong into `{}`", shown(text), path.join("."));
+                self.refuse(node.at, reason, format!("write `{right}`"));
             }
         });
         checked.map(|(_, text)| text.to_owned()).collect()
+    }
+
+    /// Returns the hosts at a path.
+    pub(super) fn take_hosts(&mut self, root: &Node, path: &[&str]) -> Vec<HostPattern> {
+        let read = |(node, host): (&Node, &str)| match read_host(host) {
+            Ok(pattern) => Some(pattern),
+            Err((reason, help)) => {
+                self.refuse(node.at, reason, help);
+                None
+            }
+        };
+        root.texts(path).filter_map(read).collect()
     }
 
     /// Returns the name of one entry of a list, which no entry before it may have.
@@ -176,7 +175,9 @@ impl Reader {
     }
 
     fn take_profile(&mut self, entry: &Entry) -> ProfileSettings {
-        let ports = entry.node.get(&["ports"]).map(|ports| self.take_ports(ports));
+        let port = |node: &Node| u16::try_from(node.number(&[])?).ok();
+        let ports = entry.node.get(&["ports"]);
+        let ports = ports.map(|ports| ports.items().iter().filter_map(port).collect());
         let mut env = BTreeMap::new();
         for variable in entry.node.get(&["env"]).map(Node::entries).unwrap_or_default() {
             let value = variable.node.as_text().unwrap_or_default();
@@ -189,22 +190,29 @@ impl Reader {
             env.insert(variable.key.clone(), value.to_owned());
         }
 
-        let provider = entry.node.flag(&["provider"]).unwrap_or(false);
+        let right = "rg` or `/opt/tools/rg";
+        let programs = self.take_list(&entry.node, &["programs"], right, is_program);
+        let on = |key| entry.node.flag(&[key]).unwrap_or(false);
+        let (provider, all_costs) = (on("provider"), on("all_costs"));
+        let memory = entry.node.flag(&["memory"]);
+        let channels = entry.node.texts(&["channels"]).map(|(_, name)| name.to_owned()).collect();
         let secrets = entry.node.get(&["secrets"]).map(|list| self.take_secrets(list));
         let secrets = secrets.unwrap_or_default();
         let (source, at) = (self.source.clone(), entry.at);
-        ProfileSettings { env, ports, provider, secrets, source, at }
-    }
-
-    fn take_ports(&mut self, ports: &Node) -> Vec<u16> {
-        let mut list = Vec::new();
-        for node in ports.items() {
-            match node.number(&[]).map(u16::try_from) {
-                Some(Ok(port)) => list.push(port),
-                _ => self.refuse(node.at, "not a port", "write a number from 1 to 65535"),
-            }
+        ProfileSettings {
+            env,
+            ports,
+            programs,
+            provider,
+            memory,
+            all_costs,
+            channels,
+            write_bytes_max: entry.node.number(&["write_bytes_max"]),
+            create_entries_max: entry.node.number(&["create_entries_max"]),
+            secrets,
+            source,
+            at,
         }
-        list
     }
 }
 
@@ -219,6 +227,16 @@ impl LimitSettings {
             _ => self.shutdown_grace_ms = number,
         }
     }
+}
+
+fn is_tool(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    !text.is_empty() && text.len() <= TOOL_NAME_BYTES_MAX && text.bytes().all(fits)
+}
+
+/// A name, or an absolute path.
+fn is_program(text: &str) -> bool {
+    Path::new(text).is_absolute() || !(text.is_empty() || text.contains(['/', '\0']))
 }
 
 fn is_host(text: &str) -> bool {

@@ -8,7 +8,6 @@ use super::reader::Reader;
 use crate::egress;
 use crate::limits::REGISTRIES_MAX;
 use crate::manifest::node::Node;
-use crate::manifest::shape::{Shape, TEXT, req};
 
 /// One of `registries`: a server that publishes documents and components.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +17,6 @@ pub struct RegistrySettings {
     /// Where it is, without a slash at the end: `https`, or `http` on this machine only.
     pub url: String,
 }
-
-pub(super) const REGISTRIES: Shape =
-    Shape::List { of: &Shape::Record(&[req("name", &TEXT), req("url", &TEXT)]), min: 0 };
 
 impl Reader {
     /// Returns the list, in its order, which is the order in which they are asked.

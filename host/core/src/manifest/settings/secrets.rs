@@ -5,12 +5,6 @@ use super::{Place, Problems, Profile, Source, shown};
 use crate::egress::HostPattern;
 use crate::grants::{Injection, SecretGrant, is_secret_name, is_variable_name};
 use crate::manifest::node::Node;
-use crate::manifest::shape::{STRINGS, Shape, TEXT, opt, req, shown_sentence};
-
-pub(super) const SECRETS: Shape = Shape::List {
-    of: &Shape::Record(&[req("name", &TEXT), opt("env", &TEXT), opt("hosts", &STRINGS)]),
-    min: 0,
-};
 
 /// One of `profiles.<name>.secrets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,18 +46,7 @@ impl Reader {
             let help = "write `env:` with letters, digits and `_`, the first no digit";
             self.refuse(item.at, reason, help);
         }
-        let mut hosts = Vec::new();
-        for (node, host) in item.texts(&["hosts"]) {
-            match HostPattern::parse(host) {
-                Ok(pattern) => hosts.push(pattern),
-                Err(error) => {
-                    let reason =
-                        format!("`{}` is no host: {}", shown(host), shown_sentence(&error));
-                    let help = "write `api.example.com` or `*.example.com`";
-                    self.refuse(node.at, reason, help);
-                }
-            }
-        }
+        let hosts = self.take_hosts(item, &["hosts"]);
         SecretSettings { name, env, hosts, at: item.at }
     }
 }

@@ -1,83 +1,71 @@
-//! The closed tables of the runtime file, and the bounds of its numbers.
+//! The closed table of the runtime file, in the words of `kinds`.
 
-use super::audit::AUDIT;
-use super::providers::PROVIDERS;
-use super::registries::REGISTRIES;
-use super::secrets::SECRETS;
-use crate::limits::{
-    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
-};
-use crate::manifest::shape::{FLAG, POSITIVE, STRING, STRINGS, Shape, TEXT, opt, req};
-
-const LATER: Shape = Shape::Later { help: "take it out" };
-
-const TOOLS: Shape = Shape::Record(&[
-    opt("directory", &TEXT),
-    opt("replace_builtins", &STRINGS),
-    opt("exec", &LATER),
-    opt("http_get", &LATER),
-    opt("mcp_servers", &LATER),
-    opt("web_search", &LATER),
-]);
-
-const LIMITS: Shape = Shape::Record(&[
-    opt("arguments_bytes_max", &POSITIVE),
-    opt("calls_running_max", &POSITIVE),
-    opt("calls_waiting_max", &POSITIVE),
-    opt("reply_bytes_max", &POSITIVE),
-    opt("shutdown_grace_ms", &POSITIVE),
-]);
-
-const HTTP: Shape = Shape::Record(&[
-    opt("address", &TEXT),
-    opt("allowed_hosts", &STRINGS),
-    opt("allowed_origins", &STRINGS),
-]);
-
-const PROFILE: Shape = Shape::Record(&[
-    opt("env", &Shape::Dict(&STRING)),
-    opt("ports", &Shape::List { of: &POSITIVE, min: 1 }),
-    opt("provider", &FLAG),
-    opt("fuel_per_ms", &LATER),
-    opt("oversize", &LATER),
-    opt("record", &LATER),
-    opt("secrets", &SECRETS),
-    opt("signature", &LATER),
-]);
-
-const PROFILES: Shape = Shape::Dict(&PROFILE);
-
-const AGENT: Shape =
-    Shape::Record(&[req("name", &TEXT), opt("elicitation", &FLAG), opt("identity", &TEXT)]);
-
-const AGENTS: Shape = Shape::List { of: &AGENT, min: 0 };
-
-pub(super) const FILE: Shape = Shape::Record(&[
-    req("version", &POSITIVE),
-    opt("agents", &AGENTS),
-    opt("audit", &AUDIT),
-    opt("http", &HTTP),
-    opt("limits", &LIMITS),
-    opt("profiles", &PROFILES),
-    opt("registries", &REGISTRIES),
-    opt("providers", &PROVIDERS),
-    opt("state", &TEXT),
-    opt("tools", &TOOLS),
-    opt("composites", &LATER),
-    opt("contracts", &LATER),
-    opt("immune", &LATER),
-    opt("registry", &LATER),
-    opt("store", &LATER),
-]);
+use crate::limits::{ARGUMENTS_BYTES_MAX, CREATE_ENTRIES_MAX, REPLY_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::manifest::shape::{FLAG, PATH, STRING, STRINGS, Shape, TEXT, opt, req, shape, up_to};
 
 /// The version of the runtime file's format.
 pub(super) const FILE_VERSION: u64 = 1;
 
-/// The most each bound may be set to, and its default.
-pub(super) const BOUNDS: [(&str, u64, u64); 5] = [
-    ("arguments_bytes_max", ARGUMENTS_BYTES_MAX as u64, ARGUMENTS_BYTES_MAX as u64),
-    ("calls_running_max", 1_000, CALLS_RUNNING_MAX as u64),
-    ("calls_waiting_max", 100_000, CALLS_WAITING_MAX as u64),
-    ("reply_bytes_max", REPLY_BYTES_MAX as u64, REPLY_BYTES_MAX as u64),
-    ("shutdown_grace_ms", 600_000, SHUTDOWN_GRACE_MS),
-];
+/// A whole number that is not 0.
+const fn from_one(max: u64) -> Shape {
+    Shape::Int { min: 1, max }
+}
+
+const LATER: Shape = Shape::Later { help: "take it out" };
+/// The most a million tokens may cost, in US dollars: more is a typing error.
+const PRICE: Shape = Shape::Real { max: 1_000_000.0 };
+
+shape! { pub(super) LIMITS = {
+    arguments_bytes_max: (from_one(ARGUMENTS_BYTES_MAX as u64)),
+    calls_running_max: (from_one(1_000)),
+    calls_waiting_max: (from_one(100_000)),
+    reply_bytes_max: (from_one(REPLY_BYTES_MAX as u64)),
+    shutdown_grace_ms: (from_one(600_000)),
+}}
+
+shape! { CHANNEL = { console: FLAG, file: PATH, secret: TEXT, webhook: TEXT } }
+
+shape! { PROFILE = {
+    env: (Shape::Dict(&STRING)),
+    ports: [+ (from_one(u16::MAX as u64))],
+    programs: STRINGS,
+    provider: FLAG,
+    memory: FLAG,
+    all_costs: FLAG,
+    channels: STRINGS,
+    write_bytes_max: (up_to(WRITE_BYTES_MAX)),
+    create_entries_max: (up_to(CREATE_ENTRIES_MAX)),
+    fuel_per_ms: LATER,
+    oversize: LATER,
+    record: LATER,
+    secrets: [{ name!: TEXT, env: TEXT, hosts: STRINGS }],
+    signature: LATER,
+}}
+
+shape! { PROVIDER = { input_usd_per_million: PRICE, output_usd_per_million: PRICE } }
+
+shape! { pub(super) FILE = {
+    version!: (Shape::Int { min: FILE_VERSION, max: FILE_VERSION }),
+    agents: [{ name!: TEXT, elicitation: FLAG, identity: TEXT }],
+    audit: { syslog: PATH, webhook: TEXT },
+    channels: (Shape::Dict(&CHANNEL)),
+    http: { address: TEXT, allowed_hosts: STRINGS, allowed_origins: STRINGS },
+    limits: LIMITS,
+    profiles: (Shape::Dict(&PROFILE)),
+    registries: [{ name!: TEXT, url!: TEXT }],
+    providers: (Shape::Dict(&PROVIDER)),
+    state: PATH,
+    tools: {
+        directory: PATH,
+        replace_builtins: STRINGS,
+        exec: LATER,
+        http_get: { block_private_ips: FLAG, domain_allowlist: STRINGS, domain_blocklist: STRINGS },
+        mcp_servers: LATER,
+        web_search: { endpoint: TEXT, header: TEXT, secret: TEXT },
+    },
+    composites: LATER,
+    contracts: LATER,
+    immune: LATER,
+    registry: LATER,
+    store: LATER,
+}}

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use super::shapes::BOUNDS;
+use super::shapes::{FILE, LIMITS};
 use super::*;
+use crate::manifest::builtin_profiles;
+use crate::manifest::shape::{self, tests::leaves};
 use crate::quota::Prices;
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
@@ -28,10 +30,12 @@ http:
 audit: { webhook: "https://audit.example.com/in", syslog: run/log }
 agents:
   - { name: claude, elicitation: true }
+channels:
+  ops: { file: messages.jsonl }
 registries:
   - { name: main, url: "https://registry.example/v1/" }
 profiles:
-  network: { ports: [443, 8443], env: { LANG: C }, provider: true }
+  network: { ports: [443, 8443], env: { LANG: C }, provider: true, memory: true, all_costs: true, channels: [ops] }
 providers:
   main: { input_usd_per_million: 3, output_usd_per_million: 0.5 }
 "#;
@@ -54,7 +58,8 @@ fn every_key_is_read() {
     let network = &settings.profiles["network"];
     assert_eq!(network.ports.as_deref(), Some(&[443, 8443][..]));
     assert_eq!(network.env["LANG"], "C");
-    assert!(network.provider);
+    assert!(network.provider && network.memory == Some(true) && network.all_costs);
+    assert!(network.channels.contains("ops") && settings.channels.contains_key("ops"));
     assert_eq!(settings.providers["main"].prices, Prices::per_million_usd(3.0, 0.5));
 }
 
@@ -82,6 +87,7 @@ fn every_key_has_a_variable_and_variables_win() {
             ("CLAWHOST_LIMITS_REPLY_BYTES_MAX", "4"),
             ("CLAWHOST_LIMITS_SHUTDOWN_GRACE_MS", "5"),
             ("CLAWHOST_PROFILES", "{\"none\": {\"env\": {\"A\": \"b\"}}}"),
+            ("CLAWHOST_CHANNELS", "{\"ops\": {\"console\": true}}"),
             ("CLAWHOST_PROVIDERS", "{\"own\": {\"input_usd_per_million\": 1}}"),
             ("CLAWHOST_REGISTRIES", "a=https://a.example,b=http://[::1]:1/x"),
             ("CLAWHOST_AUDIT_SYSLOG", "/dev/other"),
@@ -113,6 +119,7 @@ fn every_key_has_a_variable_and_variables_win() {
     );
     assert_eq!(limits, (1, 2, 3, 4, 5));
     assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);
+    assert_eq!(settings.channels.keys().collect::<Vec<_>>(), ["ops"]);
     assert_eq!(settings.providers.keys().collect::<Vec<_>>(), ["own"]);
     let registries: Vec<_> =
         settings.registries.iter().map(|one| (one.name.as_str(), one.url.as_str())).collect();
@@ -125,8 +132,8 @@ fn every_key_has_a_variable_and_variables_win() {
 #[test]
 fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
     for (text, expected) in [
-        ("state: x", "conf/clawhost.yaml:1:1: `version` is missing"),
-        ("version: 2", ":1:10: the runtime file has another version"),
+        ("state: x", "conf/clawhost.yaml:1:1: `version` is missing (add `version: 1`)"),
+        ("version: 2", ":1:10: `version` is the number 2 (write 1)"),
         ("version: 1\nsate: x", ":2:1: unknown key `sate` (did you mean `state`?"),
         (
             "version: 1\nregistries: [{name: a, url: \"http://a.example\"}]",
@@ -154,7 +161,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ),
         (
             "version: 1\nprofiles: {none: {secrets: [{name: A, hosts: [\"https://x\"]}]}}",
-            "is no host",
+            "is a URL and no host (write `x`)",
         ),
         ("version: 1\naudit: {webhook: here}", ":2:18: `audit.webhook` is no URL"),
         ("version: 1\nhttp: {address: localhost}", "`http.address` is no socket address"),
@@ -168,10 +175,10 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
             "version: 1\nlimits: {calls_running_max: 0}",
             "`limits.calls_running_max` is the number 0",
         ),
-        ("version: 1\nlimits: {calls_running_max: 1001}", "the most it may be is 1000"),
+        ("version: 1\nlimits: {calls_running_max: 1001}", "write a whole number from 1 to 1000"),
         ("version: 1\nagents: [{name: a}, {name: a}]", "the agent name `a` is there twice"),
         ("version: 1\nagents: [{name: a_b}]", "the agent name `a_b` is not allowed"),
-        ("version: 1\nprofiles: {none: {ports: [70000]}}", "not a port"),
+        ("version: 1\nprofiles: {none: {ports: [70000]}}", "write a whole number from 1 to 65535"),
         ("version: 1\nproviders: {p: {input_usd_per_million: -1}}", "the number -1"),
         ("version: 1\nproviders: {p: {price: 1}}", "unknown key `price` in `providers.p`"),
         ("version: 1\nprofiles: {none: {env: {1A: x}}}", "`1A` is no environment variable"),
@@ -196,14 +203,31 @@ fn unknown_variables_are_refused_but_not_a_clusters() {
     assert_eq!(read("", &cluster).unwrap(), Settings::default());
 }
 
+/// What the page says about each key: one row a key, which begins with its name, type and variable.
 #[test]
-fn every_bounds_default_is_its_settings_default() {
-    let mut limits = LimitSettings::default();
-    for (key, ceiling, default) in BOUNDS {
-        assert!(default <= ceiling, "{key}");
-        limits.set(key, default);
+fn the_page_of_the_runtime_file_has_every_key_and_no_other() {
+    let page = include_str!("../../../../CONFIGURATION.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let keys = leaves(&FILE, "");
+    let row = |(key, is): &(String, String)| {
+        let whole = key.split(['[', '<']).next().unwrap().trim_end_matches('.');
+        let variable = match key.as_str() {
+            "version" => "none".to_owned(),
+            _ => format!("`{}`", super::variables::name(whole)),
+        };
+        format!("| `{key}` | {is} | {variable} | ")
+    };
+    let missing: Vec<String> = keys.iter().map(row).collect();
+    let missing = missing.iter().filter(|begin| !rows.iter().any(|row| row.starts_with(*begin)));
+    let missing: Vec<&String> = missing.collect();
+    assert!(missing.is_empty(), "no rows begin with {missing:#?}");
+    assert_eq!(rows.len(), keys.len(), "the page has a key that the file does not");
+    for key in shape::keys(&LIMITS) {
+        let mut settings = LimitSettings::default();
+        let row = rows.iter().find(|row| row.starts_with(&format!("| `limits.{key}`"))).unwrap();
+        settings.set(key, row.split(" | ").nth(3).unwrap().parse().unwrap());
+        assert_eq!(settings, LimitSettings::default(), "the default of {key}");
     }
-    assert_eq!(limits, LimitSettings::default());
 }
 
 #[test]
@@ -215,5 +239,37 @@ fn the_value_of_a_variable_is_not_shown() {
         miette::NarratableReportHandler::new().render_report(&mut shown, &list[0]).unwrap();
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(!list[0].one_line().contains("hunter2"), "{list:?}");
+    }
+}
+
+#[test]
+fn bounds_on_writing_are_refused_where_native_programs_write() {
+    let problems = |profile: &str, bounds: &str| {
+        let text = format!("version: 1\nprofiles: {{{profile}: {{{bounds}}}}}");
+        let (settings, mut problems) = (read(&text, &[]).unwrap(), Problems::default());
+        let mut profile = builtin_profiles(Path::new("/here")).unwrap().remove(profile).unwrap();
+        settings.profiles[&profile.name].apply(&mut profile, &mut problems);
+        let problems = problems.finish(Some(())).err().unwrap_or_default();
+        problems.iter().map(DocumentError::one_line).collect::<Vec<_>>()
+    };
+    for key in ["write_bytes_max", "create_entries_max"] {
+        let bound = format!("{key}: 0");
+        let told = problems("process", &bound);
+        let expected = format!(":2:12: `{key}` for the profile `process`, whose native programs");
+        assert!(told.len() == 1 && told[0].contains(&expected), "{told:?}");
+        assert_eq!(problems("workspace", &bound), Vec::<String>::new());
+    }
+    assert_eq!(problems("process", "memory: true"), Vec::<String>::new());
+}
+
+#[test]
+fn programs_are_names_or_absolute_paths_and_for_a_restricted_shell_only() {
+    let with = |programs: &str| {
+        read(&format!("version: 1\nprofiles: {{p: {{programs: [{programs}]}}}}"), &[])
+    };
+    assert_eq!(with("git, /opt/x/bin/y").unwrap().profiles["p"].programs, ["git", "/opt/x/bin/y"]);
+    for wrong in ["./git", "bin/git", "''"] {
+        let problems = with(wrong).unwrap_err();
+        assert!(problems[0].contains("does not belong into `programs`"), "{wrong}: {problems:?}");
     }
 }

@@ -1,63 +1,12 @@
 //! The environment variables that stand for keys of the runtime file.
 
-use std::fmt;
 use std::path::Path;
 
 use super::reader::Reader;
-use super::shapes::FILE_VERSION;
+use super::shapes::{FILE, FILE_VERSION};
 use crate::manifest::node::{self, Entry, Node, Place, Value};
 use crate::manifest::problem::{Source, nearest};
-use crate::manifest::shape::shown;
-
-/// One environment variable and the key it sets, after which it is named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Variable {
-    /// The key, with dots.
-    pub key: &'static str,
-    /// How its value is read.
-    pub form: Form,
-}
-
-impl Variable {
-    /// Returns its name: `CLAWHOST_HTTP_ADDRESS` for `http.address`.
-    pub fn name(&self) -> String {
-        format!("{PREFIX}{}", self.key.to_ascii_uppercase().replace('.', "_"))
-    }
-}
-
-/// How the value of a variable is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Texts with commas between them.
-    List,
-    /// A mapping in JSON or YAML.
-    Mapping,
-    /// A whole number.
-    Number,
-    /// The value as it is.
-    Text,
-}
-
-/// Every variable, by name. An empty value says nothing.
-pub const VARIABLES: &[Variable] = &[
-    Variable { key: "agents", form: Form::List },
-    Variable { key: "audit.syslog", form: Form::Text },
-    Variable { key: "audit.webhook", form: Form::Text },
-    Variable { key: "http.address", form: Form::Text },
-    Variable { key: "http.allowed_hosts", form: Form::List },
-    Variable { key: "http.allowed_origins", form: Form::List },
-    Variable { key: "limits.arguments_bytes_max", form: Form::Number },
-    Variable { key: "limits.calls_running_max", form: Form::Number },
-    Variable { key: "limits.calls_waiting_max", form: Form::Number },
-    Variable { key: "limits.reply_bytes_max", form: Form::Number },
-    Variable { key: "limits.shutdown_grace_ms", form: Form::Number },
-    Variable { key: "profiles", form: Form::Mapping },
-    Variable { key: "providers", form: Form::Mapping },
-    Variable { key: "registries", form: Form::List },
-    Variable { key: "state", form: Form::Text },
-    Variable { key: "tools.directory", form: Form::Text },
-    Variable { key: "tools.replace_builtins", form: Form::List },
-];
+use crate::manifest::shape::{self, Shape, expected, shown};
 
 /// Prefix of every variable of this host.
 const PREFIX: &str = "CLAWHOST_";
@@ -67,35 +16,52 @@ const OTHER_VARIABLES: [&str; 4] =
 /// What a cluster sets by itself for a service that is called `clawhost`.
 const CLUSTER_PREFIXES: [&str; 2] = ["CLAWHOST_PORT", "CLAWHOST_SERVICE_"];
 
+/// A key that has a variable, with dots, and what belongs there.
+type Key = (String, &'static Shape);
+
+/// Returns every key that has a variable: each value, and what holds others by name or in a list.
+fn keys() -> Vec<Key> {
+    let mut keys = Vec::new();
+    shape::values(&FILE, "", &mut keys);
+    keys.retain(|(key, _)| key != "version");
+    keys
+}
+
+/// Returns the variable of a key: `CLAWHOST_HTTP_ADDRESS` for `http.address`.
+pub(super) fn name(key: &str) -> String {
+    format!("{PREFIX}{}", key.to_ascii_uppercase().replace('.', "_"))
+}
+
 impl Reader {
-    /// Reads one variable; what is none of this host's is left alone.
-    pub(super) fn variable(&mut self, name: &str, value: &str) {
-        if !name.starts_with(PREFIX) || value.is_empty() {
+    /// Reads one variable; what is none of this host's is left alone, and so is an empty value.
+    pub(super) fn variable(&mut self, variable: &str, value: &str) {
+        if !variable.starts_with(PREFIX) || value.is_empty() {
             return;
         }
         // Without its text: a value may be a secret, and diagnostics show their source.
-        self.source = Source::new(Path::new(name), "");
-        match VARIABLES.iter().find(|variable| variable.name() == name) {
-            Some(variable) => self.known_variable(*variable, value),
-            None if is_somebody_elses(name) => {}
+        self.source = Source::new(Path::new(variable), "");
+        let keys = keys();
+        match keys.iter().find(|(key, _)| name(key) == variable) {
+            Some(key) => self.known_variable(key, value),
+            None if is_somebody_elses(variable) => {}
             None => {
-                let known: Vec<String> = VARIABLES.iter().map(Variable::name).collect();
+                let known: Vec<String> = keys.iter().map(|(key, _)| name(key)).collect();
                 let unset = "unset it: every variable that starts with CLAWHOST_ has to be known";
-                let help = nearest(name, known.iter().map(String::as_str))
+                let help = nearest(variable, known.iter().map(String::as_str))
                     .map_or_else(|| unset.to_owned(), |near| format!("did you mean `{near}`?"));
-                let reason = format!("the variable `{}` is unknown", shown(name));
+                let reason = format!("the variable `{}` is unknown", shown(variable));
                 self.refuse(Place::START, reason, help);
             }
         }
     }
 
     /// Reads a variable as if its key stood in a file of its own.
-    fn known_variable(&mut self, variable: Variable, value: &str) {
-        let Some(mut tree) = self.variable_value(variable, value) else {
+    fn known_variable(&mut self, key: &Key, value: &str) {
+        let Some(mut tree) = self.variable_value(key, value) else {
             return;
         };
-        for key in variable.key.rsplit('.') {
-            tree = map(vec![entry(key, tree)]);
+        for part in key.0.rsplit('.') {
+            tree = map(vec![entry(part, tree)]);
         }
         if let Value::Map(entries) = &mut tree.value {
             entries.push(entry("version", node_of(Value::Number(FILE_VERSION.into()))));
@@ -103,26 +69,23 @@ impl Reader {
         self.take(&tree, Path::new(""));
     }
 
-    fn variable_value(&mut self, variable: Variable, value: &str) -> Option<Node> {
+    /// Reads a text as it is, a list with commas between its items, all else as JSON or YAML.
+    fn variable_value(&mut self, (key, shape): &Key, value: &str) -> Option<Node> {
         let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
-        match variable.form {
-            Form::List if variable.key == "agents" => {
-                Some(list(items.map(|name| map(vec![entry("name", text(name))]))))
-            }
+        match (key.as_str(), shape) {
+            ("agents", _) => Some(list(items.map(|name| map(vec![entry("name", text(name))])))),
             // `name=url`; without `=` the table says that the URL is missing.
-            Form::List if variable.key == "registries" => Some(list(items.map(registry))),
-            Form::List => Some(list(items.map(text))),
-            Form::Text => Some(text(value)),
-            Form::Mapping | Form::Number => {
-                match node::parse(Path::new(&variable.name()), value.as_bytes()) {
-                    Ok((_, node)) => Some(node),
-                    Err(problem) => {
-                        let help = format!("write {}", variable.form);
-                        self.refuse(Place::START, problem.reason, help);
-                        None
-                    }
+            ("registries", _) => Some(list(items.map(registry))),
+            (_, Shape::List { .. }) => Some(list(items.map(text))),
+            (_, Shape::Text { .. } | Shape::Path) => Some(text(value)),
+            _ => match node::parse(Path::new(&name(key)), value.as_bytes()) {
+                Ok((_, node)) => Some(node),
+                Err(problem) => {
+                    let help = format!("write {}, as JSON or YAML", expected(shape, key));
+                    self.refuse(Place::START, problem.reason, help);
+                    None
                 }
-            }
+            },
         }
     }
 }
@@ -152,17 +115,6 @@ fn registry(item: &str) -> Node {
 
 fn text(text: &str) -> Node {
     node_of(Value::Text(text.to_owned()))
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::List => "a list with commas",
-            Self::Mapping => "a mapping in JSON or YAML",
-            Self::Number => "a whole number",
-            Self::Text => "a text",
-        })
-    }
 }
 
 fn is_somebody_elses(name: &str) -> bool {

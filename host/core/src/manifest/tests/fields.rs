@@ -90,6 +90,24 @@ fn retries_have_the_protocols_defaults() {
 }
 
 #[test]
+fn the_patterns_of_all_documents_together_are_bounded() {
+    let costly = r#"{ type: object, properties: { a: { type: string, pattern: "\\w{30}" } } }"#;
+    let name = |index: usize| format!("t{index}");
+    let tools = (0..20).map(|index| {
+        format!(
+            "    - inline: {{ name: {}, description: d, input_schema: {costly} }}\n",
+            name(index)
+        )
+    });
+    let text = claw(&format!("  tools:\n{}", tools.collect::<String>()));
+    let refused = problems(load_text(&text));
+    let first = HEAD.lines().count() + 2 + 20 - refused.len();
+    assert!((1..20).contains(&refused.len()), "{refused:?}");
+    assert!(refused[0].starts_with(&format!("m/claw.yaml:{first}:")), "{refused:?}");
+    assert!(refused[0].contains("all schemas together compile to too many bytes"), "{refused:?}");
+}
+
+#[test]
 fn a_pattern_takes_no_link_that_leads_out() {
     struct Linked(Files);
 

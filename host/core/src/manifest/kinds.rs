@@ -1,0 +1,369 @@
+//! What documents may hold: one table for the envelope and all kinds.
+//!
+//! It reads like the protocol's own pages: `!` marks a key that has to be there. Everything is
+//! closed but what `..` ends. What the tables cannot say is in each kind's own file, and keys that
+//! depend on each other are in `needs`.
+
+use super::primitive::PROTOCOL_VERSION;
+use super::shape::{
+    ANY, COUNT, DURATION, FLAG, NUMBER, OBJECT, PATH, POSITIVE, SHARE, STRING, STRINGS, Shape,
+    TEXT, opt, req, shape, up_to,
+};
+use crate::limits::{
+    GUEST_MEMORY_CEILING_MB, MEMORY_SIZE_CEILING_MB, MEMORY_TOP_K_MAX, RESOURCES_MAX,
+    TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
+};
+use crate::uri::Kind;
+
+/// Processes one profile may allow at once; more is no sandbox.
+const PROCESSES_CEILING_MAX: u64 = 4_096;
+
+/// Returns the closed table of a kind's `spec`.
+pub(crate) const fn spec_shape(kind: Kind) -> &'static Shape {
+    match kind {
+        Kind::Channel => &CHANNEL,
+        Kind::Identity => &IDENTITY,
+        Kind::Memory => &MEMORY,
+        Kind::Policy => &POLICY,
+        Kind::Provider => &PROVIDER,
+        Kind::Sandbox => &SANDBOX,
+        Kind::Skill => &SKILL,
+        Kind::Swarm => &SWARM,
+        Kind::Telemetry => &TELEMETRY,
+        Kind::Tool => &TOOL,
+        Kind::WorldModel => &WORLD_MODEL,
+    }
+}
+
+const LABELS: Shape = Shape::Dict(&STRING);
+/// The one annotation that this host heeds.
+const HEEDED: Shape = shape!({ heartbeat_interval_ms: COUNT, .. });
+const BACKOFF: Shape = shape!(["exponential" | "linear" | "constant"]);
+
+shape! { pub(crate) ENVELOPE = {
+    claw!: (Shape::OneOf(&[PROTOCOL_VERSION])),
+    kind!: ["Claw" | "Channel" | "Identity" | "Memory" | "Policy" | "Provider" | "Sandbox" | "Skill"
+        | "Swarm" | "Telemetry" | "Tool" | "WorldModel"],
+    metadata!: { name!: TEXT, version: TEXT, labels: LABELS, annotations: HEEDED, .. },
+    spec!: OBJECT,
+}}
+
+shape! { pub(crate) INLINE = {
+    inline!: OBJECT,
+    metadata: ANY,
+}}
+
+shape! { pub(crate) INLINE_METADATA = {
+    name: TEXT, version: TEXT, labels: LABELS, annotations: OBJECT, ..
+}}
+
+shape! { pub(crate) SHORT_TOOL = { name!: TEXT, sandbox: TEXT, policy: TEXT } }
+
+// The forms of entries are checked where they are resolved.
+shape! { pub(crate) CLAW = {
+    identity!: (Shape::Entry(Kind::Identity)),
+    providers!: [+ (Shape::Entry(Kind::Provider))],
+    channels: [(Shape::Entry(Kind::Channel))],
+    tools: [(Shape::Entry(Kind::Tool))],
+    skills: [(Shape::Entry(Kind::Skill))],
+    memory: (Shape::Entry(Kind::Memory)),
+    world_models: [(Shape::Entry(Kind::WorldModel))],
+    sandbox: (Shape::Entry(Kind::Sandbox)),
+    policies: [(Shape::Entry(Kind::Policy))],
+    swarm: (Shape::Entry(Kind::Swarm)),
+    telemetry: (Shape::Entry(Kind::Telemetry)),
+}}
+
+shape! { CHANNEL = {
+    type!: ["telegram" | "discord" | "whatsapp" | "slack" | "email" | "webhook" | "cli" | "voice" | "web"
+        | "lark" | "matrix" | "line" | "wechat" | "qq" | "dingtalk" | "cron" | "queue" | "imap"
+        | "db-trigger" | "custom"],
+    transport!: ["polling" | "webhook" | "websocket" | "stdio"],
+    auth!: { secret_ref!: TEXT },
+    access_control: {
+        mode!: ["open" | "allowlist" | "pairing" | "role-based"],
+        allowed_ids: STRINGS,
+        pairing: { code_expiry_minutes!: POSITIVE, max_pending!: POSITIVE },
+        roles: [{ id!: STRING, role!: ["admin" | "user" | "viewer"] }],
+    },
+    processing: {
+        max_message_length: POSITIVE,
+        rate_limit: { messages_per_minute: POSITIVE, burst: POSITIVE },
+        typing_indicator: FLAG,
+        read_receipts: FLAG,
+    },
+    features: { voice: FLAG, files: FLAG, reactions: FLAG, threads: FLAG, inline_images: FLAG },
+    trigger: {
+        schedule: TEXT,
+        queue_name: TEXT,
+        mailbox: TEXT,
+        table: TEXT,
+        events: [+ ["INSERT" | "UPDATE" | "DELETE"]],
+        max_parallel: POSITIVE,
+        overlap_policy: ["skip" | "queue" | "allow"],
+    },
+}}
+
+shape! { IDENTITY = {
+    personality!: TEXT,
+    context_files: (Shape::Dict(&STRING)),
+    locale: STRING,
+    capabilities: STRINGS,
+    autonomy: ["observer" | "supervised" | "autonomous"],
+}}
+
+shape! { MEMORY = { stores!: [+ {
+    name!: TEXT,
+    type!: ["conversation" | "semantic" | "key-value" | "workspace" | "checkpoint"],
+    role: ["sensory" | "working" | "episodic" | "semantic" | "procedural"],
+    backend: (Shape::Served {
+        now: &["sqlite"],
+        later: &["postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"],
+        help: "write `backend: sqlite`, or leave it out",
+    }),
+    retention: { max_age: DURATION, max_entries: POSITIVE },
+    compaction: { enabled: FLAG, strategy: ["summarize" | "truncate" | "sliding-window"] },
+    lifecycle: {
+        acquisition: ["event-driven" | "continuous" | "manual"],
+        consolidation: ["none" | "summarize" | "merge" | "adaptive"],
+        retrieval: ["exact" | "semantic" | "contextual" | "hybrid"],
+    },
+    forgetting: { strategy: ["none" | "decay" | "summarize" | "adaptive"], signals: STRINGS },
+    salience: { enabled: FLAG, signals: STRINGS },
+    confidence: { source_tracking: FLAG, decay: ["optional" | "none" | "adaptive"] },
+    embedding: (Shape::Later { help: "take it out: semantic queries are answered by ranked full-text search" }),
+    search: {
+        strategy: (Shape::Served {
+            now: &["fts-only"],
+            later: &["vector-only", "hybrid"],
+            help: "write `fts-only`, or leave it out: nothing is embedded here",
+        }),
+        fusion: (Shape::Later { help: "take it out: there is one search, of the full text" }),
+        top_k: (Shape::Int { min: 1, max: MEMORY_TOP_K_MAX as u64 }),
+    },
+    scope: ["global" | "per-identity" | "per-channel"],
+    encryption: (Shape::Off { help: "take it out, and keep the state folder on an encrypted disk" }),
+    path: PATH,
+    isolation: ["shared" | "per-identity" | "per-channel"],
+    max_size_mb: (Shape::Int { min: 1, max: MEMORY_SIZE_CEILING_MB }),
+    checkpoint: { max_snapshots: POSITIVE, ttl: DURATION },
+}] } }
+
+// MCP's hints; other annotations are free, but what was meant as a hint is no other: a rule about it
+// would silently never match.
+shape! { ANNOTATIONS = {
+    readOnlyHint: FLAG, destructiveHint: FLAG, idempotentHint: FLAG, openWorldHint: FLAG, ..
+}}
+
+// One documented extension: `match.name`. `conditions`, which the protocol leaves open, knows
+// `path_within` alone.
+shape! { POLICY = {
+    rules!: [+ {
+        id!: TEXT,
+        action!: ["allow" | "deny" | "require-approval" | "audit-only"],
+        scope!: ["tool" | "category" | "all"],
+        match: { annotations: ANNOTATIONS, category: STRING, name: TEXT },
+        reason: STRING,
+        approval: { timeout_seconds: POSITIVE, default_if_timeout: ["deny" | "allow"] },
+        conditions: { path_within: STRING },
+        rate_limit: { cost_per_day_usd: NUMBER, tokens_per_day: COUNT },
+    }],
+    prompt_injection: {
+        detection: (Shape::Served {
+            now: &["pattern", "none"],
+            later: &["llm-based", "hybrid"],
+            help: "write `detection: pattern`: no model is asked about a call",
+        }),
+        pattern_engine: ["aho-corasick"],
+        pattern_count: COUNT,
+        action: ["block-and-log" | "warn" | "log-only" | "ignore"],
+    },
+    secret_scanning: {
+        enabled: FLAG,
+        scope: ["input" | "output" | "both"],
+        patterns: COUNT,
+        action: ["redact" | "block" | "warn"],
+    },
+    input_validation: {
+        max_size_bytes: COUNT,
+        null_byte_detection: FLAG,
+        whitespace_analysis: FLAG,
+        encoding: ["utf-8" | "UTF-8"],
+    },
+    rate_limits: { tool_calls_per_minute: COUNT, tokens_per_hour: COUNT, cost_per_day_usd: NUMBER },
+    audit: {
+        log_inputs: FLAG,
+        log_outputs: FLAG,
+        log_approvals: FLAG,
+        retention: DURATION,
+        destination: ["file" | "sqlite" | "webhook" | "syslog"],
+    },
+}}
+
+shape! { PROVIDER = {
+    protocol!: ["openai-compatible" | "anthropic-native" | "custom"],
+    endpoint!: TEXT,
+    model!: TEXT,
+    auth!: { type!: ["bearer" | "api-key-header" | "oauth2" | "none"], secret_ref: TEXT },
+    streaming: FLAG,
+    hints: { cost_priority: NUMBER, speed_priority: NUMBER, intelligence_priority: NUMBER },
+    fallback: [{ provider_ref!: TEXT }],
+    limits: {
+        tokens_per_day: COUNT,
+        tokens_per_request: COUNT,
+        requests_per_minute: COUNT,
+        max_context_window: COUNT,
+    },
+    retry: { max_attempts: POSITIVE, backoff: BACKOFF, initial_delay_ms: COUNT },
+    capabilities: [["text" | "image" | "audio" | "video" | "realtime"]],
+    transport: ["http" | "websocket" | "webrtc" | "grpc"],
+}}
+
+shape! { SANDBOX = {
+    level!: (Shape::Served {
+        now: &["none", "process", "wasm"],
+        later: &["container", "vm"],
+        help: "this host isolates with wasm, and native processes with a jail: write `level: wasm` or `level: process`",
+    }),
+    runtime: ["docker" | "apple-container" | "wasmtime" | "firecracker" | "gvisor" | "native"],
+    capabilities: {
+        network: {
+            mode: ["deny" | "allowlist" | "allow-all"],
+            allowed_hosts: STRINGS,
+            ssrf_protection: { enabled: FLAG, block_private_ips: FLAG, dns_pinning: FLAG },
+        },
+        filesystem: {
+            mode: (Shape::Served {
+                now: &["deny", "read-only", "scoped"],
+                later: &["full"],
+                help: "no profile gets the whole file system: write `mode: scoped` and `mount_paths`",
+            }),
+            mount_paths: [{ path!: PATH, permissions!: ["ro" | "rw"] }],
+            denied_paths: [PATH],
+        },
+        secrets: {
+            injection: (Shape::Served {
+                now: &["host-boundary", "environment"],
+                later: &["file-mount"],
+                help: "write `injection: host-boundary`, which keeps the value from the tool, or `injection: environment`",
+            }),
+            encryption: STRING,
+            leak_detection: { enabled: FLAG, patterns: COUNT },
+        },
+        shell: {
+            mode: ["deny" | "restricted" | "full"],
+            blocked_commands: STRINGS,
+            blocked_patterns: STRINGS,
+        },
+    },
+    resource_limits: {
+        memory_mb: (up_to(GUEST_MEMORY_CEILING_MB)),
+        cpu_shares: COUNT,
+        max_processes: (up_to(PROCESSES_CEILING_MAX)),
+        max_open_files: (up_to(RESOURCES_MAX as u64)),
+        timeout_ms: (up_to(TOOL_TIMEOUT_CEILING_MS)),
+        max_output_bytes: (up_to(TOOL_OUTPUT_BYTES_MAX as u64)),
+    },
+}}
+
+// Checked; nothing runs them yet.
+shape! { SKILL = {
+    description!: TEXT,
+    tools_required!: [+ TEXT],
+    instruction!: TEXT,
+    input_schema: OBJECT,
+    output_schema: OBJECT,
+    permissions: {
+        network: FLAG,
+        filesystem: ["none" | "read-only" | "write-workspace" | "full"],
+        approval_required: FLAG,
+    },
+    world_model_ref: TEXT,
+    estimates: { avg_tokens: NUMBER, avg_duration_seconds: NUMBER, avg_tool_calls: COUNT },
+}}
+
+shape! { SWARM = {
+    topology!: ["leader-worker" | "peer-to-peer" | "pipeline" | "broadcast" | "hierarchical"],
+    agents!: [+ { identity_ref!: TEXT, role!: TEXT, provider_ref: TEXT, count: POSITIVE }],
+    coordination!: {
+        message_passing!: ["queue" | "shared-memory" | "event-bus" | "direct"],
+        backend!: (Shape::Served {
+            now: &["in-process"],
+            later: &["sqlite-wal", "redis", "nats"],
+            help: "write `backend: in-process`",
+        }),
+        concurrency!: { max_parallel: POSITIVE, sequential_within_agent: FLAG },
+    },
+    aggregation!: {
+        strategy!: ["leader-decides" | "majority-vote" | "merge" | "chain" | "best-of-n"],
+        cost_aware: FLAG,
+        timeout_ms: COUNT,
+    },
+    failure: {
+        retry_per_agent: COUNT,
+        dead_letter: { enabled: FLAG, max_retries: COUNT },
+        circuit_breaker: { failure_threshold: POSITIVE, reset_timeout_ms: COUNT },
+    },
+    resource_limits: { max_total_tokens: COUNT, max_total_cost_usd: NUMBER, max_duration_ms: COUNT },
+}}
+
+shape! { TELEMETRY = {
+    exporters!: [+ {
+        type!: ["otlp" | "file" | "sqlite" | "webhook" | "console"],
+        endpoint: STRING,
+        path: PATH,
+        auth: { secret_ref: TEXT },
+        batch: { max_size: POSITIVE, flush_interval_ms: (Shape::Int { min: 100, max: u64::MAX }) },
+    }],
+    events: {
+        tool_calls: FLAG, memory_ops: FLAG, world_model_ops: FLAG, planning_ops: FLAG,
+        swarm_ops: FLAG, lifecycle: FLAG, errors: FLAG,
+    },
+    metrics: {
+        token_usage: FLAG, cost_usd: FLAG, latency_histogram: FLAG, prediction_error: FLAG,
+        retrieval_hit_rate: FLAG, plan_revision_count: FLAG,
+    },
+    sampling: { rate: SHARE },
+    redaction: { strip_arguments: FLAG, strip_results: FLAG },
+}}
+
+shape! { TOOL = {
+    description!: TEXT,
+    input_schema!: OBJECT,
+    output_schema: OBJECT,
+    sandbox_ref: TEXT,
+    policy_ref: TEXT,
+    mcp_source: (Shape::Later { help: "this version bridges no MCP servers: take it out, put a component that offers the tool into the tools directory (`--tools DIR`), and describe it here" }),
+    annotations: ANNOTATIONS,
+    timeout_ms: (up_to(TOOL_TIMEOUT_CEILING_MS)),
+    retry: { max_attempts: POSITIVE, backoff: BACKOFF },
+    composite: (Shape::Off { help: "this version runs single tools only: take `composite` and what it needs out" }),
+    skill_ref: TEXT,
+}}
+
+// Checked; nothing consults it yet.
+shape! { WORLD_MODEL = {
+    paradigm!: ["implicit" | "explicit" | "simulator" | "hybrid"],
+    scope: ["agent-wide" | "task-scoped"],
+    memory_ref: TEXT,
+    backend!: { type!: ["tool" | "provider" | "custom"], ref!: TEXT },
+    predicts: { state: FLAG, observation: FLAG, risk: FLAG, cost: FLAG },
+    planning: {
+        horizon: ["adaptive" | "bounded" | "fixed"],
+        uncertainty_mode: ["none" | "bounded" | "calibrated"],
+        fallback: ["conservative" | "retry" | "escalate"],
+    },
+    update: { mode: ["online" | "batch" | "hybrid"], evidence: ["observations" | "observations+outcomes"] },
+    constraints: { policy_ref: TEXT },
+}}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_envelope_knows_every_kind() {
+        let known = format!("{ENVELOPE:?}");
+        assert!(Kind::ALL.iter().all(|kind| known.contains(&format!("{:?}", kind.document()))));
+    }
+}

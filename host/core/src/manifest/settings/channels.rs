@@ -1,0 +1,150 @@
+//! `channels` and `profiles.<name>.channels`: where messages may go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::reader::Reader;
+use super::{Settings, choices, shown};
+use crate::egress;
+use crate::grants::is_secret_name;
+use crate::limits::CHANNELS_MAX;
+use crate::manifest::node::{Entry, Node};
+use crate::manifest::problem::Problems;
+use crate::manifest::sandbox::tidy;
+use crate::uri::is_declared_name;
+
+/// One of `channels`: somewhere messages may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelSettings {
+    /// Where.
+    pub to: ChannelPlace,
+    /// The name of the secret that a webhook gets as a bearer token.
+    pub secret: Option<String>,
+}
+
+/// Where the messages of a channel go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelPlace {
+    /// Lines of JSON on standard error.
+    Console,
+    /// Lines of JSON in a file.
+    File(PathBuf),
+    /// A server that takes one JSON object a message at this URL.
+    Webhook(String),
+}
+
+impl Reader {
+    pub(super) fn take_channels(
+        &mut self,
+        channels: &Node,
+        base: &Path,
+    ) -> BTreeMap<String, ChannelSettings> {
+        if channels.entries().len() > CHANNELS_MAX {
+            self.refuse(channels.at, format!("more than {CHANNELS_MAX} channels"), "name fewer");
+            return BTreeMap::new();
+        }
+        let read = |entry: &Entry| Some((entry.key.clone(), self.take_channel(entry, base)?));
+        channels.entries().iter().filter_map(read).collect()
+    }
+
+    fn take_channel(&mut self, entry: &Entry, base: &Path) -> Option<ChannelSettings> {
+        let (name, node) = (&entry.key, &entry.node);
+        if !is_declared_name(name) {
+            let help = "1 to 63 letters, digits and hyphens, the first a letter or digit";
+            let reason = format!("the channel name `{}` is not allowed", shown(name));
+            self.refuse(entry.at, reason, help);
+        }
+        let console = node.flag(&["console"]).unwrap_or(false);
+        let to = match (console, node.text(&["file"]), node.text(&["webhook"])) {
+            (true, None, None) => ChannelPlace::Console,
+            (false, Some(path), None) => ChannelPlace::File(tidy(&base.join(path))),
+            (false, None, Some(url)) if egress::endpoint(url).is_ok() => {
+                ChannelPlace::Webhook(url.to_owned())
+            }
+            // The address itself is not shown: somebody may have put a password into it.
+            (false, None, Some(_)) => {
+                let reason = "`webhook` is no URL that messages can be sent to";
+                let help = "write `https://host[:port]/path`, without a user name";
+                self.refuse(node.place(&["webhook"]), reason, help);
+                return None;
+            }
+            _ => {
+                let reason = format!("the channel `{}` does not go to one place", shown(name));
+                let help = "write one of `file: PATH`, `webhook: URL` and `console: true`";
+                self.refuse(entry.at, reason, help);
+                return None;
+            }
+        };
+        let secret = node.text(&["secret"]).map(str::to_owned);
+        self.check_secret(node, secret.as_deref(), &to);
+        Some(ChannelSettings { to, secret })
+    }
+
+    fn check_secret(&mut self, node: &Node, secret: Option<&str>, to: &ChannelPlace) {
+        let Some(secret) = secret else { return };
+        let at = node.place(&["secret"]);
+        if !matches!(to, ChannelPlace::Webhook(_)) {
+            self.refuse(at, "only a webhook is sent a secret", "leave `secret` out");
+        } else if !is_secret_name(secret) {
+            let reason = format!("`{}` is no name of a secret", shown(secret));
+            self.refuse(at, reason, "write the name under which `clawhost secrets` has it");
+        }
+    }
+}
+
+impl Settings {
+    /// Reports channels that a profile names and nobody declares.
+    pub(super) fn check_channels(&self, problems: &mut Problems) {
+        let declared: BTreeSet<&str> = self.channels.keys().map(String::as_str).collect();
+        for profile in self.profiles.values() {
+            for name in profile.channels.iter().filter(|name| !declared.contains(name.as_str())) {
+                let reason = format!("there is no channel `{}`", shown(name));
+                let help = match declared.is_empty() {
+                    true => "declare it under `channels`".to_owned(),
+                    false => choices(name, declared.iter().copied()),
+                };
+                problems.missing(&profile.source, profile.at, reason, help);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::DocumentError;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let text = format!("version: 1\n{text}\n");
+        let settings = Settings::read(Some((Path::new("conf/clawhost.yaml"), text.as_bytes())), []);
+        settings.map_err(|errors| {
+            errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    #[test]
+    fn a_channel_goes_to_one_place() {
+        let settings = read(
+            "channels:\n  a: {file: ./m.jsonl}\n  b: {webhook: \"https://x.example/in\", secret: HOOK}\n  c: {console: true}",
+        );
+        let channels = settings.unwrap().channels;
+        assert_eq!(channels["a"].to, ChannelPlace::File("conf/m.jsonl".into()));
+        assert_eq!(channels["b"].to, ChannelPlace::Webhook("https://x.example/in".to_owned()));
+        assert_eq!(channels["b"].secret.as_deref(), Some("HOOK"));
+        assert_eq!(channels["c"].to, ChannelPlace::Console);
+        for (channel, says) in [
+            ("a: {}", "one place"),
+            ("a: {console: false}", "one place"),
+            ("a: {console: true, file: x}", "one place"),
+            ("a: {webhook: \"https://user:hunter2@x.example\"}", "no URL"),
+            ("a: {webhook: x.example}", "no URL"),
+            ("a: {file: x, secret: HOOK}", "only a webhook"),
+            ("a: {webhook: \"https://x.example\", secret: \"no such\"}", "no name of a secret"),
+            ("\"a b\": {file: x}", "not allowed"),
+            ("a: {slack: x}", "slack"),
+        ] {
+            let error = read(&format!("channels:\n  {channel}")).unwrap_err();
+            assert!(error.contains(says) && !error.contains("hunter2"), "{channel}: {error}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `tools.http_get` and `tools.web_search`: whom two of the built-in tools may ask.
+
+use super::reader::Reader;
+use super::shown;
+use crate::egress::{EgressRules, HostPattern, HostRules, check_request, endpoint};
+use crate::grants::{Grants, Injection, SecretGrant, is_secret_name};
+use crate::manifest::node::Node;
+
+/// The header a search service's key goes into where the file does not say: Brave's.
+const KEY_HEADER: &str = "X-Subscription-Token";
+/// The variables in which `web_search` finds its service, what stands for the service's key, and
+/// the header that belongs into.
+const SEARCH_VARIABLES: [&str; 3] = ["WEB_SEARCH_ENDPOINT", "WEB_SEARCH_KEY", "WEB_SEARCH_HEADER"];
+
+/// Whom two of the built-in tools may ask, beside what their profiles say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebSettings {
+    /// Refuse private addresses to `http_get`, even where its profile opens them.
+    pub block_private_ips: bool,
+    /// The hosts that `http_get` may reach; all of its profile's where this is absent.
+    pub domain_allowlist: Option<Vec<HostPattern>>,
+    /// Hosts that `http_get` may not reach.
+    pub domain_blocklist: Vec<HostPattern>,
+    /// The address of the service that `web_search` asks, which is all it reaches.
+    pub endpoint: Option<String>,
+    /// The header that the service's key goes into.
+    pub header: String,
+    /// The name of the secret that is the service's key. It is sent over `https`, or to this
+    /// machine, and nowhere else.
+    pub secret: Option<String>,
+}
+
+impl Default for WebSettings {
+    fn default() -> Self {
+        Self {
+            block_private_ips: true,
+            domain_allowlist: None,
+            domain_blocklist: Vec::new(),
+            endpoint: None,
+            header: KEY_HEADER.to_owned(),
+            secret: None,
+        }
+    }
+}
+
+impl WebSettings {
+    /// Narrows what the built-in `http_get` reaches, and points the built-in `web_search` at its
+    /// service, where their profile grants a network at all. Leaves any other tool alone.
+    pub fn apply(&self, tool: &str, grants: &mut Grants) {
+        let Some(network) = &mut grants.network else { return };
+        match (tool, &self.endpoint) {
+            ("http_get", _) => *network = network.within(&self.http_get(network.ports.clone())),
+            ("web_search", Some(address)) => self.search(address, grants),
+            _ => {}
+        }
+    }
+
+    fn http_get(&self, ports: Vec<u16>) -> EgressRules {
+        let hosts = self.domain_allowlist.clone().map_or(HostRules::Any, HostRules::Only);
+        let (blocked, block_private) = (self.domain_blocklist.clone(), self.block_private_ips);
+        EgressRules { hosts, blocked, block_private, ports }
+    }
+
+    fn search(&self, address: &str, grants: &mut Grants) {
+        // It was checked when it was read; what is no address reaches nothing.
+        grants.network = endpoint(address).ok();
+        let hosts = match grants.network.as_ref().map(|rules| &rules.hosts) {
+            Some(HostRules::Only(hosts)) => hosts.clone(),
+            _ => Vec::new(),
+        };
+        let [place, key, header] = SEARCH_VARIABLES.map(str::to_owned);
+        grants.env.insert(place, address.to_owned());
+        if let Some(name) = self.secret.clone() {
+            let injection = Injection::HostBoundary;
+            grants.env.insert(header, self.header.clone());
+            grants.secrets.push(SecretGrant { name, env: key, hosts, injection });
+        }
+    }
+}
+
+impl Reader {
+    /// Takes over the keys of both tools that `tools` has.
+    pub(super) fn take_web(&mut self, tools: &Node) {
+        if let Some(flag) = tools.flag(&["http_get", "block_private_ips"]) {
+            self.settings.tools.web.block_private_ips = flag;
+        }
+        if tools.get(&["http_get", "domain_allowlist"]).is_some() {
+            let hosts = self.take_hosts(tools, &["http_get", "domain_allowlist"]);
+            self.settings.tools.web.domain_allowlist = Some(hosts);
+        }
+        if tools.get(&["http_get", "domain_blocklist"]).is_some() {
+            let hosts = self.take_hosts(tools, &["http_get", "domain_blocklist"]);
+            self.settings.tools.web.domain_blocklist = hosts;
+        }
+        let search = |key| tools.get(&["web_search", key]).and_then(|it| Some((it, it.as_text()?)));
+        if let Some((node, address)) = search("endpoint") {
+            if endpoint(address).is_err() {
+                let help = "write `https://host[:port][/path]`, without a user name";
+                self.refuse(node.at, "this is no address of a search service", help);
+            }
+            self.settings.tools.web.endpoint = Some(address.to_owned());
+        }
+        if let Some((node, header)) = search("header") {
+            if check_request("GET", [(header, &b"key"[..])]).is_err() {
+                let reason = format!("`{}` is no header that a tool sets", shown(header));
+                self.refuse(node.at, reason, "write `Authorization` or `X-Subscription-Token`");
+            }
+            header.clone_into(&mut self.settings.tools.web.header);
+        }
+        if let Some((node, secret)) = search("secret") {
+            if !is_secret_name(secret) {
+                let reason = format!("`{}` is no name of a secret", shown(secret));
+                let help = "write the name, not the value: `clawhost secrets set NAME`";
+                self.refuse(node.at, reason, help);
+            }
+            self.settings.tools.web.secret = Some(secret.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Settings;
+    use super::*;
+    use crate::egress::parse_url;
+
+    fn read(tools: &str) -> Result<WebSettings, String> {
+        let text = format!("version: 1\ntools: {tools}");
+        let settings = Settings::read(Some((Path::new("c.yaml"), text.as_bytes())), []);
+        settings.map(|settings| settings.tools.web).map_err(|errors| errors[0].one_line())
+    }
+
+    fn open() -> EgressRules {
+        let (hosts, blocked) = (HostRules::Any, Vec::new());
+        EgressRules { hosts, blocked, block_private: false, ports: vec![80, 8080] }
+    }
+
+    fn granted(tools: &str, tool: &str) -> Grants {
+        let mut grants = Grants { network: Some(open()), ..Grants::default() };
+        read(tools).unwrap().apply(tool, &mut grants);
+        grants
+    }
+
+    #[track_caller]
+    fn reaches(grants: &Grants, yes: &[&str], no: &[&str]) {
+        let rules = grants.network.as_ref().unwrap();
+        let reached = |url: &&&str| rules.check_url(&parse_url(url).unwrap()).is_ok();
+        assert_eq!(yes.iter().filter(reached).count(), yes.len(), "{yes:?}");
+        assert_eq!(no.iter().filter(reached).count(), 0, "{no:?}");
+    }
+
+    #[test]
+    fn http_get_is_narrowed_and_never_widened() {
+        let (public, private) = ("http://a.test:8080/", "http://10.0.0.1/");
+        reaches(&granted("{}", "http_get"), &[public], &[private, "http://a.test:443/"]);
+        let opened = "{http_get: {block_private_ips: false}}";
+        reaches(&granted(opened, "http_get"), &[public, private], &[]);
+        let lists = "{http_get: {domain_allowlist: ['*.a.test'], domain_blocklist: [x.a.test]}}";
+        let elsewhere = [public, "http://x.a.test/", "http://y.x.a.test/"];
+        reaches(&granted(lists, "http_get"), &["http://b.a.test/"], &elsewhere);
+        reaches(&granted("{http_get: {domain_allowlist: []}}", "http_get"), &[], &[public]);
+        assert_eq!(granted(lists, "web_fetch").network, Some(open()));
+        let mut closed = EgressRules { block_private: true, ..open() };
+        closed.hosts = HostRules::Only(Vec::new());
+        let mut grants = Grants { network: Some(closed), ..Grants::default() };
+        read(opened).unwrap().apply("http_get", &mut grants);
+        reaches(&grants, &[], &[public, private]);
+    }
+
+    #[test]
+    fn web_search_reaches_its_service_and_nothing_else() {
+        let set = "{web_search: {endpoint: 'http://127.0.0.1:8888/search', secret: KEY}}";
+        let grants = granted(set, "web_search");
+        reaches(&grants, &["http://127.0.0.1:8888/x"], &["http://a.test/", "http://127.0.0.1/"]);
+        assert_eq!(grants.env["WEB_SEARCH_ENDPOINT"], "http://127.0.0.1:8888/search");
+        assert_eq!(grants.env["WEB_SEARCH_HEADER"], KEY_HEADER);
+        let secret = &grants.secrets[0];
+        assert_eq!((secret.name.as_str(), secret.env.as_str()), ("KEY", "WEB_SEARCH_KEY"));
+        assert_eq!(secret.hosts[0].to_string(), "127.0.0.1");
+        assert_eq!(granted("{}", "web_search").env.len(), 0);
+        let mut none = Grants::default();
+        read(set).unwrap().apply("web_search", &mut none);
+        assert_eq!(none, Grants::default(), "a profile without a network gets none");
+    }
+
+    #[test]
+    fn what_would_not_hold_is_refused() {
+        for (tools, says) in [
+            ("{web_search: {endpoint: 'ftp://a.test/'}}", "search service"),
+            ("{web_search: {endpoint: 'https://u:p@a.test/'}}", "search service"),
+            ("{web_search: {secret: 'a b'}}", "name of a secret"),
+            ("{web_search: {header: Host}}", "no header"),
+            ("{http_get: {domain_allowlist: ['http://a.test']}}", "no host"),
+            ("{http_get: {allow: []}}", "allow"),
+        ] {
+            let error = read(tools).unwrap_err();
+            assert!(error.contains(says), "{tools}: {error}");
+        }
+    }
+}
