@@ -1,3 +1,4 @@
 ;; Describes a tool whose schema is no JSON.
+;; rows: W19
 ;; loads: no JSON
 ;; schema: {"type":

@@ -1,4 +1,5 @@
 ;; Fills 60 MiB over and over: one instruction runs for milliseconds and cannot be interrupted.
+;; rows: W1
 ;; ends: -32014 any
 ;;; call
 (drop (memory.grow (i32.const 960)))

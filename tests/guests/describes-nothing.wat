@@ -1,3 +1,4 @@
 ;; Describes no tool.
+;; rows: W19
 ;; loads: no tool
 ;; tools: 0

@@ -1,4 +1,5 @@
 ;; Divides by zero.
+;; rows: W18
 ;; ends: trap
 ;;; call
 (drop (i32.div_u (i32.const 1) (memory.grow (i32.const 0))))

@@ -1,4 +1,5 @@
 ;; Leaves with exit code 1.
+;; rows: W18
 ;; ends: exit
 ;; imports: exit
 ;;; call

@@ -1,4 +1,5 @@
 ;; Makes pollables and never drops one.
+;; rows: W14
 ;; ends: -32010 max_open_files
 ;; imports: clock
 ;;; call

@@ -1,4 +1,5 @@
 ;; Calls the host over and over; each call is tiny and returns at once.
+;; rows: W4
 ;; ends: -32014 timeout_ms
 ;; imports: clock
 ;;; call

@@ -1,4 +1,5 @@
 ;; Counts its calls in a global and in memory: both must be fresh in every call.
+;; rows: W24
 ;;; fields
 (global $calls (mut i32) (i32.const 0))
 ;;; call

@@ -1,4 +1,5 @@
 ;; Writes log lines over and over.
+;; rows: W4 W16
 ;; ends: -32014 timeout_ms
 ;; imports: log
 ;;; call

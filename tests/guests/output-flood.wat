@@ -1,4 +1,5 @@
 ;; Answers with 12 MiB of text; a profile keeps at most 10.
+;; rows: W9
 ;; ends: -32010 max_output_bytes
 ;;; call
 (drop (memory.grow (i32.const 256)))

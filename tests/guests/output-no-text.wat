@@ -1,4 +1,5 @@
 ;; Answers with bytes that are no UTF-8.
+;; rows: W11
 ;; ends: trap
 ;;; call
 (i32.store (i32.const 6144) (i32.const -1))

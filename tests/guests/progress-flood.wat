@@ -1,4 +1,5 @@
 ;; Reports progress over and over.
+;; rows: W4
 ;; ends: -32014 timeout_ms
 ;; imports: progress
 ;;; call

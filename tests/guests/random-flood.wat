@@ -1,5 +1,11 @@
-;; Asks for a terabyte of random bytes in one call.
+;; Asks for more random bytes in one call than a guest can hold.
+;; rows: W15
 ;; ends: trap
 ;; imports: random
+;; case: W15 65537
+;; case: W15 1099511627776
+;; case: W15 9223372036854775808
+;; case: W15 18446744073709551615
 ;;; call
-(call $random (i64.const 1099511627776) (i32.const 6144))
+(drop (call $payload (local.get $arguments) (local.get $arguments_length)))
+(call $random (i64.load (local.get $arguments)) (i32.const 6144))

@@ -1,4 +1,5 @@
 ;; Answers with the number of environment variables and of arguments it sees, a digit each.
+;; rows: W25
 ;; imports: environment
 ;;; call
 (call $environment (i32.const 6144))

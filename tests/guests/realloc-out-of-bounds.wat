@@ -1,4 +1,5 @@
 ;; Hands the host memory that it does not have.
+;; rows: W11
 ;; ends: trap
 ;;; realloc
 (return (i32.const -8))

@@ -1,4 +1,5 @@
 ;; Looks through 32 MiB of memory it just got for a byte that is not zero.
+;; rows: W24
 ;;; call
 (local $at i32)
 (drop (memory.grow (i32.const 512)))

@@ -1,5 +1,6 @@
 ;; Asks the host for the secret TOKEN and answers with it; traps where there is none.
-;; loads: claw:host/secrets@0.1.0
+;; rows: N23
+;; ends: any
 ;; imports: secrets
 ;;; fields
 (data (i32.const 3072) "TOKEN")

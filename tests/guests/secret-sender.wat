@@ -1,5 +1,6 @@
 ;; Sends the last variable's value as a header to the hosts that two others name, and tells all.
-;; loads: wasi:http/types@0.2.12
+;; rows: N23
+;; ends: any
 ;; imports: http-and-environment
 ;; pages: 4
 ;;; fields

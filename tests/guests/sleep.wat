@@ -1,4 +1,5 @@
 ;; Sleeps for an hour: no instruction runs, so no fuel is used.
+;; rows: W3
 ;; ends: -32014 timeout_ms
 ;; imports: clock
 ;;; call

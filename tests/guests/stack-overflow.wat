@@ -1,4 +1,5 @@
 ;; Calls itself without end.
+;; rows: W8
 ;; ends: trap
 ;;; fields
 (func $deeper (param $n i32) (result i32)

@@ -1,4 +1,5 @@
 ;; Writes to standard output over and over; nobody reads it.
+;; rows: W16
 ;; ends: -32014 timeout_ms
 ;; imports: stdout
 ;;; call

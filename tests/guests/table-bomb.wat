@@ -1,4 +1,5 @@
 ;; Grows its table by a hundred million elements.
+;; rows: W7
 ;; ends: -32010 table
 ;;; fields
 (table $table 1 funcref)

@@ -1,4 +1,5 @@
 ;; Traps.
+;; rows: W18
 ;; ends: trap
 ;;; call
 unreachable

@@ -1,3 +1,3 @@
 ;; Imports HTTP without being bound to a profile that grants it.
-;; loads: wasi:http/outgoing-handler@0.2.12
-;; imports: http
+;; rows: W21 N22
+;; imports: wasi:http/outgoing-handler@0.2.12

@@ -1,3 +1,3 @@
 ;; Imports native processes without a grant.
-;; loads: claw:host/process@0.1.0
-;; imports: process
+;; rows: W21
+;; imports: claw:host/process@0.1.0

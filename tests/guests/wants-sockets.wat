@@ -1,3 +1,3 @@
 ;; Imports raw sockets, which no profile grants.
-;; loads: wasi:sockets/tcp@0.2.12
-;; imports: sockets
+;; rows: W21 N22
+;; imports: wasi:sockets/tcp@0.2.12

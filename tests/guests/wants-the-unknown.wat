@@ -1,3 +1,3 @@
 ;; Imports an interface nobody has heard of.
-;; loads: evil:host/all@1.0.0
-;; imports: unknown
+;; rows: W21
+;; imports: evil:host/all@1.0.0

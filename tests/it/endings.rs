@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost::attack::{judge, refusal};
+use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{COMPONENT_BYTES_MAX, REPLY_BYTES_MAX};
-use clawhost_core::reply::ToolReply;
-use clawhost_tests::guest::{self, Expected, Guest};
+use clawhost_tests::guest::{self, Attack, Expected, Guest};
 use clawhost_tests::host::{call, call_within, text};
 use clawhost_tests::{TestHost, wait};
 use serde_json::json;
@@ -31,64 +31,34 @@ async fn host_with_limits(limits: &str, guests: &[Guest]) -> TestHost {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_hostile_guest_ends_as_its_file_declares() {
-    let guests = guest::all();
-    let host = host_of(&guests).await;
+    let host = host_of(&guest::all()).await;
     let mut wrong = Vec::new();
-    for guest in &guests {
-        if let Err(reason) = ends_as_declared(&host, guest).await {
-            wrong.push(format!("{}: {reason}", guest.name));
+    for attack in guest::attacks() {
+        if let Err(reason) = ends_as_declared(&host, &attack).await {
+            wrong.push(format!("{}: {reason}", attack.name));
         }
         // Whatever happened, the host is well.
         let after = wait::within("a good call", HANGS, host.call("answer", json!({}))).await;
-        assert_eq!(text(&after.unwrap()), "answer", "after {}", guest.name);
+        assert_eq!(text(&after.unwrap()), "answer", "after {}", attack.name);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    host.canaries().check();
     host.check_audit();
 }
 
-async fn ends_as_declared(host: &TestHost, guest: &Guest) -> Result<(), String> {
-    let expected = guest.expected();
+async fn ends_as_declared(host: &TestHost, attack: &Attack) -> Result<(), String> {
+    let grants = host.host().manifest().profile("sandbox-0").unwrap().grants(None);
+    let expected = attack.guest.expected_under(&grants);
     if let Expected::Refused(reason) = &expected {
-        return refused(host, guest, reason);
+        return refusal(&host.host().catalog(), &attack.guest, reason);
     }
-    if !host.names().iter().any(|name| name == guest.tool()) {
-        return Err(format!("not served: {}", host.refused()));
-    }
-    let outcome = wait::within(&guest.name, HANGS, host.call(guest.tool(), json!({}))).await;
-    match (expected, outcome) {
-        (Expected::Answers, Ok(reply)) if !reply.is_error => Ok(()),
-        (Expected::Fails(kind), Ok(reply)) if reply.error_kind == Some(kind.as_str()) => {
-            no_details(&reply)
-        }
-        (Expected::Exceeds(code, limit), Err(error)) if exceeds(&error, code, &limit) => Ok(()),
-        (expected, outcome) => Err(format!("expected {expected:?}, got {outcome:?}")),
-    }
-}
-
-fn refused(host: &TestHost, guest: &Guest, reason: &str) -> Result<(), String> {
-    let catalog = host.host().catalog();
-    let file = format!("{}.wat", guest.name);
-    let mut reasons = catalog.refused.iter().filter(|refused| refused.source.contains(&file));
-    if host.names().iter().any(|name| name == guest.tool()) {
-        return Err("it is served".to_owned());
-    }
-    match reasons.any(|refused| refused.reason.contains(reason)) {
-        true => Ok(()),
-        false => Err(format!("expected a refusal because of `{reason}`, got:\n{}", host.refused())),
-    }
-}
-
-/// A failed tool says that it failed; how is for the record only.
-fn no_details(reply: &ToolReply) -> Result<(), String> {
-    match reply.is_error && text(reply).len() < 200 && !text(reply).contains("wasm") {
-        true => Ok(()),
-        false => Err(format!("too much detail: {}", text(reply))),
-    }
-}
-
-fn exceeds(error: &CallError, code: i32, limit: &str) -> bool {
-    // Bulk operations are charged by the byte: fuel and clock bind at about the same time.
-    error.kind.code() == code && (limit == "any" || error.data.get("limit") == Some(&json!(limit)))
+    let fill = |text: &str| {
+        let folder = host.canaries().folder().to_str().unwrap();
+        text.replace("{outside}", "../outside").replace("{absolute}", folder)
+    };
+    let arguments = attack.case.as_ref().map_or_else(|| json!({}), |case| case.arguments(fill));
+    let call = host.call(attack.guest.tool(), arguments);
+    judge(&expected, &wait::within(&attack.name, HANGS, call).await, false)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,6 +108,28 @@ async fn a_hundred_good_calls_succeed_beside_a_spinner_a_sleeper_and_a_memory_bo
     for (task, code) in bad.into_iter().zip([-32014, -32014, -32010].into_iter().cycle()) {
         let error = wait::within("a hostile call", HANGS, task).await.unwrap().unwrap_err();
         assert_eq!(error.kind.code(), code, "{error}");
+    }
+    host.check_audit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_good_call_is_answered_beside_two_hundred_hostile_ones() {
+    const HOSTILE: usize = 200;
+    let tools = ["spin", "sleep", "host-call-loop", "short-sleeps"];
+    let builder = TestHost::builder().limits("timeout_ms: 3000").calls_running(HOSTILE + 1);
+    let guests = tools.map(Guest::read).into_iter().chain([Guest::read("answer")]);
+    let host = guests.fold(builder, |builder, guest| builder.guest(&guest)).build().await;
+    let run = |tool: &'static str| {
+        let host = host.host().clone();
+        tokio::spawn(async move { host.call(call(tool, json!({}))).await })
+    };
+    let hostile: Vec<_> = tools.into_iter().cycle().take(HOSTILE).map(run).collect();
+    let reply = wait::within("a good call", HANGS, run("answer")).await.unwrap();
+    assert_eq!(text(&reply.unwrap()), "answer");
+    assert!(hostile.iter().any(|task| !task.is_finished()), "nobody was beside it");
+    for task in hostile {
+        let error = wait::within("a hostile call", HANGS, task).await.unwrap().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Timeout);
     }
     host.check_audit();
 }

@@ -1,15 +1,18 @@
 //! Files outside every grant: no test may see their text or change their bytes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the canary files hold; it must not appear in any reply.
-pub const SECRET: &str = "canary-5e2f-do-not-sing";
+pub use clawhost::attack::CANARY as SECRET;
+use clawhost::attack::Snapshot;
+
 const FILES: [&str; 4] = ["canary.txt", "inside/canary.txt", "workspace2/canary.txt", "secret"];
 
 /// A folder of canaries beside the granted one.
 #[derive(Debug)]
 pub struct Canaries {
     folder: PathBuf,
+    planted: Snapshot,
 }
 
 impl Canaries {
@@ -20,7 +23,7 @@ impl Canaries {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, SECRET).unwrap();
         }
-        Self { folder: folder.to_owned() }
+        Self { folder: folder.to_owned(), planted: look(folder) }
     }
 
     /// Returns the folder they are in.
@@ -38,24 +41,11 @@ impl Canaries {
     /// # Panics
     /// Where a call changed one of them or made something there.
     pub fn check(&self) {
-        let mut found = Vec::new();
-        collect(&self.folder, &self.folder, &mut found);
-        found.sort();
-        let mut expected: Vec<(String, String)> =
-            FILES.iter().map(|file| ((*file).to_owned(), SECRET.to_owned())).collect();
-        expected.sort();
-        assert_eq!(found, expected, "the canaries were touched");
+        let changed = self.planted.difference(&look(&self.folder));
+        assert_eq!(changed, Vec::<String>::new(), "the canaries were touched");
     }
 }
 
-fn collect(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(root, &path, found);
-        } else {
-            let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-            found.push((name, std::fs::read_to_string(&path).unwrap_or_default()));
-        }
-    }
+fn look(folder: &Path) -> Snapshot {
+    Snapshot::of(folder, &BTreeMap::new()).unwrap()
 }

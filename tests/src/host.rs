@@ -47,6 +47,7 @@ pub struct TestHostBuilder {
     rules: String,
     autonomy: String,
     permissions: String,
+    denied_paths: String,
     limits: String,
     capabilities: String,
     documents: Vec<PathBuf>,
@@ -70,6 +71,7 @@ impl TestHost {
             rules: "- {id: allow, action: allow, scope: all}".to_owned(),
             autonomy: "autonomous".to_owned(),
             permissions: "rw".to_owned(),
+            denied_paths: String::new(),
             limits: "timeout_ms: 1000".to_owned(),
             capabilities: String::new(),
             documents: Vec::new(),
@@ -183,7 +185,8 @@ impl TestHostBuilder {
         if !matches!(guest.expected(), Expected::Refused(_)) {
             self.tools.push(guest.tool().replace('_', "-"));
         }
-        self.tool_file(&format!("{}.wat", guest.name), guest.wat().as_bytes())
+        let (name, bytes) = guest.file();
+        self.tool_file(&name, &bytes)
     }
 
     /// Puts a file into the drop-in directory before the host starts.
@@ -223,6 +226,13 @@ impl TestHostBuilder {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         "ro".clone_into(&mut self.permissions);
+        self
+    }
+
+    /// Closes these paths, which start at the manifest, inside the granted folder.
+    #[must_use]
+    pub fn denied_paths(mut self, paths: &[&str]) -> Self {
+        self.denied_paths = paths.join(", ");
         self
     }
 
@@ -333,11 +343,12 @@ impl TestHostBuilder {
             false => format!("  tools:\n{}", lines("    ", &mut tools.iter().map(String::as_str))),
         };
         format!(
-            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, {provider}, model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: {level}\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
+            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity:\n    inline: {{personality: Tests., autonomy: {autonomy}}}\n  providers:\n    - inline: {{protocol: openai-compatible, {provider}, model: none, auth: {{type: none}}}}\n  sandbox:\n    inline:\n      level: {level}\n      capabilities:\n        filesystem: {{mode: scoped, mount_paths: [{{path: ./workspace, permissions: {permissions}}}], denied_paths: [{denied}]}}\n{capabilities}      resource_limits: {{{limits}}}\n{tools}  policies:\n    - inline:\n        name: rules\n        rules:\n{rules}",
             autonomy = self.autonomy,
             provider = self.provider,
             level = self.level,
             permissions = self.permissions,
+            denied = self.denied_paths,
             capabilities = lines("        ", &mut self.capabilities.lines()),
             limits = self.limits,
             rules = lines("          ", &mut self.rules.lines()),

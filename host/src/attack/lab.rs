@@ -1,0 +1,244 @@
+//! The lab: a temporary folder that stands for this machine, and a host in it for each profile.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use clawhost_core::error::CallError;
+use clawhost_core::grants::{CallLimits, Grants};
+use clawhost_core::manifest::{
+    self, DocumentError, LimitSettings, Manifest, OneDocument, Profile, Surroundings,
+};
+use clawhost_core::reply::{Content, ToolReply};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::corpus::{self, Attack};
+use super::ground::{Filled, moved, plant};
+use super::judge::{judge, refusal};
+use super::oracles::Oracles;
+use super::{Expected, Finding, Guest, Outcome};
+use crate::engine::CodeCache;
+use crate::host::{Principal, ToolCall};
+use crate::secrets::{SecretSources, Secrets};
+use crate::{Host, HostBuilder, audit, random};
+
+/// What the lab says in the place of the user's documents: everything may be called.
+const DOCUMENT: &str = include_str!("lab.yaml");
+/// What every secret of the user's is in the lab.
+const SECRET: &str = "canary-9d41-no-secret-of-yours";
+/// The guest that does nothing wrong.
+const GOOD: &str = "answer";
+/// The time of a call, whatever the profile allows: enough to misbehave in.
+const CALL: Duration = Duration::from_millis(250);
+/// A call that is not over by then hangs; a jail takes a while to end.
+const HANGS: Duration = Duration::from_secs(5);
+/// Calls that may run at once: the lab makes one at a time.
+const CALLS_RUNNING: usize = 4;
+/// What every profile is attacked with.
+#[derive(Debug)]
+pub(super) struct Lab {
+    folder: TempDir,
+    attacks: Vec<Attack>,
+    key: [u8; 32],
+}
+
+impl Lab {
+    pub(super) fn open() -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("clawhost-attack-").tempdir()?;
+        for name in ["tools", "cache"] {
+            std::fs::create_dir(folder.path().join(name))?;
+        }
+        for guest in corpus::all() {
+            let (name, bytes) = guest.file();
+            // Read once here rather than by the host of each profile; some are no text to read.
+            let binary = wat::parse_bytes(&bytes).map(Cow::into_owned);
+            let bytes = if name.ends_with(".wat") { binary.unwrap_or(bytes) } else { bytes };
+            std::fs::write(folder.path().join("tools").join(name), bytes)?;
+        }
+        let key = random::bytes().map_err(io::Error::other)?;
+        Ok(Self { folder, attacks: corpus::attacks(), key })
+    }
+
+    /// Tries every attack under `profile`, in a part of the lab of its own.
+    pub(super) async fn attack(
+        &self,
+        number: usize,
+        profile: &Profile,
+        hidden: &[String],
+    ) -> io::Result<Vec<Finding>> {
+        let root = self.folder.path().canonicalize()?.join(number.to_string());
+        let profile = moved(profile, &root);
+        let open = plant(&root, &profile)?;
+        let oracles = Oracles::watch(&root, open, hidden)?;
+        let audit = self.folder.path().join(format!("audit-{number}"));
+        std::fs::create_dir(&audit)?;
+        let record = Dir::open_ambient_dir(&audit, ambient_authority())?;
+        let host = self.host(&profile, record.try_clone()?).await?;
+        let place =
+            Place { filled: Filled::of(&root, &profile, oracles.port()?), oracles, profile, host };
+        let mut findings = Vec::new();
+        for attack in &self.attacks {
+            findings.push(place.attack(attack).await);
+        }
+        findings.push(place.record(&record));
+        Ok(findings)
+    }
+
+    async fn host(&self, profile: &Profile, audit: Dir) -> io::Result<Host> {
+        let cache = Dir::open_ambient_dir(self.folder.path().join("cache"), ambient_authority())?;
+        let secrets = Secrets::new(SecretSources {
+            environment: Some(Box::new(|_| Some(OsString::from(SECRET)))),
+            ..SecretSources::default()
+        });
+        let manifest = manifest(self.folder.path(), profile).map_err(|errors| {
+            io::Error::other(errors.iter().map(DocumentError::one_line).collect::<String>())
+        })?;
+        let limits = LimitSettings { calls_running_max: CALLS_RUNNING, ..LimitSettings::default() };
+        let builder = HostBuilder::new(manifest, audit)
+            .tools_dir(Some(self.folder.path().join("tools")))
+            .limits(limits)
+            .secrets(secrets)
+            .cache(Some(CodeCache::new(cache, self.key)));
+        builder.build().await.map_err(io::Error::other)
+    }
+}
+
+/// One profile under attack.
+#[derive(Debug)]
+struct Place {
+    filled: Filled,
+    oracles: Oracles,
+    profile: Profile,
+    host: Host,
+}
+
+impl Place {
+    async fn attack(&self, attack: &Attack) -> Finding {
+        let grants = self.profile.grants(None);
+        let reaches_here = grants.network.as_ref().is_some_and(|rules| !rules.block_private);
+        let outcome = match self.why_nothing_is_served() {
+            Some(reason) => Outcome::Unavailable(reason),
+            // It would be no escape.
+            None if reaches_here && attack.rows.iter().any(|row| is_of_the_network(row)) => {
+                Outcome::NotTried("the profile grants addresses of this machine".to_owned())
+            }
+            None => self.try_it(attack, &grants).await,
+        };
+        let (attack, rows) = (attack.name.clone(), attack.rows.clone());
+        Finding { attack, rows, profile: self.profile.name.clone(), outcome }
+    }
+
+    /// A profile that this machine cannot give, such as one with a jail, serves nothing at all.
+    fn why_nothing_is_served(&self) -> Option<String> {
+        let catalog = self.host.catalog();
+        if catalog.find(GOOD).is_some() {
+            return None;
+        }
+        let refused = catalog.refused.iter().find(|it| it.source.contains(&format!("{GOOD}.wat")));
+        Some(refused.map_or_else(|| "nothing is served".to_owned(), |it| it.reason.clone()))
+    }
+
+    async fn try_it(&self, attack: &Attack, grants: &Grants) -> Outcome {
+        let expected = attack.guest.expected_under(grants);
+        let before = self.oracles.before();
+        let mut broken = Vec::new();
+        let mut shown = String::new();
+        match &expected {
+            Expected::Refused(reason) => {
+                broken.extend(refusal(&self.host.catalog(), &attack.guest, reason).err());
+            }
+            _ => match tokio::time::timeout(HANGS, self.call(attack)).await {
+                Ok(outcome) => {
+                    let is_stricter = grants.limits != limits_of(grants);
+                    broken.extend(judge(&expected, &outcome, is_stricter).err());
+                    shown = what_is_shown(&outcome);
+                }
+                Err(_) => broken.push(format!("it hangs for {} s", HANGS.as_secs())),
+            },
+        }
+        broken.extend(self.oracles.after(before, &shown, grants.limits.memory_bytes).await);
+        broken.extend(self.is_unwell().await);
+        if broken.is_empty() { Outcome::Held } else { Outcome::Broken(broken) }
+    }
+
+    async fn call(&self, attack: &Attack) -> Result<ToolReply, CallError> {
+        let fill = |text: &str| self.filled.fill(text);
+        let arguments = attack.case.as_ref().map_or_else(|| json!({}), |it| it.arguments(fill));
+        self.host.call(call(attack.guest.tool(), arguments, CALL)).await
+    }
+
+    /// Says what is wrong with a good call, if anything is.
+    async fn is_unwell(&self) -> Option<String> {
+        let good = self.host.call(call(GOOD, json!({}), HANGS));
+        match tokio::time::timeout(HANGS, good).await {
+            Ok(Ok(reply)) if reply.content == [Content::Text(GOOD.to_owned())] => None,
+            other => Some(format!("a good call after it fails: {other:?}")),
+        }
+    }
+
+    /// The record holds every call and nothing that is hidden.
+    fn record(&self, record: &Dir) -> Finding {
+        let mut broken = Vec::new();
+        match (audit::verify(record), audit::records(record)) {
+            (Ok(reports), Ok(records)) => {
+                let is_whole = |report: &audit::ChainReport| {
+                    report.broken.is_none() && report.unfinished_calls == 0
+                };
+                if !reports.iter().all(is_whole) {
+                    broken.push(format!("the record does not hold: {reports:?}"));
+                }
+                broken.extend(self.oracles.seen_in(&Value::from(records).to_string()));
+            }
+            (verified, read) => {
+                broken.push(format!("no record: {:?} {:?}", verified.err(), read.err()))
+            }
+        }
+        let outcome = if broken.is_empty() { Outcome::Held } else { Outcome::Broken(broken) };
+        let (attack, rows) = ("record".to_owned(), vec!["M32".to_owned(), "D8".to_owned()]);
+        Finding { attack, rows, profile: self.profile.name.clone(), outcome }
+    }
+}
+
+/// The rows whose attacks make requests, or have a program make them.
+fn is_of_the_network(row: &str) -> bool {
+    row.starts_with('N') || row == "X13"
+}
+
+fn call(tool: &str, arguments: Value, within: Duration) -> ToolCall {
+    let call = ToolCall::new(Principal("attack".to_owned()), tool, arguments);
+    ToolCall { timeout: Some(within), ..call }
+}
+
+/// Returns all that a caller sees of a call.
+fn what_is_shown(outcome: &Result<ToolReply, CallError>) -> String {
+    match outcome {
+        Ok(reply) => format!("{:?} {:?}", reply.content, reply.structured),
+        Err(error) => format!("{} {:?}", error.message, error.data),
+    }
+}
+
+/// The default limits, but for the time, which the lab sets itself.
+fn limits_of(grants: &Grants) -> CallLimits {
+    CallLimits { timeout: grants.limits.timeout, ..CallLimits::default() }
+}
+
+/// Returns the documents of the lab with every tool under `profile`.
+fn manifest(folder: &Path, profile: &Profile) -> Result<Manifest, Vec<DocumentError>> {
+    let is_served = |guest: &Guest| !matches!(guest.expected(), Expected::Refused(_));
+    let tools = corpus::all().into_iter().filter(is_served);
+    let tools: String = tools.map(|guest| format!("    - {{name: {}}}\n", guest.tool())).collect();
+    let profiles = manifest::builtin_profiles(folder)?;
+    let around = Surroundings { directory: folder, profiles: &profiles };
+    let document = OneDocument(DOCUMENT.replace("    []\n", &tools).into_bytes());
+    let mut manifest = manifest::load(&document, &["lab.yaml".into()], around)?;
+    for tool in &mut manifest.tools {
+        tool.sandbox.clone_from(&profile.name);
+    }
+    manifest.profiles.insert(profile.name.clone(), profile.clone());
+    Ok(manifest)
+}

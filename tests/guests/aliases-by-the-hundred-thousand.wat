@@ -1,0 +1,4 @@
+;; Names one function a hundred thousand times.
+;; rows: W22
+;;; extra
+;;* 100000 (alias core export $libc "cabi_realloc" (core func))

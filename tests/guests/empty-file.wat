@@ -1,0 +1,4 @@
+;; Is an empty file.
+;; rows: W19
+;; loads: empty
+;; binary: none

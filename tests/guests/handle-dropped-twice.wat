@@ -1,0 +1,9 @@
+;; Gives a handle back twice.
+;; rows: W13
+;; ends: trap
+;; imports: clock
+;;; call
+(local $handle i32)
+(local.set $handle (call $subscribe (i64.const 0)))
+(call $drop_pollable (local.get $handle))
+(call $drop_pollable (local.get $handle))

@@ -1,0 +1,6 @@
+;; Makes a hundred thousand instances of one module.
+;; rows: W22
+;; loads: instances
+;;; extra
+(core module $empty)
+;;* 100000 (core instance (instantiate $empty))

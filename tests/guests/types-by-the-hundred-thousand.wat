@@ -1,0 +1,5 @@
+;; Has more types than are read.
+;; rows: W20
+;; loads: types
+;;; fields
+;;* 100001 (type (func))
