@@ -1,5 +1,7 @@
 //! Cutting what is too long, honestly: on a character border, with the true size stated.
 
+mod strings;
+
 use serde_json::Value;
 
 use crate::reply::{Content, ResourceBody, ToolReply};
@@ -17,20 +19,23 @@ pub fn text(text: &str, bytes_max: usize) -> &str {
 
 /// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.
 ///
-/// What does not fit is replaced from the end: text is cut and says its true size, other
-/// blocks and the structured value are left out. `cut_from_bytes` then holds the true size.
+/// A result that is one structured value is shown as text, its longest strings shortened where it
+/// does not fit. Of any other result what does not fit is replaced from the end: text is cut and
+/// says its true size, other blocks and the structured value are left out. `cut_from_bytes` then
+/// holds the true size.
 pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     let size = size_of(&reply);
     if size <= bytes_max {
         return reply;
     }
     reply.cut_from_bytes = Some(size);
-    if reply.content.is_empty() {
-        reply
-            .content
-            .extend(reply.structured.as_ref().map(|value| Content::Text(value.to_string())));
+    if let (true, Some(value)) = (reply.content.is_empty(), reply.structured.take()) {
+        let room = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES);
+        if let Some(short) = strings::shorten(&value, room) {
+            return ToolReply { content: vec![Content::Text(short)], ..reply };
+        }
+        reply.content.push(Content::Text(value.to_string()));
     }
-    reply.structured = None;
     let note =
         format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
     let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note));
@@ -43,9 +48,8 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
             continue;
         }
         if let Content::Text(long) = block {
-            kept.push(Content::Text(
-                escaped_prefix(&long, left.saturating_sub(BLOCK_BYTES)).to_owned(),
-            ));
+            let room = left.saturating_sub(BLOCK_BYTES);
+            kept.push(Content::Text(prefix(&long, room, escaped_char_len).to_owned()));
         }
         break;
     }
@@ -101,7 +105,7 @@ fn escaped_len(text: &str) -> usize {
     text.chars().map(escaped_char_len).sum()
 }
 
-const fn escaped_char_len(c: char) -> usize {
+fn escaped_char_len(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
         '\u{0}'..='\u{1f}' => 6,
@@ -109,12 +113,12 @@ const fn escaped_char_len(c: char) -> usize {
     }
 }
 
-/// Returns the longest prefix of `text` whose JSON form fits `bytes_max`.
-fn escaped_prefix(text: &str, bytes_max: usize) -> &str {
-    let mut size = 0;
+/// Returns the longest prefix of `text` whose characters cost at most `cost_max`.
+fn prefix(text: &str, cost_max: usize, cost: fn(char) -> usize) -> &str {
+    let mut sum = 0;
     let end = text.char_indices().find_map(|(at, c)| {
-        size += escaped_char_len(c);
-        (size > bytes_max).then_some(at)
+        sum += cost(c);
+        (sum > cost_max).then_some(at)
     });
     end.map_or(text, |end| text.get(..end).unwrap_or(""))
 }

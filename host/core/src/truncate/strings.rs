@@ -1,0 +1,105 @@
+//! Shortens the longest strings of a value, so that what is left is still valid JSON and every
+//! short field of it (an exit code, a size) survives.
+
+use serde_json::Value;
+
+use super::{prefix, size_of_json};
+use crate::json;
+
+/// What a cut string ends with takes at most this much, its number included.
+const NOTE_BYTES: usize = 48;
+/// Below this a string says nothing; the value is then cut as text.
+const STRING_BYTES_MIN: usize = 128;
+
+/// Returns `value` as JSON text that takes at most `bytes_max` inside a JSON string, its longest
+/// strings cut to one length; or nothing, where other things than strings are too long.
+pub(super) fn shorten(value: &Value, bytes_max: usize) -> Option<String> {
+    let size = size_of_json(value);
+    if size <= bytes_max {
+        return Some(value.to_string());
+    }
+    let mut value = value.clone();
+    let mut costs = Vec::new();
+    json::rewrite(&mut value, false, &mut |_, text| {
+        costs.push(cost(text));
+        None
+    });
+    let others = size.saturating_sub(costs.iter().sum());
+    let level = level(costs, bytes_max.checked_sub(others)?);
+    let kept = level.checked_sub(NOTE_BYTES).filter(|kept| *kept >= STRING_BYTES_MIN)?;
+    json::rewrite(&mut value, false, &mut |_, text| {
+        let cut =
+            || format!("{} [cut: {} bytes in all]", prefix(text, kept, char_cost), text.len());
+        (cost(text) > level).then(cut)
+    });
+    Some(value.to_string())
+}
+
+/// Returns how long each of `costs` may be, at most, for all of them to fit `bytes_max`: those
+/// below it keep what they have, and leave the rest to the others.
+fn level(mut costs: Vec<usize>, bytes_max: usize) -> usize {
+    costs.sort_unstable();
+    let (mut left, mut strings) = (bytes_max, costs.len());
+    for cost in costs {
+        let share = left / strings;
+        if cost > share {
+            return share;
+        }
+        (left, strings) = (left - cost, strings - 1);
+    }
+    left
+}
+
+/// What a string takes as JSON within JSON, without its quotes.
+fn cost(text: &str) -> usize {
+    text.chars().map(char_cost).sum()
+}
+
+/// An escape's backslash and quote are escaped once more.
+fn char_cost(c: char) -> usize {
+    match c {
+        '"' | '\\' => 4,
+        '\n' | '\r' | '\t' => 3,
+        '\u{0}'..='\u{1f}' => 7,
+        _ => c.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::escaped_len;
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn short_fields_survive_and_a_cut_string_states_its_size() {
+        let value =
+            json!({"exit_code": 3, "stdout": "a".repeat(9_000), "stderr": "oh\n".repeat(10)});
+        let text = shorten(&value, 2_000).unwrap();
+        let cut: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&cut["exit_code"], &cut["stderr"]), (&value["exit_code"], &value["stderr"]));
+        let stdout = cut["stdout"].as_str().unwrap();
+        assert!(stdout.ends_with("a [cut: 9000 bytes in all]"), "{stdout}");
+        assert!(escaped_len(&text) > 1_900, "the room is used: {}", escaped_len(&text));
+    }
+
+    #[test]
+    fn what_is_long_without_long_strings_is_not_shortened() {
+        assert_eq!(shorten(&json!(vec![1; 5_000]), 2_000), None);
+        assert_eq!(shorten(&json!(vec!["abc"; 5_000]), 2_000), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_shortened_value_fits_and_is_valid_json(
+            strings in prop::collection::vec("\\PC{0,600}|[\\x00-\\x1f\"\\\\]{0,600}", 1..6),
+            max in 300usize..3_000,
+        ) {
+            if let Some(text) = shorten(&json!(strings), max) {
+                prop_assert!(escaped_len(&text) <= max, "{} > {max}", escaped_len(&text));
+                prop_assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap().len(), strings.len());
+            }
+        }
+    }
+}
