@@ -30,13 +30,13 @@ impl Failure {
     }
 }
 
-/// Where batches go.
-pub(crate) trait Place: Send + 'static {
+/// Who takes batches to a place.
+pub(crate) trait Carrier: Send + 'static {
     /// What is handed over.
     type Item: Send + Sync + 'static;
 
     /// Returns what goes where, for the log: it begins a sentence.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> String;
 
     /// Hands a batch over, in order. It may be dropped halfway.
     fn take(&mut self, batch: &[Self::Item]) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -77,7 +77,7 @@ pub(crate) struct Outbox<T> {
 
 impl<T: Send + Sync + 'static> Outbox<T> {
     /// Starts the worker of `place`, on the runtime of the caller.
-    pub(crate) fn start(place: impl Place<Item = T>, terms: Terms) -> Self {
+    pub(crate) fn start(place: impl Carrier<Item = T>, terms: Terms) -> Self {
         let (queue, items) = mpsc::channel(terms.queue_max);
         let (flushes, flushing) = mpsc::channel(1);
         let pending = Vec::new();
@@ -107,7 +107,7 @@ impl<T: Send + Sync + 'static> Outbox<T> {
     }
 }
 
-struct Worker<P: Place> {
+struct Worker<P: Carrier> {
     place: P,
     terms: Terms,
     items: mpsc::Receiver<P::Item>,
@@ -117,7 +117,7 @@ struct Worker<P: Place> {
     complained: bool,
 }
 
-impl<P: Place> Worker<P> {
+impl<P: Carrier> Worker<P> {
     /// Works until the outbox is gone.
     async fn run(mut self, mut flushes: mpsc::Receiver<oneshot::Sender<()>>) {
         let mut due = Instant::now() + self.terms.interval;
@@ -217,11 +217,11 @@ mod tests {
         lost: Arc<AtomicU64>,
     }
 
-    impl Place for Moody {
+    impl Carrier for Moody {
         type Item = u32;
 
-        fn name(&self) -> &'static str {
-            "the way to a moody place"
+        fn name(&self) -> String {
+            "the way to a moody place".to_owned()
         }
 
         async fn take(&mut self, batch: &[u32]) -> Result<(), Failure> {

@@ -1,7 +1,9 @@
-//! Reading a file that the operator names: a regular one, and only so much of it.
+//! The files that the operator names: regular ones, read only so far, and private where they are
+//! written.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Returns the bytes of `file`, and of a larger one the first `bytes_max` and one more, so that
@@ -16,4 +18,31 @@ pub(crate) fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens a file to append to. It and its folders are made where they are missing, for this user
+/// only: it may hold what tools were given.
+///
+/// # Errors
+/// What the system says of it, with its path; or it is no regular file.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{} cannot be used: {error}", path.display()))
+    };
+    // Opening a FIFO would wait for its reader.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(named(io::Error::other("it is no regular file")));
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        make_private(folder).map_err(named)?;
+    }
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map_err(named)
+}
+
+/// Makes a folder and those on the way to it where they are missing, for this user only.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -5,8 +5,7 @@
 //! whether a call has to be asked about at all (the gate knows), and how an answer arrives.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
@@ -15,6 +14,7 @@ use clawhost_core::limits::{
     APPROVALS_PENDING_MAX, APPROVALS_PENDING_PER_PRINCIPAL_MAX,
 };
 use clawhost_core::truncate;
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
@@ -30,6 +30,7 @@ use crate::state::{Database, DatabaseError};
 #[derive(Debug, Clone)]
 pub struct Approvals(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
     board: Mutex<Board>,
     changes: watch::Sender<u64>,
@@ -39,7 +40,7 @@ struct Inner {
     clock: Clock,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Board {
     waiting: BTreeMap<String, Waiting>,
     /// Questions so far: several may come in one millisecond.
@@ -47,17 +48,12 @@ struct Board {
     closed: bool,
 }
 
+#[derive(Debug)]
 struct Waiting {
     /// Which question it is, from the first.
     number: u64,
     pending: Pending,
     end: oneshot::Sender<Result<Approved, CallError>>,
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Approvals").finish_non_exhaustive()
-    }
 }
 
 impl Approvals {
@@ -105,7 +101,7 @@ impl Approvals {
         let (id, mut end) = self.post(&asked, wait)?;
         let withdrawn = Withdrawn { approvals: self, id: &id };
         if let Some(waiting) = waiting {
-            waiting.tell(&id);
+            waiting.send_replace(Some(id.clone()));
         }
         match timeout(wait, &mut end).await {
             Ok(end) => ended(&asked, end),
@@ -158,7 +154,7 @@ impl Approvals {
 
     /// Returns the questions that wait, oldest first.
     pub fn pending(&self) -> Vec<Pending> {
-        let board = self.board();
+        let board = self.0.board.lock();
         let mut waiting: Vec<_> = board.waiting.values().collect();
         waiting.sort_by_key(|waiting| waiting.number);
         waiting.into_iter().map(|waiting| waiting.pending.clone()).collect()
@@ -177,7 +173,7 @@ impl Approvals {
 
     /// Returns the question `id`, while it waits.
     pub fn find(&self, id: &str) -> Option<Pending> {
-        self.board().waiting.get(id).map(|waiting| waiting.pending.clone())
+        self.0.board.lock().waiting.get(id).map(|waiting| waiting.pending.clone())
     }
 
     /// Returns a receiver that changes whenever a question comes or goes.
@@ -204,7 +200,7 @@ impl Approvals {
     /// Denies every question that waits, and every later one: the host stops.
     pub fn close(&self) {
         let waiting = {
-            let mut board = self.board();
+            let mut board = self.0.board.lock();
             board.closed = true;
             std::mem::take(&mut board.waiting)
         };
@@ -215,7 +211,7 @@ impl Approvals {
     pub fn leave(&self, principal: &str) {
         let theirs =
             |_: &String, waiting: &mut Waiting| waiting.pending.asked.principal == principal;
-        let waiting: Vec<_> = self.board().waiting.extract_if(.., theirs).collect();
+        let waiting: Vec<_> = self.0.board.lock().waiting.extract_if(.., theirs).collect();
         self.deny(waiting.into_iter().map(|(_, waiting)| waiting), GONE);
     }
 
@@ -264,7 +260,7 @@ impl Approvals {
         let pending = Pending::new(id.clone(), Arc::clone(asked), self.0.clock.now_ms(), wait);
         let (end, receiver) = oneshot::channel();
         {
-            let mut board = self.board();
+            let mut board = self.0.board.lock();
             board.has_room_for(asked)?;
             board.posted += 1;
             let waiting = Waiting { number: board.posted, pending, end };
@@ -276,7 +272,7 @@ impl Approvals {
 
     fn take(&self, which: &str, within: Option<&str>, by: &Approver) -> Option<Waiting> {
         let taken = {
-            let mut board = self.board();
+            let mut board = self.0.board.lock();
             let waiting = board.named(which, within)?;
             if !self.may_answer(by, &waiting.pending) {
                 return None;
@@ -298,7 +294,7 @@ impl Approvals {
     }
 
     fn take_off(&self, id: &str) -> Option<Waiting> {
-        let taken = self.board().waiting.remove(id);
+        let taken = self.0.board.lock().waiting.remove(id);
         if taken.is_some() {
             self.changed();
         }
@@ -307,10 +303,6 @@ impl Approvals {
 
     fn changed(&self) {
         self.0.changes.send_modify(|version| *version = version.wrapping_add(1));
-    }
-
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

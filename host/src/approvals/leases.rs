@@ -3,11 +3,11 @@
 //! Hosts that share a state folder share the timed ones, so each look-up asks the store. Deliberately
 //! absent: any way for a caller to make one.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clawhost_core::lease::Covers;
 use clawhost_core::limits::{LEASE_CEILING_MS, LEASES_MAX};
+use parking_lot::Mutex;
 use rusqlite::{Connection, Row};
 use serde_json::{Value, json};
 
@@ -15,12 +15,7 @@ use super::question::{Asked, Lease, Until};
 use crate::state::{Database, DatabaseError};
 
 /// The table of timed leases. `ends_at_ms` is in milliseconds since 1970, UTC.
-pub const MIGRATIONS: &[&str] = &["CREATE TABLE leases (
-    id TEXT PRIMARY KEY, principal TEXT NOT NULL, tool TEXT NOT NULL, tool_digest TEXT NOT NULL,
-    covers TEXT NOT NULL, granted_by TEXT NOT NULL, granted_at_ms INTEGER NOT NULL,
-    ends_at_ms INTEGER NOT NULL
-) STRICT;
-CREATE INDEX leases_of ON leases (principal, tool, tool_digest)"];
+pub const MIGRATIONS: &[&str] = &[include_str!("leases.sql")];
 
 const COLUMNS: &str =
     "id, principal, tool, tool_digest, covers, granted_by, granted_at_ms, ends_at_ms";
@@ -97,7 +92,7 @@ impl Leases {
         asked: &Asked,
         now_ms: i64,
     ) -> Result<Option<Leased>, DatabaseError> {
-        if let Some(lease) = self.session().iter().find(|lease| lease.allows(asked)) {
+        if let Some(lease) = self.session.lock().iter().find(|lease| lease.allows(asked)) {
             return Ok(Some(lease.clone()));
         }
         let key = (asked.principal.clone(), asked.tool.clone(), asked.tool_digest.clone(), now_ms);
@@ -147,7 +142,7 @@ impl Leases {
     }
 
     fn keep(&self, leased: Leased) -> Result<(), LeaseError> {
-        let mut session = self.session();
+        let mut session = self.session.lock();
         if session.len() >= LEASES_MAX {
             return Err(LeaseError::Full);
         }
@@ -194,7 +189,7 @@ impl Leases {
             read(db, &text, [now_ms])
         });
         let mut all = timed.await?;
-        all.extend(self.session().iter().cloned());
+        all.extend(self.session.lock().iter().cloned());
         all.sort_by_key(|lease| lease.granted_at_ms);
         Ok(all)
     }
@@ -214,14 +209,10 @@ impl Leases {
     }
 
     fn forget(&self, id: &str) -> bool {
-        let mut session = self.session();
+        let mut session = self.session.lock();
         let before = session.len();
         session.retain(|lease| lease.id != id);
         session.len() < before
-    }
-
-    fn session(&self) -> MutexGuard<'_, Vec<Leased>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

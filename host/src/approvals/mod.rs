@@ -16,9 +16,6 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::sync::Arc;
-
 pub use self::board::Approvals;
 pub use self::leases::{Leased, MIGRATIONS};
 pub use self::parked::{ParkedCall, Parking};
@@ -26,24 +23,5 @@ pub use self::question::{Answer, Approved, Approver, Asked, Lease, Pending, Unti
 pub use self::reach::{Reach, Reachable};
 pub use self::shown::Shown;
 
-/// Who is told the id of the question when a call starts to wait for a person.
-#[derive(Clone)]
-pub struct WaitingSink(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl WaitingSink {
-    /// Returns a sink that hands the id of the question to `told`, which must not block.
-    pub fn new(told: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
-    }
-
-    /// Tells it.
-    pub fn tell(&self, id: &str) {
-        (self.0)(id);
-    }
-}
-
-impl fmt::Debug for WaitingSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WaitingSink")
-    }
-}
+/// Is told the id of the question when a call starts to wait for a person.
+pub type WaitingSink = tokio::sync::watch::Sender<Option<String>>;

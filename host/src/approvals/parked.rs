@@ -7,16 +7,16 @@
 //! on the wire.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::CallError;
 use clawhost_core::limits::{APPROVALS_PARKED_MAX, PARKED_KEPT_MS};
 use clawhost_core::reply::ToolReply;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::random;
 
@@ -43,24 +43,13 @@ struct Ticket {
 
 /// A call that goes on by itself. Dropping the last handle to one that still runs ends it: nobody
 /// could come back for it.
+#[derive(Debug)]
 pub struct ParkedCall {
     outcome: watch::Receiver<Option<Outcome>>,
     question: watch::Receiver<Option<String>>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
     // Held until the answer is fetched, as answers take room too.
     _place: Place,
-}
-
-impl fmt::Debug for ParkedCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParkedCall").finish_non_exhaustive()
-    }
-}
-
-impl Drop for ParkedCall {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl ParkedCall {
@@ -110,7 +99,8 @@ impl Parking {
         let task = tokio::spawn(async move {
             sender.send_replace(Some(call.await));
         });
-        Arc::new(ParkedCall { outcome, question, task, _place: place })
+        let task = AbortOnDropHandle::new(task);
+        Arc::new(ParkedCall { outcome, question, _task: task, _place: place })
     }
 
     /// Returns a new ticket for `call`, which is `principal`'s and has this digest.
@@ -126,14 +116,14 @@ impl Parking {
         let name = random::hex::<TICKET_BYTES>()?;
         tokio::spawn(self.clone().forget(name.clone(), call.outcome.clone()));
         let ticket = Ticket { principal: principal.to_owned(), digest: digest.to_owned(), call };
-        self.tickets().insert(name.clone(), ticket);
+        self.tickets.lock().insert(name.clone(), ticket);
         Ok(name)
     }
 
     /// Takes a ticket back and returns its call. Whoever shows one that is not theirs, or for
     /// another call, gets nothing, and the ticket stays good for its owner.
     pub fn redeem(&self, name: &str, principal: &str, digest: &str) -> Option<Arc<ParkedCall>> {
-        let mut tickets = self.tickets();
+        let mut tickets = self.tickets.lock();
         let ticket = tickets.get(name)?;
         if ticket.principal != principal || ticket.digest != digest {
             return None;
@@ -147,11 +137,7 @@ impl Parking {
         let _ = outcome.wait_for(Option::is_some).await;
         drop(outcome);
         sleep(Duration::from_millis(PARKED_KEPT_MS)).await;
-        self.tickets().remove(&name);
-    }
-
-    fn tickets(&self) -> MutexGuard<'_, HashMap<String, Ticket>> {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tickets.lock().remove(&name);
     }
 }
 
@@ -205,9 +191,9 @@ mod tests {
         release.send(()).unwrap();
         call.outcome().await;
         sleep(Duration::from_millis(PARKED_KEPT_MS / 2)).await;
-        assert_eq!(parking.tickets().len(), 1);
+        assert_eq!(parking.tickets.lock().len(), 1);
         sleep(Duration::from_millis(PARKED_KEPT_MS)).await;
-        assert!(parking.tickets().is_empty());
+        assert!(parking.tickets.lock().is_empty());
     }
 
     #[tokio::test]

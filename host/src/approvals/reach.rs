@@ -3,7 +3,9 @@
 //! Deliberately absent: the answers themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// The ways to people that are open. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -38,33 +40,29 @@ impl Reach {
 
     /// Lets the clients of these agents put questions to their users, and of no others.
     pub fn allow_elicitation(&self, agents: BTreeSet<String>) {
-        self.state().elicitors = agents;
+        self.0.lock().elicitors = agents;
     }
 
     /// Says whether the operator lets this agent's client put questions to its user.
     pub fn may_elicit(&self, agent: &str) -> bool {
-        self.state().elicitors.contains(agent)
+        self.0.lock().elicitors.contains(agent)
     }
 
     /// Says whether somebody can answer a question about a call of `principal`.
     pub fn reaches(&self, principal: &str) -> bool {
-        let state = self.state();
+        let state = self.0.lock();
         state.open.contains_key(&None) || state.open.contains_key(&Some(principal.to_owned()))
     }
 
     fn add(&self, of: Option<String>) -> Reachable {
-        *self.state().open.entry(of.clone()).or_default() += 1;
+        *self.0.lock().open.entry(of.clone()).or_default() += 1;
         Reachable { reach: self.clone(), of }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Reachable {
     fn drop(&mut self) {
-        let mut state = self.reach.state();
+        let mut state = self.reach.0.lock();
         if let Some(count) = state.open.get_mut(&self.of) {
             *count = count.saturating_sub(1);
             if *count == 0 {

@@ -1,8 +1,8 @@
 //! What the board promises, on a paused clock and a store in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clawhost_core::error::ErrorKind;
@@ -53,11 +53,11 @@ fn asked(principal: &str, arguments: Value) -> Asked {
 
 /// Asks in a task of its own and returns when the question is on the board, with its id.
 async fn posted(approvals: &Approvals, asked: Asked) -> (String, JoinHandle<Outcome>) {
-    let (sender, mut ids) = tokio::sync::mpsc::unbounded_channel();
-    let waiting = WaitingSink::new(move |id| drop(sender.send(id.to_owned())));
+    let (waiting, mut ids) = tokio::sync::watch::channel(None);
     let board = approvals.clone();
     let call = tokio::spawn(async move { board.ask(asked, Some(&waiting)).await });
-    (ids.recv().await.unwrap(), call)
+    let id = ids.wait_for(Option::is_some).await.unwrap().clone();
+    (id.unwrap(), call)
 }
 
 const YES: Answer = Answer::Approve { lease: None };
@@ -356,19 +356,4 @@ async fn the_ids_tell_nothing() {
         assert_eq!(id.get(14..15), Some("4"), "{id}");
     }
     assert_ne!(first, second);
-}
-
-#[tokio::test]
-async fn the_sink_can_answer_at_once() {
-    let (approvals, _clock, _way) = board();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (seen, board) = (Arc::clone(&told), approvals.clone());
-    let waiting = WaitingSink::new(move |id| {
-        seen.lock().unwrap().push(id.to_owned());
-        let (board, id) = (board.clone(), id.to_owned());
-        tokio::spawn(async move { board.answer(&id, None, YES, &Approver::Terminal).await });
-    });
-    let approved = approvals.ask(asked("a", json!({})), Some(&waiting)).await.unwrap();
-    assert_eq!(approved.by, "the person at the terminal");
-    assert_eq!(told.lock().unwrap().len(), 1);
 }

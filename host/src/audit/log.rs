@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::digest;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::copies::{Copies, Copy};
@@ -146,7 +146,7 @@ impl AuditLog {
     }
 
     fn append_one(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
-        let mut chain = self.chain.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut chain = self.chain.lock();
         let mut line = record::line(chain.records, now_ms(), event, facts, &chain.last_hash);
         let hash = digest::of_bytes(line.as_bytes());
         line.push('\n');

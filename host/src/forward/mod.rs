@@ -3,30 +3,31 @@
 //! The chain in the state folder stays what counts: it waits for no copy, and says how many
 //! records are missing in one. Deliberately absent: reading copies back.
 
-mod place;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clawhost_core::limits::{
     AUDIT_COPY_BATCH_MAX, AUDIT_COPY_MS, AUDIT_COPY_QUEUE_MAX, AUDIT_COPY_RETRIES_MAX,
-    AUDIT_COPY_RETRY_MS,
+    AUDIT_COPY_RETRY_MS, AUDIT_COPY_ROWS_MAX,
 };
 use clawhost_core::manifest::AuditSettings;
 use clawhost_core::policy::Destination;
 
-pub use self::place::MIGRATIONS;
-use self::place::{CopyPlace, To};
 use crate::audit::Copy;
-use crate::outbox::{Outbox, Terms};
+use crate::outbox::{Carrier, Failure, Outbox, Terms};
+use crate::place::{Place, Table};
 use crate::secrets::Secrets;
 use crate::state::Database;
 use crate::upstream::http::HttpClient;
 use crate::upstream::post::Poster;
+
+/// The tables of this module.
+pub const MIGRATIONS: &[&str] = &[include_str!("records.sql")];
 
 /// Where the system's log listens.
 pub const SYSLOG_SOCKET: &str = "/dev/log";
@@ -56,24 +57,48 @@ pub(crate) fn start(
 ) -> Result<Vec<Copy>, String> {
     let mut copies = Vec::new();
     for destination in destinations {
-        let (name, to) = match destination {
+        let (name, place) = match destination {
             Destination::File => continue,
-            Destination::Sqlite => ("sqlite", To::Database(database.clone())),
+            Destination::Sqlite => {
+                let table = Table::of(database.clone(), "audit_records", AUDIT_COPY_ROWS_MAX);
+                ("sqlite", Place::Table(table))
+            }
             Destination::Syslog => {
                 let socket = places.syslog.clone();
-                ("syslog", To::Syslog(socket.unwrap_or_else(|| SYSLOG_SOCKET.into())))
+                ("syslog", Place::Syslog(socket.unwrap_or_else(|| SYSLOG_SOCKET.into())))
             }
-            Destination::Webhook => ("webhook", To::Webhook(webhook(places, client)?)),
+            Destination::Webhook => ("webhook", Place::Webhook(webhook(places, client)?)),
         };
         let missing = Arc::new(AtomicU64::new(0));
-        let place = CopyPlace { to, missing: Arc::clone(&missing) };
-        copies.push(Copy { name, outbox: Outbox::start(place, TERMS), missing });
+        let carrier = CopyCarrier { place, missing: Arc::clone(&missing) };
+        copies.push(Copy { name, outbox: Outbox::start(carrier, TERMS), missing });
     }
     Ok(copies)
 }
 
 fn webhook(places: &AuditSettings, client: &HttpClient) -> Result<Poster, String> {
     let url = places.webhook.as_deref().ok_or("nothing says where the webhook is")?;
-    Poster::new(client.clone().for_call(), url, None, Secrets::none())
-        .map_err(|failure| failure.reason)
+    Poster::new(client, url, None, &Secrets::none()).map_err(|failure| failure.reason)
+}
+
+/// Takes records to a copy, and counts what is missing there.
+struct CopyCarrier {
+    place: Place,
+    missing: Arc<AtomicU64>,
+}
+
+impl Carrier for CopyCarrier {
+    type Item = Arc<str>;
+
+    fn name(&self) -> String {
+        format!("the copy of the audit log in {}", self.place.name())
+    }
+
+    async fn take(&mut self, lines: &[Arc<str>]) -> Result<(), Failure> {
+        self.place.write(lines).await
+    }
+
+    fn lost(&self, count: u64) {
+        self.missing.fetch_add(count, Ordering::Relaxed);
+    }
 }

@@ -1,7 +1,8 @@
 //! The components shipped inside the host.
 
 use claw_guest_artifacts::{Artifact, BUILT_IN};
-use clawhost_core::catalog::{Origin, Refused};
+use clawhost_core::catalog::{Origin, Refused, ckp_name};
+use clawhost_core::manifest::Manifest;
 
 use super::Sources;
 use super::offer::Offer;
@@ -9,21 +10,76 @@ use super::offer::Offer;
 /// The components shipped inside the host: names, bytes and digests.
 pub const BUILT_IN_COMPONENTS: &[Artifact] = BUILT_IN;
 
-/// What they offer, in order. These names are reserved even while a component cannot be
-/// loaded: a file must not inherit what a manifest grants to a built-in tool.
-pub(super) const BUILT_IN_TOOLS: [&str; 8] = [
-    "edit_file",
-    "exec_shell",
-    "list_directory",
-    "memory_read",
-    "memory_write",
-    "read_file",
-    "web_fetch",
-    "write_file",
+/// What is known of a built-in component before it is loaded.
+struct BuiltIn {
+    component: &'static str,
+    /// What it offers, in order. These names are reserved even while it cannot be loaded: a file must not
+    /// inherit what a manifest grants to a built-in tool.
+    tools: &'static str,
+    /// Its tools ask a person before each call, whatever a policy allows: they are for showing how
+    /// approvals work.
+    asks: bool,
+    /// It is here only where the host was built with the feature `interpreters`.
+    optional: bool,
+}
+
+const fn built_in(component: &'static str, tools: &'static str) -> BuiltIn {
+    BuiltIn { component, tools, asks: false, optional: false }
+}
+
+const TABLE: &[BuiltIn] = &[
+    built_in("calculator", "calculator"),
+    built_in("exec", "bash_exec exec_shell spawn"),
+    built_in("file-io", "apply_patch edit_file list_directory read_file search_files write_file"),
+    BuiltIn { optional: true, ..built_in("js", "js_exec") },
+    built_in("key-value", "key_value_store"),
+    built_in("memory", "memory_read memory_write"),
+    built_in("message", "message"),
+    built_in("models", "cost_summary model_list model_prefs"),
+    BuiltIn { optional: true, ..built_in("python", "python_exec") },
+    built_in("shell", "wasm_shell"),
+    BuiltIn { asks: true, ..built_in("sim", SIMULATED) },
+    built_in("web-fetch", "http_get web_fetch web_search"),
 ];
 
-/// Loads every built-in component that the manifest binds a tool of (all of them are
-/// compiled once and cached). One that fails is refused; the others still load.
+const SIMULATED: &str = "sim_argocd_fix_apply sim_argocd_investigate sim_argocd_status \
+     sim_cost_regression sim_git_pr sim_runtime_research sim_teams_post sim_ticket_read";
+
+/// Returns the CKP names of the built-in tools.
+pub fn built_in_names() -> impl Iterator<Item = String> {
+    TABLE.iter().flat_map(BuiltIn::names)
+}
+
+/// Says whether the tools of `origin` ask a person before each call.
+pub(super) fn always_asks(origin: &Origin) -> bool {
+    let Origin::BuiltIn { component } = origin else { return false };
+    TABLE.iter().any(|row| row.component == *component && row.asks)
+}
+
+/// Says why no component offers the tool of a CKP name, where one could.
+pub(super) fn missing(name: &str) -> Option<String> {
+    let row = TABLE.iter().filter(|row| row.optional && row.artifact().is_none());
+    let tool = row.flat_map(|row| row.tools.split(' ')).find(|tool| ckp_name(tool) == name)?;
+    let why = "this clawhost was built without interpreters (cargo feature `interpreters`)";
+    Some(format!("there is no `{tool}`: {why}"))
+}
+
+impl BuiltIn {
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.tools.split(' ').map(ckp_name)
+    }
+
+    fn artifact(&self) -> Option<&'static Artifact> {
+        BUILT_IN.iter().find(|artifact| artifact.name == self.component)
+    }
+
+    fn is_bound(&self, manifest: &Manifest) -> bool {
+        self.names().any(|name| manifest.tools.iter().any(|binding| binding.name == name))
+    }
+}
+
+/// Loads the built-in components of which the manifest binds a tool: compiling the others would be
+/// for nothing. One that fails is refused; the others still load.
 pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
     let load = async |artifact: &Artifact| {
         let origin = Origin::BuiltIn { component: artifact.name };
@@ -32,7 +88,8 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
         let source = format!("built-in component `{}`", artifact.name);
         offer.map_err(|error| Refused::new(&source, &error.to_string()))
     };
-    futures_util::future::join_all(BUILT_IN_COMPONENTS.iter().map(load)).await
+    let bound = TABLE.iter().filter(|row| row.is_bound(&sources.manifest));
+    futures_util::future::join_all(bound.filter_map(BuiltIn::artifact).map(load)).await
 }
 
 #[cfg(test)]
@@ -43,14 +100,16 @@ mod tests {
     use crate::engine::Engine;
 
     #[tokio::test]
-    async fn the_reserved_names_are_those_the_built_in_components_offer() {
+    async fn the_table_says_what_every_component_offers() {
         let engine = Arc::new(Engine::new(1, None).unwrap());
-        let mut offered = Vec::new();
         for artifact in BUILT_IN_COMPONENTS {
             let loaded = engine.load(artifact.bytes.to_vec()).await.unwrap();
-            offered.extend(loaded.definitions.iter().map(|definition| definition.name.clone()));
+            let mut offered: Vec<_> = loaded.definitions.iter().map(|tool| &*tool.name).collect();
+            offered.sort_unstable();
+            let row = TABLE.iter().find(|row| row.component == artifact.name).unwrap();
+            assert_eq!(offered.join(" "), row.tools, "{}", artifact.name);
         }
-        offered.sort();
-        assert_eq!(offered, BUILT_IN_TOOLS);
+        let absent = TABLE.iter().filter(|row| row.artifact().is_none());
+        assert!(absent.into_iter().all(|row| row.optional));
     }
 }

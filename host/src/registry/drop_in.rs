@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::time::SystemTime;
 
 use cap_std::fs::{Dir, MetadataExt as _};
-use clawhost_core::limits::{COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_FILES_MAX};
+use clawhost_core::limits::DROP_IN_FILES_MAX;
 use clawhost_core::manifest::ToolBinding;
 use tokio::task::AbortHandle;
 
@@ -178,23 +178,11 @@ pub(super) fn stray() -> &'static str {
      `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several"
 }
 
-/// Reads a component file, bounded.
+/// Reads a file of at most `bytes_max`.
 ///
 /// # Errors
-/// It cannot be read, or is over [`COMPONENT_BYTES_MAX`].
-pub(super) fn read_component(dir: &Dir, name: &str) -> Result<Vec<u8>, LoadError> {
-    read(dir, name, COMPONENT_BYTES_MAX)
-}
-
-/// Reads a document beside a component, bounded.
-///
-/// # Errors
-/// It cannot be read, or is over [`DOCUMENT_BYTES_MAX`].
-pub(super) fn read_document(dir: &Dir, name: &str) -> Result<Vec<u8>, LoadError> {
-    read(dir, name, DOCUMENT_BYTES_MAX as u64)
-}
-
-fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, LoadError> {
+/// It cannot be read, or is over that.
+pub(super) fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, LoadError> {
     let passing = |error: std::io::Error| {
         LoadError::Passing(format!("`{name}` cannot be read: {error}; it is tried again"))
     };

@@ -23,7 +23,7 @@ use clawhost_core::grants::Grants;
 use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
 
-pub use builtin::BUILT_IN_COMPONENTS;
+pub use builtin::{BUILT_IN_COMPONENTS, built_in_names};
 pub use documents::FileDocuments;
 pub(crate) use index::{Index, Part, is_publishable};
 pub use remote::{Published, Registries};

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use cap_std::fs::{Dir, MetadataExt as _};
 use clawhost_core::catalog::{Origin, ckp_name};
-use clawhost_core::limits::{DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS};
+use clawhost_core::limits::{
+    COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS,
+};
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 use notify::Watcher as _;
 use notify::event::{AccessKind, AccessMode, EventKind};
@@ -287,7 +289,7 @@ impl Job {
         let (sidecars, turn) = background(turn, move || this.sidecars()).await?;
         let sidecars = sidecars?;
         let this = Arc::clone(self);
-        let read = move || drop_in::read_component(&this.dir, &this.name);
+        let read = move || drop_in::read(&this.dir, &this.name, COMPONENT_BYTES_MAX);
         let origin = Origin::DropIn { file: self.name.clone() };
         let offer = Offer::load_in(&self.engine, turn, origin, read).await?;
         self.check(&sidecars, &offer)?;
@@ -320,7 +322,7 @@ impl Job {
 
     fn sidecars(&self) -> Result<Vec<ToolBinding>, LoadError> {
         let parse = |name: &str| {
-            let bytes = drop_in::read_document(&self.dir, name)?;
+            let bytes = drop_in::read(&self.dir, name, DOCUMENT_BYTES_MAX as u64)?;
             self.manifest.read_sidecar(&self.path.join(name), &bytes).map_err(|errors| {
                 let lines: Vec<_> = errors.iter().map(DocumentError::one_line).collect();
                 LoadError::Unusable(lines.join("; "))

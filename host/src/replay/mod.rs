@@ -14,13 +14,13 @@
 mod table;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::REPLAY_ID_BYTES_MAX;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -41,9 +41,10 @@ pub struct Key {
 }
 
 /// The requests that run or ran lately. Cheap to clone.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Replay(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
     database: Database,
     clock: Clock,
@@ -53,6 +54,7 @@ struct Inner {
 type Answer = Result<Value, CallError>;
 type Answering = Shared<BoxFuture<'static, Answer>>;
 
+#[derive(Debug)]
 struct Running {
     digest: String,
     answer: Answering,
@@ -61,16 +63,16 @@ struct Running {
 
 /// Those who asked for one request, each with what ends its interest: the work goes on until
 /// nobody's is left.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 struct Askers(Arc<Mutex<Vec<CancellationToken>>>);
 
 impl Askers {
     fn add(&self, ended: CancellationToken) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
+        self.0.lock().push(ended);
     }
 
     fn next(&self) -> Option<CancellationToken> {
-        let mut askers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut askers = self.0.lock();
         askers.retain(|ended| !ended.is_cancelled());
         askers.first().cloned()
     }
@@ -120,7 +122,7 @@ impl Replay {
         ended: CancellationToken,
         work: impl Future<Output = Answer> + Send + 'static,
     ) -> Result<Answering, CallError> {
-        let mut running = self.0.running();
+        let mut running = self.0.running.lock();
         if let Some(first) = running.get(&key) {
             if first.digest != digest {
                 return Err(other_parameters());
@@ -146,12 +148,6 @@ impl Replay {
     }
 }
 
-impl fmt::Debug for Replay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replay").field("running", &self.0.running().len()).finish_non_exhaustive()
-    }
-}
-
 /// A request's place among the running ones, which it gives up however its task ends.
 struct Place {
     inner: Arc<Inner>,
@@ -160,7 +156,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.inner.running().remove(&self.key);
+        self.inner.running.lock().remove(&self.key);
     }
 }
 
@@ -185,10 +181,6 @@ async fn carry_out(
 }
 
 impl Inner {
-    fn running(&self) -> MutexGuard<'_, HashMap<Key, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn claim(&self, key: &Key, digest: String) -> Result<Known, CallError> {
         let (key, now) = (key.clone(), self.clock.now_ms());
         let claimed = self.database.run(move |db| table::claim(db, &key, &digest, now)).await;

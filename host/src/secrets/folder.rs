@@ -6,27 +6,23 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::limits::SECRET_BYTES_MAX;
 use zeroize::Zeroizing;
 
-use super::{Secret, SecretError};
+use super::{NoSecret, Secret};
 
 /// Line breaks that an editor may have left behind the value.
 const LINE_BREAK_BYTES_MAX: usize = 2;
 
 /// Returns the value in the file `name` of `folder` without its last line break; none where
 /// there is no such file. The caller has checked the name.
-pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Secret>, SecretError> {
+pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Secret>, NoSecret> {
     let bytes = match read_file(folder, name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| SecretError::Io {
-            name: name.to_owned(),
-            reason: error.to_string(),
-        })?,
+        read => read?,
     };
-    let unusable = |reason| SecretError::Unusable { name: name.to_owned(), reason };
-    Secret::parse(&bytes).map(Some).map_err(unusable)
+    Secret::parse(&bytes).map(Some).map_err(NoSecret::Unusable)
 }
 
 /// Reads as much of a regular file as a secret may be long, and a little more: what is longer
@@ -51,10 +47,6 @@ fn read_some(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true);
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt as _;
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-    }
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     options
 }

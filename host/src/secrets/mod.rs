@@ -19,13 +19,16 @@ mod tests;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use clawhost_core::grants::{is_secret_name, is_variable_name};
 use clawhost_core::limits::{SECRET_NAME_BYTES_MAX, SECRETS_BYTES_MAX};
 use clawhost_core::redact::Redactor;
+use clawhost_core::truncate;
+use parking_lot::Mutex;
 
 pub use self::secret::Secret;
 use crate::state::{PrivateFileError, SecretStore};
@@ -55,40 +58,42 @@ impl fmt::Debug for SecretSources {
 
 /// Why a secret cannot be had. Names a secret, never a value.
 #[derive(Debug, thiserror::Error)]
+#[error("the secret {name:?} {why}")]
+pub struct SecretError {
+    /// The secret.
+    pub name: String,
+    /// Why not.
+    pub why: NoSecret,
+}
+
+/// What keeps a secret from being had.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SecretError {
+pub enum NoSecret {
     /// The place it is in cannot be read.
-    #[error("the secret {name:?} cannot be read: {reason}")]
-    Io {
-        /// The secret.
-        name: String,
-        /// What the system says.
-        reason: String,
-    },
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
     /// No source has it.
     #[error(
-        "the secret {0:?} is in no store, environment variable or secrets folder; set it with: clawhost secrets set NAME"
+        "is in no store, environment variable or secrets folder; set it with: clawhost secrets set NAME"
     )]
-    Missing(String),
+    Missing,
     /// The store cannot be used.
-    #[error("the secret {name:?} cannot be looked up: the secret store {source}")]
-    Store {
-        /// The secret.
-        name: String,
-        /// Why not.
-        source: PrivateFileError,
-    },
+    #[error("cannot be looked up: the secret store {0}")]
+    Store(#[from] PrivateFileError),
     /// All the values together are more than can be kept out of replies and logs.
-    #[error("the secret {0:?} would be one more than this host can keep from showing")]
-    TooMany(String),
+    #[error("would be one more than this host can keep from showing")]
+    TooMany,
     /// What was found can be no secret.
-    #[error("the secret {name:?} is not usable: {reason}")]
-    Unusable {
-        /// The secret.
-        name: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    #[error("is not usable: {0}")]
+    Unusable(&'static str),
+}
+
+impl SecretError {
+    /// Returns the error of the secret `name`, of which a document can make anything.
+    pub(crate) fn new(name: &str, why: NoSecret) -> Self {
+        Self { name: truncate::text(name, SECRET_NAME_BYTES_MAX).to_owned(), why }
+    }
 }
 
 /// The secrets of one host. Cheap to clone.
@@ -126,9 +131,11 @@ impl Secrets {
     /// [`SecretError`]. A source that cannot be read ends the search: what comes after it might
     /// be an older value.
     pub fn resolve(&self, name: &str) -> Result<Secret, SecretError> {
-        let secret = self.look_up(name)?;
-        self.remember(name, &secret)?;
-        Ok(secret)
+        let found = self.look_up(name).and_then(|secret| {
+            self.remember(name, &secret)?;
+            Ok(secret)
+        });
+        found.map_err(|why| SecretError::new(name, why))
     }
 
     /// Looks these secrets up for the redactor's sake, before anybody needs them, and logs which
@@ -148,11 +155,11 @@ impl Secrets {
 
     /// Returns the values that were handed out for `name` and are still known, the latest last.
     pub fn known(&self, name: &str) -> Vec<Secret> {
-        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.known.lock();
         known.iter().filter(|(other, _)| other == name).map(|(_, value)| value.clone()).collect()
     }
 
-    fn look_up(&self, name: &str) -> Result<Secret, SecretError> {
+    fn look_up(&self, name: &str) -> Result<Secret, NoSecret> {
         let found = match self.in_store(name)? {
             Some(secret) => Some(secret),
             None => match self.in_environment(name)? {
@@ -160,20 +167,17 @@ impl Secrets {
                 None => self.in_folder(name)?,
             },
         };
-        let secret = found.ok_or_else(|| SecretError::Missing(shown(name)))?;
-        secret.checked().map_err(|reason| SecretError::Unusable { name: shown(name), reason })
+        found.ok_or(NoSecret::Missing)?.checked().map_err(NoSecret::Unusable)
     }
 
-    fn in_store(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+    fn in_store(&self, name: &str) -> Result<Option<Secret>, NoSecret> {
         let Some(store) = &self.0.sources.store else {
             return Ok(None);
         };
-        let value = store.get(name);
-        let value = value.map_err(|source| SecretError::Store { name: shown(name), source })?;
-        Ok(value.map(Secret::from))
+        Ok(store.get(name)?.map(Secret::from))
     }
 
-    fn in_environment(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+    fn in_environment(&self, name: &str) -> Result<Option<Secret>, NoSecret> {
         let Some(environment) = &self.0.sources.environment else {
             return Ok(None);
         };
@@ -182,14 +186,11 @@ impl Secrets {
             .into_iter()
             .filter(|variable| is_variable_name(variable))
             .find_map(|variable| environment(variable).filter(|value| !value.is_empty()));
-        let Some(value) = value else {
-            return Ok(None);
-        };
-        let no_text = |_| SecretError::Unusable { name: shown(name), reason: secret::NO_TEXT };
-        value.into_string().map(|value| Some(Secret::from(value))).map_err(no_text)
+        let value = value.map(OsString::into_string).transpose();
+        Ok(value.map_err(|_| NoSecret::Unusable(secret::NO_TEXT))?.map(Secret::from))
     }
 
-    fn in_folder(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+    fn in_folder(&self, name: &str) -> Result<Option<Secret>, NoSecret> {
         match &self.0.sources.folder {
             Some(folder) if is_secret_name(name) => folder::read(folder, name),
             _ => Ok(None),
@@ -197,8 +198,8 @@ impl Secrets {
     }
 
     /// Lets the redactor know `secret` before anybody has it.
-    fn remember(&self, name: &str, secret: &Secret) -> Result<(), SecretError> {
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn remember(&self, name: &str, secret: &Secret) -> Result<(), NoSecret> {
+        let mut known = self.0.known.lock();
         let latest = known.iter().rev().find(|(other, _)| other == name);
         if latest.is_some_and(|(_, value)| value == secret) {
             return Ok(());
@@ -206,7 +207,7 @@ impl Secrets {
         let one = (name.to_owned(), secret.clone());
         let mut all: Vec<Known> = known.iter().filter(|other| **other != one).cloned().collect();
         all.push(one);
-        let redactor = redactor_of(&mut all).ok_or_else(|| SecretError::TooMany(shown(name)))?;
+        let redactor = redactor_of(&mut all).ok_or(NoSecret::TooMany)?;
         *known = all;
         self.0.redactor.store(Arc::new(redactor));
         Ok(())
@@ -234,9 +235,4 @@ fn oldest_replaced(known: &[Known]) -> Option<usize> {
 fn snake_case(name: &str) -> String {
     let snake = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     name.chars().map(snake).collect()
-}
-
-/// A name from a document can be anything.
-fn shown(name: &str) -> String {
-    clawhost_core::truncate::text(name, SECRET_NAME_BYTES_MAX).to_owned()
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::StateDir;
-use super::private::{PrivateFileError, PrivateJson, VERSION};
+use super::private::{FileProblem, PrivateFileError, PrivateJson, VERSION};
 use crate::random::{self, NoRandomness};
 
 /// The agent of a host whose runtime file names none.
@@ -87,8 +87,8 @@ pub enum CredentialsError {
 
 impl From<PrivateFileError> for CredentialsError {
     fn from(error: PrivateFileError) -> Self {
-        match error {
-            PrivateFileError::Io { .. } => Self::Io(error),
+        match error.problem {
+            FileProblem::Io(_) => Self::Io(error),
             _ => Self::Unusable(error),
         }
     }
@@ -275,7 +275,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let error = Credentials::open(&state, &[]).unwrap_err();
         assert!(
-            matches!(error, CredentialsError::Unusable(PrivateFileError::Exposed { .. })),
+            matches!(&error, CredentialsError::Unusable(why) if matches!(why.problem, FileProblem::Exposed)),
             "{error}"
         );
     }

@@ -6,8 +6,9 @@
 //! list of steps that is only ever appended to.
 
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{DATABASE_JOBS_MAX, DATABASE_WAIT_MS};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::regular;
 
 /// The file in the state folder.
 pub const DATABASE_FILE: &str = "clawhost.db";
@@ -35,6 +38,9 @@ pub struct Database {
 /// Why the store did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
+    /// The file cannot be made.
+    #[error("{0}")]
+    File(#[from] io::Error),
     /// The work or the whole thread is gone, which only a defect can cause.
     #[error("the store has stopped")]
     Stopped,
@@ -79,6 +85,23 @@ impl Database {
         prepare(&reader)?;
         reader.pragma_update(None, "query_only", true)?;
         Ok(Self { jobs: start("store", connection)?, searches: start("store-search", reader)? })
+    }
+
+    /// Opens the store at `path`, off the threads that serve. Where it is missing, it and its
+    /// folders are made for this user only.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub(crate) async fn open_own(
+        path: PathBuf,
+        migrations: &'static [Migrations],
+    ) -> Result<Self, DatabaseError> {
+        let opening = tokio::task::spawn_blocking(move || {
+            // SQLite makes a file that others can read, and its other files like that one.
+            regular::open_private(&path)?;
+            Self::open(&path, migrations)
+        });
+        opening.await.map_err(|_| DatabaseError::Stopped)?
     }
 
     /// Makes a store that lives as long as its handles: for hosts that keep nothing.

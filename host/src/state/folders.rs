@@ -4,9 +4,12 @@
 //! could have written to. Such a folder is refused.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::regular;
 
 /// What the environment says about folders. Empty and relative paths count as unset, as the XDG
 /// base directory specification has it.
@@ -117,37 +120,21 @@ impl StateDir {
     }
 }
 
-/// The cache folder: compiled code, which is checked before it is used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheDir {
-    path: PathBuf,
-}
-
-impl CacheDir {
-    /// Opens `$XDG_CACHE_HOME/clawhost`, else `~/.cache/clawhost`. A missing one is made, for its
-    /// owner only.
-    ///
-    /// # Errors
-    /// As [`StateDir::open`]; a host without a cache compiles again and works.
-    pub fn open(env: &FolderEnv) -> Result<Self, FolderError> {
-        let path = env.cache().ok_or(FolderError::Nowhere {
-            what: "cache",
-            option: "XDG_CACHE_HOME",
-            variable: "XDG_CACHE_HOME",
-        })?;
-        Ok(Self { path: own_folder(&path)? })
-    }
-
-    /// Returns the folder.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
+/// Opens the cache folder, `$XDG_CACHE_HOME/clawhost`, else `~/.cache/clawhost`: compiled code, which
+/// is checked before it is used. A missing one is made, for its owner only.
+///
+/// # Errors
+/// As [`StateDir::open`]; a host without a cache compiles again and works.
+pub fn open_cache(env: &FolderEnv) -> Result<PathBuf, FolderError> {
+    let variable = "XDG_CACHE_HOME";
+    let nowhere = FolderError::Nowhere { what: "cache", option: variable, variable };
+    own_folder(&env.cache().ok_or(nowhere)?)
 }
 
 /// Makes `path` where it is missing, and refuses it where others may write to it.
 fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
     let io = |source| FolderError::Io { path: path.to_path_buf(), source };
-    private_builder().create(path).map_err(io)?;
+    regular::make_private(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;
     match unsafe_because(&metadata) {
@@ -159,28 +146,11 @@ fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
     }
 }
 
-/// Folders on the way are made for the owner only, too.
-fn private_builder() -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-}
-
-#[cfg(unix)]
 fn unsafe_because(metadata: &Metadata) -> Option<&'static str> {
-    use std::os::unix::fs::MetadataExt as _;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Some("belongs to another user");
     }
     (metadata.mode() & 0o022 != 0).then_some("can be written by other users")
-}
-
-/// Elsewhere the system's own access lists decide, which this host does not read.
-#[cfg(not(unix))]
-const fn unsafe_because(_metadata: &Metadata) -> Option<&'static str> {
-    None
 }
 
 #[cfg(test)]

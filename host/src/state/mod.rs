@@ -8,15 +8,13 @@ mod database;
 mod folders;
 mod private;
 mod secret_store;
-#[cfg(unix)]
 mod socket;
 
 pub use self::credentials::{
     CREDENTIALS_FILE, Credentials, CredentialsError, DEFAULT_AGENT, Role, Token,
 };
 pub use self::database::{DATABASE_FILE, Database, DatabaseError, Migrations};
-pub use self::folders::{CacheDir, FolderEnv, FolderError, StateDir};
-pub use self::private::PrivateFileError;
+pub use self::folders::{FolderEnv, FolderError, StateDir, open_cache};
+pub use self::private::{FileProblem, PrivateFileError};
 pub use self::secret_store::{SECRETS_FILE, SecretStore};
-#[cfg(unix)]
 pub use self::socket::{ControlSocket, SocketError, connect_all};

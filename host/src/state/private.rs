@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
@@ -17,36 +18,30 @@ pub(super) const VERSION: u32 = 1;
 
 /// Why such a file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[error("{path} {problem}", path = path.display())]
+pub struct PrivateFileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: FileProblem,
+}
+
+/// What is wrong with such a file.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PrivateFileError {
+pub enum FileProblem {
     /// Others may read the file, so its secrets are none.
-    #[error("{path} can be read by other users: its secrets are no longer secret", path = path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("can be read by other users: its secrets are no longer secret")]
+    Exposed,
     /// It would be larger than is read.
-    #[error("{path} is full", path = path.display())]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("is full")]
+    Full,
     /// The file cannot be read or written.
-    #[error("{path} cannot be used: {source}", path = path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It is not what this host has put there.
-    #[error("{path} is not usable: {reason}", path = path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it. Never repeats its content.
-        reason: String,
-    },
+    #[error("cannot be used: {0}")]
+    Io(io::Error),
+    /// It is not what this host has put there. Never repeats its content.
+    #[error("is not usable: {0}")]
+    Unusable(String),
 }
 
 /// One such file: an object whose `version` is [`VERSION`].
@@ -73,7 +68,7 @@ impl PrivateJson {
         let mut options = options();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path);
         let locked = file.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| PrivateFileError::Io { path, source })
+        locked.map_err(|error| PrivateFileError { path, problem: FileProblem::Io(error) })
     }
 
     /// Reads the file, of less than [`DOCUMENT_BYTES_MAX`] bytes; none where there is none.
@@ -113,7 +108,7 @@ impl PrivateJson {
         let mut text = Zeroizing::new(text);
         text.push(b'\n');
         if text.len() >= DOCUMENT_BYTES_MAX {
-            return Err(PrivateFileError::Full { path: self.path.clone() });
+            return Err(self.error(FileProblem::Full));
         }
         self.replace(&text).map_err(|error| self.io(error))
     }
@@ -132,9 +127,7 @@ impl PrivateJson {
         sync_folder(&self.path)
     }
 
-    #[cfg(unix)]
     fn check(&self, file: &File) -> Result<(), PrivateFileError> {
-        use std::os::unix::fs::MetadataExt as _;
         let metadata = file.metadata().map_err(|error| self.io(error))?;
         if !metadata.is_file() {
             return Err(self.unusable("it is no regular file"));
@@ -143,45 +136,33 @@ impl PrivateJson {
             return Err(self.unusable("it belongs to another user"));
         }
         if metadata.mode() & 0o077 != 0 {
-            return Err(PrivateFileError::Exposed { path: self.path.clone() });
+            return Err(self.error(FileProblem::Exposed));
         }
-        Ok(())
-    }
-
-    /// Elsewhere the state folder's access list is what keeps others out.
-    #[cfg(not(unix))]
-    fn check(&self, _file: &File) -> Result<(), PrivateFileError> {
         Ok(())
     }
 
     /// Returns the error of a file that says what it cannot say.
     pub(super) fn unusable(&self, reason: impl Into<String>) -> PrivateFileError {
-        PrivateFileError::Unusable { path: self.path.clone(), reason: reason.into() }
+        self.error(FileProblem::Unusable(reason.into()))
     }
 
-    fn io(&self, source: io::Error) -> PrivateFileError {
-        PrivateFileError::Io { path: self.path.clone(), source }
+    fn io(&self, error: io::Error) -> PrivateFileError {
+        self.error(FileProblem::Io(error))
+    }
+
+    fn error(&self, problem: FileProblem) -> PrivateFileError {
+        PrivateFileError { path: self.path.clone(), problem }
     }
 }
 
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        // No link is followed, and a pipe in the file's place does not make us wait.
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        options.mode(0o600).custom_flags(flags.bits().cast_signed());
-    }
+    // No link is followed, and a pipe in the file's place does not make us wait.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    options.mode(0o600).custom_flags(flags.bits().cast_signed());
     options
 }
 
-#[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-#[cfg(not(unix))]
-const fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -87,6 +87,7 @@ impl SecretStore {
 mod tests {
     use super::super::FolderEnv;
     use super::*;
+    use crate::state::FileProblem;
 
     fn store() -> (tempfile::TempDir, SecretStore) {
         let root = tempfile::tempdir().unwrap();
@@ -117,7 +118,7 @@ mod tests {
         let (_root, store) = store();
         store.set("A", value("one")).unwrap();
         let huge = value(&"x".repeat(clawhost_core::limits::DOCUMENT_BYTES_MAX));
-        assert!(matches!(store.set("B", huge), Err(PrivateFileError::Full { .. })));
+        assert!(matches!(store.set("B", huge).unwrap_err().problem, FileProblem::Full));
         assert_eq!(store.names().unwrap(), ["A"]);
     }
 
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         let exposed = store.get("A").unwrap_err();
-        assert!(matches!(exposed, PrivateFileError::Exposed { .. }), "{exposed}");
+        assert!(matches!(exposed.problem, FileProblem::Exposed), "{exposed}");
         std::fs::rename(&path, root.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink(root.path().join("elsewhere"), &path).unwrap();
         assert!(store.get("A").is_err() && store.set("A", value("x")).is_err());

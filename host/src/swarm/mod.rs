@@ -13,14 +13,14 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{SWARM_LOOK_MS, SWARM_NAME_BYTES_MAX, SWARM_VALUE_BYTES_MAX};
 use clawhost_core::manifest::SwarmPlan;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -31,9 +31,10 @@ use crate::clock::Clock;
 use crate::telemetry::{Event, Telemetry};
 
 /// The swarms of a host. Cheap to clone.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Swarm(Arc<Shared>);
 
+#[derive(Debug)]
 struct Shared {
     /// The identity that the host itself runs.
     own: String,
@@ -42,6 +43,7 @@ struct Shared {
     clock: Clock,
 }
 
+#[derive(Debug)]
 struct State {
     boards: Vec<Board>,
     post: Post,
@@ -83,7 +85,7 @@ impl Swarm {
         check_name("task_id", &task.task_id)?;
         check_size("description", task.description.len())?;
         check_value("input", task.input.as_ref().unwrap_or(&Value::Null))?;
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         // A report names its task only: it has to be clear which of all swarms' it is.
         if state.boards.iter().any(|board| board.has(&task.task_id)) {
             let text = "a task of this id has not ended yet";
@@ -105,7 +107,7 @@ impl Swarm {
     pub fn report(&self, from: &str, report: Report) -> Result<bool, CallError> {
         check_value("result", &report.result)?;
         let (id, status) = (report.task_id.clone(), report.status.name());
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let State { boards, post } = &mut *state;
         let Some(board) = boards.iter_mut().find(|board| board.has(&id)) else {
             return Ok(false);
@@ -126,7 +128,7 @@ impl Swarm {
     /// A swarm that does not exist, a message that is too large.
     pub fn broadcast(&self, from: &str, swarm: &str, message: Value) -> Result<(), CallError> {
         check_value("message", &message)?;
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let names = find(&mut state.boards, swarm)?.members();
         let event = SwarmEvent::Message { swarm: swarm.to_owned(), from: from.to_owned(), message };
         for name in names.iter().filter(|name| *name != from) {
@@ -142,7 +144,7 @@ impl Swarm {
     /// # Errors
     /// A swarm that does not exist.
     pub fn discover(&self, swarm: Option<&str>) -> Result<Vec<Peer>, CallError> {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let State { boards, post } = &mut *state;
         let now = Now { ms: self.0.clock.now_ms(), post };
         let boards = match swarm {
@@ -163,7 +165,7 @@ impl Swarm {
 
     /// Connects a session of `identity`, until what is returned is dropped.
     pub fn subscribe(&self, identity: &str) -> Subscription {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         // Another session that is still there has the tasks, or will be told of them.
         let is_first = !state.post.is_present(identity);
         let (session, wake) = state.post.join(identity);
@@ -189,6 +191,7 @@ impl Swarm {
 }
 
 /// A session of one identity: it counts as connected as long as this lives.
+#[derive(Debug)]
 pub struct Subscription {
     shared: Arc<Shared>,
     identity: String,
@@ -214,19 +217,13 @@ impl Subscription {
 
     /// Returns the next event, if there is one.
     pub fn try_next(&mut self) -> Option<SwarmEvent> {
-        self.shared.lock().post.take(&self.identity, self.session)
+        self.shared.state.lock().post.take(&self.identity, self.session)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.shared.lock().post.leave(&self.identity, self.session);
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().post.leave(&self.identity, self.session);
     }
 }
 
@@ -253,7 +250,7 @@ async fn look_after(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(Duration::from_millis(SWARM_LOOK_MS)).await;
         let Some(shared) = shared.upgrade() else { return };
-        shared.lock().each(shared.clock.now_ms(), Board::tick);
+        shared.state.lock().each(shared.clock.now_ms(), Board::tick);
     }
 }
 
@@ -293,16 +290,4 @@ fn check_size(what: &str, bytes: usize) -> Result<(), CallError> {
 
 fn outcome_name(outcome: &Result<(), CallError>) -> &'static str {
     outcome.as_ref().map_or_else(|error| error.kind.name(), |()| "ok")
-}
-
-impl fmt::Debug for Swarm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Swarm").field("own", &self.0.own).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Subscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription").field("identity", &self.identity).finish_non_exhaustive()
-    }
 }

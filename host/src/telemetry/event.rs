@@ -112,7 +112,7 @@ pub struct CallEvent {
 impl CallEvent {
     /// Returns what ended with `outcome`, without arguments and result.
     pub fn ended(
-        (call, principal, tool): (&str, &str, &str),
+        ids: (&str, &str, &str),
         outcome: &Result<ToolReply, CallError>,
         duration: Duration,
     ) -> Self {
@@ -121,27 +121,17 @@ impl CallEvent {
             Ok(_) => ("ok", None),
             Err(error) => (error.kind.name(), Some(error.kind.code())),
         };
-        Self {
-            call: call.to_owned(),
-            principal: principal.to_owned(),
-            tool: tool.to_owned(),
-            outcome,
-            code,
-            duration,
-            ..Self::default()
-        }
+        Self { outcome, code, ..Self::of(ids, duration) }
     }
 
     /// Returns what nobody waited for any more.
-    pub fn cancelled((call, principal, tool): (&str, &str, &str), duration: Duration) -> Self {
-        Self {
-            call: call.to_owned(),
-            principal: principal.to_owned(),
-            tool: tool.to_owned(),
-            outcome: "cancelled",
-            duration,
-            ..Self::default()
-        }
+    pub fn cancelled(ids: (&str, &str, &str), duration: Duration) -> Self {
+        Self { outcome: "cancelled", ..Self::of(ids, duration) }
+    }
+
+    fn of((call, principal, tool): (&str, &str, &str), duration: Duration) -> Self {
+        let [call, principal, tool] = [call, principal, tool].map(str::to_owned);
+        Self { call, principal, tool, duration, ..Self::default() }
     }
 }
 

@@ -1,39 +1,89 @@
-//! One exporter as a place that batches go to: events, and the measurements where they changed.
+//! One exporter: takes batches of events, and the measurements where they changed, to a place that
+//! takes JSON or to a collector that takes the protocol's own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::limits::{
     TELEMETRY_EXPORT_MS, TELEMETRY_QUEUE_MAX, TELEMETRY_RETRIES_MAX, TELEMETRY_RETRY_AFTER_MS,
-    TELEMETRY_RETRY_MS,
+    TELEMETRY_RETRY_MS, TELEMETRY_ROWS_MAX,
 };
-use clawhost_core::manifest::ExporterPlan;
+use clawhost_core::manifest::{ExporterKind, ExporterPlan};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use serde_json::json;
 
-use super::metrics::Metrics;
+use super::metrics::{self, Metrics};
+use super::otlp::Otlp;
 use super::record::Record;
-use super::sink::{Batch, Failure, Sink};
-use crate::outbox::{Place, Terms};
+use crate::clock::{now_ms, rfc3339};
+use crate::outbox::{Carrier, Failure, Terms};
+use crate::place::{Place, Table};
+use crate::secrets::Secrets;
+use crate::state::Migrations;
+use crate::upstream::http::HttpClient;
+use crate::upstream::post::Poster;
+
+/// The tables of a file of telemetry's own.
+const MIGRATIONS: &[Migrations] = &[("telemetry", &[include_str!("events.sql")])];
 
 /// What one exporter needs to work.
 pub(super) struct Exporter {
-    pub(super) sink: Sink,
-    pub(super) metrics: Arc<Metrics>,
+    to: To,
+    metrics: Arc<Metrics>,
     /// The measurements that were handed over last.
-    pub(super) exported: u64,
+    exported: u64,
 }
 
-impl Place for Exporter {
+enum To {
+    Collector(Box<Otlp>),
+    Place(Place),
+}
+
+impl Exporter {
+    pub(super) fn new(
+        plan: &ExporterPlan,
+        client: &HttpClient,
+        secrets: &Secrets,
+        resource: &Resource,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let poster = |url: &str| Poster::new(client, url, plan.secret.as_ref(), secrets);
+        let to = match &plan.kind {
+            ExporterKind::Console => To::Place(Place::console()),
+            ExporterKind::File(path) => To::Place(Place::file(path.clone())),
+            ExporterKind::Otlp(url) => To::Collector(Box::new(Otlp::new(url, poster, resource)?)),
+            ExporterKind::Sqlite(path) => To::Place(Place::Table(Table::in_file(
+                path.clone(),
+                MIGRATIONS,
+                "events",
+                TELEMETRY_ROWS_MAX,
+            ))),
+            ExporterKind::Webhook(url) => To::Place(Place::Webhook(poster(url)?)),
+        };
+        Ok(Self { to, metrics, exported: 0 })
+    }
+}
+
+impl Carrier for Exporter {
     type Item = Arc<Record>;
 
-    fn name(&self) -> &'static str {
-        self.sink.name()
+    fn name(&self) -> String {
+        let to = match &self.to {
+            To::Collector(_) => "a collector",
+            To::Place(place) => place.name(),
+        };
+        format!("telemetry to {to}")
     }
 
     async fn take(&mut self, records: &[Arc<Record>]) -> Result<(), Failure> {
         let version = self.metrics.version();
         let metrics = if version == self.exported { None } else { self.metrics.collect() };
         if !records.is_empty() || metrics.is_some() {
-            self.sink.export(Batch { records, metrics: metrics.as_ref() }).await?;
+            match &self.to {
+                To::Collector(otlp) => otlp.export(records, metrics.as_ref()).await?,
+                To::Place(place) => place.write(&to_json(records, metrics.as_ref())).await?,
+            }
         }
         self.exported = version;
         Ok(())
@@ -42,6 +92,16 @@ impl Place for Exporter {
     fn lost(&self, count: u64) {
         self.metrics.record_dropped(count);
     }
+}
+
+/// Returns each event, and the measurements as one more.
+fn to_json(records: &[Arc<Record>], metrics: Option<&ResourceMetrics>) -> Vec<String> {
+    let metrics = metrics.map(|sums| {
+        let (time, metrics) = (rfc3339(now_ms()), metrics::to_json(sums));
+        json!({ "event": "metrics", "time": time, "metrics": metrics })
+    });
+    let events = records.iter().map(|record| record.to_json());
+    events.chain(metrics).map(|object| object.to_string()).collect()
 }
 
 /// Returns how patient an exporter is; while somebody waits, not at all.

@@ -7,12 +7,11 @@
 mod event;
 mod exporter;
 mod metrics;
+mod otlp;
 mod record;
-mod sink;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,16 +24,16 @@ pub use self::event::{CallEvent, Event, result_of};
 use self::exporter::Exporter;
 use self::metrics::Metrics;
 use self::record::Record;
-use self::sink::Sink;
 use crate::clock::now_ms;
 use crate::outbox::Outbox;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 
 /// Where events go. Cheap to clone; the last clone sends what is left and ends.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Telemetry(Option<Arc<Inner>>);
 
+#[derive(Debug)]
 struct Inner {
     plan: TelemetryPlan,
     secrets: Secrets,
@@ -57,13 +56,9 @@ impl Telemetry {
         let metrics = Arc::new(Metrics::new(plan.metrics, resource.clone()));
         let mut exporters = Vec::new();
         for plan in &plan.exporters {
-            match Sink::new(plan, client, secrets, &resource) {
+            match Exporter::new(plan, client, secrets, &resource, Arc::clone(&metrics)) {
                 Err(failure) => tracing::warn!("an exporter is left out: {}", failure.reason),
-                Ok(sink) => {
-                    let metrics = Arc::clone(&metrics);
-                    let exporter = Exporter { sink, metrics, exported: 0 };
-                    exporters.push(Outbox::start(exporter, exporter::terms(plan)));
-                }
+                Ok(exporter) => exporters.push(Outbox::start(exporter, exporter::terms(plan))),
             }
         }
         let (plan, secrets) = (plan.clone(), secrets.clone());
@@ -127,10 +122,4 @@ fn resource(claw: &str) -> Resource {
             KeyValue::new("clawhost.claw", claw.to_owned()),
         ])
         .build()
-}
-
-impl fmt::Debug for Telemetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Telemetry").field("on", &self.0.is_some()).finish_non_exhaustive()
-    }
 }

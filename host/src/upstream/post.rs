@@ -10,7 +10,6 @@ use clawhost_core::limits::{POST_ANSWER_BYTES_MAX, POST_MS};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::Value;
 
 use super::http::{CheckedRequest, HttpClient, RequestLimits};
 use crate::outbox::Failure;
@@ -29,18 +28,20 @@ pub(crate) struct Poster {
 
 impl Poster {
     pub(crate) fn new(
-        client: HttpClient,
+        client: &HttpClient,
         url: &str,
-        secret: Option<String>,
-        secrets: Secrets,
+        secret: Option<&String>,
+        secrets: &Secrets,
     ) -> Result<Self, Failure> {
         let rules = egress::endpoint(url).map_err(|error| Failure::lasting(error.internal()))?;
-        Ok(Self { client, rules: Arc::new(rules), url: url.to_owned(), secret, secrets })
+        let (client, rules) = (client.clone().for_call(), Arc::new(rules));
+        let (secret, secrets) = (secret.cloned(), secrets.clone());
+        Ok(Self { client, rules, url: url.to_owned(), secret, secrets })
     }
 
-    /// Sends `value`; anything but a success is a failure.
-    pub(crate) async fn post_json(&self, value: &Value) -> Result<(), Failure> {
-        self.post("application/json", value.to_string().into()).await.map(|_| ())
+    /// Sends a text of JSON; anything but a success is a failure.
+    pub(crate) async fn post_json(&self, text: String) -> Result<(), Failure> {
+        self.post("application/json", text.into()).await.map(|_| ())
     }
 
     /// Sends `body` and returns the answer of a server that took it.

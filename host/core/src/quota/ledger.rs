@@ -51,6 +51,21 @@ impl Reservation {
         &self.provider
     }
 
+    /// Returns what is held for it until it is settled.
+    pub const fn held(&self) -> Used {
+        self.held
+    }
+
+    /// Returns what `used` of it costs, in billionths of a US dollar.
+    pub const fn cost_nano_usd(&self, used: Used) -> u64 {
+        self.prices.cost(used)
+    }
+
+    /// Returns the day it was made on, in days since 1970, UTC.
+    pub const fn day(&self) -> u64 {
+        self.day
+    }
+
     /// Returns the tokens that the completion may have, which the request has to say.
     pub const fn completion_tokens(&self) -> u64 {
         self.held.completion_tokens

@@ -5,17 +5,21 @@
 //! filler words make no difference. The table prefers to miss something over crying wolf:
 //! each row has an ordinary sentence close to it among the tests.
 
-mod table;
-
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use self::table::{HIDDEN, MARKS, PHRASES};
 use super::fold::{fold, is_blank};
 
-/// How many patterns there are, as an author counts them: rows, not phrases.
-pub(crate) const PATTERNS: usize = PHRASES.len() + MARKS.len() + 1;
+const PHRASES: &str = include_str!("injection/phrases.txt");
+const MARKS: &str = include_str!("injection/marks.txt");
+/// What characters that nobody sees and that spell something are.
+const HIDDEN: &str = "text in invisible characters";
+
+/// Returns how many patterns there are, as an author counts them: rows, not phrases.
+pub(crate) fn patterns() -> usize {
+    rows(PHRASES).count() + ENGINE.marks.names.len() + 1
+}
 
 struct Engine {
     phrases: Searcher,
@@ -29,10 +33,10 @@ struct Searcher {
 }
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    let phrases = PHRASES
-        .iter()
-        .flat_map(|(name, columns)| spell(columns).into_iter().map(|text| (*name, text)));
-    let marks = MARKS.iter().map(|(name, text)| (*name, fold(text, false).marks));
+    let phrases = rows(PHRASES)
+        .flat_map(|(name, columns)| spell(columns).into_iter().map(move |text| (name, text)));
+    let marks = rows(MARKS)
+        .flat_map(|(name, marks)| marks.map(move |text| (name, fold(text, false).marks)));
     Engine { phrases: Searcher::new(phrases), marks: Searcher::new(marks) }
 });
 
@@ -53,9 +57,24 @@ impl Searcher {
     }
 }
 
+/// Returns the rows of a table: what each tries to do, and its lines. The first is a comment.
+fn rows(
+    table: &'static str,
+) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
+    table.split("\n\n").skip(1).map(|row| {
+        let mut lines = row.lines();
+        (lines.next().unwrap_or_default(), lines)
+    })
+}
+
 /// Returns every phrase of a row, as `fold` spells words.
-fn spell(columns: &[&str]) -> Vec<String> {
-    columns.iter().fold(vec![" ".to_owned()], |begun, column| {
+fn spell<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
+    columns.fold(vec![" ".to_owned()], |begun, column| {
+        let column = match column {
+            "IGNORE" => IGNORE,
+            "WHOSE" => "|your|my|our",
+            column => column,
+        };
         let extend = |start: &String, words: &str| match words {
             "" => start.clone(),
             words => format!("{start}{words} "),
@@ -63,6 +82,9 @@ fn spell(columns: &[&str]) -> Vec<String> {
         begun.iter().flat_map(|start| column.split('|').map(|words| extend(start, words))).collect()
     })
 }
+
+const IGNORE: &str =
+    "ignore|disregard|forget|do not follow|don t follow|stop following|pay no attention to";
 
 /// Reports every pattern in `text`.
 pub(super) fn find(text: &str, see: &mut dyn FnMut(&'static str)) {
@@ -88,8 +110,15 @@ fn search(text: &str, blanks_part: bool, see: &mut dyn FnMut(&'static str)) {
 
 #[cfg(test)]
 mod tests {
-    use super::table::{HIDE, LEAK, OVERRIDE, REVEAL, ROLE, TEMPLATE, UNSAFE};
     use super::*;
+
+    const HIDE: &str = "something to be kept from the user";
+    const LEAK: &str = "a conversation to be sent away";
+    const OVERRIDE: &str = "instructions to be ignored";
+    const REVEAL: &str = "instructions to be revealed";
+    const ROLE: &str = "a role without rules";
+    const TEMPLATE: &str = "marks of a conversation's structure";
+    const UNSAFE: &str = "safety to be switched off";
 
     fn found(text: &str) -> Vec<&'static str> {
         let mut names = Vec::new();
@@ -178,7 +207,7 @@ mod tests {
 
     #[test]
     fn no_phrase_holds_what_folding_takes_out() {
-        for (_, columns) in PHRASES {
+        for (_, columns) in rows(PHRASES) {
             for phrase in spell(columns) {
                 assert_eq!(fold(&phrase, false).words, phrase);
             }
@@ -187,9 +216,9 @@ mod tests {
 
     #[test]
     fn the_table_stays_small() {
-        let phrases: usize = PHRASES.iter().map(|(_, columns)| spell(columns).len()).sum();
+        let phrases: usize = rows(PHRASES).map(|(_, columns)| spell(columns).len()).sum();
         assert!(phrases < 10_000, "{phrases}");
-        assert_eq!(PATTERNS, 46);
+        assert_eq!(patterns(), 46);
     }
 
     #[test]

@@ -22,8 +22,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub(crate) use self::injection::PATTERNS as INJECTION_PATTERNS;
+pub(crate) use self::injection::patterns as injection_patterns;
 pub(crate) use self::secrets::patterns as secret_patterns;
+use self::walk::Look;
 use crate::error::{CallError, ErrorKind};
 use crate::json;
 use crate::limits::SCREEN_FINDINGS_MAX;
@@ -165,51 +166,37 @@ impl Screens {
             return screened;
         }
         self.validate(arguments, &mut screened);
-        if let Some(asked) = &self.injection {
-            let found = count(|seen| {
-                walk::value(arguments, &mut |_, text| {
-                    injection::find(text, &mut |name| seen.see(name))
-                })
-            });
-            screened.note(PROMPT_INJECTION, asked, found);
-        }
-        if let Some(asked) = &self.secrets_in {
-            let found = count(|seen| {
-                walk::value(arguments, &mut |key, text| secrets::see(key, text, seen))
-            });
-            if asked.action == Action::Redact && !found.0.is_empty() {
-                json::rewrite(screened.value.to_mut(), false, &mut secrets::redact);
-            }
-            screened.note(SECRET_SCANNING, asked, found);
+        let texts = |look: &mut Look<'_>| walk::value(arguments, look);
+        self.search_injection(&mut screened, texts);
+        if search_secrets(&mut screened, self.secrets_in.as_ref(), texts) {
+            json::rewrite(screened.value.to_mut(), false, &mut secrets::redact);
         }
         screened
     }
 
     /// Searches the result of a call.
-    pub fn output(&self, reply: ToolReply) -> Screened<ToolReply> {
-        let mut screened = Screened::clean(reply);
-        if let Some(asked) = &self.injection {
-            let found = count(|seen| {
-                walk::reply(&mut screened.value, &mut |_, text| {
-                    injection::find(text, &mut |name| seen.see(name));
-                    None
-                });
+    pub fn output(&self, mut reply: ToolReply) -> Screened<ToolReply> {
+        let mut screened = Screened::clean(());
+        let mut texts = |look: &mut Look<'_>| {
+            walk::reply(&mut reply, &mut |key, text| {
+                look(key, text);
+                None
             });
-            screened.note(PROMPT_INJECTION, asked, found);
+        };
+        self.search_injection(&mut screened, &mut texts);
+        if search_secrets(&mut screened, self.secrets_out.as_ref(), &mut texts) {
+            walk::reply(&mut reply, &mut secrets::redact);
         }
-        if let Some(asked) = &self.secrets_out {
-            let found = count(|seen| {
-                walk::reply(&mut screened.value, &mut |key, text| {
-                    secrets::see(key, text, seen);
-                    None
-                });
-            });
-            if asked.action == Action::Redact && !found.0.is_empty() {
-                walk::reply(&mut screened.value, &mut secrets::redact);
-            }
-            screened.note(SECRET_SCANNING, asked, found);
-        }
-        screened
+        let Screened { findings, blocked, .. } = screened;
+        Screened { value: reply, findings, blocked }
+    }
+
+    fn search_injection<T>(&self, screened: &mut Screened<T>, texts: impl FnOnce(&mut Look<'_>)) {
+        let Some(asked) = &self.injection else { return };
+        let found = count(|seen| {
+            texts(&mut |_, text| injection::find(text, &mut |name| seen.see(name)));
+        });
+        screened.note(PROMPT_INJECTION, asked, found);
     }
 
     fn validate<T>(&self, arguments: &Value, screened: &mut Screened<T>) {
@@ -234,6 +221,19 @@ impl Screens {
             screened.note(INPUT_VALIDATION, asked, found);
         }
     }
+}
+
+/// Searches `texts` as `asked`, and says whether something is to be taken out of them.
+fn search_secrets<T>(
+    screened: &mut Screened<T>,
+    asked: Option<&Asked>,
+    texts: impl FnOnce(&mut Look<'_>),
+) -> bool {
+    let Some(asked) = asked else { return false };
+    let found = count(|seen| texts(&mut |key, text| secrets::see(key, text, seen)));
+    let is_redacted = asked.action == Action::Redact && !found.0.is_empty();
+    screened.note(SECRET_SCANNING, asked, found);
+    is_redacted
 }
 
 /// Keeps the strictest of the actions, and the first policy that asks for it.

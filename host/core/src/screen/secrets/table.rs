@@ -63,7 +63,7 @@ impl Alphabet {
     /// How many there are.
     pub(super) const COUNT: usize = Self::Value as usize + 1;
 
-    pub(super) const fn has(self, byte: u8) -> bool {
+    pub(super) fn has(self, byte: u8) -> bool {
         match self {
             Self::Capitals => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Letters => byte.is_ascii_alphanumeric(),
@@ -72,33 +72,8 @@ impl Alphabet {
             Self::Dotted => Self::Jwt.has(byte) || byte == b'/',
             Self::Jwt => Self::Dashed.has(byte) || byte == b'.',
             Self::Bearer => Self::Dotted.has(byte) || matches!(byte, b'+' | b'=' | b'~'),
-            Self::Authority => {
-                byte.is_ascii_graphic()
-                    && !matches!(
-                        byte,
-                        b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'\\' | b'`'
-                    )
-            }
-            Self::Value => {
-                !byte.is_ascii_whitespace()
-                    && !matches!(
-                        byte,
-                        b'"' | b'\''
-                            | b'`'
-                            | b'\\'
-                            | b','
-                            | b';'
-                            | b'<'
-                            | b'>'
-                            | b'('
-                            | b')'
-                            | b'{'
-                            | b'}'
-                            | b'['
-                            | b']'
-                            | b'&'
-                    )
-            }
+            Self::Authority => byte.is_ascii_graphic() && !b"/?#\"'<>\\`".contains(&byte),
+            Self::Value => !byte.is_ascii_whitespace() && !b"\"'`\\,;<>(){}[]&".contains(&byte),
         }
     }
 }

@@ -6,15 +6,16 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
 
 use clawhost_core::limits::TELEMETRY_FILE_BYTES_MAX;
-use serde_json::Value;
+use parking_lot::Mutex;
 
-use super::{Failure, open_private};
+use super::Failure;
+use crate::regular;
 
 /// A file, or standard error where there is no path.
-pub(in super::super) struct Lines {
+pub(crate) struct Lines {
     path: Option<PathBuf>,
     open: Arc<Mutex<Option<Open>>>,
     bytes_max: u64,
@@ -26,31 +27,27 @@ struct Open {
 }
 
 impl Lines {
-    pub(in super::super) fn console() -> Self {
+    pub(super) fn console() -> Self {
         Self { path: None, open: Arc::default(), bytes_max: TELEMETRY_FILE_BYTES_MAX }
     }
 
-    pub(in super::super) fn file(path: PathBuf) -> Self {
+    pub(super) fn file(path: PathBuf) -> Self {
         Self { path: Some(path), ..Self::console() }
     }
 
     pub(super) const fn name(&self) -> &'static str {
         match self.path {
-            Some(_) => "telemetry to a file",
-            None => "telemetry to standard error",
+            Some(_) => "a file",
+            None => "standard error",
         }
     }
 
-    pub(super) async fn write(&self, batch: &[Value]) -> Result<(), Failure> {
-        let text: String = batch.iter().map(|record| format!("{record}\n")).collect();
+    pub(super) async fn write(&self, objects: &[&str]) -> Result<(), Failure> {
+        let text: String = objects.iter().flat_map(|object| [object, "\n"]).collect();
         let (path, open, bytes_max) = (self.path.clone(), Arc::clone(&self.open), self.bytes_max);
         let writing = tokio::task::spawn_blocking(move || {
-            let mut open = match open.try_lock() {
-                Ok(open) => open,
-                Err(TryLockError::Poisoned(open)) => open.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::other("an earlier batch is still being written"));
-                }
+            let Some(mut open) = open.try_lock() else {
+                return Err(io::Error::other("an earlier batch is still being written"));
             };
             match path {
                 None => io::stderr().lock().write_all(text.as_bytes()),
@@ -81,7 +78,7 @@ fn append(path: &Path, open: &mut Option<Open>, text: &str, bytes_max: u64) -> i
 }
 
 fn open_file(path: &Path) -> io::Result<Open> {
-    let file = open_private(path)?;
+    let file = regular::open_private(path)?;
     let bytes = file.metadata()?.len();
     Ok(Open { file, bytes })
 }
@@ -89,7 +86,6 @@ fn open_file(path: &Path) -> io::Result<Open> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[tokio::test]
     async fn a_file_grows_to_its_bound_and_is_put_aside_then() {
@@ -97,7 +93,8 @@ mod tests {
         let path = folder.path().join("t.jsonl");
         let lines = Lines { bytes_max: 30, ..Lines::file(path.clone()) };
         for number in 0..3 {
-            lines.write(&[json!({ "event": "x", "n": number })]).await.unwrap();
+            let object = format!(r#"{{"event":"x","n":{number}}}"#);
+            lines.write(&[object.as_str()]).await.unwrap();
         }
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(read("t.jsonl"), "{\"event\":\"x\",\"n\":2}\n");
@@ -109,18 +106,18 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/t.jsonl");
-        Lines::file(path.clone()).write(&[json!(1)]).await.unwrap();
+        Lines::file(path.clone()).write(&["1"]).await.unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let below = path.join("t.jsonl");
-        let failure = Lines::file(below.clone()).write(&[json!(1)]).await.unwrap_err();
+        let failure = Lines::file(below.clone()).write(&["1"]).await.unwrap_err();
         assert!(failure.reason.contains(below.to_str().unwrap()), "{failure:?}");
     }
 
     #[tokio::test]
     async fn what_is_no_file_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let failure = Lines::file(folder.path().to_owned()).write(&[json!(1)]).await.unwrap_err();
+        let failure = Lines::file(folder.path().to_owned()).write(&["1"]).await.unwrap_err();
         assert!(failure.reason.contains("no regular file"), "{failure:?}");
     }
 }

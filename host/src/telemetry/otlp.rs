@@ -3,8 +3,7 @@
 //! The protocol's own crates make the bodies; what they send goes through this host's one way
 //! out, to the configured collector only, whatever address or header they ask for.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -15,26 +14,28 @@ use opentelemetry::trace::{
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{
-    MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+    MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig,
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter as _;
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
+use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{Batch, Failure};
+use super::event::Event;
+use super::metrics::SCOPE;
+use super::record::{Record, facts};
+use crate::outbox::Failure;
 use crate::random;
-use crate::telemetry::event::Event;
-use crate::telemetry::metrics::SCOPE;
-use crate::telemetry::record::{Record, facts};
 use crate::upstream::post::Poster;
 
 /// What every body is sent as.
 const PROTOBUF: &str = "application/x-protobuf";
 
 /// A collector.
-pub(in super::super) struct Otlp {
+pub(super) struct Otlp {
     spans: SpanExporter,
     metrics: MetricExporter,
     /// Why the last request failed: the crates' errors do not say it.
@@ -57,38 +58,32 @@ impl Otlp {
         let client = |url: &str| {
             Ok::<_, Failure>(Client { poster: poster(url)?, failure: Arc::clone(&failure) })
         };
-        let mut spans = SpanExporter::builder()
-            .with_http()
-            .with_http_client(client(&traces)?)
-            .with_retry_policy(RetryPolicy::disabled())
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(&traces)
+        let mut spans = over_http(SpanExporter::builder().with_http(), &traces, client(&traces)?)
             .build()
             .map_err(Failure::lasting)?;
         spans.set_resource(resource);
-        let metrics = MetricExporter::builder()
-            .with_http()
-            .with_http_client(client(&metrics)?)
-            .with_retry_policy(RetryPolicy::disabled())
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(&metrics)
+        let metrics = over_http(MetricExporter::builder().with_http(), &metrics, client(&metrics)?)
             .build()
             .map_err(Failure::lasting)?;
         let nonce = random::bytes().map_err(Failure::lasting)?;
         Ok(Self { spans, metrics, failure, nonce })
     }
 
-    pub(super) async fn export(&self, batch: Batch<'_>) -> Result<(), Failure> {
+    pub(super) async fn export(
+        &self,
+        records: &[Arc<Record>],
+        metrics: Option<&ResourceMetrics>,
+    ) -> Result<(), Failure> {
         let spans: Vec<SpanData> =
-            batch.records.iter().enumerate().map(|(i, record)| self.span(i, record)).collect();
+            records.iter().enumerate().map(|(i, record)| self.span(i, record)).collect();
         if !spans.is_empty() {
             let sent = self.spans.export(spans).await;
             sent.map_err(|error| self.why(&error))?;
         }
-        match batch.metrics {
+        match metrics {
             // Sums go out again with the next batch: only a batch without spans is tried again.
             Some(sums) => match self.metrics.export(sums).await {
-                Err(error) if batch.records.is_empty() => Err(self.why(&error)),
+                Err(error) if records.is_empty() => Err(self.why(&error)),
                 _ => Ok(()),
             },
             None => Ok(()),
@@ -96,7 +91,7 @@ impl Otlp {
     }
 
     fn why(&self, error: &OTelSdkError) -> Failure {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failure = self.failure.lock().take();
         failure.unwrap_or_else(|| Failure::lasting(error))
     }
 
@@ -137,6 +132,11 @@ impl Otlp {
             TraceState::NONE,
         )
     }
+}
+
+fn over_http<B: WithHttpConfig + WithExportConfig>(builder: B, url: &str, client: Client) -> B {
+    let builder = builder.with_http_client(client).with_retry_policy(RetryPolicy::disabled());
+    builder.with_protocol(Protocol::HttpBinary).with_endpoint(url)
 }
 
 fn key(nonce: [u8; 16]) -> [u8; 32] {
@@ -190,6 +190,7 @@ fn attributes_of(prefix: &str, facts: &Value, attributes: &mut Vec<KeyValue>) {
 
 /// Sends what the crates have made: to the collector, without the headers they add from the
 /// environment.
+#[derive(Debug)]
 struct Client {
     poster: Poster,
     failure: LastFailure,
@@ -203,14 +204,8 @@ impl HttpClient for Client {
     ) -> Result<http::Response<Bytes>, HttpError> {
         self.poster.post(PROTOBUF, request.into_body()).await.map_err(|failure| {
             let reason = failure.reason.clone();
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+            *self.failure.lock() = Some(failure);
             reason.into()
         })
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("poster", &self.poster).finish_non_exhaustive()
     }
 }

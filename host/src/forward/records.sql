@@ -1,0 +1,6 @@
+CREATE TABLE audit_records (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL,
+    event TEXT NOT NULL,
+    record TEXT NOT NULL
+) STRICT;

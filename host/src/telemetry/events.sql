@@ -1,0 +1,6 @@
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL,
+    event TEXT NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
