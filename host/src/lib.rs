@@ -33,7 +33,7 @@ mod outbox;
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
 
-#[expect(clippy::disallowed_methods, reason = "it opens the files that a Memory names")]
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests look at their own files"))]
 pub mod memory;
 
 pub mod replay;
@@ -45,11 +45,17 @@ pub mod jail;
 #[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
 pub mod upstream;
 
+#[expect(clippy::disallowed_methods, reason = "it puts a file aside that is full")]
+mod place;
+
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod forward;
 
-#[expect(clippy::disallowed_methods, reason = "it opens the files that the manifest names")]
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests read their own files"))]
 pub mod telemetry;
+
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests read their own files"))]
+pub mod channels;
 
 pub mod swarm;
 
@@ -69,6 +75,9 @@ pub mod exec;
 pub mod dispatch;
 
 pub mod host;
+
+#[expect(clippy::disallowed_methods, reason = "it makes a folder of its own, and looks at it")]
+pub mod attack;
 
 pub mod serve;
 

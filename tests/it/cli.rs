@@ -75,6 +75,7 @@ fn the_help_of_every_verb() {
         &["validate"],
         &["inspect"],
         &["limits"],
+        &["attack"],
         &["audit"],
         &["audit", "verify"],
         &["audit", "show"],
@@ -197,6 +198,15 @@ fn what_inspect_prints_as_a_manifest_binds_the_component() {
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(shown["refused"], json!([]), "{shown}");
     assert!(shown["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "word_count"));
+}
+
+#[test]
+fn what_is_done_with_a_secret_is_said_in_json() {
+    let cli = prepared();
+    let set = cli.run_with(&["secrets", "set", "API_TOKEN", "--json"], "a value of some length");
+    assert_eq!(set.stdout.trim(), "{\n  \"set\": \"API_TOKEN\"\n}", "{}", set.stderr);
+    let removed = cli.run(&["secrets", "remove", "API_TOKEN", "--json"]);
+    assert_eq!(removed.stdout.trim(), "{\n  \"removed\": \"API_TOKEN\"\n}", "{}", removed.stderr);
 }
 
 #[test]

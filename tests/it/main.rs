@@ -9,6 +9,7 @@
 )]
 
 mod approvals;
+mod attack;
 mod audit_terms;
 mod built_in;
 mod ckp;
@@ -19,8 +20,10 @@ mod endings;
 mod escape;
 mod example;
 mod exec;
+mod files;
 mod gate;
 mod http;
+mod interpreters;
 mod isolation;
 mod manifests;
 mod memory;
@@ -32,9 +35,12 @@ mod readme;
 mod record;
 mod registry;
 mod replay;
+mod restricted;
 mod secrets;
+mod shell;
 mod stdio;
 mod swarm;
 mod telemetry;
 mod tidy;
+mod tools;
 mod web;

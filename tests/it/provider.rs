@@ -7,7 +7,7 @@ use clawhost::host::MIGRATIONS;
 use clawhost::secrets::{SecretSources, Secrets};
 use clawhost::state::{DATABASE_FILE, Database};
 use clawhost::upstream::http::HttpClient;
-use clawhost::upstream::provider::Providers;
+use clawhost::upstream::provider::{Caller, Providers};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 use clawhost_core::policy::Rates;
@@ -58,7 +58,8 @@ fn hello() -> Value {
 }
 
 async fn ask(providers: &Providers, request: Value) -> Result<Value, CallError> {
-    let asking = providers.complete("test", request, Instant::now() + PLENTY);
+    let caller = Caller::new("test", "test");
+    let asking = providers.complete(&caller, request, Instant::now() + PLENTY);
     wait::within("a completion", 2 * PLENTY, asking).await
 }
 
@@ -256,7 +257,7 @@ async fn a_provider_that_hangs_leaves_time_for_the_next() {
     ])
     .await;
     let deadline = Instant::now() + Duration::from_millis(600);
-    let answer = providers.complete("test", hello(), deadline).await.unwrap();
+    let answer = providers.complete(&Caller::new("test", "test"), hello(), deadline).await.unwrap();
     assert_eq!(text_of(&answer), "second");
 }
 
@@ -338,7 +339,7 @@ async fn what_was_used_survives_a_restart_and_so_does_what_was_never_answered() 
     let limits = || vec![limited("main", &model, reserved() + 1)];
     let first = open(limits(), Rates::default(), store()).await;
     let deadline = Instant::now() + Duration::from_millis(200);
-    let error = first.complete("test", hello(), deadline).await.unwrap_err();
+    let error = first.complete(&Caller::new("test", "test"), hello(), deadline).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::ProviderUnavailable, "{error:?}");
     drop(first);
     let second = open(limits(), Rates::default(), store()).await;

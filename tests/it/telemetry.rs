@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use clawhost::upstream::provider::Caller;
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::ckp::{Http, initialize, prepare};
@@ -152,7 +153,7 @@ async fn what_completions_use_is_among_the_sums() {
         .build()
         .await;
     let request = json!({ "messages": [{ "role": "user", "content": "a private prompt" }] });
-    host.host().providers().complete("test", request, soon()).await.unwrap();
+    host.host().providers().complete(&Caller::new("test", "test"), request, soon()).await.unwrap();
     host.host().flush(Duration::from_secs(20)).await;
     let received = collector.wait_for(|received| !received.metrics.is_empty()).await;
     assert_eq!(received.sum("clawhost.provider.tokens", "direction", "input"), 9);

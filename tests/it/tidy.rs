@@ -8,11 +8,13 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 13] = [
     "run",
     "call",
     "tools",
     "validate",
+    "doctor",
+    "attack",
     "inspect",
     "limits",
     "audit",

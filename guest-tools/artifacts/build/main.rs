@@ -19,10 +19,24 @@ use sha2::{Digest, Sha256};
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Each built-in component: its folder below `guest-tools/`; its package is `claw-` and that.
-const BUILT_IN: [&str; 4] = ["file-io", "exec", "web-fetch", "memory"];
+const BUILT_IN: [&str; 10] = [
+    "file-io",
+    "exec",
+    "web-fetch",
+    "memory",
+    "calculator",
+    "key-value",
+    "models",
+    "message",
+    "sim",
+    "shell",
+];
+
+/// Those that are built with the feature `interpreters`, likewise.
+const INTERPRETERS: [&str; 2] = ["js", "python"];
 
 /// What the components are made of, relative to `guest-tools/`. The example is not.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 20] = [
     "Cargo.toml",
     "Cargo.lock",
     ".cargo/config.toml",
@@ -32,6 +46,16 @@ const SOURCES: [&str; 10] = [
     "exec",
     "web-fetch",
     "memory",
+    "calculator",
+    "key-value",
+    "models",
+    "message",
+    "sim",
+    "shell",
+    "script",
+    "js",
+    "python",
+    "shims",
     "../wit",
 ];
 
@@ -50,10 +74,15 @@ fn build() -> Result<(), String> {
     let guests = here.parent().ok_or("this package has no parent folder")?;
     watch(guests);
     let std_lib = std_lib::find(&here)?;
-    let packages = BUILT_IN.map(|name| format!("claw-{name}"));
+    let packages: Vec<_> = built_in().map(|name| format!("claw-{name}")).collect();
     let target_dir = out.join("guests");
     nested::build(guests, &target_dir, &packages, std_lib.as_deref())?;
     write(&out, &target_dir)
+}
+
+fn built_in() -> impl Iterator<Item = &'static str> {
+    let are_wanted = env::var_os("CARGO_FEATURE_INTERPRETERS").is_some();
+    BUILT_IN.into_iter().chain(INTERPRETERS.into_iter().filter(move |_| are_wanted))
 }
 
 /// Runs this script again when a source changes, and at no other time.
@@ -68,7 +97,7 @@ fn watch(guests: &Path) {
 /// Copies each component to a stable name and writes the table that `lib.rs` includes.
 fn write(out: &Path, target_dir: &Path) -> Result<(), String> {
     let mut table = String::from("&[\n");
-    for name in BUILT_IN {
+    for name in built_in() {
         let file = format!("claw_{}.wasm", name.replace('-', "_"));
         let built = target_dir.join(TARGET).join("release").join(file);
         let bytes = fs::read(&built).map_err(|e| format!("{}: {e}", built.display()))?;

@@ -27,6 +27,9 @@ mod tests {
     use super::*;
     use wasmparser::{Parser, Payload};
 
+    /// Those that are here with the feature `interpreters`.
+    const INTERPRETERS: [&str; 2] = ["js", "python"];
+
     /// What each component imports, without versions: the whole of what it asks for.
     fn imports(artifact: &Artifact) -> Vec<String> {
         let mut found = Vec::new();
@@ -62,6 +65,7 @@ mod tests {
         ];
         let web = [
             "claw:host/log",
+            "wasi:cli/environment",
             "wasi:http/outgoing-handler",
             "wasi:http/types",
             "wasi:io/error",
@@ -70,14 +74,54 @@ mod tests {
         ];
         assert_eq!(imports(artifact("file-io")), files);
         assert_eq!(imports(artifact("memory")), files);
-        assert_eq!(imports(artifact("exec")), ["claw:host/log", "claw:host/process"]);
+        // Its files are those that `bash_exec` writes before it runs.
+        let programs = [&files[..1], &["claw:host/process"], &files[1..]].concat();
+        assert_eq!(imports(artifact("exec")), programs);
         assert_eq!(imports(artifact("web-fetch")), web);
+        for (component, interface) in
+            [("key-value", "memory"), ("message", "channels"), ("models", "models")]
+        {
+            let one = format!("claw:host/{interface}");
+            assert!(
+                imports(artifact(component))
+                    .iter()
+                    .all(|import| *import == one || import == "claw:host/log")
+            );
+            assert!(imports(artifact(component)).contains(&one), "{component}");
+        }
+        for component in ["calculator", "sim"] {
+            assert_eq!(imports(artifact(component)), ["claw:host/log"], "{component}");
+        }
+        let clocks = ["wasi:clocks/monotonic-clock", "wasi:clocks/wall-clock"];
+        let shell = [&files[..1], &clocks[..], &files[2..]].concat();
+        assert_eq!(imports(artifact("shell")), shell);
+        let inert = [&["claw:host/log"], &clocks[..], &["wasi:random/random"]].concat();
+        for interpreter in BUILT_IN.iter().filter(|one| INTERPRETERS.contains(&one.name)) {
+            assert_eq!(imports(interpreter), inert, "{}", interpreter.name);
+        }
     }
 
     #[test]
     fn each_component_is_there_once_with_its_digest() {
         let names: Vec<_> = BUILT_IN.iter().map(|artifact| artifact.name).collect();
-        assert_eq!(names, ["file-io", "exec", "web-fetch", "memory"]);
+        assert_eq!(
+            names,
+            [
+                "file-io",
+                "exec",
+                "web-fetch",
+                "memory",
+                "calculator",
+                "key-value",
+                "models",
+                "message",
+                "sim",
+                "shell"
+            ]
+            .into_iter()
+            .chain(INTERPRETERS.into_iter().filter(|_| cfg!(feature = "interpreters")))
+            .collect::<Vec<_>>()
+        );
         for artifact in BUILT_IN {
             assert!(artifact.bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{}", artifact.name);
             let hex = artifact.digest.strip_prefix("sha256:").unwrap();

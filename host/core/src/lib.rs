@@ -21,6 +21,7 @@ pub mod reply;
 pub mod retry;
 pub mod schema;
 pub mod screen;
+pub mod shell;
 pub mod truncate;
 pub mod uri;
 pub mod visible;

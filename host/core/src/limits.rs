@@ -107,6 +107,8 @@ limits! {
     SCHEMA_PATTERN_BYTES_MAX: u64 = 262_144;
     /// All compiled patterns of one JSON Schema.
     SCHEMA_PATTERNS_BYTES_MAX: u64 = 524_288;
+    /// All compiled patterns of the documents of one load: compiling them takes well under a second.
+    MANIFEST_PATTERNS_BYTES_MAX: u64 = 4_194_304;
     /// Nesting of JSON that is read from a caller, a guest or a file.
     JSON_DEPTH_MAX: usize = 128;
     /// One line on stdio, and one HTTP request body.
@@ -197,8 +199,8 @@ limits! {
     EGRESS_LOOKUPS_MAX: usize = 32;
     /// Refused requests of one call that are told apart in its record; more are only counted.
     EGRESS_VIOLATIONS_MAX: usize = 16;
-    /// Directory entries one call may list, over all listings.
-    LIST_ENTRIES_MAX: u64 = 100_000;
+    /// Directory entries one call may list, over all listings: a directory of a million is listed in order, whichever page of it is asked for.
+    LIST_ENTRIES_MAX: u64 = 2_000_000;
     /// Bytes one call may write to granted directories.
     WRITE_BYTES_MAX: u64 = 1_073_741_824;
     /// Files and directories one call may create.
@@ -209,11 +211,21 @@ limits! {
     POLICY_PATHS_MAX: usize = 256;
     /// A shell command line.
     SCRIPT_BYTES_MAX: usize = 65_536;
+    /// One compiled `blocked_patterns` or `blocked_commands` of a profile's shell: matching costs by its size.
+    SHELL_PATTERN_BYTES_MAX: usize = 65_536;
+    /// All compiled `blocked_patterns` and `blocked_commands` of a profile's shell: with as many, a large command line takes seconds to search, beside the threads that serve.
+    SHELL_PATTERNS_BYTES_MAX: u64 = 1_048_576;
+    /// Commands of one line under `restricted`: each is looked for among the system's programs.
+    SHELL_COMMANDS_MAX: usize = 256;
+    /// Arguments of one program that is started without a shell, in bytes: what Linux takes everywhere.
+    PROCESS_ARGUMENTS_BYTES_MAX: usize = 131_072;
+    /// Programs that one agent may run without a shell (`spawn`) at the same time.
+    SPAWNS_MAX: usize = 5;
     /// Native processes of one call where the profile does not say.
     PROCESSES_MAX: u32 = 32;
     /// A native process's output per stream where the profile does not say.
     PROCESS_OUTPUT_BYTES_MAX: u64 = 1_048_576;
-    /// A native process's address space.
+    /// A native process's address space where the profile does not state less.
     PROCESS_MEMORY_MB: u64 = 512;
     /// One file a native process may write.
     PROCESS_FILE_BYTES_MAX: u64 = 1_073_741_824;
@@ -230,7 +242,7 @@ limits! {
     /// Time before a failed batch is tried again; it doubles with each try.
     AUDIT_COPY_RETRY_MS: u64 = 500;
     /// Records kept in the store's copy of the log; the oldest go first.
-    AUDIT_COPY_ROWS_MAX: u64 = 1_000_000;
+    AUDIT_COPY_ROWS_MAX: i64 = 1_000_000;
     /// Arguments or results that are screened on a thread that serves; longer ones beside it.
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Findings of one kind that a screen counts; more tell nobody more, and cost time to judge.
@@ -308,7 +320,7 @@ limits! {
     /// A telemetry file; at this size it becomes `<name>.1`, in place of the one before.
     TELEMETRY_FILE_BYTES_MAX: u64 = 67_108_864;
     /// Rows of a telemetry database; the oldest go first.
-    TELEMETRY_ROWS_MAX: u64 = 1_000_000;
+    TELEMETRY_ROWS_MAX: i64 = 1_000_000;
     /// Time one batch has to reach a collector or webhook.
     POST_MS: u64 = 10_000;
     /// An answer of a collector or webhook: nothing long is worth reading there.
@@ -383,6 +395,36 @@ limits! {
     MEMORY_QUERY_WORDS_MAX: usize = 128;
     /// Entries that compacting leaves where the retention names no number.
     MEMORY_WINDOW_ENTRIES_MAX: u64 = 1_000;
+    /// Entries of one agent's keys and values: a notebook, not a database.
+    KEYS_PER_AGENT_MAX: u64 = 10_000;
+    /// One key: a path of a deep folder fits, a document does not.
+    KEY_BYTES_MAX: usize = 512;
+    /// One value: half of a reply, so that what was set can be returned whole.
+    KEY_VALUE_BYTES_MAX: usize = 32_768;
+    /// All keys and values of one agent, as they are read and written by one thread.
+    KEYS_BYTES_MAX: u64 = 16_777_216;
+    /// Keys of one page of a listing.
+    KEYS_LISTED_MAX: u32 = 100;
+    /// Days for which the store knows what completions cost: a year, and the day that makes it whole.
+    COST_DAYS_MAX: u32 = 366;
+    /// Entries of one look at these costs, the dearest first: far more than agents times tools times providers.
+    COSTS_LISTED_MAX: u32 = 1_000;
+    /// Channels one runtime file may declare: each has a worker.
+    CHANNELS_MAX: usize = 64;
+    /// The text of one message to a channel.
+    CHANNEL_MESSAGE_BYTES_MAX: usize = 16_384;
+    /// The conversation of one message to a channel.
+    CHANNEL_CHAT_ID_BYTES_MAX: usize = 256;
+    /// Messages one call may send: a loop of them is a flood.
+    CHANNEL_MESSAGES_PER_CALL_MAX: u32 = 16;
+    /// Messages that wait for one channel; more are refused.
+    CHANNEL_QUEUE_MAX: usize = 256;
+    /// Time one message may take to reach its channel.
+    CHANNEL_SEND_MS: u64 = 10_000;
+    /// Times a message is tried again; then it is lost, and the log says so.
+    CHANNEL_RETRIES_MAX: u32 = 5;
+    /// Time before a message is tried again; it doubles with each try.
+    CHANNEL_RETRY_MS: u64 = 500;
     /// Files of their own that stores have open at once; each is a thread.
     MEMORY_FILES_MAX: usize = 64;
     /// The longest a client of the Claw Kernel Protocol may let a shutdown wait for its calls.

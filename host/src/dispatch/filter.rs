@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::policy::PolicySet;
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
+use clawhost_core::schema::Schema;
 use clawhost_core::screen::Finding;
 use clawhost_core::truncate;
 use serde_json::Value;
@@ -23,15 +23,15 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Returns `reply` checked against the tool's result schemas, screened by each of `policies`,
+    /// Returns `reply` checked against the result schemas, screened by each of `policies`,
     /// without secrets and cut to size; and what the screens found.
     pub(super) fn apply(
         &self,
-        tool: &Tool,
+        schemas: &[&Schema],
         reply: ToolReply,
         policies: &[&PolicySet],
     ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
-        let reply = check(tool, reply);
+        let reply = check(schemas, reply);
         let searches =
             !self.redactor.is_empty() || policies.iter().any(|policy| !policy.screens().is_off());
         // Measuring a structured result writes it out: only where somebody searches it.
@@ -70,12 +70,12 @@ fn size(reply: &ToolReply) -> usize {
 }
 
 /// A result that breaks the tool's own promise is a failed result, not an answer.
-fn check(tool: &Tool, reply: ToolReply) -> ToolReply {
-    if reply.is_error || tool.output.is_empty() {
+fn check(schemas: &[&Schema], reply: ToolReply) -> ToolReply {
+    if reply.is_error || schemas.is_empty() {
         return reply;
     }
     let structured = reply.structured.as_ref().unwrap_or(&Value::Null);
-    match tool.output.iter().find_map(|schema| offload::check(schema, structured).err()) {
+    match schemas.iter().find_map(|schema| offload::check(schema, structured).err()) {
         None => reply,
         Some(reason) => {
             let text = "the tool's result does not match its output schema".to_owned();

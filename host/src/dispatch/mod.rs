@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::audit::{AuditLog, CallSpan};
 use crate::engine::Engine;
 use crate::exec;
-use crate::gate::{Admitted, Gate, Request};
+use crate::gate::{Admitted, CallContext, Gate, Request};
 use crate::registry::Shelf;
 use crate::secrets::Secrets;
 use crate::telemetry::{Telemetry, result_of};
@@ -171,7 +171,8 @@ impl Dispatch {
         span.note("digest", tool.digest.as_str());
         span.note("profile", tool.grants.profile.as_str());
         told.tool = Some(tool.ckp_name.clone());
-        attempts.begin(tool.retry);
+        let session = call.context.narrowing(&tool);
+        attempts.begin(session.map_or(tool.retry, |session| session.retry(tool.retry)));
         let request = Request {
             principal: &call.principal.0,
             arguments: &call.arguments,
@@ -188,8 +189,8 @@ impl Dispatch {
         timings.gate += watch.lap();
         let reply = self.run(admitted, underway).await?;
         watch.lap();
-        let session = underway.call.context.session_policies();
-        let reply = self.filtered(&tool, reply, session, &mut underway.span);
+        let context = &underway.call.context;
+        let reply = self.filtered(&tool, reply, context, &mut underway.span);
         underway.timings.filter += watch.lap();
         reply
     }
@@ -219,16 +220,17 @@ impl Dispatch {
         &self,
         tool: &Tool,
         reply: ToolReply,
-        session: Option<&PolicySet>,
+        context: &CallContext,
         span: &mut CallSpan,
     ) -> Result<ToolReply, CallError> {
         let filter = Filter {
             redactor: self.parts.secrets.redactor(),
             bytes_max: self.parts.limits.reply_bytes_max,
         };
-        let policies: Vec<&PolicySet> =
-            std::iter::once(self.gate().policies()).chain(session).collect();
-        let (reply, findings) = filter.apply(tool, reply, &policies);
+        let policies: Vec<&PolicySet> = self.gate().lists(context).collect();
+        let session = context.narrowing(tool).and_then(|session| session.output.as_ref());
+        let schemas = tool.output.iter().map(AsRef::as_ref).chain(session).collect::<Vec<_>>();
+        let (reply, findings) = filter.apply(&schemas, reply, &policies);
         span.note_findings(&findings);
         reply
     }

@@ -15,6 +15,7 @@ use wasmtime::component::{Component, Linker};
 
 pub use cache::CodeCache;
 pub use settings::Allocator;
+pub(crate) use settings::no_swap;
 
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestPre;

@@ -83,6 +83,6 @@ fn count(value: usize) -> u32 {
 }
 
 /// Says whether the machine has no swap at all; where that cannot be read, assume it has.
-fn no_swap() -> bool {
+pub(crate) fn no_swap() -> bool {
     std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() <= 1)
 }

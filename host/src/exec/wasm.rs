@@ -41,7 +41,7 @@ pub async fn run(
     let name = admitted.resolved().tool().definition.name.clone();
     let startup = Duration::from_millis(GUEST_STARTUP_MS);
     let state = match admitted.resolved().sandbox().enter(&name, startup, progress) {
-        Ok(state) => state,
+        Ok(state) => state.called_by(admitted.principal()),
         Err(error) => return (Err(error), Usage::default()),
     };
     let mut store = match state.into_store(engine) {
@@ -106,8 +106,8 @@ fn conclude(
         let error = sandbox(admitted, &format!("the sandbox refused it: {violation}"));
         return Err(error.with_internal(text_of(&failed)));
     }
-    // So was one that needed a completion and got none.
-    match store.data().provider_failure() {
+    // So was one that needed a completion, or a place for a program, and got none.
+    match store.data().backend_failure() {
         Some(error) => Err(error.clone()),
         None => Ok(failed),
     }

@@ -151,11 +151,12 @@ impl Host {
         &self.0.services.telemetry
     }
 
-    /// Hands over what telemetry and the copies of the record still hold, before the host goes;
+    /// Hands over what telemetry, channels and the copies of the record still hold, before the host goes;
     /// what is not taken within `patience` is lost there. The record itself is complete.
     pub async fn flush(&self, patience: Duration) {
         let telemetry = self.telemetry().flush(Instant::now() + patience);
-        tokio::join!(telemetry, self.0.audit.flush_copies(patience));
+        let channels = self.0.services.channels.flush(patience);
+        tokio::join!(telemetry, channels, self.0.audit.flush_copies(patience));
     }
 
     /// Returns the manifest the host runs.

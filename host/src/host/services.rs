@@ -7,12 +7,13 @@ use clawhost_core::manifest::{LimitSettings, Manifest};
 
 use crate::approvals::{self, Approvals};
 use crate::audit::AuditLog;
+use crate::channels::Channels;
 use crate::clock::Clock;
 use crate::forward;
 use crate::gate::Gate;
-use crate::memory::{self, Memory};
+use crate::memory::{self, Keys, Memory};
 use crate::replay::{self, Replay};
-use crate::sandbox::Backends;
+use crate::sandbox::{Backends, Spawns};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError, Migrations};
 use crate::swarm::Swarm;
@@ -24,6 +25,7 @@ use crate::upstream::provider::{self, Providers, UsageSink};
 pub const MIGRATIONS: &[Migrations] = &[
     ("approvals", approvals::MIGRATIONS),
     ("audit", forward::MIGRATIONS),
+    ("keys", memory::KEYS_MIGRATIONS),
     ("memory", memory::MIGRATIONS),
     ("providers", provider::MIGRATIONS),
     ("replay", replay::MIGRATIONS),
@@ -43,8 +45,10 @@ pub(super) struct Outside<'a> {
 #[derive(Debug)]
 pub(super) struct Services {
     pub(super) approvals: Approvals,
+    pub(super) channels: Channels,
     pub(super) client: HttpClient,
     pub(super) identities: BTreeMap<String, String>,
+    pub(super) keys: Keys,
     pub(super) memory: Memory,
     pub(super) providers: Providers,
     pub(super) replay: Replay,
@@ -72,6 +76,8 @@ impl Services {
         providers.tell(usage_sink(telemetry.clone()));
         Ok(Self {
             approvals: Approvals::new(database.clone(), Clock::system()),
+            channels: Channels::start(&manifest.channels, &client, &secrets),
+            keys: Keys::new(database.clone(), identity),
             memory: Memory::new(manifest.memory.clone(), database.clone(), audit),
             providers,
             replay: Replay::new(database, Clock::system()),
@@ -91,6 +97,9 @@ impl Services {
             client: self.client.clone(),
             providers: Some(self.providers.clone()),
             secrets: self.secrets.clone(),
+            spawns: Spawns::default(),
+            keys: Some(self.keys.clone()),
+            channels: self.channels.clone(),
         }
     }
 
@@ -108,7 +117,7 @@ impl Services {
 
 /// Tells telemetry what completions use.
 fn usage_sink(telemetry: Telemetry) -> UsageSink {
-    UsageSink::new(move |provider, used, cost_usd| {
+    Box::new(move |provider, used, cost_usd| {
         telemetry.emit(Event::Usage {
             provider: provider.to_owned(),
             input_tokens: used.prompt_tokens,

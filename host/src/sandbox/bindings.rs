@@ -8,6 +8,7 @@ wasmtime::component::bindgen!({
     exports: { default: async },
     with: {
         "wasi:io": wasmtime_wasi::p2::bindings::io,
+        "wasi:cli": wasmtime_wasi::p2::bindings::cli,
         "wasi:clocks": wasmtime_wasi::p2::bindings::clocks,
         "wasi:random": wasmtime_wasi::p2::bindings::random,
         "wasi:filesystem": wasmtime_wasi::p2::bindings::filesystem,

@@ -9,7 +9,7 @@ use clawhost_core::limits::PROVIDER_REQUEST_BYTES_MAX;
 use super::bindings::claw::host::provider::{self, ProviderError};
 use super::state::CallState;
 use crate::offload;
-use crate::upstream::provider::Providers;
+use crate::upstream::provider::{Caller, Providers};
 
 /// Above this, reading a request or writing an answer takes a good part of a millisecond.
 const LONG_BYTES: usize = 65_536;
@@ -17,8 +17,6 @@ const LONG_BYTES: usize = 65_536;
 /// Whom one call may ask, and what kept it from an answer.
 #[derive(Debug)]
 pub(super) struct ProviderCtx {
-    /// Who asks, for the log.
-    tool: String,
     /// Nothing where the profile does not grant it.
     providers: Option<Providers>,
     ends_at: Instant,
@@ -28,9 +26,8 @@ pub(super) struct ProviderCtx {
 }
 
 impl ProviderCtx {
-    pub(super) fn new(tool: &str, providers: Option<Providers>, ends_at: Instant) -> Self {
-        let tool = tool.to_owned();
-        Self { tool, providers, ends_at, work: 0, denied: false, failed: None }
+    pub(super) fn new(providers: Option<Providers>, ends_at: Instant) -> Self {
+        Self { providers, ends_at, work: 0, denied: false, failed: None }
     }
 
     pub(super) fn set_deadline(&mut self, ends_at: Instant) {
@@ -52,7 +49,13 @@ impl ProviderCtx {
         std::mem::take(&mut self.work)
     }
 
-    async fn complete(&mut self, request: String) -> Result<String, ProviderError> {
+    /// Asks for `caller`, and asks its `preferred` model where the request names none.
+    async fn complete(
+        &mut self,
+        caller: &Caller,
+        preferred: Option<String>,
+        request: String,
+    ) -> Result<String, ProviderError> {
         let Some(providers) = self.providers.clone() else {
             self.denied = true;
             return Err(ProviderError::Denied("the profile does not grant it".to_owned()));
@@ -63,11 +66,14 @@ impl ProviderCtx {
         }
         self.work += request.len() as u64;
         let long = request.len() > LONG_BYTES;
-        let request =
+        let mut request =
             offload::blocking(long, || json::parse(request.as_bytes())).map_err(|error| {
                 ProviderError::Failed(format!("the request cannot be read: {error}"))
             })?;
-        let answer = providers.complete(&self.tool, request, self.ends_at).await;
+        if let (Some(preferred), Some(request)) = (preferred, request.as_object_mut()) {
+            request.entry("model").or_insert(preferred.into());
+        }
+        let answer = providers.complete(caller, request, self.ends_at).await;
         let answer = answer.map_err(|error| self.fail(error))?.to_string();
         self.work += answer.len() as u64;
         Ok(answer)
@@ -89,6 +95,9 @@ impl ProviderCtx {
 
 impl provider::Host for CallState {
     async fn complete(&mut self, request: String) -> Result<String, ProviderError> {
-        self.provider.complete(request).await
+        let caller = self.agent.caller();
+        let preferred = self.agent.preferred().await;
+        let preferred = preferred.map_err(|error| ProviderError::Failed(error.message))?;
+        self.provider.complete(&caller, preferred, request).await
     }
 }

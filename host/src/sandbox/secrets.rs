@@ -28,7 +28,7 @@ use clawhost_core::redact::Redactor;
 use super::bindings::claw::host::secrets;
 use super::state::CallState;
 use crate::random;
-use crate::secrets::{Secret, SecretError, Secrets};
+use crate::secrets::{NoSecret, Secret, SecretError, Secrets};
 
 /// What every placeholder starts with.
 const PLACEHOLDER: &str = "clawsecret-";
@@ -120,7 +120,7 @@ impl CallSecrets {
             None => Err(self
                 .look_up(name)
                 .err()
-                .unwrap_or_else(|| SecretError::Missing(name.to_owned()))),
+                .unwrap_or_else(|| SecretError::new(name, NoSecret::Missing))),
         }
     }
 
@@ -140,15 +140,15 @@ impl CallSecrets {
             match self.look_up(name) {
                 Ok(value) => values.push((name.clone(), value)),
                 // What cannot be sent fails the request that needs it, and no other.
-                Err(SecretError::Missing(_) | SecretError::Unusable { .. }) => {}
+                Err(SecretError { why: NoSecret::Missing | NoSecret::Unusable(_), .. }) => {}
                 Err(error) => return Err(error),
             }
             known.extend(self.secrets.known(name).into_iter().map(|value| (name, value)));
         }
         let texts = known.iter().map(|(name, value)| (name.as_str(), value.expose().as_bytes()));
         let redactor = Redactor::new(texts);
-        let too_many =
-            |_| SecretError::TooMany(values.first().map_or_else(String::new, |v| v.0.clone()));
+        let first = || values.first().map_or("", |(name, _)| name);
+        let too_many = |_| SecretError::new(first(), NoSecret::TooMany);
         Ok(Boundary { redactor: Arc::new(redactor.map_err(too_many)?), values })
     }
 
@@ -161,7 +161,7 @@ impl CallSecrets {
             REDACT_VALUE_BYTES..=SECRET_BOUNDARY_BYTES_MAX => return Ok(value),
             _ => "it is over 4096 bytes: too long to be masked in answers",
         };
-        Err(SecretError::Unusable { name: name.to_owned(), reason })
+        Err(SecretError::new(name, NoSecret::Unusable(reason)))
     }
 }
 
@@ -183,15 +183,8 @@ impl secrets::Host for CallState {
 
 fn missing(error: &SecretError) -> CallError {
     let text = "a secret that the tool needs cannot be had";
-    let name = match error {
-        SecretError::Io { name, .. }
-        | SecretError::Missing(name)
-        | SecretError::Store { name, .. }
-        | SecretError::TooMany(name)
-        | SecretError::Unusable { name, .. } => name.clone(),
-    };
     CallError::new(ErrorKind::Sandbox, text)
         .with("stage", "secrets")
-        .with("secret", name)
+        .with("secret", error.name.as_str())
         .with_internal(error.to_string())
 }

@@ -9,6 +9,7 @@ use wasmtime::{CallHook, CallHookHandler, StoreContextMut};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use super::agent::AgentCtx;
 use super::claw_host::Progress;
 use super::clock::{CallClock, Exceeded};
 use super::fs::{FsCtx, FsView};
@@ -29,6 +30,7 @@ pub struct CallState {
     pub(super) progress: Option<Progress>,
     pub(super) process: ProcessCtx,
     pub(super) provider: ProviderCtx,
+    pub(super) agent: AgentCtx,
     pub(super) secrets: Arc<CallSecrets>,
     pub(super) fs: FsCtx,
     pub(super) table: ResourceTable,
@@ -44,6 +46,7 @@ pub(super) struct Parts {
     pub(super) http: HttpCtx,
     pub(super) process: ProcessCtx,
     pub(super) provider: ProviderCtx,
+    pub(super) agent: AgentCtx,
     pub(super) secrets: Arc<CallSecrets>,
 }
 
@@ -74,6 +77,7 @@ impl CallState {
             progress: progress.map(Progress::new),
             process: parts.process,
             provider: parts.provider,
+            agent: parts.agent,
             secrets: parts.secrets,
             fs: parts.fs,
             table,
@@ -82,6 +86,14 @@ impl CallState {
             http: parts.http,
             http_ctx: WasiHttpCtx::new(),
         }
+    }
+
+    /// Says who calls: what is counted and kept for each agent is so for this one.
+    #[must_use]
+    pub fn called_by(mut self, principal: &str) -> Self {
+        self.process.set_principal(principal);
+        self.agent.set_agent(principal);
+        self
     }
 
     /// Puts this state into a store that meters, limits and yields as a call must.
@@ -101,6 +113,7 @@ impl CallState {
 
     fn enter_host_call(&mut self, fuel_left: u64) -> Result<(), Exceeded> {
         let work = self.fs.take_work().saturating_add(self.provider.take_work());
+        let work = work.saturating_add(self.agent.take_work());
         self.clock.enter_host_call(work, fuel_left)
     }
 
@@ -123,6 +136,7 @@ impl CallState {
         all.extend(self.http.violations());
         all.extend_from_slice(self.process.violations());
         all.extend(self.provider.violation());
+        all.extend(self.agent.violations());
         all
     }
 
@@ -131,9 +145,10 @@ impl CallState {
         self.fs.exceeded().map(super::fs::Limit::name)
     }
 
-    /// Returns why the call got no completion from a provider, where it asked and got none.
-    pub fn provider_failure(&self) -> Option<&clawhost_core::error::CallError> {
-        self.provider.failed()
+    /// Returns why the call got no completion from a provider, or no place for a program, where
+    /// it asked for one.
+    pub fn backend_failure(&self) -> Option<&clawhost_core::error::CallError> {
+        self.provider.failed().or_else(|| self.process.failed())
     }
 
     pub(crate) fn fs_view(&mut self) -> FsView<'_> {

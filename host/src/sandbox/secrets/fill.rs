@@ -12,7 +12,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Uri};
 
 use super::{CallSecrets, PLACEHOLDER, Text};
-use crate::secrets::SecretError;
+use crate::secrets::{NoSecret, SecretError};
 use crate::upstream::http::CheckedRequest;
 
 /// Clients pad Basic credentials or do not.
@@ -83,10 +83,9 @@ impl CallSecrets {
         }
         let filled = self.replace(plain, &used, |value| Cow::Borrowed(value))?;
         let filled = if basic.is_some() { basic_header(&filled) } else { filled };
-        let reason = "it cannot stand in a header";
-        let name = first.name.clone();
+        let why = NoSecret::Unusable("it cannot stand in a header");
         let mut filled =
-            HeaderValue::try_from(filled).map_err(|_| SecretError::Unusable { name, reason })?;
+            HeaderValue::try_from(filled).map_err(|_| SecretError::new(&first.name, why))?;
         filled.set_sensitive(true);
         Ok(Some(filled))
     }
@@ -99,10 +98,9 @@ impl CallSecrets {
             return Ok(());
         };
         let filled = self.replace(line, &used, |value| Cow::Owned(percent_encoded(value)))?;
-        let reason = "it cannot stand in a URL";
-        let name = first.name.clone();
+        let why = NoSecret::Unusable("it cannot stand in a URL");
         let filled =
-            PathAndQuery::try_from(filled).map_err(|_| SecretError::Unusable { name, reason })?;
+            PathAndQuery::try_from(filled).map_err(|_| SecretError::new(&first.name, why))?;
         *uri = Uri::from(filled);
         Ok(())
     }
