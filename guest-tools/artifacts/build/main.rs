@@ -35,26 +35,14 @@ const BUILT_IN: [&str; 10] = [
 /// Those that are built with the feature `interpreters`, likewise.
 const INTERPRETERS: [&str; 2] = ["js", "python"];
 
-/// What the components are made of, relative to `guest-tools/`. The example is not.
-const SOURCES: [&str; 20] = [
+/// What they are made of beside their own folders, relative to `guest-tools/`.
+const SHARED: [&str; 8] = [
     "Cargo.toml",
     "Cargo.lock",
     ".cargo/config.toml",
     "sdk",
     "macros",
-    "file-io",
-    "exec",
-    "web-fetch",
-    "memory",
-    "calculator",
-    "key-value",
-    "models",
-    "message",
-    "sim",
-    "shell",
     "script",
-    "js",
-    "python",
     "shims",
     "../wit",
 ];
@@ -89,7 +77,7 @@ fn built_in() -> impl Iterator<Item = &'static str> {
 fn watch(guests: &Path) {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=wasm-sysroot.sh");
-    for source in SOURCES {
+    for source in SHARED.iter().chain(&BUILT_IN).chain(&INTERPRETERS) {
         println!("cargo::rerun-if-changed={}", guests.join(source).display());
     }
 }
