@@ -73,7 +73,9 @@ impl Layer {
     fn jumps_through(&self, next: &Self) -> Vec<(usize, usize)> {
         let mut jumps = Vec::new();
         for (index, (decoded, from)) in next.jumps.iter().enumerate() {
-            let end = next.jumps.get(index + 1).map_or(next.bytes.len(), |(end, _)| *end);
+            // Where the text ends in an escape, the place behind it is a jump as well.
+            let behind = next.bytes.len() + 1;
+            let end = next.jumps.get(index + 1).map_or(behind, |(end, _)| *end);
             jumps.push((*decoded, self.place(*from)));
             let inside = *from + 1..*from + (end - decoded);
             let first = self.jumps.partition_point(|(at, _)| *at < inside.start);

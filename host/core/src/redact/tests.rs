@@ -100,6 +100,7 @@ fn every_part_of_a_reply_and_of_an_error_is_searched() {
     let value = "abcdefghijkl";
     let redactor = knows(&[("T", value)]);
     let bytes = || value.as_bytes().to_vec();
+    let object = |value: Value| value.as_object().cloned().unwrap();
     let resource = |body| Content::Resource {
         uri: format!("https://x/?t={value}"),
         mime_type: Some(value.to_owned()),
@@ -112,7 +113,10 @@ fn every_part_of_a_reply_and_of_an_error_is_searched() {
             Content::Audio { data: bytes(), mime_type: value.to_owned() },
             resource(ResourceBody::Text(value.to_owned())),
             resource(ResourceBody::Bytes(bytes())),
+            Content::Link(object(json!({"uri": format!("x:{value}")}))),
         ],
+        extras: [(0, object(json!({"_meta": {value: 1}})))].into(),
+        meta: object(json!({"k": [value]})),
         structured: Some(json!({value: [value, {"x": format!("-{value}-")}]})),
         internal: Some(value.to_owned()),
         ..ToolReply::default()
@@ -182,6 +186,14 @@ fn anything(reply: &ToolReply) -> String {
         texts.push_str(text(block));
     }
     texts + &reply.structured.clone().unwrap_or_default().to_string()
+}
+
+#[test]
+fn an_escape_at_the_very_end_is_taken_out_whole() {
+    let redactor = knows(&[("N", r"0\aaA0%aa")]);
+    let mut text = br"0\\\\aaA0%aa".to_vec();
+    redactor.mask(&mut text);
+    assert_eq!(String::from_utf8(text).unwrap(), "*".repeat(12));
 }
 
 proptest! {
