@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use claw_tool::process::{self, Command, Outcome, Program};
+use claw_tool::process::{self, Command, Ended, Outcome, Program};
 use claw_tool::{ToolError, fs};
 use serde_json::Value;
-
-use crate::ended::Ended;
 
 /// KB returned of a stream where the caller does not say less.
 const OUTPUT_KB_MAX: u32 = 64;

@@ -3,20 +3,15 @@
 //! This component holds no policy: whether, where and what may run is the host's to say.
 
 mod bash;
-mod ended;
 mod spawn;
 
 use std::time::Duration;
 
-use claw_tool::process::{self, Program};
-use claw_tool::{ToolError, process::Command};
+use claw_tool::ToolError;
+use claw_tool::process::{self, Command, Ended, Program, TIMEOUT_MAX};
 
 use bash::bash_exec;
-use ended::Ended;
 use spawn::spawn;
-
-/// The most time a caller may ask for.
-const TIMEOUT_MAX: Duration = Duration::from_secs(300);
 
 /// Arguments of `exec_shell`.
 #[claw_tool::input]
@@ -35,7 +30,7 @@ fn timeout_default() -> f64 {
 }
 
 fn exec_shell(args: &ExecShell) -> Result<Ended, ToolError> {
-    let timeout = seconds(args.timeout)?;
+    let timeout = process::timeout(args.timeout)?;
     let command = command(Program::Sh(line(&args.command)?), timeout);
     process::run(&command).map(Ended::from)
 }
@@ -50,14 +45,6 @@ fn line(command: &str) -> Result<String, ToolError> {
 
 fn command(program: Program, timeout: Duration) -> Command {
     process::command(program, timeout.min(TIMEOUT_MAX))
-}
-
-fn seconds(seconds: f64) -> Result<Duration, ToolError> {
-    if seconds <= 0.0 {
-        return Err(ToolError::invalid_args("timeout must be above 0 seconds"));
-    }
-    Duration::try_from_secs_f64(seconds.min(TIMEOUT_MAX.as_secs_f64()))
-        .map_err(|error| ToolError::invalid_args(format!("timeout: {error}")))
 }
 
 claw_tool::export! {
@@ -83,11 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timeout_is_above_zero_and_capped() {
-        assert_eq!(seconds(0.25).unwrap(), Duration::from_millis(250));
-        assert_eq!(seconds(1e9).unwrap(), Duration::from_secs(300));
-        assert!(seconds(0.0).is_err());
-        assert!(seconds(f64::NAN).is_ok_and(|t| t.as_secs() == 300), "JSON has no NaN");
+    fn a_command_gets_no_more_time_than_there_is() {
         let asked = command(Program::Argv(Vec::new()), Duration::from_secs(9_999));
         assert_eq!(asked.timeout_ms, 300_000);
     }

@@ -1,9 +1,7 @@
 //! `spawn`: one program and its arguments, without a shell.
 
 use claw_tool::ToolError;
-use claw_tool::process::{self, Program};
-
-use crate::ended::Ended;
+use claw_tool::process::{self, Ended, Program};
 
 /// Arguments of `spawn`.
 #[claw_tool::input]
@@ -28,7 +26,7 @@ fn timeout_default() -> f64 {
 }
 
 pub(crate) fn spawn(args: &Spawn) -> Result<Ended, ToolError> {
-    let timeout = crate::seconds(args.timeout)?;
+    let timeout = process::timeout(args.timeout)?;
     let command = crate::command(Program::Argv(argv(args)?), timeout);
     process::run(&command).map(Ended::from)
 }

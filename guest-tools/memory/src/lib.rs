@@ -74,15 +74,17 @@ fn found(notes: &str, query: &str) -> Remembered {
 }
 
 fn memory_write(args: &MemoryWrite) -> Result<Written, ToolError> {
-    let notes = match args.mode {
+    let bytes = match args.mode {
         Mode::Append if args.content.trim().is_empty() => {
             return Err(ToolError::invalid_args("content is blank; there is nothing to remember"));
         }
-        Mode::Append => memory::appended(&memory::load()?, &args.content),
-        Mode::Overwrite => args.content.clone(),
+        Mode::Append => memory::append(&args.content)?,
+        Mode::Overwrite => {
+            memory::save(&args.content)?;
+            args.content.len()
+        }
     };
-    memory::save(&notes)?;
-    Ok(Written { bytes: notes.len() })
+    Ok(Written { bytes })
 }
 
 claw_tool::export! {

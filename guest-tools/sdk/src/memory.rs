@@ -25,13 +25,41 @@ pub fn load() -> Result<String, ToolError> {
 /// # Errors
 /// Those of [`fs::write`], and `execution-failed` above [`NOTES_BYTES_MAX`].
 pub fn save(notes: &str) -> Result<(), ToolError> {
-    if notes.len() > NOTES_BYTES_MAX {
-        return Err(ToolError::failed(format!(
-            "the notes would have {} bytes; the limit is {NOTES_BYTES_MAX}: overwrite them with a shorter version",
-            notes.len()
-        )));
-    }
+    require_size(notes.len())?;
     fs::write(FILE, notes.as_bytes())
+}
+
+/// Adds a paragraph at the end, and returns how many bytes there are now. Paragraphs that other
+/// calls add at the same time stay.
+///
+/// # Errors
+/// Those of [`load`] and [`fs::append`], and `execution-failed` above [`NOTES_BYTES_MAX`].
+pub fn append(paragraph: &str) -> Result<usize, ToolError> {
+    let notes = load()?;
+    let added = format!("{}{paragraph}", gap_after(&notes));
+    let bytes = notes.len() + added.len();
+    require_size(bytes)?;
+    fs::append(FILE, added.as_bytes())?;
+    Ok(bytes)
+}
+
+fn require_size(bytes: usize) -> Result<(), ToolError> {
+    if bytes <= NOTES_BYTES_MAX {
+        return Ok(());
+    }
+    Err(ToolError::failed(format!(
+        "the notes would have {bytes} bytes; the limit is {NOTES_BYTES_MAX}: overwrite them with a shorter version"
+    )))
+}
+
+/// What makes one blank line between `notes` and more, where there is none yet.
+fn gap_after(notes: &str) -> &'static str {
+    match notes {
+        "" => "",
+        _ if notes.ends_with("\n\n") => "",
+        _ if notes.ends_with('\n') => "\n",
+        _ => "\n\n",
+    }
 }
 
 /// The paragraphs (parts between blank lines) that hold `query`, whatever its case.
@@ -39,13 +67,6 @@ pub fn save(notes: &str) -> Result<(), ToolError> {
 pub fn search<'a>(notes: &'a str, query: &str) -> Vec<&'a str> {
     let query = query.to_lowercase();
     paragraphs(notes).into_iter().filter(|text| text.to_lowercase().contains(&query)).collect()
-}
-
-/// `notes` with `more` as a new paragraph at the end.
-#[must_use]
-pub fn appended(notes: &str, more: &str) -> String {
-    let notes = notes.trim_end();
-    if notes.is_empty() { more.to_owned() } else { format!("{notes}\n\n{more}") }
 }
 
 fn paragraphs(notes: &str) -> Vec<&str> {
@@ -78,9 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn appending_leaves_one_blank_line_between() {
-        assert_eq!(appended("", "a"), "a");
-        assert_eq!(appended("a\n", "b"), "a\n\nb");
-        assert_eq!(appended("a\n\n\n", "b"), "a\n\nb");
+    fn a_paragraph_begins_after_a_blank_line() {
+        let after = ["", "a", "a\n", "a\n\n"].map(|notes| format!("{notes}{}b", gap_after(notes)));
+        assert_eq!(after, ["b", "a\n\nb", "a\n\nb", "a\n\nb"]);
     }
 }

@@ -1,4 +1,8 @@
 //! Native programs in the host's jail. Needs a profile that grants processes.
+//!
+//! [`timeout`] and [`Ended`] serve every tool that runs commands, native or not, and need nothing.
+
+mod ended;
 
 use std::time::Duration;
 
@@ -6,9 +10,25 @@ use crate::bindings::claw::host::process::{self, ProcessError};
 use crate::error::ToolError;
 
 pub use crate::bindings::claw::host::process::{Command, Outcome, Program};
+pub use ended::Ended;
 
 /// The longest command line the host takes.
 pub const SCRIPT_BYTES_MAX: usize = 65_536;
+
+/// The most time a caller may ask for.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(300);
+
+/// Returns the time that a caller asked for in seconds, at most [`TIMEOUT_MAX`].
+///
+/// # Errors
+/// `invalid-args` where it is none.
+pub fn timeout(seconds: f64) -> Result<Duration, ToolError> {
+    if seconds <= 0.0 {
+        return Err(ToolError::invalid_args("timeout must be above 0 seconds"));
+    }
+    Duration::try_from_secs_f64(seconds.min(TIMEOUT_MAX.as_secs_f64()))
+        .map_err(|error| ToolError::invalid_args(format!("timeout: {error}")))
+}
 
 /// Returns the command that runs `program` for at most `timeout` (1 ms to about 49 days), with
 /// closed standard input, the profile's environment and without a network.
@@ -68,6 +88,14 @@ mod tests {
             |list: &[&str]| check(&Program::Argv(list.iter().map(ToString::to_string).collect()));
         assert!(argv(&["echo", &long]).is_ok());
         assert!(matches!(argv(&["echo", "\0"]), Err(ToolError::InvalidArgs(_))));
+    }
+
+    #[test]
+    fn a_timeout_is_above_zero_and_capped() {
+        assert_eq!(timeout(0.25).unwrap(), Duration::from_millis(250));
+        assert_eq!(timeout(1e9).unwrap(), TIMEOUT_MAX);
+        assert!(timeout(0.0).is_err());
+        assert!(timeout(f64::NAN).is_ok_and(|time| time == TIMEOUT_MAX), "JSON has no NaN");
     }
 
     #[test]

@@ -26,10 +26,11 @@ mod tests;
 mod world;
 
 use std::cell::RefCell;
+use std::mem;
 use std::rc::Rc;
-use std::time::Duration;
 
 use claw_tool::ToolError;
+use claw_tool::process::{self, Ended, Outcome};
 
 use granted::{Granted, HostClock};
 use io::Buffer;
@@ -39,9 +40,6 @@ use world::Clock;
 
 /// A script's time where the caller does not say.
 const TIMEOUT_DEFAULT_SECONDS: f64 = 30.0;
-
-/// The most time a caller may ask for.
-const TIMEOUT_MAX_SECONDS: f64 = 300.0;
 
 /// Arguments of `wasm_shell`.
 #[claw_tool::input]
@@ -58,35 +56,8 @@ struct WasmShell {
     stdin: String,
 }
 
-/// How the script ended, and what it said.
-#[claw_tool::output]
-struct Ended {
-    /// Its exit status.
-    exit_code: i32,
-    /// Standard output as text; bytes that are not UTF-8 are replaced.
-    stdout: String,
-    /// Standard error as text; bytes that are not UTF-8 are replaced.
-    stderr: String,
-    /// Wall time in milliseconds.
-    duration_ms: u64,
-    /// The true size of standard output in bytes, where only its beginning is returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stdout_bytes: Option<u64>,
-    /// The true size of standard error in bytes, where only its beginning is returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stderr_bytes: Option<u64>,
-}
-
 fn timeout_default() -> f64 {
     TIMEOUT_DEFAULT_SECONDS
-}
-
-fn timeout(seconds: f64) -> Result<Duration, ToolError> {
-    if seconds <= 0.0 {
-        return Err(ToolError::invalid_args("timeout must be above 0 seconds"));
-    }
-    Duration::try_from_secs_f64(seconds.min(TIMEOUT_MAX_SECONDS))
-        .map_err(|error| ToolError::invalid_args(format!("timeout: {error}")))
 }
 
 fn wasm_shell(args: &WasmShell) -> Result<Ended, ToolError> {
@@ -97,7 +68,7 @@ fn wasm_shell(args: &WasmShell) -> Result<Ended, ToolError> {
         let why = format!("a script may have {SCRIPT_BYTES_MAX} bytes; put long texts into files");
         return Err(ToolError::invalid_args(why));
     }
-    let time = timeout(args.timeout)?;
+    let time = process::timeout(args.timeout)?;
     let started = HostClock.steady();
     let ended = Shell::run(Rc::new(Granted), Rc::new(HostClock), &args.command, &args.stdin, time);
     let Ok(ended) = ended else {
@@ -107,15 +78,20 @@ fn wasm_shell(args: &WasmShell) -> Result<Ended, ToolError> {
     let (stdout, stdout_bytes) = kept(&ended.stdout);
     let (stderr, stderr_bytes) = kept(&ended.stderr);
     let took = HostClock.steady().saturating_sub(started).as_millis();
-    let duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
-    Ok(Ended { exit_code: ended.status, stdout, stderr, duration_ms, stdout_bytes, stderr_bytes })
+    Ok(Ended::from(Outcome {
+        exit_code: Some(ended.status),
+        stdout,
+        stderr,
+        stdout_bytes,
+        stderr_bytes,
+        duration_ms: u64::try_from(took).unwrap_or(u64::MAX),
+    }))
 }
 
-/// A stream as text, and its true size where it was cut.
-fn kept(buffer: &RefCell<Buffer>) -> (String, Option<u64>) {
-    let buffer = buffer.borrow();
-    let is_cut = buffer.total > buffer.bytes.len() as u64;
-    (String::from_utf8_lossy(&buffer.bytes).into_owned(), is_cut.then_some(buffer.total))
+/// What is kept of a stream, and its true size.
+fn kept(buffer: &RefCell<Buffer>) -> (Vec<u8>, u64) {
+    let mut buffer = buffer.borrow_mut();
+    (mem::take(&mut buffer.bytes), buffer.total)
 }
 
 claw_tool::export! {
@@ -127,6 +103,7 @@ claw_tool::export! {
     /// basename, cat, cmp, comm, cp, cut, date, diff, dirname, echo, env, expr, find, fold, grep,
     /// head, jq, ls, mkdir, mktemp, mv, nl, paste, printf, realpath, rev, rm, rmdir, sed, seq,
     /// sha256sum, sort, tac, tail, tee, touch, tr, tree, truncate, uniq, wc, xargs. There are no
-    /// other programs, no background jobs, no network, and no back-references in patterns.
+    /// other programs, no background jobs, no network, and no back-references in patterns. The
+    /// commands of a pipeline run one after the other, with up to 8 MiB between two of them.
     wasm_shell [destructive, closed_world],
 }

@@ -26,7 +26,13 @@ pub(crate) const SYNTAX_DEPTH_MAX: usize = 60;
 pub(crate) const CALL_DEPTH_MAX: usize = 100;
 
 /// Commands between two looks at the clock.
-pub(crate) const TICKS_PER_LOOK: u32 = 256;
+pub(crate) const TICKS_PER_LOOK: usize = 256;
+
+/// Bytes that count like one more command, when something goes over a long text.
+pub(crate) const BYTES_PER_TICK: usize = 4_096;
+
+/// Lines that are sorted at once, between two looks at the clock.
+pub(crate) const LINES_PER_SORT: usize = 4_096;
 
 /// Bytes read from a file at once.
 pub(crate) const CHUNK_BYTES: usize = 65_536;

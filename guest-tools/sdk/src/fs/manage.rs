@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::list::{Kind, kind_of};
 use super::place::Place;
-use super::write::write_all;
 use crate::bindings::wasi::clocks::wall_clock::Datetime;
 use crate::bindings::wasi::filesystem::types::{
-    DescriptorFlags, NewTimestamp, OpenFlags, PathFlags,
+    DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags, filesystem_error_code,
 };
+use crate::bindings::wasi::io::streams::StreamError;
 use crate::error::ToolError;
 
 /// What is known about a path.
@@ -46,15 +46,35 @@ pub fn create(path: &str) -> Result<(), ToolError> {
     Place::find(path)?.open(how, DescriptorFlags::WRITE).map(drop)
 }
 
-/// Adds to the end of a file, which is made where it is not there.
+/// Adds to the end of a file, which is made where it is not there. Of calls that append to one
+/// file at the same time none overwrites another.
 ///
 /// # Errors
 /// Those of [`create`].
 pub fn append(path: &str, content: &[u8]) -> Result<(), ToolError> {
     let place = Place::find(path)?;
     let file = place.open(OpenFlags::CREATE, DescriptorFlags::WRITE)?;
-    let end = place.tell(file.stat())?.size;
-    place.tell(write_all(&file, content, end))
+    let stream = place.tell(file.append_via_stream())?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        let room = place.tell(stream.check_write().map_err(code))?;
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(rest.len());
+        let (now, later) = rest.split_at(room);
+        // A host that has no room would keep us here for ever.
+        let taken = if room == 0 { Err(StreamError::Closed) } else { stream.write(now) };
+        place.tell(taken.map_err(code))?;
+        rest = later;
+    }
+    place.tell(stream.blocking_flush().map_err(code))
+}
+
+/// What a stream of a file says is wrong with the file.
+fn code(error: StreamError) -> ErrorCode {
+    match error {
+        StreamError::LastOperationFailed(error) => filesystem_error_code(&error),
+        StreamError::Closed => None,
+    }
+    .unwrap_or(ErrorCode::Io)
 }
 
 /// Makes one directory.

@@ -215,7 +215,7 @@ fn require_size(path: &str, content: &[u8]) -> Result<(), ToolError> {
 }
 
 /// Writes all of `content` from `offset` on.
-pub(super) fn write_all(
+fn write_all(
     file: &Descriptor,
     content: &[u8],
     mut offset: u64,

@@ -1,4 +1,7 @@
 //! `jq`, as the crates of jaq have it.
+//!
+//! The clock is looked at between inputs and between outputs. A filter that goes on without
+//! either is the sandbox's to end.
 
 use jaq_core::data::JustLut;
 use jaq_core::load::{self, Arena, File, Loader};
@@ -133,6 +136,7 @@ fn run(
     let mut status = 0;
     let mut last = None;
     for input in inputs {
+        shell.tick()?;
         let context = Ctx::<JustLut<Val>>::new(&compiled.lut, Vars::new(values.clone()));
         for output in compiled.id.run((context, input)).map(unwrap_valr) {
             shell.tick()?;

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::commands::{chomped, inputs, lossy, whole};
+use crate::limits::{BYTES_PER_TICK, LINES_PER_SORT};
 use crate::options::Options;
 use crate::shell::Shell;
-use crate::stop::{Done, usage};
+use crate::stop::{Done, Run, usage};
 
 /// How two keys compare.
 #[derive(Debug, Clone, Copy, Default)]
@@ -241,14 +242,13 @@ pub(super) fn sort(shell: &mut Shell, arguments: &[String]) -> Done {
     let (bytes, status) = whole(shell, &operands)?;
     let end = if options.has('z') { 0 } else { b'\n' };
     let body = bytes.strip_suffix(&[end]).unwrap_or(&bytes);
-    let mut all: Vec<&[u8]> =
-        body.split(|byte| *byte == end).filter(|_| !bytes.is_empty()).collect();
+    let all: Vec<&[u8]> = body.split(|byte| *byte == end).filter(|_| !bytes.is_empty()).collect();
     let order =
         |left: &&[u8], right: &&[u8]| compare(left, right).then_with(|| last_resort(left, right));
     if options.has('c') {
         return Ok(i32::from(!all.is_sorted_by(|left, right| order(left, right).is_le())));
     }
-    all.sort_by(order);
+    let mut all = sorted(shell, all, &order)?;
     if options.has('u') {
         all.dedup_by(|left, right| compare(left, right).is_eq());
     }
@@ -265,6 +265,27 @@ pub(super) fn sort(shell: &mut Shell, arguments: &[String]) -> Done {
         shell.out(&[end])?;
     }
     Ok(status)
+}
+
+type Order<'a> = dyn Fn(&&[u8], &&[u8]) -> Ordering + 'a;
+
+/// Sorts lines, those that are equal in the order they have, and looks at the clock meanwhile.
+fn sorted<'t>(shell: &mut Shell, mut lines: Vec<&'t [u8]>, order: &Order) -> Run<Vec<&'t [u8]>> {
+    if lines.len() <= LINES_PER_SORT {
+        shell.worked(lines.len().saturating_mul(BYTES_PER_TICK))?;
+        lines.sort_by(order);
+        return Ok(lines);
+    }
+    let right = lines.split_off(lines.len() / 2);
+    let mut right = sorted(shell, right, order)?.into_iter().peekable();
+    let mut both = Vec::with_capacity(2 * right.len());
+    for line in sorted(shell, lines, order)? {
+        shell.tick()?;
+        both.extend(std::iter::from_fn(|| right.next_if(|next| order(next, &line).is_lt())));
+        both.push(line);
+    }
+    both.extend(right);
+    Ok(both)
 }
 
 pub(super) fn uniq(shell: &mut Shell, arguments: &[String]) -> Done {

@@ -17,7 +17,9 @@ use std::time::Duration;
 pub(crate) use builtins::is_builtin;
 
 use crate::io::{Buffer, Fd, Input, Overflow, Sink};
-use crate::limits::{CALL_DEPTH_MAX, CHUNK_BYTES, OUTPUT_BYTES_MAX, TICKS_PER_LOOK};
+use crate::limits::{
+    BYTES_PER_TICK, CALL_DEPTH_MAX, CHUNK_BYTES, OUTPUT_BYTES_MAX, TICKS_PER_LOOK,
+};
 use crate::path;
 use crate::stop::{Done, Fault, Run, Stop};
 use crate::syntax::{self, Command, SyntaxError};
@@ -76,7 +78,7 @@ pub(crate) struct Shell {
     /// The status of the last `$(…)`.
     substituted: i32,
     deadline: Duration,
-    ticks: u32,
+    ticks: usize,
 }
 
 /// How a script ended.
@@ -171,11 +173,17 @@ impl Shell {
 
     /// Looks at the clock now and then.
     pub(crate) fn tick(&mut self) -> Run<()> {
-        self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(TICKS_PER_LOOK) && self.clock.steady() > self.deadline {
-            return Err(Stop::Timeout);
+        self.worked(0)
+    }
+
+    /// Counts a step that goes over so many bytes, and looks at the clock now and then.
+    pub(crate) fn worked(&mut self, bytes: usize) -> Run<()> {
+        self.ticks += 1 + bytes / BYTES_PER_TICK;
+        if self.ticks < TICKS_PER_LOOK {
+            return Ok(());
         }
-        Ok(())
+        self.ticks = 0;
+        if self.clock.steady() > self.deadline { Err(Stop::Timeout) } else { Ok(()) }
     }
 
     /// Runs something one level deeper, up to a depth that the stack surely holds.

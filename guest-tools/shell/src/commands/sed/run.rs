@@ -143,6 +143,7 @@ impl<'a> Run<'a> {
         let commands = self.commands;
         let mut at = 0;
         while let Some(command) = commands.get(at) {
+            shell.worked(self.space.len())?;
             let applies = self.applies(at, command) != command.negated;
             at += 1;
             match &command.action {
@@ -151,7 +152,6 @@ impl<'a> Run<'a> {
                 Action::Branch { label, when } => {
                     if when.is_none_or(|when| when == self.substituted) {
                         at = self.place(label);
-                        shell.tick()?;
                     }
                     if when.is_some() {
                         self.substituted = false;

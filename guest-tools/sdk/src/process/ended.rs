@@ -1,15 +1,18 @@
-//! How a program ended, as a caller reads it.
+//! How a command ended, as a caller reads it.
 
-use claw_tool::process::Outcome;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Outcome;
 
 /// How the command ended, and what it said.
-#[claw_tool::output]
-#[derive(PartialEq)]
-pub(crate) struct Ended {
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ended {
     /// Its exit code; -1 where a signal ended it.
     exit_code: i32,
     /// Standard output as text; bytes that are not UTF-8 are replaced.
-    pub(crate) stdout: String,
+    stdout: String,
     /// Standard error as text; bytes that are not UTF-8 are replaced.
     stderr: String,
     /// Wall time in milliseconds.
