@@ -10,7 +10,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::JailLimits;
 
@@ -56,7 +57,7 @@ impl Group {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name =
             format!("{NAME}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        LEFT.lock().unwrap_or_else(PoisonError::into_inner).retain(|left| !is_removed(left));
+        LEFT.lock().retain(|left| !is_removed(left));
         let mut group = Self { folders: Vec::new(), members: Vec::new() };
         for parent in parents {
             let folder = parent.folder.join(&name);
@@ -80,7 +81,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.members.clear();
         let left = self.folders.drain(..).filter(|folder| !is_removed(folder));
-        LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+        LEFT.lock().extend(left);
     }
 }
 

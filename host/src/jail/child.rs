@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::keeper;
+use super::namespaces::Namespaces;
 use super::plan::Plan;
 use super::sys::{self, Fork, Pid};
 
@@ -18,8 +19,8 @@ const FIRST_PRIVATE: u32 = 3;
 pub(super) fn enter(plan: &Plan) -> io::Result<()> {
     sys::new_session()?;
     sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1)?;
-    match plan.namespaces {
-        Some(flags) => enter_namespace(plan, flags)?,
+    match &plan.namespaces {
+        Some(namespaces) => enter_namespaces(plan, namespaces)?,
         None => enter_group(plan)?,
     }
     restrict(plan)
@@ -32,15 +33,18 @@ fn enter_group(plan: &Plan) -> io::Result<()> {
     }
 }
 
-fn enter_namespace(plan: &Plan, flags: libc::c_int) -> io::Result<()> {
-    let (read, write) = sys::pipe()?;
-    if let Fork::Parent(init) = sys::clone(libc::SIGCHLD | flags)? {
-        keeper::keep_namespace(plan.leash.as_raw_fd(), init, read);
+fn enter_namespaces(plan: &Plan, namespaces: &Namespaces) -> io::Result<()> {
+    let (read, write) = io::pipe()?;
+    if let Fork::Parent(init) = namespaces.fork(libc::SIGCHLD)? {
+        keeper::keep_namespace(plan.leash.as_raw_fd(), init, read.as_raw_fd());
     }
-    // The init: it ends with the keeper, and the namespace with it.
+    // The init: it ends with the keeper, and the namespaces with it.
     sys::prctl(libc::PR_SET_PDEATHSIG, signal(libc::SIGKILL))?;
+    if let Some(view) = &namespaces.view {
+        view.enter()?;
+    }
     if let Fork::Parent(program) = sys::clone(libc::SIGCHLD)? {
-        keeper::init(write, program);
+        keeper::init(write.as_raw_fd(), program);
     }
     Ok(())
 }
@@ -49,7 +53,10 @@ fn enter_namespace(plan: &Plan, flags: libc::c_int) -> io::Result<()> {
 fn restrict(plan: &Plan) -> io::Result<()> {
     // A group of its own, so that `kill 0` inside does not reach the keeper.
     sys::new_group(THIS)?;
-    sys::change_dir(plan.workdir.as_fd())?;
+    // The handle leads past the mounts of a view, which is in its directory already.
+    if plan.namespaces.as_ref().is_none_or(|namespaces| namespaces.view.is_none()) {
+        sys::change_dir(plan.workdir.as_fd())?;
+    }
     for (resource, value) in plan.limits {
         sys::limit(resource, value)?;
     }

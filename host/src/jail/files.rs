@@ -1,7 +1,8 @@
 //! What a jailed program may open, as a Landlock ruleset.
 //!
-//! Everything not named here is closed. The kernel executes nothing in a mount: a jailed program
-//! starts only what the system's owner installed, which may in turn run what it reads there.
+//! Everything not named here is closed. The kernel executes nothing in a mount that can be written,
+//! and in a read-only one only for those that ask for it: any other jailed program starts only what
+//! the system's owner installed, which may in turn run what it reads there.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,10 @@ use super::{JailError, JailSpec};
 /// The newest ABI whose rights this file was written for.
 const ABI_KNOWN: u32 = 7;
 
+/// Where programs and libraries lie, on most systems all of them.
+pub(super) const USR: &str = "/usr";
 /// Programs and libraries: read and execute. `/lib*` is added to these.
-const PROGRAMS: [&str; 2] = ["/usr", "/bin"];
+const PROGRAMS: [&str; 2] = [USR, "/bin"];
 /// Data that programs need to start and to check certificates; no private keys.
 const DATA: [&str; 9] = [
     "/etc/ld.so.cache",
@@ -43,6 +46,13 @@ pub(super) fn abi_used(kernel: u32) -> u32 {
     kernel.min(ABI_KNOWN)
 }
 
+/// Returns all that is open beside the mounts, on whichever system.
+pub(super) fn system(network: bool) -> impl Iterator<Item = PathBuf> {
+    let names = if network { NAMES.as_slice() } else { &[] };
+    let named = [&PROGRAMS, DATA.as_slice(), &SINKS, &SOURCES, names].concat();
+    named.into_iter().map(PathBuf::from).chain(libraries())
+}
+
 /// Builds the ruleset of `spec` for a kernel that has ABI `abi` (from 1 up).
 pub(super) fn ruleset(spec: &JailSpec, abi: u32) -> Result<OwnedFd, JailError> {
     let abi = ABI::from(i32::try_from(abi).unwrap_or(0));
@@ -63,7 +73,11 @@ fn build(spec: &JailSpec, abi: ABI) -> Result<RulesetCreated, RulesetError> {
         rules = allow_paths(rules, NAMES, read)?;
     }
     for mount in &spec.mounts {
-        let access = if mount.writable { read | writing(abi) } else { read };
+        let access = match mount.writable {
+            true => read | writing(abi),
+            false if spec.executes_read_only => read | AccessFs::Execute,
+            false => read,
+        };
         rules = rules.add_rule(PathBeneath::new(mount.dir.as_fd(), access))?;
     }
     Ok(rules)

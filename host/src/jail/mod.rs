@@ -10,18 +10,19 @@
 //! was dropped or because the host was killed, the keeper kills the tree and waits for it.
 //!
 //! Where the host may make control groups, one bounds the memory and the processes of the tree;
-//! elsewhere resource limits bound each process.
+//! elsewhere resource limits bound the memory of each process and, in a user namespace, the
+//! processes of the tree. Where it may make mount namespaces, the tree has a root of its own
+//! (`view`); without one, Landlock alone stands before the files.
 //!
 //! Deliberately absent: a terminal, `/proc`, `/tmp`, executing files of the
 //! granted directories, making files that run as their owner, changing modes, owners or times of
 //! files by path (Landlock does not look at those calls, so seccomp refuses them everywhere), and
 //! a filter of addresses where the network is granted (it is the whole of it, or nothing).
 //!
-//! What stays open, as no kernel call could be refused for it: an interpreter or the dynamic
-//! loader runs code that it reads from a granted directory, inside this same jail. And Landlock
-//! does not look at metadata: `stat` tells of any path that the user may walk to, granted or not,
-//! whether it is there, its size, owner and times; and through an open file its owner changes its
-//! mode and times, in a read-only directory as well.
+//! What stays open: an interpreter runs what it reads in a granted directory, inside this same
+//! jail. Without a mount namespace the dynamic loader does so, too; `stat` tells of any path that
+//! the user may walk to whether it is there, its size, owner and times; and through an open file
+//! its owner changes its mode and times, in a read-only directory as well.
 
 #![allow(clippy::disallowed_methods, reason = "the one place that starts native programs")]
 #![cfg_attr(
@@ -29,6 +30,7 @@
     allow(dead_code, reason = "a jail is described but not made")
 )]
 
+mod granted;
 mod programs;
 mod spec;
 
@@ -45,13 +47,19 @@ mod identity;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod view;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -60,12 +68,15 @@ mod elsewhere;
 #[cfg(target_os = "linux")]
 mod tests;
 
+pub use granted::grants_network;
 pub use programs::find;
 pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{run, support};
+pub use elsewhere::{Child, run, start, support};
 #[cfg(target_os = "linux")]
 pub use run::run;
+#[cfg(target_os = "linux")]
+pub use serve::{Child, start};
 #[cfg(target_os = "linux")]
 pub use support::support;

@@ -7,7 +7,8 @@ use seccompiler::BpfProgram;
 use super::cgroup::Group;
 use super::filter::Needs;
 use super::identity::{Identity, tasks_of};
-use super::support::{namespace_flags, support};
+use super::namespaces::Namespaces;
+use super::support::support;
 use super::sys::Resource;
 use super::{JailError, JailSpec, files, filter};
 
@@ -24,8 +25,7 @@ pub(super) struct Plan {
     /// Where the program enters its control group.
     pub(super) members: Vec<OwnedFd>,
     pub(super) limits: [(Resource, u64); LIMITS],
-    /// Namespaces to make, where there may be some.
-    pub(super) namespaces: Option<libc::c_int>,
+    pub(super) namespaces: Option<Namespaces>,
     /// The keeper's end of the leash.
     pub(super) leash: OwnedFd,
 }
@@ -57,7 +57,7 @@ impl Plan {
         };
         let landlock_abi = support.landlock_abi.min(spec.most.landlock_abi);
         let identity = Identity::of(workdir.dir.as_fd())?;
-        let namespaces = (spec.most.namespace && support.pid_namespace).then(namespace_flags);
+        let namespaces = Namespaces::of(spec)?;
         let contained =
             namespaces.is_some() || landlock_abi >= ABI_SIGNALS || identity != Identity::Same;
         let needs = Needs {
@@ -72,7 +72,7 @@ impl Plan {
             filters: filter::programs(needs)?,
             identity,
             members: members.map(keep).collect::<Result<_, _>>()?,
-            limits: limits(spec, identity, namespaces),
+            limits: limits(spec, identity, namespaces.as_ref()),
             namespaces,
             leash: keep(leash.as_fd())?,
         })
@@ -89,19 +89,19 @@ fn keep(handle: impl AsFd) -> Result<OwnedFd, JailError> {
 fn limits(
     spec: &JailSpec,
     identity: Identity,
-    namespaces: Option<libc::c_int>,
+    namespaces: Option<&Namespaces>,
 ) -> [(Resource, u64); LIMITS] {
+    let memory = if spec.reserves_addresses { libc::RLIMIT_DATA } else { libc::RLIMIT_AS };
     let most = u64::from(spec.limits.processes_max);
     // The kernel counts by user, and in each user namespace anew.
-    let own_count = namespaces.is_some_and(|flags| flags & libc::CLONE_NEWUSER != 0);
-    let processes = if own_count {
-        // The init of the namespace is counted, too.
-        most.saturating_add(1)
+    let processes = if namespaces.is_some_and(Namespaces::count_alone) {
+        // The init is counted, too, where it has the same user.
+        most.saturating_add((identity == Identity::Same).into())
     } else {
         tasks_of(identity.uid()).saturating_add(most.saturating_mul(SHARERS))
     };
     [
-        (libc::RLIMIT_AS, spec.limits.memory_bytes),
+        (memory, spec.limits.memory_bytes),
         (libc::RLIMIT_NPROC, processes),
         (libc::RLIMIT_NOFILE, spec.limits.open_files_max.into()),
         (libc::RLIMIT_FSIZE, spec.limits.file_bytes_max),

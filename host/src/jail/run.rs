@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 use super::cgroup::Group;
 use super::plan::Plan;
@@ -53,7 +53,7 @@ pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError
     }
 }
 
-fn failed(error: &dyn std::error::Error) -> JailError {
+pub(super) fn failed(error: &dyn std::error::Error) -> JailError {
     JailError::Failed(format!("could not run in the jail: {error}"))
 }
 
@@ -70,14 +70,14 @@ fn outcome(status: ExitStatus, stdout: Drained, stderr: Drained, duration: Durat
 
 /// A tree of processes. Dropping it kills them: the leash goes with it.
 #[derive(Debug)]
-struct Running {
+pub(super) struct Running {
     keeper: Child,
     leash: Option<OwnedFd>,
     _group: Option<Group>,
 }
 
 impl Running {
-    fn start(spec: &JailSpec, argv: &[String]) -> Result<Self, JailError> {
+    pub(super) fn start(spec: &JailSpec, argv: &[String]) -> Result<Self, JailError> {
         spec.limits.check()?;
         let (held, leash) = io::pipe().map_err(|error| failed(&error))?;
         let group = group(spec)?;
@@ -88,21 +88,34 @@ impl Running {
         Ok(Self { keeper, leash: Some(leash.into()), _group: group })
     }
 
+    /// Takes the three streams of the program.
+    pub(super) fn streams(
+        &mut self,
+    ) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.keeper.stdin.take(), self.keeper.stdout.take(), self.keeper.stderr.take())
+    }
+
+    /// Waits until the whole tree has ended.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.keeper.wait().await
+    }
+
     /// Feeds and drains until the whole tree has ended.
     async fn work(
         &mut self,
         stdin: &[u8],
         output_bytes_max: u64,
     ) -> io::Result<(ExitStatus, Drained, Drained)> {
-        let fed = feed(self.keeper.stdin.take(), stdin);
-        let out = drain(self.keeper.stdout.take(), output_bytes_max);
-        let err = drain(self.keeper.stderr.take(), output_bytes_max);
+        let (input, output, errors) = self.streams();
+        let fed = feed(input, stdin);
+        let out = drain(output, output_bytes_max);
+        let err = drain(errors, output_bytes_max);
         let (status, (), out, err) = tokio::join!(self.keeper.wait(), fed, out, err);
         Ok((status?, out?, err?))
     }
 
     /// Kills the tree and waits until it is gone.
-    async fn kill(&mut self) {
+    pub(super) async fn kill(&mut self) {
         self.leash = None;
         let wait = Duration::from_millis(KILL_WAIT_MS);
         if tokio::time::timeout(wait, self.keeper.wait()).await.is_err() {

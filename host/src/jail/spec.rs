@@ -13,7 +13,8 @@ pub struct JailMount {
     /// Absolute path on the host; the program sees it under the same path.
     pub path: PathBuf,
     /// Whether files in it may be written, made, moved and deleted. They may be read either
-    /// way, also by an interpreter or a loader that runs what it reads; the kernel executes none.
+    /// way, also by an interpreter or a loader that runs what it reads; the kernel executes none,
+    /// or with [`JailSpec::executing_read_only`] those that cannot be written.
     pub writable: bool,
 }
 
@@ -38,6 +39,10 @@ pub struct JailSpec {
     pub(super) mounts: Vec<Opened>,
     pub(super) env: Vec<(String, String)>,
     pub(super) network: bool,
+    /// Whether the kernel executes files of read-only mounts.
+    pub(super) executes_read_only: bool,
+    /// Whether what is bounded of a process is the memory it may write to, not its addresses.
+    pub(super) reserves_addresses: bool,
     pub(super) limits: JailLimits,
     pub(super) most: Most,
 }
@@ -66,17 +71,19 @@ impl JailSpec {
 /// The most of the kernel that a jail uses; tests also do with less.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {
-    pub(super) namespace: bool,
+    /// Flags of `clone`.
+    pub(super) namespaces: i32,
     pub(super) cgroup: bool,
     pub(super) landlock_abi: u32,
 }
 
 impl Most {
     /// All there is.
-    const ALL: Self = Self { namespace: true, cgroup: true, landlock_abi: u32::MAX };
+    const ALL: Self = Self { namespaces: -1, cgroup: true, landlock_abi: u32::MAX };
 }
 
-/// A mount and the handle to it, which stays good when the path is renamed or replaced.
+/// A mount and the handle to it. What replaces the path is never used in its place: a jail with a
+/// mount namespace does not start then, another one works in what was opened.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
     pub(super) path: PathBuf,
@@ -137,6 +144,11 @@ pub struct Support {
     /// Whether a jail is a process-id namespace: it sees no process outside, and the kernel
     /// itself ends it as one. Without, its process group is killed.
     pub pid_namespace: bool,
+    /// Whether a jail is a mount namespace: paths that it was not granted are not there, and its
+    /// read-only directories cannot be changed in any way.
+    pub mount_namespace: bool,
+    /// Whether a jail is a user namespace, in which its processes are counted and no others.
+    pub user_namespace: bool,
     /// Whether a jail is a control group, which bounds the memory of all its processes together
     /// and counts exactly those. Without, each process is bounded alone.
     pub cgroup: bool,
@@ -160,11 +172,27 @@ impl JailSpec {
     ) -> Result<Self, JailError> {
         check_env(&env)?;
         let mounts = mounts.into_iter().map(Opened::open).collect::<Result<Vec<_>, _>>()?;
+        Self::of(mounts, env, limits)
+    }
+
+    pub(super) fn of(
+        mounts: Vec<Opened>,
+        env: Vec<(String, String)>,
+        limits: JailLimits,
+    ) -> Result<Self, JailError> {
         if mounts.is_empty() {
             return Err(JailError::Denied("there is no directory to work in".to_owned()));
         }
         check_nesting(&mounts)?;
-        Ok(Self { mounts, env, network: false, limits, most: Most::ALL })
+        Ok(Self {
+            mounts,
+            env,
+            network: false,
+            executes_read_only: false,
+            reserves_addresses: false,
+            limits,
+            most: Most::ALL,
+        })
     }
 
     /// Lets programs open internet sockets, to any address. Unix and other sockets stay closed.
@@ -226,8 +254,12 @@ impl fmt::Display for Support {
         }
         let tree = if self.pid_namespace { "process namespace" } else { "process group" };
         write!(f, "Landlock ABI {}, seccomp, {tree}", self.landlock_abi)?;
-        if self.cgroup {
-            write!(f, ", control group")?;
+        for (is_there, what) in
+            [(self.mount_namespace, "mount namespace"), (self.cgroup, "control group")]
+        {
+            if is_there {
+                write!(f, ", {what}")?;
+            }
         }
         if self.other_user { write!(f, ", another user") } else { Ok(()) }
     }

@@ -4,8 +4,7 @@ use std::sync::OnceLock;
 
 use super::cgroup::{self, Parent};
 use super::identity::host_is_root;
-use super::sys::{self, Fork};
-use super::{Support, files};
+use super::{Support, files, namespaces, sys};
 
 /// Returns what this system gives a jail. The answer does not change while the host runs.
 pub fn support() -> Support {
@@ -13,7 +12,9 @@ pub fn support() -> Support {
     *SUPPORT.get_or_init(|| Support {
         landlock_abi: landlock_abi(),
         seccomp: sys::seccomp_errno_available(),
-        pid_namespace: can_clone(namespace_flags()),
+        pid_namespace: namespaces::best() & libc::CLONE_NEWPID != 0,
+        mount_namespace: namespaces::best() & libc::CLONE_NEWNS != 0,
+        user_namespace: namespaces::best() & libc::CLONE_NEWUSER != 0,
         cgroup: !cgroups().is_empty(),
         other_user: host_is_root(),
     })
@@ -25,22 +26,6 @@ pub(super) fn cgroups() -> &'static [Parent] {
     PARENTS.get_or_init(cgroup::parents)
 }
 
-/// Returns the namespaces a jail is made with: root needs no user namespace, and could not
-/// become another user in one.
-pub(super) fn namespace_flags() -> libc::c_int {
-    if host_is_root() { libc::CLONE_NEWPID } else { libc::CLONE_NEWPID | libc::CLONE_NEWUSER }
-}
-
 fn landlock_abi() -> u32 {
     sys::landlock_abi().map_or(0, |abi| files::abi_used(u32::try_from(abi).unwrap_or(0)))
-}
-
-/// Tries to make a process in such namespaces, which ends at once.
-fn can_clone(flags: libc::c_int) -> bool {
-    // No signal tells the host of its end, so that no handler takes it for a child of its own.
-    match sys::clone(flags) {
-        Ok(Fork::Child) => sys::exit(libc::EXIT_SUCCESS),
-        Ok(Fork::Parent(pid)) => sys::wait(pid).is_ok(),
-        Err(_) => false,
-    }
 }

@@ -4,8 +4,9 @@
 
 #![expect(unsafe_code, reason = "raw system calls, each with its argument in a SAFETY comment")]
 
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// A process id, always above 0 here.
 pub(super) type Pid = libc::pid_t;
@@ -138,14 +139,12 @@ pub(super) fn limit(resource: Resource, value: u64) -> io::Result<()> {
 
 /// Makes `dir` the working directory.
 pub(super) fn change_dir(dir: BorrowedFd<'_>) -> io::Result<()> {
-    use std::os::fd::AsRawFd as _;
     // SAFETY: takes no pointer; the descriptor is open while it is borrowed.
     check(libc::c_long::from(unsafe { libc::fchdir(dir.as_raw_fd()) })).map(drop)
 }
 
 /// Restricts this process by a Landlock ruleset, for good.
 pub(super) fn restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
-    use std::os::fd::AsRawFd as _;
     let (fd, flags) = (libc::c_long::from(ruleset.as_raw_fd()), 0 as libc::c_long);
     // SAFETY: takes no pointer; the descriptor is open while it is borrowed.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, fd, flags) }).map(drop)
@@ -184,15 +183,6 @@ pub(super) fn close_from(first: u32, flags: u32) -> io::Result<()> {
 pub(super) fn copy_fd(from: RawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: takes no pointer; called only in processes whose descriptors nobody else uses.
     check(libc::c_long::from(unsafe { libc::dup2(from, to) })).map(drop)
-}
-
-/// Makes a pipe that closes on exec: the end to read from, the end to write to.
-pub(super) fn pipe() -> io::Result<(RawFd, RawFd)> {
-    let mut ends: [libc::c_int; 2] = [-1, -1];
-    // SAFETY: the array has the two places the call fills.
-    check(libc::c_long::from(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }))?;
-    let [read, write] = ends;
-    Ok((read, write))
 }
 
 /// Returns a descriptor that becomes readable when `pid` ends.
@@ -285,4 +275,99 @@ pub(super) fn receive_status(fd: RawFd) -> Option<i32> {
     // SAFETY: the buffer and its length belong together.
     let count = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
     (count == 4).then(|| i32::from_ne_bytes(bytes))
+}
+
+// What a mount refuses, `MOUNT_ATTR_…` of the kernel.
+pub(super) const READ_ONLY: u64 = 1;
+pub(super) const NO_SET_ID: u64 = 2;
+pub(super) const NO_DEVICES: u64 = 4;
+pub(super) const NO_CODE: u64 = 8;
+
+/// The kernel's `struct mount_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+fn mount_setattr(
+    dir: libc::c_int,
+    path: &CStr,
+    flags: libc::c_int,
+    attributes: &MountAttributes,
+) -> io::Result<()> {
+    let (dir, flags) = (libc::c_long::from(dir), libc::c_long::from(flags));
+    let (call, size) = (libc::SYS_mount_setattr, size_of::<MountAttributes>());
+    // SAFETY: the text and the structure, whose size is given, outlive the call.
+    let done = unsafe {
+        libc::syscall(call, dir, path.as_ptr(), flags, std::ptr::from_ref(attributes), size)
+    };
+    check(done).map(drop)
+}
+
+/// Lets no change of a mount in this namespace be seen in others, nor theirs here.
+pub(super) fn keep_mounts_private() -> io::Result<()> {
+    let private = MountAttributes { propagation: libc::MS_PRIVATE, ..Default::default() };
+    mount_setattr(libc::AT_FDCWD, c"/", libc::AT_RECURSIVE, &private)
+}
+
+/// Has the mount `tree`, and `with_all` those in it, refuse more.
+pub(super) fn set_attributes(tree: BorrowedFd<'_>, set: u64, with_all: bool) -> io::Result<()> {
+    let flags = libc::AT_EMPTY_PATH | if with_all { libc::AT_RECURSIVE } else { 0 };
+    let attributes = MountAttributes { set, ..Default::default() };
+    mount_setattr(tree.as_raw_fd(), c"", flags, &attributes)
+}
+
+/// Takes what a call that makes a descriptor returned.
+fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = RawFd::try_from(check(result)?).map_err(io::Error::other)?;
+    // SAFETY: the kernel just made it, and nobody else knows its number.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes an empty file system in memory, which stands nowhere yet.
+pub(super) fn memory_file_system() -> io::Result<OwnedFd> {
+    /// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC`.
+    const CLOSE_ON_EXEC: libc::c_long = 1;
+    /// `FSCONFIG_CMD_CREATE`
+    const CREATE: libc::c_long = 6;
+    let zero: libc::c_long = 0;
+    let (open, config, mount) = (libc::SYS_fsopen, libc::SYS_fsconfig, libc::SYS_fsmount);
+    // SAFETY: the name outlives the call.
+    let made = descriptor(unsafe { libc::syscall(open, c"tmpfs".as_ptr(), CLOSE_ON_EXEC) })?;
+    let fd = libc::c_long::from(made.as_raw_fd());
+    // SAFETY: this command takes no key, value or number: null and zeros.
+    check(unsafe { libc::syscall(config, fd, CREATE, zero, zero, zero) })?;
+    // SAFETY: takes no pointer.
+    descriptor(unsafe { libc::syscall(mount, fd, CLOSE_ON_EXEC, zero) })
+}
+
+/// Copies the mount of what lies at `path`, with those in it; the copy stands nowhere yet.
+pub(super) fn copy_tree(path: &CStr) -> io::Result<OwnedFd> {
+    /// `OPEN_TREE_CLONE`
+    const CLONE: libc::c_int = 1;
+    let here = libc::c_long::from(libc::AT_FDCWD);
+    let flags = libc::c_long::from(CLONE | libc::O_CLOEXEC | libc::AT_RECURSIVE);
+    // SAFETY: the path outlives the call.
+    descriptor(unsafe { libc::syscall(libc::SYS_open_tree, here, path.as_ptr(), flags) })
+}
+
+/// Has the mount `tree` stand at `path` below `dir`.
+pub(super) fn attach(tree: BorrowedFd<'_>, dir: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    /// `MOVE_MOUNT_F_EMPTY_PATH`
+    const TREE_ITSELF: libc::c_long = 4;
+    let (tree, dir) = (libc::c_long::from(tree.as_raw_fd()), libc::c_long::from(dir.as_raw_fd()));
+    let (call, empty) = (libc::SYS_move_mount, c"".as_ptr());
+    // SAFETY: both texts outlive the call.
+    check(unsafe { libc::syscall(call, tree, empty, dir, path.as_ptr(), TREE_ITSELF) }).map(drop)
+}
+
+/// Takes away the mount at `path` and all in it, which nobody finds from then on.
+pub(super) fn detach(path: &CStr) -> io::Result<()> {
+    // SAFETY: the path outlives the call.
+    let done = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+    check(libc::c_long::from(done)).map(drop)
 }

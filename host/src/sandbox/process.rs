@@ -6,18 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use clawhost_core::egress::HostRules;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::grants::{Access, Grants, Mount};
-use clawhost_core::limits::{
-    PROCESS_ARGUMENTS_BYTES_MAX, PROCESS_FILE_BYTES_MAX, PROCESS_OUTPUT_BYTES_MAX,
-    SCRIPT_BYTES_MAX, SPAWNS_MAX,
-};
+use clawhost_core::grants::{Access, Grants};
+use clawhost_core::limits::{PROCESS_ARGUMENTS_BYTES_MAX, SCRIPT_BYTES_MAX, SPAWNS_MAX};
 use clawhost_core::shell::{Machine, Refusal, ShellPolicy, check_variable};
 
 use super::bindings::claw::host::process::{self, Outcome, ProcessError, Program};
 use super::state::CallState;
-use crate::jail::{self, JailError, JailLimits, JailMount, JailSpec};
+use crate::jail::{self, JailError, JailSpec};
 use crate::offload;
 
 pub use spawns::Spawns;
@@ -94,11 +90,7 @@ impl ProfileJail {
         if !support.available() {
             return Err(format!("native programs need a jail, which is {support}"));
         }
-        if !grants.denied_paths.is_empty() {
-            // Landlock grants whole trees; it cannot take a part of one away.
-            return Err("`shell` and `denied_paths` do not go together: a jail cannot close a part of a mount".to_owned());
-        }
-        let policy = ShellPolicy::new(&grants.shell, &grants.shell_rules)?;
+        let policy = policy(grants)?;
         let jail = Self { grants: grants.clone(), policy, spec: OnceLock::new() };
         if !grants.mounts.iter().any(|mount| mount.create) {
             jail.spec().map_err(|error| error.to_string())?;
@@ -106,15 +98,23 @@ impl ProfileJail {
         Ok(jail)
     }
 
+    /// Returns the jail under `grants`, with what is left of each mount: the same directories, and
+    /// not those that their paths lead to by now.
+    ///
+    /// # Errors
+    /// No jail can hold what is left.
+    pub(super) fn within(&self, grants: &Grants, left: &[Option<Access>]) -> Result<Self, String> {
+        let Some(spec) = self.spec.get() else { return Self::open(grants) };
+        let policy = policy(grants)?;
+        let spec = spec.narrowed(left, grants).map_err(|error| error.to_string())?;
+        Ok(Self { grants: grants.clone(), policy, spec: OnceLock::from(spec) })
+    }
+
     fn spec(&self) -> Result<&JailSpec, JailError> {
         if let Some(spec) = self.spec.get() {
             return Ok(spec);
         }
-        for mount in self.grants.mounts.iter().filter(|mount| mount.create) {
-            std::fs::create_dir_all(&mount.host)
-                .map_err(|error| JailError::Failed(error.to_string()))?;
-        }
-        let spec = spec_of(&self.grants)?;
+        let spec = JailSpec::granted(&self.grants)?;
         Ok(self.spec.get_or_init(|| spec))
     }
 
@@ -145,30 +145,17 @@ impl ProfileJail {
             Program::Argv(argv) => self.policy.argv(argv, machine),
         }
     }
-
-    /// A program cannot be held to hosts or ports: it gets the whole network or none.
-    fn grants_network(&self) -> bool {
-        let rules = self.grants.network.as_ref();
-        rules.is_some_and(|rules| rules.hosts == HostRules::Any && !rules.block_private)
-    }
 }
 
-fn spec_of(grants: &Grants) -> Result<JailSpec, JailError> {
-    let writable = |mount: &Mount| mount.access == Access::ReadWrite;
-    let mounts = grants
-        .mounts
-        .iter()
-        .map(|mount| JailMount { path: mount.host.clone(), writable: writable(mount) })
-        .collect();
-    let limits = JailLimits {
-        memory_bytes: grants.limits.process_memory_bytes,
-        processes_max: grants.limits.processes,
-        open_files_max: grants.limits.open_files,
-        file_bytes_max: PROCESS_FILE_BYTES_MAX,
-        output_bytes_max: PROCESS_OUTPUT_BYTES_MAX.min(grants.limits.output_bytes),
-    };
-    let env = grants.env.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    JailSpec::new(mounts, env, limits)
+fn policy(grants: &Grants) -> Result<ShellPolicy, String> {
+    if !grants.denied_paths.is_empty() {
+        // Landlock grants whole trees; it cannot take a part of one away.
+        return Err(
+            "`shell` and `denied_paths` do not go together: a jail cannot close a part of a mount"
+                .to_owned(),
+        );
+    }
+    ShellPolicy::new(&grants.shell, &grants.shell_rules)
 }
 
 impl process::Host for CallState {
@@ -177,7 +164,7 @@ impl process::Host for CallState {
             return Err(self.process.refuse("the profile grants no shell"));
         };
         check_form(&command.run)?;
-        if command.network && !jail.grants_network() {
+        if command.network && !jail::grants_network(&jail.grants) {
             let reason = "a program gets the whole network or none, and the profile does not grant it: that takes `network.mode: allow-all` without `ssrf_protection`";
             return Err(self.process.refuse(reason));
         }

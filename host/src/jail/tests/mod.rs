@@ -5,6 +5,7 @@
 
 mod bounds;
 mod reach;
+mod serve;
 mod tree;
 
 use std::fs;
@@ -57,17 +58,30 @@ fn spec_in(dir: &Path) -> JailSpec {
     JailSpec::new(vec![writable(dir)], Vec::new(), limits()).unwrap()
 }
 
-/// The jail as good as it gets here, without a process namespace, and with the least of
-/// Landlock as well.
-fn all_forms(dir: &Path) -> [JailSpec; 3] {
-    if !support().pid_namespace {
-        eprintln!("skipped: the form with a process namespace, which this system refuses");
+/// The jail as good as it gets here, without a mount namespace, without any, and with the least
+/// of Landlock as well.
+fn all_forms(dir: &Path) -> [JailSpec; 4] {
+    if !support().mount_namespace {
+        eprintln!("skipped: the form with a mount namespace, which this system refuses");
     }
-    let with = |namespace, landlock_abi| {
-        let most = Most { namespace, cgroup: namespace, landlock_abi };
+    let with = |namespaces, landlock_abi| {
+        let most = Most { namespaces, cgroup: namespaces == ALL, landlock_abi };
         JailSpec { most, ..spec_in(dir) }
     };
-    [with(true, u32::MAX), with(false, u32::MAX), with(false, 1)]
+    [
+        with(ALL, u32::MAX),
+        with(!(libc::CLONE_NEWNS | root_alone()), u32::MAX),
+        with(0, u32::MAX),
+        with(0, 1),
+    ]
+}
+
+/// Flags of all namespaces.
+const ALL: i32 = -1;
+
+/// The flag of the user namespace, which root can do without.
+fn root_alone() -> i32 {
+    if support().other_user { libc::CLONE_NEWUSER } else { 0 }
 }
 
 fn command(script: impl Into<String>) -> Command {

@@ -1,0 +1,82 @@
+//! Programs that run for long.
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use super::*;
+use crate::jail::start;
+
+fn argv(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_program_is_spoken_to_until_its_tree_is_killed() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for spec in all_forms(dir.path()) {
+        let script = format!("sleep {mark} & cat; sleep {mark}");
+        let mut child = start(&spec, argv(&["/bin/sh", "-c", &script])).await.unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"hello\n").await.unwrap();
+        let mut said = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut said).await.unwrap();
+        assert_eq!(said, "hello\n");
+        assert!(alive(&mark) > 0);
+        child.kill().await;
+        assert_eq!(alive(&mark), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_let_go_of_is_killed() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    let script = format!("sleep {mark} & sleep {mark}");
+    let child = start(&spec_in(dir.path()), argv(&["/bin/sh", "-c", &script])).await.unwrap();
+    until("the start", || alive(&mark) > 1).await;
+    drop(child);
+    until("the end", || alive(&mark) == 0).await;
+}
+
+#[tokio::test]
+async fn only_files_of_read_only_mounts_are_executed_and_only_where_that_was_asked_for() {
+    if !jail_here() {
+        return;
+    }
+    let (written, read) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    for dir in [&written, &read] {
+        let file = dir.path().join("tool");
+        fs::write(&file, "#!/bin/sh\necho ran\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mounts = || {
+        let read = JailMount { path: read.path().to_owned(), writable: false };
+        vec![writable(written.path()), read]
+    };
+    let spec = JailSpec::new(mounts(), Vec::new(), limits()).unwrap();
+    let line = |dir: &TempDir| format!("{}/tool", dir.path().display());
+    let server = spec.clone().executing_read_only().reserving_addresses();
+    assert_eq!(text(&sh(&server, line(&read)).await.stdout), "ran\n");
+    assert_eq!(sh(&server, line(&written)).await.exit_code, Some(126));
+    assert_eq!(sh(&spec, line(&read)).await.exit_code, Some(126));
+}
+
+#[tokio::test]
+async fn memory_is_bounded_where_addresses_are_not() {
+    if !jail_here() || !program_here("/usr/bin/python3") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec_in(dir.path()).reserving_addresses();
+    spec.limits.memory_bytes = 128 << 20;
+    let program = "import mmap\nmmap.mmap(-1, 1 << 33, prot=0, flags=mmap.MAP_PRIVATE)\nprint(\"reserved\")\nbytearray(1 << 28)";
+    let outcome = sh(&spec, format!("exec /usr/bin/python3 -c '{program}'")).await;
+    assert_eq!(text(&outcome.stdout), "reserved\n");
+    assert_ne!(outcome.exit_code, Some(0));
+}
