@@ -51,6 +51,23 @@ pub struct Annotations {
     pub open_world: Option<bool>,
 }
 
+impl Annotations {
+    /// The names that MCP has for them.
+    pub const KEYS: [&str; 4] =
+        ["destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"];
+
+    /// Returns the hint of MCP's name.
+    pub fn hint(&self, key: &str) -> Option<bool> {
+        match key {
+            "destructiveHint" => self.destructive,
+            "idempotentHint" => self.idempotent,
+            "openWorldHint" => self.open_world,
+            "readOnlyHint" => self.read_only,
+            _ => None,
+        }
+    }
+}
+
 /// Where a tool's code comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -68,6 +85,13 @@ pub enum Origin {
     Registry {
         /// The address it was fetched from.
         uri: RegistryUri,
+    },
+    /// An MCP server that the host talks to.
+    Bridged {
+        /// What the runtime file calls it, or its address.
+        server: String,
+        /// The server's own name of the tool.
+        tool: String,
     },
 }
 
@@ -90,8 +114,8 @@ pub struct Tool {
     pub policy_ref: Option<String>,
     /// `labels.category`, which policy rules match.
     pub category: Option<String>,
-    /// Hints the operator's own document declares; unlike the component's, rules may trust
-    /// them.
+    /// Hints that rules may trust: those of a built-in component, and over them those that the
+    /// operator's own document declares.
     pub declared: Map<String, Value>,
     /// How often a call that failed for a passing reason is tried.
     pub retry: RetryPlan,
@@ -117,6 +141,8 @@ pub struct Refused {
     pub source: String,
     /// The reason, and what would be right.
     pub reason: String,
+    /// The tool that is not served for it, by any of its names, where it is about one.
+    pub tool: Option<String>,
 }
 
 impl Refused {
@@ -124,7 +150,13 @@ impl Refused {
     /// file.
     pub fn new(source: &str, reason: &str) -> Self {
         let short = |text: &str| visible::line(truncate::text(text, ERROR_TEXT_BYTES_MAX));
-        Self { source: short(source), reason: short(reason) }
+        Self { source: short(source), reason: short(reason), tool: None }
+    }
+
+    /// Returns it as the reason why `tool` is not served.
+    #[must_use]
+    pub fn of(self, tool: &str) -> Self {
+        Self { tool: Some(tool.to_owned()), ..self }
     }
 }
 
@@ -183,16 +215,31 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the tool a caller means: by MCP name, CKP name, or `claw://local/tool/<name>`.
+    /// Returns the tool a caller means: by MCP name, CKP name, `claw://local/tool/<name>`, or
+    /// `mcp.<server>.<tool>`, which no list shows.
     pub fn find(&self, name: &str) -> Option<&Arc<Tool>> {
         if let Some(tool) = self.by_name.get(name) {
             return Some(tool);
+        }
+        if let Some(rest) = name.strip_prefix("mcp.") {
+            return self.by_name.values().find(|tool| tool.origin.is_bridged_as(rest));
         }
         let ckp = match name.strip_prefix("claw://") {
             None => name,
             Some(_) => return self.by_ckp_name.get(&ClawUri::parse_tool_name(name)?),
         };
         self.by_ckp_name.get(ckp)
+    }
+
+    /// Returns why a tool that is known is not served, by any of its names.
+    pub fn refused_as(&self, name: &str) -> Option<&Refused> {
+        let own = match name.starts_with("claw://") {
+            true => ClawUri::parse_tool_name(name)?,
+            false => ckp_name(name),
+        };
+        self.refused
+            .iter()
+            .find(|refused| refused.tool.as_deref().is_some_and(|tool| ckp_name(tool) == own))
     }
 
     /// Returns all tools by MCP name, in a fixed order.
@@ -211,12 +258,21 @@ impl Catalog {
     }
 }
 
+impl Origin {
+    /// Says whether it is the tool of the server that `<server>.<tool>` means.
+    fn is_bridged_as(&self, text: &str) -> bool {
+        let Self::Bridged { server, tool } = self else { return false };
+        text.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(tool)
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BuiltIn { component } => write!(f, "the built-in component `{component}`"),
             Self::DropIn { file } => write!(f, "the file `{file}`"),
             Self::Registry { uri } => write!(f, "`{uri}`"),
+            Self::Bridged { server, .. } => write!(f, "the MCP server `{server}`"),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a tool answered, in the shape every dialect and every executor shares.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 /// One block of a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +21,8 @@ pub enum Content {
         /// For example `image/png`.
         mime_type: String,
     },
+    /// Where there is more, as MCP writes it: `uri`, `name` and what else is known of it.
+    Link(Map<String, Value>),
     /// Content with an address of its own.
     Resource {
         /// The address.
@@ -46,6 +50,11 @@ pub enum ResourceBody {
 pub struct ToolReply {
     /// Blocks in the order to show them.
     pub content: Vec<Content>,
+    /// What else a bridged server said of the block of that number, as MCP writes it: `annotations`,
+    /// `_meta`.
+    pub extras: BTreeMap<usize, Map<String, Value>>,
+    /// What else it said of the whole result: its `_meta`.
+    pub meta: Map<String, Value>,
     /// The same as one JSON value, for programs.
     pub structured: Option<Value>,
     /// The tool ran and says, or shows, that it failed.
@@ -58,7 +67,34 @@ pub struct ToolReply {
     pub cut_from_bytes: Option<usize>,
 }
 
+/// Returns about how long `value` is as text, without writing it.
+fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 3,
+        Value::Array(values) => values.iter().map(json_bytes).sum::<usize>() + 2,
+        Value::Object(object) => {
+            object.iter().map(|(key, value)| key.len() + 4 + json_bytes(value)).sum::<usize>() + 2
+        }
+        // A number, a word: as long as most are, with a comma.
+        _ => 8,
+    }
+}
+
 impl ToolReply {
+    /// Returns about how many bytes it holds: its contents as they are, its JSON written out.
+    pub fn bytes(&self) -> usize {
+        let object = |object: &Map<String, Value>| object.values().map(json_bytes).sum::<usize>();
+        let blocks = self.content.iter().map(|block| match block {
+            Content::Text(text) => text.len(),
+            Content::Link(link) => object(link),
+            Content::Audio { data, .. } | Content::Image { data, .. } => data.len(),
+            Content::Resource { body: ResourceBody::Text(text), .. } => text.len(),
+            Content::Resource { body: ResourceBody::Bytes(bytes), .. } => bytes.len(),
+        });
+        let more = self.extras.values().chain([&self.meta]).map(object);
+        blocks.chain(more).sum::<usize>() + self.structured.as_ref().map_or(0, json_bytes)
+    }
+
     /// Returns a failed result with one line of text.
     pub fn error(kind: &'static str, text: impl Into<String>) -> Self {
         Self {

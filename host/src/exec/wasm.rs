@@ -1,19 +1,21 @@
 //! Runs a component: a fresh instance, one call, and everything of it dropped after.
 
+mod code;
+mod tool;
+
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{ERROR_TEXT_BYTES_MAX, GUEST_STARTUP_MS};
-use clawhost_core::reply::{Content, ResourceBody, ToolReply};
-use clawhost_core::truncate;
-use serde_json::Value;
+use clawhost_core::limits::GUEST_STARTUP_MS;
+use clawhost_core::reply::ToolReply;
 use wasmtime::Store;
 use wasmtime::component::ResourceTableError;
 
+use crate::engine::Loaded;
 use crate::gate::Admitted;
-use crate::sandbox::bindings::exports::claw::tool::tool::{self, ToolError};
 use crate::sandbox::clock::{CallClock, Exceeded, watch};
 use crate::sandbox::{CallState, ProgressSink};
+use code::Code;
 
 /// What a run costs and touched, for the record.
 #[derive(Debug, Default, Clone)]
@@ -26,15 +28,17 @@ pub struct Usage {
     pub violations: Vec<String>,
 }
 
-type Answer = Result<tool::Output, ToolError>;
+/// What came back in good order: a result and its size in bytes, or a failure that the tool tells of.
+type Answer = Result<(ToolReply, usize), Box<ToolReply>>;
 
-/// Runs `admitted` in a fresh instance.
+/// Runs `admitted` in a fresh instance of `loaded`.
 ///
 /// # Errors
 /// -32014 at the deadline or out of fuel, -32010 at another limit or after a refused
 /// attempt. A tool-error, trap, panic or exit is a reply with `is_error`.
-pub async fn run(
+pub(super) async fn run(
     engine: &wasmtime::Engine,
+    loaded: &Loaded,
     admitted: Admitted,
     progress: Option<ProgressSink>,
 ) -> (Result<ToolReply, CallError>, Usage) {
@@ -44,12 +48,16 @@ pub async fn run(
         Ok(state) => state.called_by(admitted.principal()),
         Err(error) => return (Err(error), Usage::default()),
     };
+    let (code, state) = match Code::of(loaded, &admitted, state) {
+        Ok(ready) => ready,
+        Err(failed) => return (Ok(*failed), Usage::default()),
+    };
     let mut store = match state.into_store(engine) {
         Ok(store) => store,
         Err(error) => return (Err(internal(&error)), Usage::default()),
     };
     let mut guest = Duration::ZERO;
-    let answer = execute(&mut store, &admitted, &name, &mut guest).await;
+    let answer = execute(&mut store, loaded, &admitted, code, &mut guest).await;
     let usage = Usage {
         guest,
         fuel: store.data().clock.fuel_used(store.get_fuel().unwrap_or(0)),
@@ -61,14 +69,14 @@ pub async fn run(
 /// Instantiates, then starts the call's clock and calls. An error leaves the store unusable.
 async fn execute(
     store: &mut Store<CallState>,
+    loaded: &Loaded,
     admitted: &Admitted,
-    name: &str,
+    code: Code<'_>,
     spent: &mut Duration,
 ) -> wasmtime::Result<Answer> {
-    let pre = &admitted.resolved().loaded().pre;
     let startup = store.data().clock.ends_at();
-    let starting = watch(startup, pre.instantiate_async(&mut *store)).await;
-    let guest = match starting.map_err(wasmtime::Error::from).flatten() {
+    let starting = watch(startup, loaded.pre.instantiate_async(&mut *store)).await;
+    let instance = match starting.map_err(wasmtime::Error::from).flatten() {
         // Out of time or fuel before the call's own clock: the bound of start-up ended it.
         Err(error) if matches!(exceeded(&error), Some(Exceeded::Time | Exceeded::Fuel)) => {
             return Err(Exceeded::Startup.into());
@@ -78,9 +86,7 @@ async fn execute(
     let clock = CallClock::start(admitted.timeout());
     CallState::start_clock(store, clock)?;
     let started = Instant::now();
-    let (name, arguments) = (name.to_owned(), admitted.arguments().to_owned());
-    let call = guest.claw_tool_tool().call_call(store, &name, &arguments);
-    let answer = watch(clock.ends_at(), call).await;
+    let answer = watch(clock.ends_at(), code.call(store, &instance)).await;
     *spent = started.elapsed();
     answer?
 }
@@ -92,8 +98,8 @@ fn conclude(
     usage: &Usage,
 ) -> Result<ToolReply, CallError> {
     let failed = match answer {
-        Ok(Ok(output)) => return reply(output, admitted),
-        Ok(Err(error)) => tool_error(error),
+        Ok(Ok((reply, bytes))) => return within_output(reply, bytes, admitted),
+        Ok(Err(failed)) => *failed,
         Err(error) => fault(&error, store, admitted)?,
     };
     if let Some(quota) = store.data().exceeded_quota() {
@@ -113,8 +119,15 @@ fn conclude(
     }
 }
 
-fn reply(output: tool::Output, admitted: &Admitted) -> Result<ToolReply, CallError> {
-    let bytes = size_of(&output);
+/// Returns `reply` where it is no larger than the profile allows.
+///
+/// # Errors
+/// -32010.
+pub(super) fn within_output(
+    reply: ToolReply,
+    bytes: usize,
+    admitted: &Admitted,
+) -> Result<ToolReply, CallError> {
     let max = admitted.resolved().grants().limits.output_bytes;
     if bytes as u64 > max {
         let reason = format!("the result is {bytes} bytes; the profile allows {max}");
@@ -122,68 +135,7 @@ fn reply(output: tool::Output, admitted: &Admitted) -> Result<ToolReply, CallErr
             .with("limit", Exceeded::Output.name())
             .with("actual_bytes", bytes));
     }
-    let structured = match output.structured.as_deref().map(parse_structured).transpose() {
-        Ok(structured) => structured,
-        Err(reason) => return Ok(ToolReply::error("invalid-result", reason)),
-    };
-    let content = output.content.into_iter().map(block).collect();
-    Ok(ToolReply { content, structured, ..ToolReply::default() })
-}
-
-fn parse_structured(text: &str) -> Result<Value, String> {
-    clawhost_core::json::parse(text.as_bytes())
-        .map_err(|error| format!("the tool's structured result is no JSON: {error}"))
-}
-
-fn size_of(output: &tool::Output) -> usize {
-    let blocks: usize = output.content.iter().map(size_of_block).sum();
-    blocks + output.structured.as_ref().map_or(0, String::len)
-}
-
-fn size_of_block(block: &tool::Content) -> usize {
-    match block {
-        tool::Content::Text(text) => text.len(),
-        tool::Content::Image(blob) | tool::Content::Audio(blob) => {
-            blob.data.len() + blob.mime_type.len()
-        }
-        tool::Content::Resource(resource) => {
-            let body = match &resource.body {
-                tool::ResourceBody::Text(text) => text.len(),
-                tool::ResourceBody::Bytes(bytes) => bytes.len(),
-            };
-            body + resource.uri.len() + resource.mime_type.as_ref().map_or(0, String::len)
-        }
-    }
-}
-
-fn block(block: tool::Content) -> Content {
-    match block {
-        tool::Content::Text(text) => Content::Text(text),
-        tool::Content::Image(blob) => Content::Image { data: blob.data, mime_type: blob.mime_type },
-        tool::Content::Audio(blob) => Content::Audio { data: blob.data, mime_type: blob.mime_type },
-        tool::Content::Resource(resource) => Content::Resource {
-            uri: resource.uri,
-            mime_type: resource.mime_type,
-            body: match resource.body {
-                tool::ResourceBody::Text(text) => ResourceBody::Text(text),
-                tool::ResourceBody::Bytes(bytes) => ResourceBody::Bytes(bytes),
-            },
-        },
-    }
-}
-
-fn tool_error(error: ToolError) -> ToolReply {
-    let (kind, text) = match error {
-        ToolError::NotFound(text) => ("not-found", text),
-        ToolError::InvalidArgs(text) => ("invalid-args", text),
-        ToolError::ExecutionFailed(text) => ("execution-failed", text),
-        ToolError::PermissionDenied(text) => ("permission-denied", text),
-        ToolError::FileNotFound(text) => ("file-not-found", text),
-        ToolError::InvalidPath(text) => ("invalid-path", text),
-        ToolError::Timeout(text) => ("timeout", text),
-    };
-    let short = format!("{kind}: {}", truncate::text(&text, ERROR_TEXT_BYTES_MAX));
-    ToolReply { internal: Some(text), ..ToolReply::error(kind, short) }
+    Ok(reply)
 }
 
 /// Tells a limit (an error of the call) from a trap, panic or exit (the tool's own failure).

@@ -4,6 +4,8 @@
 //! built-in tools are reserved: a file has one only where `clawhost.yaml` lets it replace the
 //! built-in tool. A second offer of a name is refused, loudly.
 
+mod bridged;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,17 +17,20 @@ use clawhost_core::policy::PathNames;
 use clawhost_core::retry::RetryPlan;
 use clawhost_core::schema::Schema;
 
+use super::bridge::Bridges;
 use super::builtin;
 use super::drop_in::{self, DropIn, Status};
 use super::offer::{Offer, Offered};
 use super::package;
-use super::{Runnable, Snapshot, Sources};
+use super::{Code, Runnable, Snapshot, Sources};
 use crate::sandbox::Sandbox;
 
 /// Makes snapshots; keeps bound tools and their opened sandboxes from one to the next.
 #[derive(Debug)]
 pub(super) struct Binder {
     pub(super) sources: Sources,
+    /// The MCP servers, which are another source beside the files.
+    pub(super) bridges: Bridges,
     built_in: Vec<Result<Offer, Refused>>,
     packaged: Vec<Result<Offer, Refused>>,
     bound: BTreeMap<Key, Bound>,
@@ -45,11 +50,19 @@ struct Bound {
     runnable: Runnable,
 }
 
+/// Who offers a tool, and what runs it.
+struct Source<'a> {
+    origin: &'a Origin,
+    code: Code,
+}
+
 struct Draft {
     catalog: Catalog,
     runnables: BTreeMap<String, Runnable>,
     /// The names that documents bind and somebody offers.
     offered: BTreeSet<String>,
+    /// What is there and not served, for people.
+    notes: Vec<String>,
     bound: BTreeMap<Key, Bound>,
 }
 
@@ -60,28 +73,33 @@ impl Binder {
         packaged: Vec<Result<Offer, Refused>>,
     ) -> Self {
         let last = Arc::new(Catalog::default());
-        Self { sources, built_in, packaged, bound: BTreeMap::new(), refused: Vec::new(), last }
+        let (bridges, bound, refused) = (Bridges::default(), BTreeMap::new(), Vec::new());
+        Self { sources, bridges, built_in, packaged, bound, refused, last }
     }
 
-    /// Returns the catalog of the built-in components and `files`. Its version is a new one
+    /// Returns the catalog of the built-in components, the MCP servers and `files`. Its version is a new one
     /// where its tools are not those of the catalog before.
     pub(super) fn snapshot(&mut self, files: &[&DropIn], strays: &BTreeSet<String>) -> Snapshot {
         let mut draft = Draft {
             catalog: Catalog::new(self.last.version),
             runnables: BTreeMap::new(),
             offered: BTreeSet::new(),
+            notes: Vec::new(),
             bound: BTreeMap::new(),
         };
         self.bind_built_in(&mut draft, false);
         for offer in self.packaged.iter().flatten() {
             self.bind_packaged(&mut draft, offer);
         }
+        // Before the files: what a server's tool is called is no file's to take.
+        self.bind_bridges(&mut draft);
         for file in files {
             self.bind_file(&mut draft, file);
         }
         // A file that fails to replace a built-in tool does not take it away.
         self.bind_built_in(&mut draft, true);
         self.report(&mut draft, strays);
+        draft.catalog.notes = std::mem::take(&mut draft.notes);
         self.warn_of_new(&draft.catalog);
         if self.last.version == 0 || !same_tools(&self.last, &draft.catalog) {
             draft.catalog.version += 1;
@@ -102,7 +120,7 @@ impl Binder {
                     && self.sources.replaceable.contains(name) == replaceable
                     && !draft.runnables.contains_key(name)
                 {
-                    self.bind(draft, offer, tool, binding);
+                    self.bind(draft, &offer.source(), tool, binding);
                 }
             }
         }
@@ -115,7 +133,7 @@ impl Binder {
             if self.is_built_in(name) {
                 draft.refuse(&offer.origin, &reserved(name));
             } else {
-                self.bind(draft, offer, tool, find(&self.sources.manifest, name));
+                self.bind(draft, &offer.source(), tool, find(&self.sources.manifest, name));
             }
         }
     }
@@ -123,7 +141,10 @@ impl Binder {
     /// Returns what the manifest says about a tool whose code does not come with its document.
     fn listed(&self, name: &str) -> Option<&ToolBinding> {
         let manifest = &self.sources.manifest;
-        find(manifest, name).filter(|binding| !package::brings_code(&manifest.fetched, binding))
+        let local = |binding: &&ToolBinding| {
+            binding.mcp.is_none() && !package::brings_code(&manifest.fetched, binding)
+        };
+        find(manifest, name).filter(local)
     }
 
     /// Dropped-in tools are served by being there; without a document, under `none`.
@@ -145,7 +166,8 @@ impl Binder {
                     }
                     let ckp = catalog::ckp_name(name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
-                    self.bind(draft, offer, tool, sidecar.or_else(|| self.listed(name)));
+                    let binding = sidecar.or_else(|| self.listed(name));
+                    self.bind(draft, &offer.source(), tool, binding);
                 }
             }
         }
@@ -158,6 +180,9 @@ impl Binder {
             return Some(reserved(name));
         }
         let binding = find(&self.sources.manifest, name)?;
+        if let Some(source) = &binding.mcp {
+            return Some(format!("tool `{name}`: the manifest has it from `{}`", source.endpoint));
+        }
         let uri = binding.registry.as_ref().filter(|_| self.listed(name).is_none())?;
         Some(format!("tool `{name}`: the manifest has it from `{uri}`, with its component"))
     }
@@ -172,15 +197,16 @@ impl Binder {
     fn bind(
         &self,
         draft: &mut Draft,
-        offer: &Offer,
+        source: &Source<'_>,
         tool: &Offered,
         binding: Option<&ToolBinding>,
     ) {
         draft.offered.extend(binding.map(|binding| binding.name.clone()));
-        match self.bound(offer, tool, binding) {
-            Ok(bound) => draft.add(offer, bound),
+        match self.bound(source, tool, binding) {
+            Ok(bound) => draft.add(source, bound),
             Err(reason) => {
-                draft.refuse(&offer.origin, &format!("tool `{}`: {reason}", tool.definition.name));
+                let name = &tool.definition.name;
+                draft.refuse_tool(source.origin, name, &format!("tool `{name}`: {reason}"));
             }
         }
     }
@@ -188,18 +214,18 @@ impl Binder {
     /// Returns the tool as it was bound before where nothing about it has changed.
     fn bound(
         &self,
-        offer: &Offer,
+        source: &Source<'_>,
         offered: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Bound, String> {
-        let before = self.bound.get(&key(offer, &offered.definition));
+        let before = self.bound.get(&key(source, &offered.definition));
         let same = |bound: &&Bound| {
-            Arc::ptr_eq(&bound.runnable.loaded, &offer.loaded) && bound.binding.as_ref() == binding
+            bound.runnable.code.is(&source.code) && bound.binding.as_ref() == binding
         };
         if let Some(bound) = before.filter(same) {
             return Ok(bound.clone());
         }
-        let tool = self.tool(offer, offered, binding)?;
+        let tool = self.tool(source, offered, binding)?;
         // What was asked for is compared: opening resolves paths.
         let open = before.filter(|bound| bound.tool.grants == tool.grants);
         let sandbox = match open {
@@ -209,22 +235,21 @@ impl Binder {
                 Arc::new(opened.map_err(|error| error.to_string())?)
             }
         };
-        let runnable = Runnable { loaded: Arc::clone(&offer.loaded), sandbox };
+        let runnable = Runnable { code: source.code.clone(), sandbox };
         Ok(Bound { binding: binding.cloned(), tool: Arc::new(tool), runnable })
     }
 
     fn tool(
         &self,
-        offer: &Offer,
-        Offered { definition, input, output }: &Offered,
+        Source { origin, code }: &Source<'_>,
+        Offered { definition, ckp_name, input, output }: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Tool, String> {
         let mut grants = self.grants(binding)?;
-        if matches!(offer.origin, Origin::BuiltIn { .. }) {
+        if matches!(origin, Origin::BuiltIn { .. }) {
             self.sources.manifest.web.apply(&definition.name, &mut grants);
         }
-        imports::check(offer.loaded.imports.iter().map(String::as_str), &grants)
-            .map_err(|reasons| reasons.join("; "))?;
+        imports::check(code.imports(), &grants).map_err(|reasons| reasons.join("; "))?;
         let mut input = vec![Arc::clone(input)];
         let mut output: Vec<_> = output.iter().map(Arc::clone).collect();
         if let Some(binding) = binding {
@@ -232,15 +257,16 @@ impl Binder {
             input.extend(compile(binding.input_schema.as_ref())?);
             output.extend(compile(binding.output_schema.as_ref())?);
         }
+        let described = described(definition, binding);
         Ok(Tool {
-            definition: described(definition, binding),
-            ckp_name: catalog::ckp_name(&definition.name),
-            digest: offer.loaded.digest.clone(),
-            origin: offer.origin.clone(),
-            asks: builtin::always_asks(&offer.origin),
+            declared: declared(origin, described.annotations, binding),
+            definition: described,
+            ckp_name: ckp_name.clone(),
+            digest: code.digest().to_owned(),
+            origin: (*origin).clone(),
+            asks: builtin::always_asks(origin),
             policy_ref: binding.and_then(|binding| binding.policy.clone()),
             category: binding.and_then(|binding| binding.category.clone()),
-            declared: binding.map(ToolBinding::declared).unwrap_or_default(),
             retry: binding.map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
             paths: path_names(definition, binding),
             input,
@@ -293,25 +319,39 @@ impl Binder {
             if !is_told && !draft.offered.contains(&binding.name) {
                 let nobody = || format!("no component offers a tool `{}`", binding.name);
                 let reason = builtin::missing(&binding.name).unwrap_or_else(nobody);
-                refused.push(Refused::new(&binding.at, &reason));
+                refused.push(Refused::new(&binding.at, &reason).of(&binding.name));
             }
         }
         let served = draft.catalog.tools().map(|tool| tool.ckp_name.clone());
-        draft.catalog.notes = manifest.stray_rules(builtin::built_in_names().chain(served));
+        let names = builtin::built_in_names().chain(served);
+        let is_declared =
+            |key: &str| draft.catalog.tools().any(|tool| tool.declared.contains_key(key));
+        draft.notes.extend(manifest.stray_rules(names, is_declared));
+    }
+}
+
+impl Offer {
+    fn source(&self) -> Source<'_> {
+        Source { origin: &self.origin, code: Code::Component(Arc::clone(&self.loaded)) }
     }
 }
 
 impl Draft {
-    fn add(&mut self, offer: &Offer, bound: Bound) {
+    fn add(&mut self, source: &Source<'_>, bound: Bound) {
         match self.catalog.add(Arc::clone(&bound.tool)) {
             Ok(()) => {
                 let name = bound.tool.definition.name.clone();
                 self.runnables.insert(name, bound.runnable.clone());
             }
-            Err(collision) => self.refuse(&offer.origin, &collision.to_string()),
+            Err(collision) => self.refuse(source.origin, &collision.to_string()),
         }
         // Kept where it lost the name, too: it is not opened anew for each catalog.
-        self.bound.insert(key(offer, &bound.tool.definition), bound);
+        self.bound.insert(key(source, &bound.tool.definition), bound);
+    }
+
+    fn refuse_tool(&mut self, origin: &Origin, name: &str, reason: &str) {
+        let refused = Refused::new(&origin.to_string(), reason);
+        self.catalog.refused.push(refused.of(name));
     }
 
     fn refuse(&mut self, origin: &Origin, reason: &str) {
@@ -319,8 +359,8 @@ impl Draft {
     }
 }
 
-fn key(offer: &Offer, definition: &ToolDefinition) -> Key {
-    (offer.origin.to_string(), definition.name.clone())
+fn key(source: &Source<'_>, definition: &ToolDefinition) -> Key {
+    (source.origin.to_string(), definition.name.clone())
 }
 
 /// Says whether two catalogs serve the same: a tool is made anew only where it changed.
@@ -360,6 +400,19 @@ fn described(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> Tool
         definition.annotations = careful(definition.annotations, &binding.annotations);
     }
     definition
+}
+
+/// Returns the hints that rules may trust: the host's own word about its own components, and over
+/// it the operator's.
+fn declared(
+    origin: &Origin,
+    own: Annotations,
+    binding: Option<&ToolBinding>,
+) -> serde_json::Map<String, serde_json::Value> {
+    let is_own = matches!(origin, Origin::BuiltIn { .. });
+    let hint = |key: &str| Some((key.to_owned(), own.hint(key).filter(|_| is_own)?.into()));
+    let hints = Annotations::KEYS.into_iter().filter_map(hint);
+    hints.chain(binding.map(ToolBinding::declared).unwrap_or_default()).collect()
 }
 
 /// Joins two untrusted descriptions: of each hint the one that asks for more care.

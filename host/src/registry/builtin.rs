@@ -45,9 +45,14 @@ const TABLE: &[BuiltIn] = &[
 const SIMULATED: &str = "sim_argocd_fix_apply sim_argocd_investigate sim_argocd_status \
      sim_cost_regression sim_git_pr sim_runtime_research sim_teams_post sim_ticket_read";
 
+/// Returns the built-in tools by their own names.
+pub fn built_in_tools() -> impl Iterator<Item = &'static str> + Clone {
+    TABLE.iter().flat_map(|row| row.tools.split(' '))
+}
+
 /// Returns the CKP names of the built-in tools.
 pub fn built_in_names() -> impl Iterator<Item = String> {
-    TABLE.iter().flat_map(BuiltIn::names)
+    built_in_tools().map(ckp_name)
 }
 
 /// Says whether the tools of `origin` ask a person before each call.

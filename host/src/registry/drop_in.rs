@@ -151,7 +151,7 @@ impl Fingerprint {
 }
 
 /// Returns the stem of a component file's name, or none for any other file.
-fn stem(name: &str) -> Option<&str> {
+pub(super) fn stem(name: &str) -> Option<&str> {
     name.strip_suffix(".wasm").or_else(|| name.strip_suffix(".wat")).filter(|stem| !stem.is_empty())
 }
 

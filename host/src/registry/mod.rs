@@ -1,14 +1,16 @@
 //! Where tools come from: the built-in components, the manifest that binds them, the registries
-//! that it names, and the drop-in directory. Every change makes a new catalog, swapped in atomically; calls that
+//! and MCP servers that it names, and the drop-in directory. Every change makes a new catalog, swapped in atomically; calls that
 //! run keep the one they started with.
 
 mod bind;
+mod bridge;
 mod builtin;
 mod documents;
 mod drop_in;
 mod index;
 mod offer;
 mod package;
+mod preview;
 mod remote;
 mod watch;
 
@@ -23,9 +25,12 @@ use clawhost_core::grants::Grants;
 use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
 
-pub use builtin::{BUILT_IN_COMPONENTS, built_in_names};
+pub(crate) use bridge::Bridged;
+pub use bridge::{MIGRATIONS, Pin, PinState, Pins, misplaced};
+pub use builtin::{BUILT_IN_COMPONENTS, built_in_names, built_in_tools};
 pub use documents::FileDocuments;
 pub(crate) use index::{Index, Part, is_publishable};
+pub use preview::{Preview, preview, wrong_documents};
 pub use remote::{Published, Registries};
 
 /// What is served without a manifest: the built-in tools under safe profiles.
@@ -33,8 +38,10 @@ pub const DEFAULT_MANIFEST: &str = include_str!("default.yaml");
 pub use watch::Watcher;
 
 use crate::engine::{Engine, Loaded};
+use crate::sandbox::fs::Places;
 use crate::sandbox::{Backends, Sandbox};
 use bind::Binder;
+use bridge::Bridges;
 
 /// A catalog and the code behind each of its tools, by MCP name.
 #[derive(Debug, Default)]
@@ -43,11 +50,47 @@ pub struct Snapshot {
     pub(super) runnables: BTreeMap<String, Runnable>,
 }
 
-/// What runs a tool: its component, linked, and its sandbox, opened.
+/// What runs a tool, and its sandbox, opened.
 #[derive(Debug, Clone)]
 pub(super) struct Runnable {
-    pub(super) loaded: Arc<Loaded>,
+    pub(super) code: Code,
     pub(super) sandbox: Arc<Sandbox>,
+}
+
+/// What runs a tool.
+#[derive(Debug, Clone)]
+pub(crate) enum Code {
+    /// A tool of an MCP server.
+    Bridged(Arc<Bridged>),
+    /// A component, linked.
+    Component(Arc<Loaded>),
+}
+
+impl Code {
+    /// Says whether it is the very same.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bridged(own), Self::Bridged(other)) => Arc::ptr_eq(own, other),
+            (Self::Component(own), Self::Component(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
+
+    fn digest(&self) -> &str {
+        match self {
+            Self::Bridged(bridged) => &bridged.digest,
+            Self::Component(loaded) => &loaded.digest,
+        }
+    }
+
+    /// Returns what it needs granted to be linked.
+    fn imports(&self) -> impl Iterator<Item = &str> + Clone {
+        let imports = match self {
+            Self::Bridged(_) => Default::default(),
+            Self::Component(loaded) => loaded.imports.as_slice(),
+        };
+        imports.iter().map(String::as_str)
+    }
 }
 
 /// A tool a caller named, pinned to the component that was in service at that moment.
@@ -68,25 +111,43 @@ impl Resolved {
         self.runnable.sandbox.grants()
     }
 
-    /// Returns the tool under what `other` grants as well, and nothing more.
+    /// Returns the tool under what `other` grants as well, whose paths lead to `places`, and nothing
+    /// more. A server runs already: only the time and the output of a call are its own.
     ///
     /// # Errors
-    /// What is left cannot be opened, or is less than the component needs to be linked at all.
-    pub(crate) fn within(self, other: &Grants) -> Result<Self, String> {
-        let sandbox = self.runnable.sandbox.within(other).map_err(|error| error.to_string())?;
-        let imports = self.runnable.loaded.imports.iter().map(String::as_str);
-        imports::check(imports, sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
+    /// What is left cannot be opened, is less than the component needs to be linked at all, or less
+    /// than an MCP server runs under.
+    pub(crate) fn within(self, other: &Grants, places: &Places) -> Result<Self, String> {
+        let sandbox = self.runnable.sandbox.within(other, places);
+        let sandbox = sandbox.map_err(|error| error.to_string())?;
+        let code = &self.runnable.code;
+        imports::check(code.imports(), sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
+        if matches!(code, Code::Bridged(_)) && !is_same_place(self.grants(), sandbox.grants()) {
+            let profile = &self.grants().profile;
+            return Err(format!(
+                "its MCP server runs under `{profile}` already, which grants more"
+            ));
+        }
         let runnable = Runnable { sandbox: Arc::new(sandbox), ..self.runnable };
         Ok(Self { runnable, ..self })
     }
 
-    pub(crate) fn loaded(&self) -> &Loaded {
-        &self.runnable.loaded
+    pub(crate) fn code(&self) -> &Code {
+        &self.runnable.code
     }
 
     pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.runnable.sandbox
     }
+}
+
+/// Says whether what runs under `own` would run under `left` alike, but for the bounds of one call.
+fn is_same_place(own: &Grants, left: &Grants) -> bool {
+    let mut left = left.clone();
+    left.profile.clone_from(&own.profile);
+    left.limits.timeout = own.limits.timeout;
+    left.limits.output_bytes = own.limits.output_bytes;
+    left == *own
 }
 
 /// The snapshot in service. Swapping it disturbs no running call.
@@ -140,10 +201,12 @@ pub struct Sources {
     pub backends: Backends,
     /// Built-in tools that a dropped-in file may replace.
     pub replaceable: BTreeSet<String>,
+    /// What was accepted of MCP servers.
+    pub pins: Pins,
 }
 
-/// Loads the built-in components and everything in the drop-in directory, fills the shelf,
-/// and keeps watching the directory where there is one.
+/// Loads the built-in components and everything in the drop-in directory, starts the MCP servers,
+/// fills the shelf, and keeps watching directory and servers where there are any.
 ///
 /// The first catalog holds every tool, or, with `patience`, those that were ready by then.
 ///
@@ -157,6 +220,7 @@ pub async fn open(
 ) -> std::io::Result<Option<Watcher>> {
     let built_in = builtin::load(&sources).await;
     let packaged = package::load(&sources).await;
-    let binder = Binder::new(sources, built_in, packaged);
+    let mut binder = Binder::new(sources, built_in, packaged);
+    binder.bridges = Bridges::start(&binder.sources);
     watch::start(binder, tools_dir, patience, shelf).await
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use clawhost_core::catalog::{Origin, ToolDefinition};
+use clawhost_core::catalog::{Origin, ToolDefinition, check_definition, ckp_name};
 use clawhost_core::schema::Schema;
+use clawhost_core::visible;
 
+use super::drop_in;
 use crate::engine::{Engine, LoadError, Loaded, Turn, background};
 
 /// One loaded component, and the tools that it is to serve.
@@ -19,6 +21,8 @@ pub(super) struct Offer {
 #[derive(Debug, Clone)]
 pub(super) struct Offered {
     pub(super) definition: ToolDefinition,
+    /// Its name in documents and policies.
+    pub(super) ckp_name: String,
     pub(super) input: Arc<Schema>,
     pub(super) output: Option<Arc<Schema>>,
 }
@@ -47,13 +51,30 @@ impl Offer {
 
     /// Compiles the schemas of everything that `loaded` describes.
     pub(super) fn new(origin: Origin, loaded: Arc<Loaded>) -> Result<Self, String> {
-        let tools = loaded.definitions.iter().map(Offered::new).collect::<Result<_, _>>()?;
+        for why in loaded.left_out() {
+            tracing::warn!("{origin}: {}", visible::line(why));
+        }
+        let definitions = loaded.definitions_as(stem(&origin));
+        let tools = definitions.iter().map(Offered::new).collect::<Result<_, _>>()?;
         Ok(Self { origin, loaded, tools })
     }
 }
 
+/// Returns the name of a component's file or address, which a program's tool takes.
+fn stem(origin: &Origin) -> &str {
+    match origin {
+        Origin::DropIn { file } => drop_in::stem(file).unwrap_or(file),
+        Origin::Registry { uri } => &uri.name,
+        Origin::BuiltIn { component } => component,
+        Origin::Bridged { server, .. } => server,
+    }
+}
+
 impl Offered {
-    fn new(definition: &ToolDefinition) -> Result<Self, String> {
+    /// Compiles the schemas of one tool.
+    pub(super) fn new(definition: &ToolDefinition) -> Result<Self, String> {
+        // A name that a file gave is checked here first.
+        check_definition(definition)?;
         let name = &definition.name;
         let compile = |what, schema| {
             let compiled = Schema::compile(schema).map(Arc::new);
@@ -62,6 +83,6 @@ impl Offered {
         let input = compile("input", &definition.input_schema)?;
         let output = definition.output_schema.as_ref();
         let output = output.map(|schema| compile("output", schema)).transpose()?;
-        Ok(Self { definition: definition.clone(), input, output })
+        Ok(Self { ckp_name: ckp_name(name), definition: definition.clone(), input, output })
     }
 }

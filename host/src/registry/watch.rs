@@ -1,8 +1,8 @@
-//! Watching the drop-in directory: one task owns its files and publishes catalogs.
+//! Watching the drop-in directory and the MCP servers: one task owns both and publishes catalogs.
 //!
 //! A file is read once it has been the same in two looks, so that a half-copied one causes no
 //! error; until then the old one stays in service. Each file loads on its own: a slow
-//! compile delays no other.
+//! compile delays no other, and neither does a slow server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -21,16 +21,16 @@ use notify::event::{AccessKind, AccessMode, EventKind};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::Shelf;
 use super::bind::Binder;
 use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
 use super::offer::Offer;
+use super::{Shelf, Sources};
 use crate::engine::{Engine, LoadError, background};
 
 const DEBOUNCE: Duration = Duration::from_millis(DROP_IN_DEBOUNCE_MS);
 const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
 
-/// Keeps the catalog in step with the directory until it is dropped.
+/// Keeps the catalog in step with the directory and the servers until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
     task: JoinHandle<()>,
@@ -44,11 +44,19 @@ impl Drop for Watcher {
 
 type Loaded = (String, Fingerprint, Status);
 
+/// Owns all sources of tools that change, and publishes catalogs.
+struct Keeper {
+    binder: Binder,
+    shelf: Arc<Shelf>,
+    folder: Option<Folder>,
+    loaded: mpsc::UnboundedReceiver<Loaded>,
+}
+
 struct Folder {
     dir: Arc<Dir>,
     path: PathBuf,
-    binder: Binder,
-    shelf: Arc<Shelf>,
+    engine: Arc<Engine>,
+    manifest: Arc<Manifest>,
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
     /// Documents without a component, the same in two looks.
@@ -60,48 +68,105 @@ struct Folder {
     watcher: Option<notify::RecommendedWatcher>,
 }
 
-/// Publishes the first catalog, then keeps watching where there is a directory. Files that
-/// take longer than `patience` to compile are in the first catalog as loading.
+/// What a look at the directory showed.
+struct Look {
+    /// All of it was the same as in the look before.
+    stable: bool,
+    /// There is another catalog to publish.
+    changed: bool,
+}
+
+/// Publishes the first catalog, then keeps watching where there is a directory or a server. What
+/// takes longer than `patience` to compile or to connect is in the first catalog as loading.
 pub(super) async fn start(
-    mut binder: Binder,
+    binder: Binder,
     path: Option<PathBuf>,
     patience: Option<Duration>,
     shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
-    let Some(path) = path else {
-        shelf.publish(binder.snapshot(&[], &BTreeSet::new()));
-        return Ok(None);
-    };
-    let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
-    let (loads, mut loaded) = mpsc::unbounded_channel();
+    let (loads, loaded) = mpsc::unbounded_channel();
     // One pending note is enough: it means "look again".
     let (notes, noted) = mpsc::channel(1);
-    let mut folder = Folder {
-        dir,
-        path,
-        binder,
-        shelf,
-        files: BTreeMap::new(),
-        last_look: Listing::default(),
-        strays: BTreeSet::new(),
-        seen: 0,
-        trouble: String::new(),
-        loads,
-        notes,
-        watcher: None,
-    };
-    folder.last_look = drop_in::list(&folder.dir)?;
-    folder.look();
-    let first = folder.settle(&mut loaded);
+    let folder = path.map(|path| Folder::open(path, &binder.sources, loads, notes)).transpose()?;
+    let mut keeper = Keeper { binder, shelf, folder, loaded };
+    let first = keeper.settle();
     match patience {
         None => first.await,
         // Out of patience is no error: what is still loading is listed as that.
         Some(patience) => drop(tokio::time::timeout(patience, first).await),
     }
-    folder.publish();
-    folder.watcher = notifications(&folder.path, folder.notes.clone());
-    let task = tokio::spawn(folder.run(loaded, noted));
+    keeper.publish();
+    if keeper.folder.is_none() && keeper.binder.bridges.is_empty() {
+        return Ok(None);
+    }
+    if let Some(folder) = &mut keeper.folder {
+        folder.watcher = notifications(&folder.path, folder.notes.clone());
+    }
+    let task = tokio::spawn(keeper.run(noted));
     Ok(Some(Watcher { task }))
+}
+
+impl Keeper {
+    async fn run(mut self, mut noted: mpsc::Receiver<()>) {
+        let mut wait = RESCAN;
+        loop {
+            tokio::select! {
+                Some(result) = self.loaded.recv() => {
+                    self.arrived(result);
+                    self.publish();
+                }
+                Some(()) = noted.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
+                () = self.binder.bridges.changed() => {
+                    self.binder.bridges.refresh(&self.binder.sources.pins).await;
+                    self.publish();
+                }
+                () = tokio::time::sleep(wait) => wait = self.look().await,
+            }
+        }
+    }
+
+    /// Takes in what arrives until nothing is under way.
+    async fn settle(&mut self) {
+        loop {
+            let files = self.folder.as_ref().is_some_and(Folder::is_loading);
+            let bridges = &mut self.binder.bridges;
+            let servers = bridges.is_connecting();
+            if !files && !servers {
+                return;
+            }
+            tokio::select! {
+                Some(result) = self.loaded.recv(), if files => self.arrived(result),
+                () = bridges.changed(), if servers => bridges.refresh(&self.binder.sources.pins).await,
+            }
+        }
+    }
+
+    /// Looks at the directory, and whether the operator has accepted something. Returns the time to
+    /// the next look.
+    async fn look(&mut self) -> Duration {
+        let look = self.folder.as_mut().map(Folder::look);
+        let accepted = self.binder.bridges.recheck(&self.binder.sources.pins).await;
+        if accepted || look.as_ref().is_some_and(|look| look.changed) {
+            self.publish();
+        }
+        if look.is_none_or(|look| look.stable) { RESCAN } else { DEBOUNCE }
+    }
+
+    fn arrived(&mut self, loaded: Loaded) {
+        if let Some(folder) = &mut self.folder {
+            folder.arrived(loaded);
+        }
+    }
+
+    fn publish(&mut self) {
+        let none = BTreeSet::new();
+        let folder = self.folder.as_ref();
+        let mut files: Vec<&DropIn> =
+            folder.iter().flat_map(|folder| folder.files.values()).collect();
+        files.sort_by_key(|file| file.seen);
+        let strays = folder.map_or(&none, |folder| &folder.strays);
+        self.shelf.publish(self.binder.snapshot(&files, strays));
+    }
 }
 
 /// Returns the system's notifications, where they can be had; the rescan works without them.
@@ -130,35 +195,39 @@ fn is_change(kind: EventKind) -> bool {
 }
 
 impl Folder {
-    async fn run(
-        mut self,
-        mut loaded: mpsc::UnboundedReceiver<Loaded>,
-        mut noted: mpsc::Receiver<()>,
-    ) {
-        let mut wait = RESCAN;
-        loop {
-            tokio::select! {
-                Some(result) = loaded.recv() => {
-                    self.arrived(result);
-                    self.publish();
-                }
-                Some(()) = noted.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
-                () = tokio::time::sleep(wait) => wait = if self.look() { RESCAN } else { DEBOUNCE },
-            }
-        }
+    /// Opens the directory and starts to load what is there.
+    fn open(
+        path: PathBuf,
+        sources: &Sources,
+        loads: mpsc::UnboundedSender<Loaded>,
+        notes: mpsc::Sender<()>,
+    ) -> std::io::Result<Self> {
+        let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
+        let last_look = drop_in::list(&dir)?;
+        let mut folder = Self {
+            dir,
+            path,
+            engine: Arc::clone(&sources.engine),
+            manifest: Arc::clone(&sources.manifest),
+            files: BTreeMap::new(),
+            last_look,
+            strays: BTreeSet::new(),
+            seen: 0,
+            trouble: String::new(),
+            loads,
+            notes,
+            watcher: None,
+        };
+        folder.look();
+        Ok(folder)
     }
 
-    /// Takes finished loads until none is under way.
-    async fn settle(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>) {
-        while self.files.values().any(DropIn::is_loading) {
-            let Some(result) = loaded.recv().await else { return };
-            self.arrived(result);
-        }
+    fn is_loading(&self) -> bool {
+        self.files.values().any(DropIn::is_loading)
     }
 
-    /// Looks at the directory; takes in what has not changed since the last look. Says
-    /// whether all of it was stable.
-    fn look(&mut self) -> bool {
+    /// Looks at the directory; takes in what has not changed since the last look.
+    fn look(&mut self) -> Look {
         let now = match self.reopened().and_then(|()| drop_in::list(&self.dir)) {
             Ok(now) => now,
             Err(error) => return self.trouble(&error.to_string()),
@@ -177,10 +246,7 @@ impl Folder {
         let strays = now.strays.intersection(&self.last_look.strays).cloned().collect();
         changed |= std::mem::replace(&mut self.strays, strays) != self.strays;
         self.last_look = now;
-        if changed {
-            self.publish();
-        }
-        stable
+        Look { stable, changed }
     }
 
     /// Follows the path where another directory has taken its place.
@@ -196,12 +262,12 @@ impl Folder {
     }
 
     /// Says once what keeps the directory from being read; the tools it held stay in service.
-    fn trouble(&mut self, reason: &str) -> bool {
+    fn trouble(&mut self, reason: &str) -> Look {
         if self.trouble != reason {
             tracing::warn!("the tools directory cannot be read: {reason}");
             reason.clone_into(&mut self.trouble);
         }
-        true
+        Look { stable: true, changed: false }
     }
 
     fn forget_deleted(&mut self, now: &Listing) -> bool {
@@ -236,8 +302,8 @@ impl Folder {
         let job = Arc::new(Job {
             dir: Arc::clone(&self.dir),
             path: self.path.clone(),
-            engine: Arc::clone(&self.binder.sources.engine),
-            manifest: Arc::clone(&self.binder.sources.manifest),
+            engine: Arc::clone(&self.engine),
+            manifest: Arc::clone(&self.manifest),
             name: name.to_owned(),
             print: print.clone(),
         });
@@ -258,27 +324,20 @@ impl Folder {
         file.status = status;
         file.load = None;
     }
-
-    fn publish(&mut self) {
-        let mut files: Vec<&DropIn> = self.files.values().collect();
-        files.sort_by_key(|file| file.seen);
-        let snapshot = self.binder.snapshot(&files, &self.strays);
-        self.shelf.publish(snapshot);
-    }
 }
 
 /// Loading one file: its documents, its bytes, its code.
-struct Job {
-    dir: Arc<Dir>,
-    path: PathBuf,
-    engine: Arc<Engine>,
-    manifest: Arc<Manifest>,
-    name: String,
-    print: Fingerprint,
+pub(super) struct Job {
+    pub(super) dir: Arc<Dir>,
+    pub(super) path: PathBuf,
+    pub(super) engine: Arc<Engine>,
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) name: String,
+    pub(super) print: Fingerprint,
 }
 
 impl Job {
-    async fn load(self: &Arc<Self>) -> Result<Status, LoadError> {
+    pub(super) async fn load(self: &Arc<Self>) -> Result<Status, LoadError> {
         if let Some(name) = self.print.irregular() {
             return Err(LoadError::Unusable(format!(
                 "`{name}` is no regular file: links are not followed here, copy the file itself"
@@ -323,12 +382,19 @@ impl Job {
     fn sidecars(&self) -> Result<Vec<ToolBinding>, LoadError> {
         let parse = |name: &str| {
             let bytes = drop_in::read(&self.dir, name, DOCUMENT_BYTES_MAX as u64)?;
-            self.manifest.read_sidecar(&self.path.join(name), &bytes).map_err(|errors| {
-                let lines: Vec<_> = errors.iter().map(DocumentError::one_line).collect();
-                LoadError::Unusable(lines.join("; "))
-            })
+            let read = self.manifest.read_sidecar(&self.path.join(name), &bytes);
+            read.map_err(|errors| first_of(&errors).into())
         };
         self.print.sidecars().map(parse).collect()
+    }
+}
+
+/// Returns the first problem of a document: what is refused is told in a line.
+fn first_of(errors: &[DocumentError]) -> String {
+    let first = errors.first().map(DocumentError::one_line).unwrap_or_default();
+    match errors.len() {
+        0 | 1 => first,
+        all => format!("{first}; and {} more: `clawhost validate` shows them", all - 1),
     }
 }
 

@@ -75,14 +75,17 @@ fn annotations(hints: Annotations) -> ToolAnnotations {
 
 /// Returns a tool's answer as MCP carries it: blocks, and the structured value beside them.
 pub(crate) fn reply(reply: ToolReply, era: Era) -> CallToolResult {
-    let mut meta = Map::new();
+    let mut meta = reply.meta;
     if let Some(kind) = reply.error_kind {
         meta.insert(META_KIND.to_owned(), json!(kind));
     }
     if let Some(bytes) = reply.cut_from_bytes {
         meta.insert(META_CUT_FROM.to_owned(), json!(bytes));
     }
-    let mut content: Vec<ContentBlock> = reply.content.into_iter().map(block).collect();
+    let mut extras = reply.extras;
+    let mut more = |(at, block)| with_extras(block, extras.remove(&at));
+    let blocks = reply.content.into_iter().map(block);
+    let mut content: Vec<ContentBlock> = blocks.enumerate().map(&mut more).collect();
     if let (true, Some(value)) = (content.is_empty(), &reply.structured) {
         content.push(ContentBlock::text(value.to_string()));
     }
@@ -102,7 +105,27 @@ fn block(content: Content) -> ContentBlock {
             ContentBlock::resource(resource(uri, mime_type, body))
         }
         Content::Text(text) => ContentBlock::text(text),
+        Content::Link(link) => {
+            let text = Value::Object(link);
+            match serde_json::from_value(text.clone()) {
+                Ok(resource) => ContentBlock::resource_link(resource),
+                Err(_) => ContentBlock::text(text.to_string()),
+            }
+        }
     }
+}
+
+/// Adds what a bridged server said of a block beside what it holds, as far as MCP knows it.
+fn with_extras(block: ContentBlock, extras: Option<Map<String, Value>>) -> ContentBlock {
+    let Some(extras) = extras else { return block };
+    let Ok(Value::Object(mut whole)) = serde_json::to_value(&block) else { return block };
+    for (key, value) in extras {
+        match (whole.get_mut(&key).and_then(Value::as_object_mut), value) {
+            (Some(inner), Value::Object(more)) => inner.extend(more),
+            (_, value) => drop(whole.insert(key, value)),
+        }
+    }
+    serde_json::from_value(Value::Object(whole)).unwrap_or(block)
 }
 
 fn resource(uri: String, mime_type: Option<String>, body: ResourceBody) -> ResourceContents {
@@ -214,6 +237,38 @@ mod tests {
         ]);
         assert_eq!(shown["content"], expected);
         assert_eq!(shown["isError"], json!(false));
+    }
+
+    #[test]
+    fn what_a_bridged_server_said_beside_its_blocks_is_kept() {
+        let object = |value: Value| value.as_object().cloned().unwrap();
+        let answer = ToolReply {
+            content: vec![
+                Content::Text("t".to_owned()),
+                Content::Link(object(json!({"uri": "x:3", "name": "n", "size": 9}))),
+                Content::Resource {
+                    uri: "x:2".to_owned(),
+                    mime_type: None,
+                    body: ResourceBody::Text("r".to_owned()),
+                },
+            ],
+            extras: [
+                (0, object(json!({"annotations": {"priority": 0.7}, "unknown": 1}))),
+                (2, object(json!({"resource": {"_meta": {"b": 2}}, "_meta": {"a": 1}}))),
+            ]
+            .into(),
+            meta: object(json!({"k": "v"})),
+            ..ToolReply::default()
+        };
+        let shown = serde_json::to_string(&reply(answer, Era::Modern)).unwrap();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let expected = json!([
+            {"type": "text", "text": "t", "annotations": {"priority": 0.7}},
+            {"type": "resource_link", "uri": "x:3", "name": "n", "size": 9},
+            {"type": "resource", "_meta": {"a": 1},
+             "resource": {"uri": "x:2", "text": "r", "_meta": {"b": 2}}},
+        ]);
+        assert_eq!((&shown["content"], &shown["_meta"]), (&expected, &json!({"k": "v"})));
     }
 
     #[test]

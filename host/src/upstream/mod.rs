@@ -4,5 +4,6 @@
 //! what it did not check cannot be sent.
 
 pub mod http;
+pub mod mcp;
 pub(crate) mod post;
 pub mod provider;

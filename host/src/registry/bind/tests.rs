@@ -1,13 +1,14 @@
 use std::path::Path;
 
-use clawhost_core::manifest::{self, Surroundings};
+use clawhost_core::manifest::{self, PinMode, Surroundings};
 use clawhost_core::policy::PolicySet;
 
 use super::*;
 use crate::engine::{Engine, LoadError};
 use crate::registry::builtin::BUILT_IN_COMPONENTS;
-use crate::registry::{DEFAULT_MANIFEST, FileDocuments};
+use crate::registry::{DEFAULT_MANIFEST, FileDocuments, MIGRATIONS, Pins};
 use crate::sandbox::Backends;
+use crate::state::Database;
 
 fn default_manifest(folder: &Path) -> Manifest {
     let file = folder.join("claw.yaml");
@@ -25,6 +26,11 @@ async fn offers(engine: &Arc<Engine>) -> (Offer, Offer) {
     let own = Origin::BuiltIn { component: "file-io" };
     let file = Origin::DropIn { file: "mine.wasm".to_owned() };
     (Offer::new(own, Arc::clone(&loaded)).unwrap(), Offer::new(file, loaded).unwrap())
+}
+
+fn pins() -> Pins {
+    let database = Database::in_memory(&[("pins", MIGRATIONS)]).unwrap();
+    Pins::new(database, None, PinMode::default())
 }
 
 fn file(status: Status) -> DropIn {
@@ -61,6 +67,7 @@ async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_boun
             manifest: Arc::clone(&manifest),
             backends: Backends::none(),
             replaceable: names.iter().map(|name| (*name).to_owned()).collect(),
+            pins: pins(),
         };
         let mut binder = Binder::new(sources, vec![own], Vec::new());
         let file = file(Status::Ready { offer: dropped.clone(), sidecars });
@@ -110,6 +117,7 @@ async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
         manifest: Arc::new(manifest),
         backends: Backends::none(),
         replaceable: BTreeSet::new(),
+        pins: pins(),
     };
     let snapshot = Binder::new(sources, Vec::new(), Vec::new()).snapshot(&[], &BTreeSet::new());
     let [note] = snapshot.catalog.notes.as_slice() else { panic!("one note") };
@@ -124,6 +132,7 @@ async fn a_refusal_alone_is_no_new_version() {
         manifest: Arc::new(default_manifest(folder.path())),
         backends: Backends::none(),
         replaceable: BTreeSet::new(),
+        pins: pins(),
     };
     let mut binder = Binder::new(sources, Vec::new(), Vec::new());
     assert_eq!(binder.snapshot(&[], &BTreeSet::new()).catalog.version, 1);

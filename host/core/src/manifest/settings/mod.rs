@@ -7,6 +7,7 @@
 
 mod audit;
 mod channels;
+mod mcp;
 mod providers;
 mod reader;
 mod registries;
@@ -23,13 +24,14 @@ use std::path::{Path, PathBuf};
 
 pub use self::audit::AuditSettings;
 pub use self::channels::{ChannelPlace, ChannelSettings};
+pub use self::mcp::McpServerSettings;
 pub use self::providers::ProviderSettings;
 use self::reader::Reader;
 pub use self::registries::RegistrySettings;
 pub use self::secrets::SecretSettings;
 pub use self::web::WebSettings;
 use super::node::Place;
-use super::problem::{DocumentError, Problems, Source, choices};
+use super::problem::{DocumentError, Problems, Source, Spot, choices};
 use super::shape::shown;
 use super::{Manifest, Profile};
 use crate::grants::{AgentGrants, Shell};
@@ -69,8 +71,24 @@ pub struct ToolSettings {
     pub directory: Option<PathBuf>,
     /// Built-in tools that a dropped-in tool of the same name replaces.
     pub replace_builtins: BTreeSet<String>,
+    /// The MCP servers that may be bridged, by name.
+    pub mcp_servers: BTreeMap<String, McpServerSettings>,
+    /// What the tools of MCP servers have to be accepted by.
+    pub pins: PinMode,
     /// Whom some of the built-in tools may ask.
     pub web: WebSettings,
+    directory_at: Spot,
+    replace_at: Spot,
+}
+
+/// `tools.pins`: who has to accept what an MCP server says about its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PinMode {
+    /// What a tool says when it is first seen counts, and a change has to be accepted.
+    #[default]
+    FirstUse,
+    /// Each tool has to be accepted before it is served.
+    Require,
 }
 
 /// `limits`: bounds of the host as a whole.
@@ -155,9 +173,13 @@ impl Settings {
         if let Some((path, bytes)) = file {
             reader.file(path, bytes);
         }
-        for (name, value) in variables {
+        // What is for one server comes after all that name servers.
+        let (servers, keys): (Vec<_>, Vec<_>) =
+            variables.into_iter().partition(|(name, _)| mcp::is_mcp_variable(name));
+        for (name, value) in keys {
             reader.variable(&name, &value);
         }
+        reader.take_mcp_variables(&servers);
         reader.problems.finish(Some(reader.settings))
     }
 
@@ -197,12 +219,34 @@ impl Settings {
         for (name, settings) in &self.providers {
             settings.apply(name, manifest, &mut problems);
         }
+        self.apply_servers(manifest, &mut problems);
         self.agents.iter().for_each(|agent| agent.check(manifest, &mut problems));
         manifest.channels.clone_from(&self.channels);
         manifest.web.clone_from(&self.tools.web);
         self.check_channels(&mut problems);
         self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
+    }
+}
+
+impl ToolSettings {
+    /// Says which folders and built-in tools are named that are not there.
+    pub fn missing<'a>(
+        &self,
+        is_folder: impl Fn(&Path) -> bool,
+        built_in: &(impl Iterator<Item = &'a str> + Clone),
+    ) -> Vec<DocumentError> {
+        let folder = self.directory.iter().filter(|folder| !is_folder(folder)).map(|folder| {
+            let reason = format!("there is no folder `{}`", shown(&folder.to_string_lossy()));
+            let help = "make it, or name the folder that holds the components";
+            self.directory_at.missing(reason, help.to_owned())
+        });
+        let strange = |name: &&String| !built_in.clone().any(|other| other == *name);
+        let names = self.replace_builtins.iter().filter(strange).map(|name| {
+            let reason = format!("no built-in tool is called `{}`", shown(name));
+            self.replace_at.missing(reason, choices(name, built_in.clone()))
+        });
+        folder.chain(names).collect()
     }
 }
 

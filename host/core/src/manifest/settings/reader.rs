@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::shapes::{FILE, LIMITS};
-use super::{AgentSettings, LimitSettings, ProfileSettings, Settings};
+use super::{AgentSettings, LimitSettings, PinMode, ProfileSettings, Settings};
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::manifest::node::{self, Entry, Node, Place};
-use crate::manifest::problem::{Problems, Source};
+use crate::manifest::problem::{Problems, Source, Spot};
 use crate::manifest::sandbox::{read_host, tidy};
 use crate::manifest::shape::{self, shown};
 use crate::uri::is_declared_name;
@@ -44,6 +44,10 @@ impl Reader {
         self.problems.invalid(&self.source, at, reason, help);
     }
 
+    fn spot(&self, at: Place) -> Spot {
+        Spot { source: self.source.clone(), at }
+    }
+
     /// Takes over every key that a tree has, if it has the right shape.
     pub(super) fn take(&mut self, root: &Node, base: &Path) {
         if !shape::check(&mut self.problems.of(&self.source), root, &FILE, "") {
@@ -54,13 +58,23 @@ impl Reader {
         }
         if let Some(directory) = root.text(&["tools", "directory"]) {
             self.settings.tools.directory = Some(tidy(&base.join(directory)));
+            self.settings.tools.directory_at = self.spot(root.place(&["tools", "directory"]));
         }
         if root.get(&["tools", "replace_builtins"]).is_some() {
             let names = self.take_list(root, &["tools", "replace_builtins"], "read_file", is_tool);
             self.settings.tools.replace_builtins = names.into_iter().collect();
+            self.settings.tools.replace_at = self.spot(root.place(&["tools", "replace_builtins"]));
         }
         if let Some(tools) = root.get(&["tools"]) {
             self.take_web(tools);
+            if let Some(servers) = tools.get(&["mcp_servers"]) {
+                self.settings.tools.mcp_servers = self.take_mcp_servers(servers, base);
+            }
+            match tools.text(&["pins"]) {
+                Some("require") => self.settings.tools.pins = PinMode::Require,
+                Some(_) => self.settings.tools.pins = PinMode::FirstUse,
+                None => {}
+            }
         }
         self.take_limits(root);
         self.take_http(root);

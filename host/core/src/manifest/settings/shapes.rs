@@ -42,6 +42,21 @@ shape! { PROFILE = {
     signature: LATER,
 }}
 
+// Empty texts are as good as none: so the tool page of MCP clients has it.
+shape! { MCP_SERVER = {
+    args: STRINGS,
+    bearer: TEXT,
+    command: STRING,
+    endpoint: TEXT,
+    env: (Shape::Dict(&STRING)),
+    headers: (Shape::Dict(&STRING)),
+    internal_only: FLAG,
+    policy: TEXT,
+    sandbox: TEXT,
+    secrets: [{ name!: TEXT, env: TEXT, header: TEXT }],
+    url: STRING,
+}}
+
 shape! { PROVIDER = { input_usd_per_million: PRICE, output_usd_per_million: PRICE } }
 
 shape! { pub(super) FILE = {
@@ -60,7 +75,8 @@ shape! { pub(super) FILE = {
         replace_builtins: STRINGS,
         exec: LATER,
         http_get: { block_private_ips: FLAG, domain_allowlist: STRINGS, domain_blocklist: STRINGS },
-        mcp_servers: LATER,
+        mcp_servers: (Shape::Dict(&MCP_SERVER)),
+        pins: ["first-use" | "require"],
         web_search: { endpoint: TEXT, header: TEXT, secret: TEXT },
     },
     composites: LATER,

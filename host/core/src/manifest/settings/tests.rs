@@ -141,7 +141,8 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ),
         ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
         ("version: 1\nimmune: []", ":2:1: `immune` is not served by this version"),
-        ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is not served"),
+        ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is a list"),
+        ("version: 1\ntools: {pins: never}", "`tools.pins` is `never`"),
         ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
         (
             "version: 1\nprofiles: {none: {secrets: [{env: A}]}}",

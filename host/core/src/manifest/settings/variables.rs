@@ -90,19 +90,19 @@ impl Reader {
     }
 }
 
-fn node_of(value: Value) -> Node {
+pub(super) fn node_of(value: Value) -> Node {
     Node { at: Place::START, value }
 }
 
-fn entry(key: &str, node: Node) -> Entry {
+pub(super) fn entry(key: &str, node: Node) -> Entry {
     Entry { key: key.to_owned(), at: Place::START, node }
 }
 
-fn map(entries: Vec<Entry>) -> Node {
+pub(super) fn map(entries: Vec<Entry>) -> Node {
     node_of(Value::Map(entries))
 }
 
-fn list(items: impl Iterator<Item = Node>) -> Node {
+pub(super) fn list(items: impl Iterator<Item = Node>) -> Node {
     node_of(Value::List(items.collect()))
 }
 
@@ -113,7 +113,7 @@ fn registry(item: &str) -> Node {
     }
 }
 
-fn text(text: &str) -> Node {
+pub(super) fn text(text: &str) -> Node {
     node_of(Value::Text(text.to_owned()))
 }
 

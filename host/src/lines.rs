@@ -28,6 +28,11 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { reader, bytes_max }
     }
 
+    /// Returns what it reads from.
+    pub(crate) const fn reader(&mut self) -> &mut R {
+        &mut self.reader
+    }
+
     /// Returns the next line, or nothing at the end. The last line needs no newline.
     ///
     /// Not cancel safe: a dropped future loses the part of a line it has read.

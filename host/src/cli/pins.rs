@@ -1,0 +1,154 @@
+//! `clawhost pins`: what MCP servers said about their tools, and accepting what they say now.
+//!
+//! Deliberately absent: a host. These verbs read and write the store, which running hosts look at.
+
+use clap::{Args, Subcommand};
+use clawhost_core::bridged;
+use clawhost_core::digest;
+use clawhost_core::error::exit;
+use clawhost_core::visible;
+use serde_json::{Value, json};
+
+use super::args::StateArgs;
+use super::fail::Fail;
+use super::{setup, show};
+use crate::clock::rfc3339;
+use crate::registry::{Pin, PinState};
+
+/// Say what MCP servers said about their tools, and accept what they say now
+///
+/// What a server says about a tool is remembered when it is first seen. When it says something else,
+/// the tool is not served until that is accepted here. `tools.pins: require` of the runtime file wants
+/// each tool accepted before it is served at all. Running hosts heed it within a second.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost pins list\n  clawhost pins diff github\n  clawhost pins accept github search_code"
+)]
+pub(super) struct PinsArgs {
+    #[command(subcommand)]
+    verb: PinsVerb,
+    #[command(flatten)]
+    common: StateArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum PinsVerb {
+    /// Accept what a server says now, about all of its tools or one
+    ///
+    /// Prints what is accepted, as `diff` does.
+    #[command(after_help = "Example: clawhost pins accept github search_code")]
+    Accept {
+        /// The server's name in the runtime file, or its address
+        #[arg(value_name = "SERVER")]
+        server: String,
+        /// The tool, by the server's own name for it
+        #[arg(value_name = "TOOL")]
+        tool: Option<String>,
+    },
+    /// Show what differs from what was accepted
+    #[command(after_help = "Example: clawhost pins diff github")]
+    Diff(Which),
+    /// List every tool that is remembered
+    #[command(after_help = "Example: clawhost pins list --json")]
+    List(Which),
+}
+
+/// Which pins are meant.
+#[derive(Debug, Args)]
+struct Which {
+    /// Only this server's, by its name in the runtime file or its address
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+    /// Only this tool's, by the server's own name for it
+    #[arg(value_name = "TOOL")]
+    tool: Option<String>,
+}
+
+pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
+    let pins = setup::pins(&args.common)?;
+    let failed = |error: &dyn std::error::Error| Fail::new(exit::UPSTREAM, error);
+    let (server, tool) = match &args.verb {
+        PinsVerb::Accept { server, tool } => (Some(server), tool.as_ref()),
+        PinsVerb::Diff(which) | PinsVerb::List(which) => {
+            (which.server.as_ref(), which.tool.as_ref())
+        }
+    };
+    let all = pins.list(server.cloned(), tool.cloned()).await.map_err(|e| failed(&e))?;
+    if let PinsVerb::List(_) = args.verb {
+        print(&all, args.common.json, line);
+        return Ok(exit::OK);
+    }
+    let other: Vec<Pin> =
+        all.iter().filter(|pin| pin.state() != PinState::Accepted).cloned().collect();
+    if matches!(args.verb, PinsVerb::Diff(_)) {
+        print(&other, args.common.json, difference);
+        return Ok(exit::OK);
+    }
+    if all.is_empty() {
+        let hint = "`clawhost pins list` shows what is remembered; a server is asked when a host starts it";
+        return Err(Fail::usage("nothing is remembered of that server or tool", hint));
+    }
+    print(&other, args.common.json, difference);
+    let wanted = other.len();
+    let done = pins.accept(other).await.map_err(|e| failed(&e))?;
+    if done < wanted {
+        let reason = format!("{} of {wanted} changed once more meanwhile", wanted - done);
+        return Err(Fail::new(exit::DENIED, reason));
+    }
+    if !args.common.json {
+        show::line(&format!("accepted: {done}"));
+    }
+    Ok(exit::OK)
+}
+
+fn print(pins: &[Pin], as_json: bool, text: fn(&Pin) -> String) {
+    if as_json {
+        return show::json(&json!({"pins": Value::from_iter(pins.iter().map(to_json))}));
+    }
+    if pins.is_empty() {
+        show::line("there is none");
+    }
+    pins.iter().for_each(|pin| show::line(&text(pin)));
+}
+
+const fn word(state: PinState) -> &'static str {
+    match state {
+        PinState::Accepted => "accepted",
+        PinState::Changed => "CHANGED",
+        PinState::New => "NEW",
+    }
+}
+
+/// What a server says is made visible: whoever accepts it does not trust it yet.
+fn title(pin: &Pin) -> String {
+    format!("{} {}", visible::line(&pin.server), visible::line(&pin.tool))
+}
+
+fn line(pin: &Pin) -> String {
+    let since = rfc3339(pin.changed_at_ms);
+    format!("{}: {}, as it is since {since}", title(pin), word(pin.state()))
+}
+
+fn difference(pin: &Pin) -> String {
+    let mut text = format!("{}: {}", title(pin), word(pin.state()));
+    for line in changes(pin) {
+        text.push_str("\n  ");
+        text.push_str(&line);
+    }
+    text
+}
+
+fn changes(pin: &Pin) -> Vec<String> {
+    let read = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
+    let accepted = pin.accepted.as_deref().map_or_else(|| json!({}), read);
+    bridged::changes(&accepted, &read(&pin.offered))
+}
+
+fn to_json(pin: &Pin) -> Value {
+    json!({
+        "server": pin.server, "tool": pin.tool,
+        "state": word(pin.state()).to_ascii_lowercase(),
+        "digest": digest::of_bytes(pin.offered.as_bytes()),
+        "changed_at_ms": pin.changed_at_ms, "changes": changes(pin),
+    })
+}

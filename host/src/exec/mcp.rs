@@ -1,0 +1,28 @@
+//! Runs a tool of an MCP server: one request, within the call's time and the profile's output.
+//!
+//! The server is warm and shared by all who may call it; what it may touch was settled when it was
+//! started. Deliberately absent: anything of the caller but its arguments.
+
+use clawhost_core::error::CallError;
+use clawhost_core::reply::ToolReply;
+
+use super::wasm::within_output;
+use crate::gate::Admitted;
+use crate::registry::Bridged;
+use crate::sandbox::ProgressSink;
+
+/// Runs `admitted` on the server that has the tool.
+///
+/// # Errors
+/// -32014 at the deadline, -32603 where the server is not there or ends, -32010 where the result is
+/// larger than the profile allows.
+pub(super) async fn run(
+    bridged: &Bridged,
+    admitted: Admitted,
+    progress: Option<ProgressSink>,
+) -> Result<ToolReply, CallError> {
+    let (arguments, timeout) = (admitted.arguments(), admitted.timeout());
+    let reply = bridged.server.call(&bridged.tool, arguments, timeout, progress).await?;
+    let bytes = reply.bytes();
+    within_output(reply, bytes, &admitted)
+}

@@ -1,0 +1,76 @@
+//! What a tool of our own world answers, in the shape that every executor shares.
+
+use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
+use clawhost_core::reply::{Content, ResourceBody, ToolReply};
+use clawhost_core::truncate;
+use serde_json::Value;
+
+use super::Answer;
+use crate::sandbox::bindings::exports::claw::tool::tool::{self, ToolError};
+
+/// Returns the answer that a tool gave.
+pub(super) fn answer(returned: Result<tool::Output, ToolError>) -> Answer {
+    let output = returned.map_err(|error| Box::new(tool_error(error)))?;
+    let bytes = size_of(&output);
+    let structured = output.structured.as_deref().map(parse_structured).transpose();
+    let structured =
+        structured.map_err(|reason| Box::new(ToolReply::error("invalid-result", reason)))?;
+    let content = output.content.into_iter().map(block).collect();
+    Ok((ToolReply { content, structured, ..ToolReply::default() }, bytes))
+}
+
+fn parse_structured(text: &str) -> Result<Value, String> {
+    clawhost_core::json::parse(text.as_bytes())
+        .map_err(|error| format!("the tool's structured result is no JSON: {error}"))
+}
+
+fn size_of(output: &tool::Output) -> usize {
+    let blocks: usize = output.content.iter().map(size_of_block).sum();
+    blocks + output.structured.as_ref().map_or(0, String::len)
+}
+
+fn size_of_block(block: &tool::Content) -> usize {
+    match block {
+        tool::Content::Text(text) => text.len(),
+        tool::Content::Image(blob) | tool::Content::Audio(blob) => {
+            blob.data.len() + blob.mime_type.len()
+        }
+        tool::Content::Resource(resource) => {
+            let body = match &resource.body {
+                tool::ResourceBody::Text(text) => text.len(),
+                tool::ResourceBody::Bytes(bytes) => bytes.len(),
+            };
+            body + resource.uri.len() + resource.mime_type.as_ref().map_or(0, String::len)
+        }
+    }
+}
+
+fn block(block: tool::Content) -> Content {
+    match block {
+        tool::Content::Text(text) => Content::Text(text),
+        tool::Content::Image(blob) => Content::Image { data: blob.data, mime_type: blob.mime_type },
+        tool::Content::Audio(blob) => Content::Audio { data: blob.data, mime_type: blob.mime_type },
+        tool::Content::Resource(resource) => Content::Resource {
+            uri: resource.uri,
+            mime_type: resource.mime_type,
+            body: match resource.body {
+                tool::ResourceBody::Text(text) => ResourceBody::Text(text),
+                tool::ResourceBody::Bytes(bytes) => ResourceBody::Bytes(bytes),
+            },
+        },
+    }
+}
+
+fn tool_error(error: ToolError) -> ToolReply {
+    let (kind, text) = match error {
+        ToolError::NotFound(text) => ("not-found", text),
+        ToolError::InvalidArgs(text) => ("invalid-args", text),
+        ToolError::ExecutionFailed(text) => ("execution-failed", text),
+        ToolError::PermissionDenied(text) => ("permission-denied", text),
+        ToolError::FileNotFound(text) => ("file-not-found", text),
+        ToolError::InvalidPath(text) => ("invalid-path", text),
+        ToolError::Timeout(text) => ("timeout", text),
+    };
+    let short = format!("{kind}: {}", truncate::text(&text, ERROR_TEXT_BYTES_MAX));
+    ToolReply { internal: Some(text), ..ToolReply::error(kind, short) }
+}

@@ -1,0 +1,49 @@
+//! Progress of a call, from whoever runs it to whoever waits for it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::limits::{GUEST_LOG_LINE_BYTES_MAX, PROGRESS_PAUSE_MS};
+use clawhost_core::truncate;
+
+/// Takes the progress of a call: how far, of how much, and a word about it.
+pub type ProgressSink = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync>;
+
+const PROGRESS_PAUSE: Duration = Duration::from_millis(PROGRESS_PAUSE_MS);
+
+/// Forwards a call's progress: growing values only, and not too many.
+pub(crate) struct Progress {
+    sink: ProgressSink,
+    last: Option<(Instant, f64)>,
+}
+
+impl Progress {
+    /// Reports to `sink`.
+    pub(crate) fn new(sink: ProgressSink) -> Self {
+        Self { sink, last: None }
+    }
+
+    /// Forwards a report, unless it comes too soon or says nothing new.
+    pub(crate) fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let now = Instant::now();
+        let is_due = self
+            .last
+            .is_none_or(|(at, value)| now.duration_since(at) >= PROGRESS_PAUSE && progress > value);
+        let is_number = progress.is_finite() && total.is_none_or(f64::is_finite);
+        if is_due && is_number {
+            self.last = Some((now, progress));
+            (self.sink)(
+                progress,
+                total,
+                message.map(|text| truncate::text(&text, GUEST_LOG_LINE_BYTES_MAX).to_owned()),
+            );
+        }
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").field("last", &self.last).finish_non_exhaustive()
+    }
+}

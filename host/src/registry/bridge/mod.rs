@@ -1,0 +1,166 @@
+//! Tools of MCP servers: which servers are needed, what they offer, and what of it was accepted.
+//!
+//! A server runs once for each sandbox profile that its tools are served under, with the variables
+//! and headers of its entry in the runtime file, which are the host's own: no caller's credential
+//! reaches one. Deliberately absent: any name a caller may use, and any policy. Who offers a tool is
+//! settled in `bind`, like for every other source.
+
+mod pins;
+mod plan;
+mod remote;
+
+use clawhost_core::catalog::Refused;
+use clawhost_core::grants::Grants;
+use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
+use clawhost_core::{truncate, visible};
+use futures_util::future::select_all;
+use tokio::sync::watch;
+
+pub use self::pins::{MIGRATIONS, Pin, PinState, Pins};
+pub use self::plan::misplaced;
+pub(super) use self::plan::{Plan, Use};
+pub(super) use self::remote::Remote;
+use super::Sources;
+use crate::sandbox::Sandbox;
+use crate::upstream::mcp::{Offers, Parts, Server, ServerPlan, State};
+
+/// A tool of a server, by the server's own name for it.
+#[derive(Debug)]
+pub(crate) struct Bridged {
+    /// Who has it. The last one to let go ends it.
+    pub(crate) server: Server,
+    /// What the server calls it.
+    pub(crate) tool: String,
+    /// The digest of its definition, and of where the server is.
+    pub(super) digest: String,
+}
+
+/// All servers of one host.
+#[derive(Debug, Default)]
+pub(super) struct Bridges {
+    pub(super) connections: Vec<Connection>,
+    /// What names a server that cannot be had.
+    pub(super) refused: Vec<Refused>,
+}
+
+/// One server under one profile.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) plan: Plan,
+    pub(super) tools: Vec<Remote>,
+    /// Why it cannot be called, the last time that was known.
+    pub(super) failed: Option<String>,
+    server: Server,
+    offers: watch::Receiver<Offers>,
+    generation: u64,
+    /// It was ready or failed at least once.
+    is_known: bool,
+    /// Nobody will say anything new of it.
+    is_over: bool,
+}
+
+impl Bridges {
+    /// Starts every server that the manifest needs; none is waited for.
+    pub(super) fn start(sources: &Sources) -> Self {
+        let (plans, refused) = plan::plans(&sources.manifest, &crate::jail::find);
+        let mut bridges = Self { connections: Vec::new(), refused };
+        for plan in plans {
+            let at = plan.title();
+            match Connection::start(plan, sources) {
+                Ok(connection) => bridges.connections.push(connection),
+                Err(reason) => bridges.refused.push(Refused::new(&at, &reason)),
+            }
+        }
+        bridges
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// Says whether it is not known yet what one of them offers.
+    pub(super) fn is_connecting(&self) -> bool {
+        self.connections.iter().any(Connection::is_connecting)
+    }
+
+    /// Waits until one of them says something new; for ever where there is none.
+    pub(super) async fn changed(&mut self) {
+        let alive = self.connections.iter_mut().filter(|connection| !connection.is_over);
+        let waits: Vec<_> = alive.map(|connection| Box::pin(connection.changed())).collect();
+        if waits.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(waits).await;
+    }
+
+    /// Takes in what is new.
+    pub(super) async fn refresh(&mut self, pins: &Pins) {
+        for connection in &mut self.connections {
+            connection.refresh(pins, false).await;
+        }
+    }
+
+    /// Asks again about what was not accepted: the operator may have done so meanwhile. Says whether
+    /// anything was.
+    pub(super) async fn recheck(&mut self, pins: &Pins) -> bool {
+        let mut changed = false;
+        for connection in &mut self.connections {
+            if connection.tools.iter().any(|tool| tool.waits) {
+                changed |= connection.refresh(pins, true).await;
+            }
+        }
+        changed
+    }
+}
+
+impl Connection {
+    fn start(plan: Plan, sources: &Sources) -> Result<Self, String> {
+        let endpoint = plan.endpoint(grants(&plan, sources)?);
+        let Sources { backends, .. } = sources;
+        let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
+        let server = Server::start(ServerPlan { name: plan.server.clone(), endpoint }, parts);
+        let offers = server.offers();
+        let (tools, failed) = (Vec::new(), None);
+        let (generation, is_known, is_over) = (0, false, false);
+        Ok(Self { plan, tools, failed, server, offers, generation, is_known, is_over })
+    }
+
+    pub(super) fn is_connecting(&self) -> bool {
+        !self.is_known && !self.is_over
+    }
+
+    async fn changed(&mut self) {
+        // An error says that its task has ended, and that this is all there will be.
+        self.is_over = self.offers.changed().await.is_err();
+    }
+
+    /// Takes in what the server says now. Says whether its tools are other ones.
+    async fn refresh(&mut self, pins: &Pins, again: bool) -> bool {
+        let Offers { state, tools, generation, .. } = self.offers.borrow_and_update().clone();
+        match state {
+            State::Connecting => {}
+            State::Ready => (self.is_known, self.failed) = (true, None),
+            State::Failed { reason } => {
+                let reason = visible::line(truncate::text(&reason, ERROR_TEXT_BYTES_MAX));
+                (self.is_known, self.failed) = (true, Some(reason));
+            }
+        }
+        if generation == self.generation && !again {
+            return false;
+        }
+        self.generation = generation;
+        let before = std::mem::take(&mut self.tools);
+        let waiting = before.iter().filter(|tool| tool.waits).count();
+        self.tools = remote::read(&self.plan, &self.server, &tools, before, pins).await;
+        !again || self.tools.iter().filter(|tool| tool.waits).count() != waiting
+    }
+}
+
+/// Returns what the jail of a program holds: the profile's own, opened where its paths lead.
+fn grants(plan: &Plan, sources: &Sources) -> Result<Grants, String> {
+    let profile = sources.manifest.profile(&plan.profile);
+    let profile =
+        profile.ok_or_else(|| format!("there is no sandbox profile `{}`", plan.profile))?;
+    let opened = Sandbox::open(profile.grants(None), sources.backends.clone());
+    Ok(opened.map_err(|error| error.to_string())?.grants().clone())
+}

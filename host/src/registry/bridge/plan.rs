@@ -1,0 +1,276 @@
+//! From the runtime file's entries and the documents' `mcp_source` to the servers that are needed.
+
+use std::path::{Path, PathBuf};
+
+use clawhost_core::catalog::Refused;
+use clawhost_core::grants::Grants;
+use clawhost_core::manifest::{Manifest, McpEndpoint, McpReach, McpServer, McpSource, ToolBinding};
+
+use crate::upstream::mcp::Endpoint;
+
+/// Finds a program by its name or absolute path.
+type Find = dyn Fn(&str) -> Option<PathBuf>;
+
+/// A server that is needed under one profile.
+#[derive(Debug, Clone)]
+pub(in crate::registry) struct Plan {
+    /// What the runtime file calls it; its address where no entry is about it.
+    pub(in crate::registry) server: String,
+    /// Where it is.
+    pub(in crate::registry) endpoint: McpEndpoint,
+    /// The profile that its program runs under.
+    pub(in crate::registry) profile: String,
+    /// The policy of its entry.
+    pub(in crate::registry) policy: Option<String>,
+    /// Where its entry stands, for messages.
+    pub(in crate::registry) at: String,
+    /// What of it is served.
+    pub(in crate::registry) uses: Vec<Use>,
+    reach: McpReach,
+}
+
+/// What of a server is served.
+#[derive(Debug, Clone)]
+pub(in crate::registry) enum Use {
+    /// Every tool, under the server's name.
+    All,
+    /// What a document asks for.
+    Document(Box<ToolBinding>),
+}
+
+/// An entry of the runtime file whose program is there, or whose address may be asked.
+struct Located<'a> {
+    entry: &'a McpServer,
+    /// By which documents mean it.
+    endpoint: McpEndpoint,
+    reach: McpReach,
+}
+
+impl Plan {
+    /// Says what it is, for messages.
+    pub(in crate::registry) fn title(&self) -> String {
+        format!("the MCP server `{}`", self.server)
+    }
+
+    /// Returns how it is reached, under `grants`.
+    pub(super) fn endpoint(&self, grants: Grants) -> Endpoint {
+        match &self.reach {
+            McpReach::Program { command, args, env } => Endpoint::Stdio {
+                argv: std::iter::once(command).chain(args).cloned().collect(),
+                env: env.clone(),
+                grants: Box::new(grants),
+            },
+            McpReach::Url { url, headers } => {
+                Endpoint::Http { url: url.as_str().to_owned(), headers: headers.clone() }
+            }
+        }
+    }
+}
+
+/// Returns the entries and documents whose servers cannot be had, as things are on this machine.
+pub fn misplaced(manifest: &Manifest) -> Vec<Refused> {
+    plans(manifest, &crate::jail::find).1
+}
+
+/// Returns the servers that `manifest` needs, and what names one that cannot be had.
+pub(super) fn plans(manifest: &Manifest, find: &Find) -> (Vec<Plan>, Vec<Refused>) {
+    let (mut plans, mut refused) = (Vec::new(), Vec::new());
+    let mut located = Vec::new();
+    for entry in &manifest.mcp_servers {
+        match locate(entry, find) {
+            Ok(one) => located.push(one),
+            Err(reason) => refused.push(Refused::new(&entry.at, &reason)),
+        }
+    }
+    for binding in &manifest.tools {
+        let Some(source) = &binding.mcp else { continue };
+        match of_document(binding, source, &located) {
+            Ok(plan) => add(&mut plans, plan),
+            Err(reason) => refused.push(Refused::new(&binding.at, &reason).of(&binding.name)),
+        }
+    }
+    for one in &located {
+        let is_used = plans.iter().any(|plan| plan.server == one.entry.name);
+        if !one.entry.internal_only {
+            add(&mut plans, one.plan(&one.entry.sandbox, Some(Use::All)));
+        } else if !is_used {
+            // One that nobody names is asked all the same, so that it can be said what it has.
+            add(&mut plans, one.plan(&one.entry.sandbox, None));
+        }
+    }
+    (plans, refused)
+}
+
+/// Adds a server, or a use to one that is there.
+fn add(plans: &mut Vec<Plan>, mut plan: Plan) {
+    let same = |one: &&mut Plan| one.server == plan.server && one.profile == plan.profile;
+    match plans.iter_mut().find(same) {
+        Some(there) => there.uses.append(&mut plan.uses),
+        None => plans.push(plan),
+    }
+}
+
+/// Finds what an entry names, and holds it against the addresses it may have.
+fn locate<'a>(entry: &'a McpServer, find: &Find) -> Result<Located<'a>, String> {
+    let name = &entry.name;
+    let mut reach = entry.reach.clone();
+    let own = match &mut reach {
+        McpReach::Url { url, .. } => url.clone(),
+        McpReach::Program { command, .. } => {
+            let (program, endpoint) = program(command, find)?;
+            *command = program;
+            endpoint
+        }
+    };
+    if entry.pinned.as_ref().is_some_and(|allowed| !allowed.contains(&own)) {
+        return Err(format!(
+            "the MCP server `{name}` is at `{own}`, which is none of the addresses it may have"
+        ));
+    }
+    Ok(Located { entry, endpoint: entry.endpoint.clone().unwrap_or(own), reach })
+}
+
+/// Returns the path of a program as it is started, and its address.
+fn program(command: &str, find: &Find) -> Result<(String, McpEndpoint), String> {
+    let path = match command.contains('/') {
+        true => std::path::absolute(command).ok(),
+        false => Some(Path::new(command).to_owned()),
+    };
+    let found = path.and_then(|path| find(path.to_str()?));
+    let known =
+        found.and_then(|path| Some((path.to_str()?.to_owned(), McpEndpoint::of_program(&path)?)));
+    known.ok_or_else(|| {
+        format!("there is no program `{command}`: install it, or write its absolute path")
+    })
+}
+
+impl Located<'_> {
+    fn plan(&self, profile: &str, uses: Option<Use>) -> Plan {
+        Plan {
+            server: self.entry.name.clone(),
+            endpoint: self.endpoint.clone(),
+            profile: profile.to_owned(),
+            policy: self.entry.policy.clone(),
+            at: self.entry.at.clone(),
+            uses: uses.into_iter().collect(),
+            reach: self.reach.clone(),
+        }
+    }
+}
+
+/// Returns the server that a document means: an entry's, or the bare program or address.
+fn of_document(
+    binding: &ToolBinding,
+    source: &McpSource,
+    located: &[Located<'_>],
+) -> Result<Plan, String> {
+    let entries: Vec<_> = located.iter().filter(|one| one.endpoint == source.endpoint).collect();
+    let used = Use::Document(Box::new(binding.clone()));
+    match entries.as_slice() {
+        [one] if source.sandbox_is_stated => Ok(one.plan(&binding.sandbox, Some(used))),
+        [one] => Ok(one.plan(&one.entry.sandbox, Some(used))),
+        [] => bare(binding, source, used),
+        [first, second, ..] => Err(format!(
+            "tool `{}`: `{}` is both `{}` and `{}` of `tools.mcp_servers`: give each an `endpoint` of its own",
+            binding.name, source.endpoint, first.entry.name, second.entry.name
+        )),
+    }
+}
+
+/// Returns a server that no entry is about: it gets no arguments, variables or headers.
+fn bare(binding: &ToolBinding, source: &McpSource, used: Use) -> Result<Plan, String> {
+    let reach = match source.endpoint.program() {
+        Some(path) if !path.is_file() => {
+            let path = path.display();
+            return Err(format!("tool `{}`: there is no program `{path}`", binding.name));
+        }
+        Some(path) => McpReach::Program {
+            command: path.display().to_string(),
+            args: Vec::new(),
+            env: Vec::new(),
+        },
+        None => McpReach::Url { url: source.endpoint.clone(), headers: Vec::new() },
+    };
+    Ok(Plan {
+        server: source.endpoint.to_string(),
+        endpoint: source.endpoint.clone(),
+        profile: binding.sandbox.clone(),
+        policy: None,
+        at: binding.at.clone(),
+        uses: vec![used],
+        reach,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::manifest::{self, OneDocument, Settings, Surroundings};
+
+    use super::*;
+
+    /// What a runtime file and a document need, where every bare name is a program.
+    fn planned(servers: &str, tool: &str) -> (Vec<Plan>, Vec<String>) {
+        let here = Path::new("/here");
+        let profiles = manifest::builtin_profiles(here).unwrap();
+        let around = Surroundings { directory: here, profiles: &profiles };
+        let text = format!("claw: \"0.3.0\"\nkind: Tool\nmetadata: {{ name: t }}\nspec: {tool}\n");
+        let document = OneDocument(text.into_bytes());
+        let mut manifest = manifest::load(&document, &["t.yaml".into()], around).unwrap();
+        let text = format!("version: 1\ntools: {{ mcp_servers: {servers} }}\n");
+        let settings = Settings::read(Some((Path::new("/c.yaml"), text.as_bytes())), []).unwrap();
+        settings.apply(&mut manifest).unwrap();
+        let find = |name: &str| match name {
+            "gone" => None,
+            path if path.starts_with('/') => Some(PathBuf::from(path)),
+            name => Some(Path::new("/usr/bin").join(name)),
+        };
+        let (plans, refused) = plans(&manifest, &find);
+        (plans, refused.into_iter().map(|one| one.reason).collect())
+    }
+
+    fn facts(plan: &Plan) -> (&str, &str, usize) {
+        (&plan.server, &plan.profile, plan.uses.len())
+    }
+
+    const SH: &str = "{ mcp_source: { uri: \"stdio:///usr/bin/srv\" } }";
+
+    #[test]
+    fn a_document_means_the_entry_at_its_address_and_shares_its_server() {
+        let (plans, refused) = planned("{a: {command: srv, args: [x], internal_only: false}}", SH);
+        assert_eq!((facts(&plans[0]), plans.len()), (("a", "none", 2), 1), "{refused:?}");
+        let (plans, _) = planned("{a: {command: srv, sandbox: process}}", SH);
+        assert_eq!((facts(&plans[0]), plans.len()), (("a", "process", 1), 1));
+        let other = SH.replace(" } }", " }, sandbox_ref: workspace }");
+        let (plans, _) = planned("{a: {command: srv, internal_only: false}}", &other);
+        assert_eq!(facts(&plans[0]), ("a", "workspace", 1));
+        assert_eq!(facts(&plans[1]), ("a", "none", 1));
+    }
+
+    #[test]
+    fn without_an_entry_it_is_the_bare_program() {
+        let sh = SH.replace("/usr/bin/srv", "/bin/sh");
+        let (plans, refused) = planned("{a: {command: srv}}", &sh);
+        assert_eq!(facts(&plans[0]), ("stdio:///bin/sh", "none", 1), "{refused:?}");
+        let grants = Grants::default();
+        let Endpoint::Stdio { argv, env, .. } = plans[0].endpoint(grants) else {
+            panic!("no program")
+        };
+        assert_eq!((argv, env), (vec!["/bin/sh".to_owned()], Vec::new()));
+        // An entry that nobody names is asked what it has.
+        assert_eq!(facts(&plans[1]), ("a", "none", 0));
+    }
+
+    #[test]
+    fn what_is_not_plain_to_see_is_refused() {
+        for (servers, says) in [
+            ("{a: {command: srv}, b: {command: srv}}", "is both `a` and `b`"),
+            ("{a: {command: gone}}", "there is no program `gone`"),
+            ("{}", "there is no program `/usr/bin/srv`"),
+        ] {
+            let (_, refused) = planned(servers, SH);
+            assert!(refused.iter().any(|reason| reason.contains(says)), "{servers}: {refused:?}");
+        }
+        let both = "{a: {command: srv, endpoint: \"stdio:///a\"}, b: {command: srv}}";
+        assert_eq!(facts(&planned(both, SH).0[0]), ("b", "none", 1));
+    }
+}

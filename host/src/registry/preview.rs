@@ -1,0 +1,101 @@
+//! What a tools folder would serve, without serving it.
+//!
+//! Its components are loaded as for a catalog and asked what they offer, so that whatever is wrong
+//! with them or with their documents is known, each at its place. Deliberately absent: whether
+//! their profiles grant what they import, which the catalog says.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use clawhost_core::catalog::ckp_name;
+use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
+
+use super::drop_in::{self, Fingerprint, Listing, Status};
+use super::watch::Job;
+use crate::engine::Engine;
+
+/// What is in a tools folder.
+#[derive(Debug, Default)]
+pub struct Preview {
+    /// Every tool that it offers; only its name where it has no document.
+    pub tools: Vec<ToolBinding>,
+    /// Every problem of every file.
+    pub problems: Vec<DocumentError>,
+}
+
+/// Returns every problem of the documents in a tools folder; none where it cannot be read.
+pub fn wrong_documents(path: &Path, manifest: &Manifest) -> Vec<DocumentError> {
+    let Ok((dir, listing)) = open(path) else { return Vec::new() };
+    let prints = listing.components.values();
+    prints.flat_map(|print| documents(&dir, path, manifest, print)).collect()
+}
+
+/// Looks at every file of the tools folder `path`.
+pub async fn preview(path: &Path, manifest: Arc<Manifest>) -> Preview {
+    let mut found = Preview::default();
+    let engine = Engine::new(1, None).map_err(std::io::Error::other);
+    let (dir, listing, engine) = match (open(path), engine) {
+        (Ok((dir, listing)), Ok(engine)) => (Arc::new(dir), listing, Arc::new(engine)),
+        (Err(error), _) | (_, Err(error)) => {
+            found.refuse(path, &format!("the tools folder cannot be read: {error}"));
+            return found;
+        }
+    };
+    for (name, print) in listing.components {
+        let before = found.problems.len();
+        found.problems.extend(documents(&dir, path, &manifest, &print));
+        // With a wrong document nothing is loaded, as in a catalog.
+        if found.problems.len() == before {
+            let (dir, engine, manifest) =
+                (Arc::clone(&dir), Arc::clone(&engine), Arc::clone(&manifest));
+            let job = Job { dir, path: path.to_owned(), engine, manifest, name, print };
+            found.look_into(&Arc::new(job)).await;
+        }
+    }
+    for stray in &listing.strays {
+        found.refuse(&path.join(stray), drop_in::stray());
+    }
+    found
+}
+
+fn open(path: &Path) -> std::io::Result<(Dir, Listing)> {
+    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
+    let listing = drop_in::list(&dir)?;
+    Ok((dir, listing))
+}
+
+/// Returns every problem of one component's documents. One that cannot be read is told by its load.
+fn documents(
+    dir: &Dir,
+    path: &Path,
+    manifest: &Manifest,
+    print: &Fingerprint,
+) -> Vec<DocumentError> {
+    let problems = |name: &str| {
+        let bytes = drop_in::read(dir, name, DOCUMENT_BYTES_MAX as u64).ok()?;
+        manifest.read_sidecar(&path.join(name), &bytes).err()
+    };
+    print.sidecars().filter_map(problems).flatten().collect()
+}
+
+impl Preview {
+    async fn look_into(&mut self, job: &Arc<Job>) {
+        match job.load().await {
+            Ok(Status::Ready { offer, sidecars }) => {
+                let names = offer.tools.iter().map(|tool| ckp_name(&tool.definition.name));
+                let bare = names.filter(|name| sidecars.iter().all(|bound| bound.name != *name));
+                let bare: Vec<_> =
+                    bare.map(|name| ToolBinding { name, ..ToolBinding::default() }).collect();
+                self.tools.extend(bare.into_iter().chain(sidecars));
+            }
+            Ok(Status::Loading | Status::Failed(_)) => {}
+            Err(error) => self.refuse(&job.path.join(&job.name), &error.to_string()),
+        }
+    }
+
+    fn refuse(&mut self, file: &Path, reason: &str) {
+        self.problems.push(DocumentError::whole_file(file, reason, None));
+    }
+}

@@ -1,0 +1,81 @@
+//! What a server is given with its start or with each request: its environment or its headers,
+//! with the secrets in them, and the jail around a program.
+
+use clawhost_core::grants::{Access, Grants, Mount};
+use clawhost_core::limits::BRIDGE_OPEN_FILES;
+use clawhost_core::manifest::McpValue;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use zeroize::Zeroizing;
+
+use crate::jail::{self, JailSpec};
+use crate::secrets::Secrets;
+
+/// Where a program works that is granted no directory: everybody may read it, and nobody write.
+const NOWHERE: &str = "/usr";
+
+/// Returns the jail of a program under `grants`.
+pub(super) fn jail(grants: &Grants, env: &[(String, String)]) -> Result<JailSpec, String> {
+    if !grants.denied_paths.is_empty() {
+        return Err("`denied_paths` cannot hold a native program: grant less instead".to_owned());
+    }
+    if grants.network.is_some() && !jail::grants_network(grants) {
+        return Err("a native program gets the whole network or none: that takes `network.mode: allow-all` without `ssrf_protection`, or `deny`".to_owned());
+    }
+    let mut grants = grants.clone();
+    if grants.mounts.is_empty() {
+        let (host, guest) = (NOWHERE.into(), "/".to_owned());
+        grants.mounts.push(Mount { host, guest, access: Access::ReadOnly, create: false });
+    }
+    // A runtime opens its modules beside each other.
+    grants.limits.open_files = grants.limits.open_files.max(BRIDGE_OPEN_FILES);
+    let spec = JailSpec::granted(&grants).map_err(|error| error.to_string())?;
+    let given = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let spec = spec.with_env(given).executing_read_only().reserving_addresses();
+    Ok(if jail::grants_network(&grants) { spec.allowing_network() } else { spec })
+}
+
+/// Returns the declared variables and their values.
+pub(super) async fn environment(
+    env: &[(String, McpValue)],
+    secrets: &Secrets,
+) -> Result<Vec<(String, String)>, String> {
+    let mut values = Vec::new();
+    for (name, setting) in env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(format!("no environment can hold {name:?}"));
+        }
+        values.push((name.clone(), value(setting, secrets).await?.to_string()));
+    }
+    Ok(values)
+}
+
+/// Returns the declared headers and their values.
+pub(super) async fn headers(
+    headers: &[(String, McpValue)],
+    secrets: &Secrets,
+) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, setting) in headers {
+        let text = value(setting, secrets).await?;
+        let key = HeaderName::try_from(name).map_err(|_| format!("{name:?} names no header"))?;
+        let mut sent = HeaderValue::from_str(&text)
+            .map_err(|_| format!("the value of `{name}` cannot be sent in a header"))?;
+        sent.set_sensitive(true);
+        map.insert(key, sent);
+    }
+    Ok(map)
+}
+
+/// Returns a value; a secret is looked up anew each time, off the threads that serve.
+async fn value(setting: &McpValue, secrets: &Secrets) -> Result<Zeroizing<String>, String> {
+    let (name, before) = match setting {
+        McpValue::Literal(text) => return Ok(text.clone().into()),
+        McpValue::Secret(name) => (name.clone(), ""),
+        McpValue::Bearer(name) => (name.clone(), "Bearer "),
+    };
+    let secrets = secrets.clone();
+    let looking = tokio::task::spawn_blocking(move || secrets.resolve(&name));
+    let secret = looking.await.map_err(|error| error.to_string())?;
+    let secret = secret.map_err(|error| error.to_string())?;
+    Ok(format!("{before}{}", secret.expose()).into())
+}

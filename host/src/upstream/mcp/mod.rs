@@ -1,0 +1,242 @@
+//! Clients of MCP servers: programs in the jail, and servers behind HTTP.
+//!
+//! A [`Server`] is one process or one session, kept going by a task of its own: it is started
+//! anew when it ends, first soon and then ever later, and left alone for a while when it keeps
+//! ending. Nothing a server says is believed: messages are bounded and strict, ids are this host's
+//! own and are never reused, requests of the server itself are refused, and text is handed on as
+//! what it is, for others to judge.
+//!
+//! The client is one of ours, over the lines that the host's own framer reads: a request, an
+//! answer, a notification are all it needs of JSON-RPC, and every queue and table has an end.
+//!
+//! Deliberately absent: sampling, elicitation and roots (nothing is granted to a server by its
+//! asking), resources and prompts, tasks, OAuth (a token is a secret that the operator sets),
+//! shared sessions: who shares a [`Server`] shares its credentials.
+
+mod complaints;
+mod credentials;
+mod failure;
+mod handshake;
+mod message;
+mod mirror;
+mod pipe;
+mod reply;
+mod session;
+mod supervise;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod waiting;
+mod web;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::error::CallError;
+use clawhost_core::grants::Grants;
+use clawhost_core::manifest::McpValue;
+use clawhost_core::reply::ToolReply;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout_at;
+use tokio_util::sync::CancellationToken;
+
+use crate::progress::ProgressSink;
+use crate::secrets::Secrets;
+use crate::upstream::http::HttpClient;
+use failure::Failure;
+use session::{Ask, Session};
+use supervise::Supervisor;
+
+/// How one server is reached: plain data, made from settings and manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerPlan {
+    /// The operator's name for it.
+    pub name: String,
+    /// Where it is.
+    pub endpoint: Endpoint,
+}
+
+/// Where a server is, and what it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A program, spoken to over its standard input and output.
+    Stdio {
+        /// The program's absolute path, and its arguments.
+        argv: Vec<String>,
+        /// Its environment, beside `PATH`, `HOME` and `LANG`; nothing is inherited.
+        env: Vec<(String, McpValue)>,
+        /// What its jail holds. Files of read-only mounts may be executed.
+        grants: Box<Grants>,
+    },
+    /// An HTTP server.
+    Http {
+        /// Its URL. No other host or port is reached.
+        url: String,
+        /// What is sent with each request.
+        headers: Vec<(String, McpValue)>,
+    },
+}
+
+/// What servers are reached with.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The way out.
+    pub client: HttpClient,
+    /// Where the values of secrets come from.
+    pub secrets: Secrets,
+}
+
+/// What a server offers at one moment. All texts are its own: hostile until somebody has looked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offers {
+    /// Whether it can be called.
+    pub state: State,
+    /// Its tools; the last known ones while it is not ready.
+    pub tools: Arc<[ToolDefinition]>,
+    /// Grows by one whenever they change; nothing is known before it is one.
+    pub generation: u64,
+    /// What it wants models to read.
+    pub instructions: Option<String>,
+    /// What it calls itself.
+    pub server: String,
+}
+
+/// Whether a server can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It is being started, or asked what it offers: a call waits.
+    Connecting,
+    /// It is not there, and will be tried again: a call fails at once.
+    Failed {
+        /// Why, for the operator, with what it said last.
+        reason: String,
+    },
+    /// It can.
+    Ready,
+}
+
+/// A server that is kept going. Cheap to clone; dropping the last clone ends it.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    is_web: bool,
+    offers: watch::Receiver<Offers>,
+    session: watch::Receiver<Option<Arc<Session>>>,
+    stop: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Server {
+    /// Starts the server of `plan`, and returns at once.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(plan: ServerPlan, parts: Parts) -> Self {
+        let (offers, offered) = watch::channel(Offers::none());
+        let (session, current) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let (name, is_web) = (plan.name.clone(), matches!(plan.endpoint, Endpoint::Http { .. }));
+        let supervisor = Supervisor { plan, parts, offers, session, stop: stop.clone() };
+        let task = Mutex::new(Some(tokio::spawn(supervisor.run())));
+        Self(Arc::new(Inner { name, is_web, offers: offered, session: current, stop, task }))
+    }
+
+    /// Returns the operator's name for it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns what it offers, now and from now on.
+    pub fn offers(&self) -> watch::Receiver<Offers> {
+        self.0.offers.clone()
+    }
+
+    /// Calls `tool` with `arguments`, the text of a JSON object. While the server is being
+    /// connected, the call waits within its own `timeout`; progress does not extend it. Dropping
+    /// the future cancels the call.
+    ///
+    /// # Errors
+    /// -32014 where the time is over, -32603 (`upstream`) where the server is not there or ends,
+    /// -32010 where it asks for more than its answer to a call, -32011 where too many calls wait.
+    /// An error that the server itself answers with is a reply with `is_error`.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: &str,
+        timeout: Duration,
+        progress: Option<ProgressSink>,
+    ) -> Result<ToolReply, CallError> {
+        let deadline = Instant::now() + timeout;
+        let called = async {
+            let session = self.session(deadline).await?;
+            // Line breaks between the parts of JSON mean nothing; in a line they would.
+            let arguments = arguments.replace(['\n', '\r'], " ");
+            let params = format!(r#""name":{},"arguments":{arguments}"#, json!(tool));
+            let headers = mirror::headers(tool, self.schema(tool).as_ref(), &arguments);
+            let ask = Ask { method: "tools/call", params, headers, deadline, progress };
+            reply::read(session.ask(ask).await?)
+        };
+        called.await.or_else(|failure: Failure| failure.of_call(&self.0.name, tool, timeout))
+    }
+
+    /// Stops it, and returns when it is gone.
+    pub async fn stop(&self) {
+        self.0.stop.cancel();
+        let task = self.0.task.lock().take();
+        if let Some(task) = task {
+            // A task that panicked has ended as well.
+            drop(task.await);
+        }
+    }
+
+    /// Returns the schema of the arguments of `tool`, where they may have to be repeated.
+    fn schema(&self, tool: &str) -> Option<Value> {
+        let offers = self.0.offers.borrow();
+        let found = offers.tools.iter().find(|found| found.name == tool);
+        found.filter(|_| self.0.is_web).map(|found| found.input_schema.clone())
+    }
+
+    /// Returns the connection, waiting for it until `deadline` while there is hope.
+    async fn session(&self, deadline: Instant) -> Result<Arc<Session>, Failure> {
+        let mut offers = self.0.offers.clone();
+        let known = offers.wait_for(|offers| offers.state != State::Connecting);
+        let waited = timeout_at(deadline.into(), known).await.map_err(|_| Failure::Timeout)?;
+        let gone = || Failure::Gone("it was stopped".to_owned());
+        if let State::Failed { reason } = &waited.map_err(|_| gone())?.state {
+            return Err(Failure::Gone(reason.clone()));
+        }
+        self.0.session.borrow().clone().ok_or_else(gone)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Offers {
+    fn none() -> Self {
+        Self {
+            state: State::Connecting,
+            tools: Arc::new([]),
+            generation: 0,
+            instructions: None,
+            server: String::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.0.offers.borrow().state.clone();
+        f.debug_struct("Server").field("name", &self.0.name).field("state", &state).finish()
+    }
+}

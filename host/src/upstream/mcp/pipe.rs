@@ -1,0 +1,210 @@
+//! A server that is a jailed program: one line of JSON a message, both ways.
+//!
+//! It is the [`Lines`] of the host's own framer that read what it says. What is no message is
+//! skipped; a server that says much and answers little is a flood, and is stopped.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::limits::{
+    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, BRIDGE_UNASKED_BYTES_MAX, BRIDGE_UNASKED_MS,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::complaints::{Complaints, ErrorLines};
+use super::failure::Failure;
+use super::message::{self, Said};
+use super::waiting::{Outcome, Place, Waiting};
+use crate::jail::Child;
+use crate::lines::{Line, Lines};
+use crate::progress::ProgressSink;
+use crate::secrets::Secrets;
+
+/// Lines that wait to be written. A request waits for its place here on its own time.
+const OUTGOING_MAX: usize = 4;
+
+/// The way to say something to the server.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    outgoing: mpsc::Sender<String>,
+    waiting: Arc<Waiting>,
+}
+
+/// What keeps a server that is a program going, and hears it.
+#[derive(Debug)]
+pub(super) struct Driver {
+    pub(super) child: Child,
+    pub(super) complaints: Complaints,
+    pub(super) secrets: Secrets,
+    /// Is told when the server's tools have changed.
+    pub(super) changed: Arc<Notify>,
+    outgoing: mpsc::Receiver<String>,
+    back: mpsc::Sender<String>,
+    waiting: Arc<Waiting>,
+}
+
+impl Pipe {
+    /// Returns the way to `child`, and what has to run for it to work.
+    pub(super) fn open(
+        child: Child,
+        complaints: Complaints,
+        secrets: Secrets,
+        changed: Arc<Notify>,
+    ) -> (Self, Driver) {
+        let (back, outgoing) = mpsc::channel(OUTGOING_MAX);
+        let waiting = Arc::new(Waiting::default());
+        let pipe = Self { outgoing: back.clone(), waiting: Arc::clone(&waiting) };
+        (pipe, Driver { child, complaints, secrets, changed, outgoing, back, waiting })
+    }
+
+    /// Sends the request `id` and waits for its answer. Dropping it cancels the request, where it
+    /// may be cancelled.
+    pub(super) async fn ask(
+        &self,
+        id: u64,
+        line: String,
+        may_cancel: bool,
+        progress: Option<ProgressSink>,
+    ) -> Outcome {
+        let place = self.waiting.place(id, progress);
+        let mut asking = Asking { pipe: self, place, id, sent: false };
+        self.tell(line).await?;
+        asking.sent = may_cancel;
+        asking.place.answer().await
+    }
+
+    /// Sends a line.
+    pub(super) async fn tell(&self, line: String) -> Result<(), Failure> {
+        let ended = |_| Failure::Gone("it has ended".to_owned());
+        self.outgoing.send(line).await.map_err(ended)
+    }
+}
+
+/// A request under way.
+struct Asking<'a> {
+    pipe: &'a Pipe,
+    place: Place,
+    id: u64,
+    /// Whether the server is told when nobody waits any longer.
+    sent: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if self.sent && self.place.is_open() {
+            // A server that does not read is not told.
+            drop(self.pipe.outgoing.try_send(message::cancelled(self.id)));
+        }
+    }
+}
+
+impl Driver {
+    /// Runs until the server ends or `stop` says so, and returns why; nothing of it is left then.
+    pub(super) async fn run(mut self, stop: &CancellationToken) -> String {
+        let mut errors = self.child.stderr.take().map(Complaints::lines);
+        let (input, output) = (self.child.stdin.take(), self.child.stdout.take());
+        let hears = Hears {
+            back: self.back,
+            changed: self.changed,
+            secrets: self.secrets,
+            waiting: Arc::clone(&self.waiting),
+        };
+        let reason = tokio::select! {
+            reason = hears.all(output) => reason,
+            reason = write_all(input, self.outgoing) => reason,
+            reason = complained(&mut self.complaints, &mut errors) => reason,
+            () = stop.cancelled() => "it was told to stop".to_owned(),
+        };
+        self.waiting.end();
+        let ending = end(&mut self.child).await;
+        // What it said last is often why.
+        let rest = self.complaints.read(&mut errors);
+        drop(timeout(Duration::from_millis(BRIDGE_STOP_MS), rest).await);
+        format!("{reason}{ending}{}", self.complaints.last_words())
+    }
+}
+
+/// Hears what it complains of. A program may close its standard error and go on.
+async fn complained(complaints: &mut Complaints, errors: &mut Option<ErrorLines>) -> String {
+    complaints.read(errors).await;
+    std::future::pending().await
+}
+
+/// Waits for the end of a program whose input is closed, and kills it where it does not come.
+async fn end(child: &mut Child) -> String {
+    match timeout(Duration::from_millis(BRIDGE_STOP_MS), child.wait()).await {
+        Ok(Ok(status)) => format!(" ({status})"),
+        _ => {
+            child.kill().await;
+            " (and was killed)".to_owned()
+        }
+    }
+}
+
+async fn write_all(input: Option<ChildStdin>, mut outgoing: mpsc::Receiver<String>) -> String {
+    let Some(mut input) = input else { return "it has no input".to_owned() };
+    while let Some(mut line) = outgoing.recv().await {
+        line.push('\n');
+        if let Err(error) = input.write_all(line.as_bytes()).await {
+            return format!("it does not read its input: {error}");
+        }
+    }
+    "nobody speaks to it any longer".to_owned()
+}
+
+/// What becomes of what the server says.
+struct Hears {
+    back: mpsc::Sender<String>,
+    changed: Arc<Notify>,
+    secrets: Secrets,
+    waiting: Arc<Waiting>,
+}
+
+impl Hears {
+    /// Reads until the output ends or is a flood.
+    async fn all(&self, output: Option<ChildStdout>) -> String {
+        let Some(output) = output else { return "it has no output".to_owned() };
+        let output = BufReader::new(output.take(BRIDGE_UNASKED_BYTES_MAX));
+        let mut lines = Lines::new(output, BRIDGE_MESSAGE_BYTES_MAX);
+        let mut since = Instant::now();
+        loop {
+            let wanted = match lines.next().await {
+                Ok(Some(Line::Text(text))) => self.hear(&text),
+                Ok(Some(Line::TooLong)) => false,
+                Ok(None) if lines.reader().get_ref().limit() == 0 => {
+                    return "it says too much that nobody asked for".to_owned();
+                }
+                Ok(None) => return "it ended".to_owned(),
+                Err(error) => return format!("it cannot be read: {error}"),
+            };
+            if wanted || since.elapsed() >= Duration::from_millis(BRIDGE_UNASKED_MS) {
+                lines.reader().get_mut().set_limit(BRIDGE_UNASKED_BYTES_MAX);
+                since = Instant::now();
+            }
+        }
+    }
+
+    /// Takes one message, and says whether somebody waited for it.
+    fn hear(&self, text: &[u8]) -> bool {
+        match message::read(text) {
+            Said::Answer(id, outcome) => return self.waiting.answer(id, outcome),
+            Said::Asks { id, method } => {
+                drop(self.back.try_send(message::denial(&id, &method)));
+            }
+            Said::Tells { method, params } => match method.as_str() {
+                "notifications/progress" => {
+                    let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
+                    self.waiting.progress(&params, clean);
+                }
+                "notifications/tools/list_changed" => self.changed.notify_one(),
+                _ => {}
+            },
+            Said::Nothing => {}
+        }
+        false
+    }
+}

@@ -1,0 +1,149 @@
+//! One connection to a server in one dialect, whatever it runs over.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use clawhost_core::limits::BRIDGE_REQUESTS_MAX;
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+
+use super::failure::Failure;
+use super::message;
+use super::pipe::Pipe;
+use super::waiting::Outcome;
+use super::web::Web;
+use crate::progress::ProgressSink;
+
+/// The newest revision of the protocol.
+pub(super) const MODERN: &str = "2026-07-28";
+
+/// What a server and this host agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    /// 2025-11-25 and older: a session begins with `initialize`.
+    Legacy,
+    /// 2026-07-28: every request says who asks.
+    Modern,
+}
+
+/// What the messages travel over.
+#[derive(Debug)]
+pub(super) enum Wire {
+    /// A program.
+    Pipe(Pipe),
+    /// An HTTP server.
+    Web(Arc<Web>),
+}
+
+/// A connection to one server.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) wire: Wire,
+    /// Known once the two have met.
+    pub(super) era: OnceLock<Era>,
+    ids: AtomicU64,
+    places: Semaphore,
+}
+
+/// One request.
+pub(super) struct Ask {
+    pub(super) method: &'static str,
+    /// The members of its parameters as JSON, without braces.
+    pub(super) params: String,
+    /// Headers that repeat parts of it, where it goes over HTTP.
+    pub(super) headers: HeaderMap,
+    pub(super) deadline: Instant,
+    pub(super) progress: Option<ProgressSink>,
+}
+
+impl Ask {
+    /// Asks `method`, without parameters, for an answer by `deadline`.
+    pub(super) fn new(method: &'static str, deadline: Instant) -> Self {
+        Self { method, params: String::new(), headers: HeaderMap::new(), deadline, progress: None }
+    }
+}
+
+impl Session {
+    pub(super) fn new(wire: Wire) -> Self {
+        let places = Semaphore::new(BRIDGE_REQUESTS_MAX);
+        Self { wire, era: OnceLock::new(), ids: AtomicU64::new(1), places }
+    }
+
+    /// Asks in the dialect that was agreed on.
+    pub(super) async fn ask(&self, ask: Ask) -> Outcome {
+        self.ask_in(self.era.get().copied().unwrap_or(Era::Legacy), ask).await
+    }
+
+    /// Asks in the dialect of `era`.
+    pub(super) async fn ask_in(&self, era: Era, ask: Ask) -> Outcome {
+        let _place = self.places.try_acquire().map_err(|_| Failure::Busy)?;
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let params = with_meta(&ask.params, meta(era, ask.progress.as_ref().map(|_| id)));
+        let line = message::request(id, ask.method, &params);
+        let until = ask.deadline.into();
+        let answer = async {
+            match &self.wire {
+                Wire::Pipe(pipe) => {
+                    pipe.ask(id, line, ask.method != "initialize", ask.progress).await
+                }
+                Wire::Web(web) => web.ask(id, line, era, ask).await,
+            }
+        };
+        timeout_at(until, answer).await.map_err(|_| Failure::Timeout)?
+    }
+
+    /// Tells the server something that has no answer.
+    pub(super) async fn tell(&self, method: &str, deadline: Instant) -> Result<(), Failure> {
+        let line = message::notification(method, "");
+        let told = async {
+            match &self.wire {
+                Wire::Pipe(pipe) => pipe.tell(line).await,
+                Wire::Web(web) => web.tell(line, deadline).await,
+            }
+        };
+        timeout_at(deadline.into(), told).await.map_err(|_| Failure::Timeout)?
+    }
+
+    /// Asks a program of the newest revision to say when its tools change. Nobody waits for the
+    /// answer, which comes when the subscription ends.
+    pub(super) async fn listen(&self) -> Result<(), Failure> {
+        let (Wire::Pipe(pipe), Some(Era::Modern)) = (&self.wire, self.era.get()) else {
+            return Ok(());
+        };
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let params =
+            with_meta(r#""notifications":{"toolsListChanged":true}"#, meta(Era::Modern, None));
+        pipe.tell(message::request(id, "subscriptions/listen", &params)).await
+    }
+}
+
+/// Returns who this host says it is.
+pub(super) fn client_info() -> Value {
+    json!({"name": "clawhost", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// Returns the `_meta` of a request; a progress token is the request's own id.
+fn meta(era: Era, token: Option<u64>) -> Map<String, Value> {
+    let mut meta = Map::new();
+    if era == Era::Modern {
+        let name = |key| format!("io.modelcontextprotocol/{key}");
+        meta.insert(name("protocolVersion"), MODERN.into());
+        meta.insert(name("clientCapabilities"), json!({}));
+        meta.insert(name("clientInfo"), client_info());
+    }
+    if let Some(token) = token {
+        meta.insert("progressToken".to_owned(), token.into());
+    }
+    meta
+}
+
+fn with_meta(params: &str, meta: Map<String, Value>) -> String {
+    if meta.is_empty() {
+        return params.to_owned();
+    }
+    let comma = if params.is_empty() { "" } else { "," };
+    format!(r#"{params}{comma}"_meta":{}"#, Value::Object(meta))
+}

@@ -1,0 +1,254 @@
+//! One task for each server: connects, lists, looks again, and begins anew when it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::limits::{
+    BRIDGE_CIRCUIT_MS, BRIDGE_ENDS_MAX, BRIDGE_RELIST_MS, BRIDGE_RELIST_PAUSE_MS,
+    BRIDGE_RESTART_CEILING_MS, BRIDGE_RESTART_MS, BRIDGE_STABLE_MS, BRIDGE_START_MS,
+};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::complaints::Complaints;
+use super::failure::Failure;
+use super::handshake::Hello;
+use super::pipe::Pipe;
+use super::session::{Session, Wire};
+use super::web::Web;
+use super::{Endpoint, Offers, Parts, ServerPlan, State, credentials};
+use crate::jail::{self, JailError};
+use crate::random;
+
+/// What a server's task works with.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    pub(super) plan: ServerPlan,
+    pub(super) parts: Parts,
+    pub(super) offers: watch::Sender<Offers>,
+    pub(super) session: watch::Sender<Option<Arc<Session>>>,
+    pub(super) stop: CancellationToken,
+}
+
+/// How one connection went.
+struct Life {
+    /// Why it ended.
+    reason: String,
+    /// When its tools were known.
+    ready: Option<Instant>,
+    /// Whether the two agreed on a revision.
+    met: bool,
+}
+
+impl Supervisor {
+    /// Keeps the server going until it is told to stop.
+    pub(super) async fn run(self) {
+        let (mut ends, mut probes) = (0, true);
+        while !self.stop.is_cancelled() {
+            self.offers.send_modify(|offers| offers.state = State::Connecting);
+            let life = self.live(probes).await;
+            self.session.send_replace(None);
+            if self.stop.is_cancelled() {
+                break;
+            }
+            // A server that a probe ends is asked in the older way, and then the other way again.
+            probes = life.met || !probes;
+            let stable = Duration::from_millis(BRIDGE_STABLE_MS);
+            let was_stable = life.ready.is_some_and(|ready| ready.elapsed() >= stable);
+            ends = if was_stable { 1 } else { ends + 1 };
+            let wait = wait_after(ends);
+            self.failed(&life.reason, wait, ends);
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+        let reason = "it was stopped".to_owned();
+        self.offers.send_modify(|offers| offers.state = State::Failed { reason });
+    }
+
+    fn failed(&self, reason: &str, wait: Duration, ends: u32) {
+        let reason = self.parts.secrets.redactor().text(reason).into_owned();
+        warn!(server = self.plan.name, "an MCP server is not available: {reason}");
+        let next = format!("; attempt {} in {} ms", ends.saturating_add(1), wait.as_millis());
+        let state = State::Failed { reason: reason + &next };
+        self.offers.send_modify(|offers| offers.state = state);
+    }
+
+    /// Makes one connection and keeps it for as long as it lasts.
+    async fn live(&self, probes: bool) -> Life {
+        let mut life = Life { reason: String::new(), ready: None, met: false };
+        life.reason = match &self.plan.endpoint {
+            Endpoint::Stdio { .. } => self.live_in_jail(probes, &mut life).await,
+            Endpoint::Http { .. } => self.live_on_the_web(probes, &mut life).await,
+        };
+        life
+    }
+
+    async fn live_in_jail(&self, probes: bool, life: &mut Life) -> String {
+        let child = tokio::select! {
+            child = self.start() => child,
+            () = self.stop.cancelled() => return String::new(),
+        };
+        let child = match child {
+            Ok(child) => child,
+            Err(reason) => return reason,
+        };
+        let secrets = self.parts.secrets.clone();
+        let complaints = Complaints::of(&self.plan.name, secrets.clone());
+        let changed = Arc::new(Notify::new());
+        let (pipe, driver) = Pipe::open(child, complaints, secrets, Arc::clone(&changed));
+        let session = Arc::new(Session::new(Wire::Pipe(pipe)));
+        // Told by whichever of the two ends first; the program is gone when both have.
+        let over = self.stop.child_token();
+        let work = async {
+            let failure = self.serve(&session, probes, &changed, life).await;
+            over.cancel();
+            failure
+        };
+        let drive = async {
+            let reason = driver.run(&over).await;
+            (over.is_cancelled(), reason)
+        };
+        tokio::pin!(work, drive);
+        tokio::select! {
+            (_, reason) = &mut drive => reason,
+            failure = &mut work => {
+                let (_, end) = drive.await;
+                format!("{failure}; {end}")
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<jail::Child, String> {
+        let Endpoint::Stdio { argv, env, grants } = &self.plan.endpoint else {
+            return Err("it is no program".to_owned());
+        };
+        let env = credentials::environment(env, &self.parts.secrets).await?;
+        let spec = credentials::jail(grants, &env)?;
+        jail::start(&spec, argv.clone()).await.map_err(|error| match error {
+            JailError::Denied(reason) => format!("the jail does not allow it: {reason}"),
+            other => other.to_string(),
+        })
+    }
+
+    async fn live_on_the_web(&self, probes: bool, life: &mut Life) -> String {
+        let web = match self.web().await {
+            Ok(web) => Arc::new(web),
+            Err(reason) => return reason,
+        };
+        let session = Arc::new(Session::new(Wire::Web(Arc::clone(&web))));
+        let changed = Notify::new();
+        tokio::select! {
+            failure = self.serve(&session, probes, &changed, life) => failure.to_string(),
+            () = web.lost.notified() => "it has forgotten the session".to_owned(),
+            () = self.stop.cancelled() => String::new(),
+        }
+    }
+
+    async fn web(&self) -> Result<Web, String> {
+        let Endpoint::Http { url, headers } = &self.plan.endpoint else {
+            return Err("it is no HTTP server".to_owned());
+        };
+        let headers = credentials::headers(headers, &self.parts.secrets).await?;
+        let (client, secrets) = (self.parts.client.clone(), self.parts.secrets.clone());
+        Web::open(client, secrets, url, headers).map_err(|failure| failure.to_string())
+    }
+
+    /// Meets the server, and publishes its tools whenever they change. Returns why that ended.
+    async fn serve(
+        &self,
+        session: &Arc<Session>,
+        probes: bool,
+        changed: &Notify,
+        life: &mut Life,
+    ) -> Failure {
+        let deadline = in_ms(BRIDGE_START_MS);
+        let hello = match session.begin(deadline, probes).await {
+            Ok(hello) => hello,
+            Err(failure) => return failure,
+        };
+        life.met = true;
+        let tools = match session.tools(deadline).await {
+            Ok(tools) => tools,
+            Err(failure) => return failure,
+        };
+        self.session.send_replace(Some(Arc::clone(session)));
+        self.publish(tools, Some(hello));
+        life.ready = Some(Instant::now());
+        if let Err(failure) = session.listen().await {
+            return failure;
+        }
+        self.look_again(session, changed).await
+    }
+
+    async fn look_again(&self, session: &Session, changed: &Notify) -> Failure {
+        let is_web = matches!(session.wire, Wire::Web(_));
+        loop {
+            match timeout(Duration::from_millis(BRIDGE_RELIST_MS), changed.notified()).await {
+                Ok(()) => sleep(Duration::from_millis(BRIDGE_RELIST_PAUSE_MS)).await,
+                Err(_) if is_web => {}
+                Err(_) => continue,
+            }
+            match session.tools(in_ms(BRIDGE_START_MS)).await {
+                Ok(tools) => self.publish(tools, None),
+                Err(failure) if is_web => return failure,
+                // Its earlier tools stay: it answers, only not this.
+                Err(failure) => debug!(server = self.plan.name, "cannot list its tools: {failure}"),
+            }
+        }
+    }
+
+    fn publish(&self, tools: Arc<[ToolDefinition]>, hello: Option<Hello>) {
+        self.offers.send_if_modified(|offers| {
+            let is_new = offers.tools != tools || offers.generation == 0;
+            let was_ready = offers.state == State::Ready;
+            if is_new {
+                offers.tools = tools;
+                offers.generation += 1;
+            }
+            if let Some(hello) = hello {
+                (offers.instructions, offers.server) = (hello.instructions, hello.server);
+            }
+            offers.state = State::Ready;
+            is_new || !was_ready
+        });
+    }
+}
+
+fn in_ms(ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(ms)
+}
+
+/// Returns how long to wait after so many ends in a row. Servers that ended together do not all
+/// begin together.
+fn wait_after(ends: u32) -> Duration {
+    if ends >= BRIDGE_ENDS_MAX {
+        return Duration::from_millis(BRIDGE_CIRCUIT_MS);
+    }
+    let doubled = BRIDGE_RESTART_MS.saturating_mul(2_u64.saturating_pow(ends.saturating_sub(1)));
+    let wait = doubled.min(BRIDGE_RESTART_CEILING_MS);
+    let [part] = random::bytes::<1>().unwrap_or_default();
+    Duration::from_millis(wait / 2 + wait / 2 * u64::from(part) / u64::from(u8::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_then_the_circuit_opens() {
+        for (ends, most) in
+            [(1, BRIDGE_RESTART_MS), (2, 2 * BRIDGE_RESTART_MS), (4, 8 * BRIDGE_RESTART_MS)]
+        {
+            let wait = wait_after(ends).as_millis();
+            assert!((u128::from(most / 2)..=u128::from(most)).contains(&wait), "{ends}: {wait}");
+        }
+        for ends in [BRIDGE_ENDS_MAX, u32::MAX] {
+            assert_eq!(wait_after(ends), Duration::from_millis(BRIDGE_CIRCUIT_MS));
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Servers that are programs: this test program started again, in the jail. Where the kernel
+//! gives no jail, each test says so and ends.
+//!
+//! A number such as `m12` in a name is a way in which a server misbehaves, one of a list of those.
+
+mod fake;
+mod web;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clawhost_core::error::ErrorKind;
+use clawhost_core::grants::{Access, Mount};
+use clawhost_core::reply::Content;
+use futures_util::StreamExt as _;
+
+use super::*;
+use crate::jail::support;
+use crate::secrets::{SecretSources, Secrets};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What a server has to be hidden from view.
+const SECRET: &str = "hunter2-hunter2";
+
+fn jail_here() -> bool {
+    let support = support();
+    if !support.available() {
+        eprintln!("skipped: {support}");
+    }
+    support.available()
+}
+
+fn parts() -> Parts {
+    let environment = |name: &str| (name == "TOKEN").then(|| SECRET.into());
+    let environment: Box<crate::secrets::Environment> = Box::new(environment);
+    let sources = SecretSources { environment: Some(environment), ..SecretSources::default() };
+    Parts { client: HttpClient::system(), secrets: Secrets::new(sources) }
+}
+
+fn plan(mode: &str) -> ServerPlan {
+    let program = std::env::current_exe().unwrap();
+    let mut grants = Grants { profile: "test".to_owned(), ..Grants::default() };
+    let host = program.parent().unwrap().to_owned();
+    grants.mounts.push(Mount {
+        host,
+        guest: "/".to_owned(),
+        access: Access::ReadOnly,
+        create: false,
+    });
+    let test = "upstream::mcp::tests::fake::a_server_to_be_spoken_to";
+    let program = program.display().to_string();
+    let argv = [&program, "--exact", "--nocapture", "--test-threads=1", test].map(str::to_owned);
+    let literal = |text: &str| McpValue::Literal(text.to_owned());
+    let env = vec![
+        ("MCP_TEST_MODE".to_owned(), literal(mode)),
+        ("GIVEN".to_owned(), McpValue::Secret("TOKEN".to_owned())),
+    ];
+    let endpoint = Endpoint::Stdio { argv: argv.into(), env, grants: Box::new(grants) };
+    ServerPlan { name: mode.to_owned(), endpoint }
+}
+
+fn start(mode: &str) -> Server {
+    Server::start(plan(mode), parts())
+}
+
+/// Waits for a state other than connecting, and returns the offers then.
+async fn settled(server: &Server) -> Offers {
+    let mut offers = server.offers();
+    let settled = offers.wait_for(|offers| offers.state != State::Connecting);
+    tokio::time::timeout(PATIENCE, settled).await.unwrap().unwrap().clone()
+}
+
+async fn until(server: &Server, is: impl FnMut(&Offers) -> bool) -> Offers {
+    let mut offers = server.offers();
+    let found = tokio::time::timeout(PATIENCE, offers.wait_for(is)).await;
+    found.unwrap().unwrap().clone()
+}
+
+async fn echo(server: &Server, arguments: &str) -> Result<String, CallError> {
+    let reply = server.call("echo", arguments, PATIENCE, None).await?;
+    match reply.content.as_slice() {
+        [Content::Text(text)] => Ok(text.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(offers: &Offers) -> &str {
+    match &offers.state {
+        State::Failed { reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_older_server_and_one_of_the_newest_revision_are_called() {
+    if !jail_here() {
+        return;
+    }
+    let older = start("good");
+    assert_eq!(echo(&older, r#"{"a":1}"#).await.unwrap(), r#"{"a":1}"#);
+    let offers = settled(&older).await;
+    assert_eq!((offers.tools.len(), offers.generation), (1, 1));
+    assert_eq!((offers.server.as_str(), offers.instructions.as_deref()), ("fake", Some("be kind")));
+
+    for mode in ["modern", "late-modern"] {
+        let newest = start(mode);
+        let said = echo(&newest, "{}").await.unwrap();
+        assert!(
+            said.contains(r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#),
+            "{said}"
+        );
+        assert_eq!(settled(&newest).await.instructions.as_deref(), Some("be modern"));
+    }
+}
+
+#[tokio::test]
+async fn m12_garbage_is_skipped_and_the_answer_behind_it_is_taken() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("garbage");
+    for n in 0..3 {
+        assert_eq!(
+            echo(&server, &format!(r#"{{"n":{n}}}"#)).await.unwrap(),
+            format!(r#"{{"n":{n}}}"#)
+        );
+    }
+    assert_eq!(settled(&server).await.state, State::Ready);
+}
+
+#[tokio::test]
+async fn m12_a_flood_ends_the_server_and_not_the_host() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("flood");
+    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
+    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    assert!(failed(&offers).contains("nobody asked for"), "{offers:?}");
+}
+
+#[tokio::test]
+async fn m13_everybody_gets_their_own_answer() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("ids");
+    let calls = futures_util::stream::iter(0..2_000).map(|n| {
+        let server = server.clone();
+        async move {
+            let arguments = format!(r#"{{"n":{n}}}"#);
+            assert_eq!(echo(&server, &arguments).await.unwrap(), arguments);
+        }
+    });
+    calls.buffer_unordered(32).collect::<Vec<()>>().await;
+}
+
+#[tokio::test]
+async fn m14_a_number_that_would_change_is_no_result() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("huge-number");
+    let reply = server.call("echo", "{}", PATIENCE, None).await.unwrap();
+    assert_eq!((reply.is_error, reply.error_kind), (true, Some("invalid-result")));
+}
+
+#[tokio::test]
+async fn m15_what_a_server_asks_for_is_refused() {
+    if !jail_here() {
+        return;
+    }
+    let told = echo(&start("asks"), "{}").await.unwrap();
+    assert_eq!(told, "[-32601,-32601,-32601,null]");
+    let error = echo(&start("input"), "{}").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Sandbox);
+}
+
+#[tokio::test]
+async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("silent");
+    settled(&server).await;
+    let short = Duration::from_millis(100);
+    for _ in 0..2 {
+        let error = server.call("echo", "{}", short, None).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Timeout);
+    }
+    assert_eq!(settled(&server).await.state, State::Ready);
+    let forever = start("progress-forever");
+    settled(&forever).await;
+    let error = forever.call("echo", "{}", short, Some(Arc::new(|_, _, _| {}))).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn m29_progress_is_passed_on_now_and_then() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("progress");
+    let told = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&told);
+    let sink: ProgressSink = Arc::new(move |_, _, text| {
+        assert_eq!(text.as_deref(), Some("m"));
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    server.call("echo", "{}", PATIENCE, Some(sink)).await.unwrap();
+    assert!((1..1_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");
+}
+
+#[tokio::test]
+async fn m17_a_stubborn_server_is_gone_when_it_is_stopped() {
+    if !jail_here() {
+        return;
+    }
+    let mut plan = plan("stubborn");
+    let mark = format!("--mark-{}", std::process::id());
+    if let Endpoint::Stdio { argv, .. } = &mut plan.endpoint {
+        argv.extend(["--skip".to_owned(), mark.clone()]);
+    }
+    let alive = || {
+        let of = |entry: std::fs::DirEntry| {
+            std::fs::read(entry.path().join("cmdline")).unwrap_or_default()
+        };
+        let lines = std::fs::read_dir("/proc").unwrap().flatten().map(of);
+        lines.filter(|line| String::from_utf8_lossy(line).contains(&mark)).count()
+    };
+    let server = Server::start(plan.clone(), parts());
+    assert_eq!(settled(&server).await.state, State::Ready);
+    assert!(alive() > 0);
+    server.stop().await;
+    assert_eq!(alive(), 0);
+    assert!(echo(&server, "{}").await.is_err());
+
+    // Dropping the last handle does the same.
+    let server = Server::start(plan, parts());
+    settled(&server).await;
+    let mut offers = server.offers();
+    drop(server);
+    while offers.changed().await.is_ok() {}
+    assert_eq!(alive(), 0);
+}
+
+#[tokio::test]
+async fn m18_a_crash_is_told_and_the_server_begins_anew() {
+    if !jail_here() {
+        return;
+    }
+    for (mode, code, says) in
+        [("crash-spawn", "3", "no such database"), ("crash-list", "4", "crashed at list")]
+    {
+        let offers = settled(&start(mode)).await;
+        let reason = failed(&offers);
+        assert!(
+            reason.contains(&format!("exit status: {code}")) && reason.contains(says),
+            "{reason}"
+        );
+        assert!(!reason.contains(SECRET), "{reason}");
+    }
+    // One that a probe ends is asked in the older way.
+    let server = start("crash-discover");
+    let offers = until(&server, |offers| offers.state == State::Ready).await;
+    assert_eq!(offers.tools.len(), 1);
+
+    for mode in ["crash-call", "mid-line"] {
+        let server = start(mode);
+        settled(&server).await;
+        let error = echo(&server, "{}").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Upstream, "{mode}: {error:?}");
+        // It is back, and its tools never left.
+        let failed = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+        assert_eq!(failed.tools.len(), 1);
+        let back = until(&server, |offers| offers.state == State::Ready).await;
+        assert_eq!(back.generation, 1);
+    }
+    let missing = ServerPlan {
+        endpoint: Endpoint::Stdio {
+            argv: vec!["/no/such/program".to_owned()],
+            env: vec![],
+            grants: Box::default(),
+        },
+        ..plan("missing")
+    };
+    assert!(!failed(&settled(&Server::start(missing, parts())).await).is_empty());
+}
+
+#[tokio::test]
+async fn m19_a_crash_loop_opens_the_circuit() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("crash-spawn");
+    let wait = format!("in {} ms", clawhost_core::limits::BRIDGE_CIRCUIT_MS);
+    let is_open = |offers: &Offers| matches!(&offers.state, State::Failed { reason } if reason.ends_with(&wait));
+    until(&server, is_open).await;
+    let started = Instant::now();
+    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
+    assert!(started.elapsed() < Duration::from_secs(5));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn m20_a_flood_of_complaints_disturbs_nothing() {
+    if !jail_here() {
+        return;
+    }
+    assert_eq!(echo(&start("errors"), "{}").await.unwrap(), "{}");
+}
+
+#[tokio::test]
+async fn m21_a_server_has_the_declared_variables_and_no_others() {
+    if !jail_here() {
+        return;
+    }
+    let said: serde_json::Value =
+        serde_json::from_str(&echo(&start("env"), "{}").await.unwrap()).unwrap();
+    assert_eq!(said["value"], SECRET);
+    let mut names: Vec<&str> =
+        said["names"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["GIVEN", "HOME", "LANG", "MCP_TEST_MODE", "PATH"]);
+}
+
+#[tokio::test]
+async fn m8_lists_without_an_end_are_refused() {
+    if !jail_here() {
+        return;
+    }
+    for (mode, says) in [
+        ("endless-list", "pages"),
+        ("circle-list", "circle"),
+        ("large-list", "over 1000 tools"),
+        ("twice-list", "same name"),
+    ] {
+        let offers = settled(&start(mode)).await;
+        assert!(failed(&offers).contains(says), "{mode}: {offers:?}");
+        assert!(offers.tools.is_empty());
+    }
+    assert_eq!(settled(&start("pages")).await.tools.len(), 4);
+    assert_eq!(
+        settled(&start("no-list")).await,
+        Offers {
+            state: State::Ready,
+            generation: 1,
+            instructions: Some("be kind".to_owned()),
+            server: "fake".to_owned(),
+            ..Offers::none()
+        }
+    );
+}
+
+#[tokio::test]
+async fn m4_names_are_handed_on_as_they_are() {
+    if !jail_here() {
+        return;
+    }
+    let offers = settled(&start("names")).await;
+    let names: Vec<&str> = offers.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["a/b", "a:b", "a.b", "", "__proto__", "e\u{1b}[2J", "n\nl"]);
+}
+
+#[tokio::test]
+async fn a_change_of_the_tools_is_seen() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("growing");
+    assert_eq!(settled(&server).await.tools.len(), 1);
+    echo(&server, "{}").await.unwrap();
+    let offers = until(&server, |offers| offers.generation == 2).await;
+    assert_eq!(offers.tools.len(), 2);
+}
+
+#[tokio::test]
+async fn an_error_of_the_server_is_a_failed_result() {
+    if !jail_here() {
+        return;
+    }
+    let reply = start("refusing").call("echo", "{}", PATIENCE, None).await.unwrap();
+    assert_eq!((reply.is_error, reply.error_kind), (true, Some("server-error")));
+    let [Content::Text(text)] = reply.content.as_slice() else { panic!() };
+    assert!(text.contains("-32602") && !text.contains(['\n', '\u{1b}']), "{text}");
+}
+
+#[tokio::test]
+async fn a_jail_that_cannot_be_kept_is_refused() {
+    let mut plan = plan("good");
+    if let Endpoint::Stdio { grants, .. } = &mut plan.endpoint {
+        grants.denied_paths.push("/x".into());
+    }
+    let offers = settled(&Server::start(plan, parts())).await;
+    assert!(failed(&offers).contains("denied_paths"));
+}

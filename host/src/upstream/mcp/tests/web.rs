@@ -1,0 +1,237 @@
+//! Servers behind HTTP: a listener that answers as a test says.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::fake::discovered;
+use super::*;
+
+/// What was asked: the head in lower case, and the message.
+type Asked = (String, Value);
+
+/// Answers each request with what `answer` makes of it; returns the address and what was asked.
+async fn serve(
+    answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
+) -> (String, Arc<Mutex<VecDeque<Asked>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(VecDeque::new()));
+    let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+            tokio::spawn(async move {
+                let (mut stream, request) = read(stream).await;
+                let text = answer(&request);
+                log.lock().push_back(request);
+                drop(stream.write_all(text.as_bytes()).await);
+                if text.is_empty() {
+                    // Held until the other side goes.
+                    drop(stream.read(&mut [0]).await);
+                }
+            });
+        }
+    });
+    (url, asked)
+}
+
+async fn read(mut stream: TcpStream) -> (TcpStream, Asked) {
+    let mut bytes = Vec::new();
+    loop {
+        let mut chunk = [0; 4096];
+        let count = stream.read(&mut chunk).await.unwrap();
+        bytes.extend_from_slice(&chunk[..count]);
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_lowercase();
+            let length = head.split("content-length: ").nth(1).unwrap();
+            let length: usize = length.lines().next().unwrap().parse().unwrap();
+            if body.len() >= length {
+                return (stream, (head.clone(), serde_json::from_str(body).unwrap()));
+            }
+        }
+    }
+}
+
+fn http(status: &str, kind: &str, more: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+fn json(asked: &Asked, result: &Value) -> String {
+    let body = json!({"jsonrpc": "2.0", "id": asked.1["id"], "result": result});
+    http("200 OK", "application/json; charset=utf-8", "", &body.to_string())
+}
+
+fn tools() -> Value {
+    json!({"tools": [{"name": "echo", "description": "d", "inputSchema": {"type": "object"}}]})
+}
+
+fn called(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+fn method(asked: &Asked) -> &str {
+    asked.1["method"].as_str().unwrap_or_default()
+}
+
+/// A server of the newest revision that answers calls with `call`.
+fn modern(asked: &Asked, call: impl Fn(&Asked) -> String) -> String {
+    match method(asked) {
+        "server/discover" => json(asked, &discovered()),
+        "tools/list" => json(asked, &tools()),
+        "tools/call" => call(asked),
+        _ => http("202 Accepted", "text/plain", "", ""),
+    }
+}
+
+fn legacy(asked: &Asked, call: impl Fn(&Asked) -> String) -> String {
+    match method(asked) {
+        "server/discover" => http("400 Bad Request", "text/plain", "", "what?"),
+        "initialize" => {
+            let result = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "old"}});
+            let body = json!({"jsonrpc": "2.0", "id": asked.1["id"], "result": result});
+            http("200 OK", "application/json", "Mcp-Session-Id: s-1\r\n", &body.to_string())
+        }
+        _ => modern(asked, call),
+    }
+}
+
+fn start_at(url: &str) -> Server {
+    let headers = vec![("Authorization".to_owned(), McpValue::Bearer("TOKEN".to_owned()))];
+    let endpoint = Endpoint::Http { url: url.to_owned(), headers };
+    Server::start(ServerPlan { name: "web".to_owned(), endpoint }, parts())
+}
+
+#[tokio::test]
+async fn a_server_of_the_newest_revision_is_told_in_headers_what_is_asked() {
+    let (url, asked) = serve(|asked| modern(asked, |asked| json(asked, &called("hello")))).await;
+    assert_eq!(echo(&start_at(&url), "{}").await.unwrap(), "hello");
+    let (head, body) = asked.lock().back().unwrap().clone();
+    for line in [
+        "mcp-protocol-version: 2026-07-28",
+        "mcp-method: tools/call",
+        "mcp-name: echo",
+        "authorization: bearer hunter2-hunter2",
+        "content-type: application/json",
+    ] {
+        assert!(head.contains(line), "{head}");
+    }
+    assert_eq!(body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+}
+
+#[tokio::test]
+async fn an_older_server_has_its_session_and_may_answer_with_events() {
+    let events = |asked: &Asked| {
+        let id = &asked.1["id"];
+        let body = format!(
+            ": hello\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"roots/list\"}}\n\n\
+             data: {{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}}\n\n\
+             event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\ndata: \"result\":{}}}\n\n",
+            called("forged"),
+            called("streamed")
+        );
+        http("200 OK", "text/event-stream", "", &body)
+    };
+    let (url, asked) = serve(move |asked| legacy(asked, events)).await;
+    assert_eq!(echo(&start_at(&url), "{}").await.unwrap(), "streamed");
+    let asked = asked.lock();
+    let of = |name: &str| asked.iter().find(|asked| method(asked) == name).unwrap().0.clone();
+    assert!(!of("initialize").contains("mcp-session-id"));
+    for name in ["notifications/initialized", "tools/list", "tools/call"] {
+        let head = of(name);
+        assert!(head.contains("mcp-session-id: s-1"), "{head}");
+        assert!(head.contains("mcp-protocol-version: 2025-06-18"), "{head}");
+    }
+    // What it asked for itself was refused.
+    let refused = asked.iter().find(|asked| asked.1["error"]["code"] == -32601).unwrap();
+    assert_eq!(refused.1["id"], "x");
+}
+
+#[tokio::test]
+async fn answers_that_are_none_are_told_and_the_server_stays() {
+    for (answer, kind) in [
+        (
+            http("302 Found", "text/plain", "Location: http://127.0.0.1:1/\r\n", ""),
+            Err(ErrorKind::Upstream),
+        ),
+        (http("503 Busy", "text/plain", "", ""), Err(ErrorKind::Upstream)),
+        (http("200 OK", "text/html", "", "<html>"), Ok("invalid-result")),
+        (http("200 OK", "application/json", "", "{}"), Ok("invalid-result")),
+        (http("200 OK", "text/event-stream", "", "data: {}\n\n"), Err(ErrorKind::Upstream)),
+        (
+            http(
+                "400 Bad",
+                "application/json",
+                "",
+                r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"h"}}"#,
+            ),
+            Ok("server-error"),
+        ),
+    ] {
+        let given = answer.clone();
+        let (url, _) = serve(move |asked| modern(asked, |_| given.clone())).await;
+        let server = start_at(&url);
+        let outcome = server.call("echo", "{}", PATIENCE, None).await;
+        let shown = outcome.map(|reply| reply.error_kind.unwrap()).map_err(|error| error.kind);
+        assert_eq!(shown, kind, "{answer}");
+        assert_eq!(settled(&server).await.state, State::Ready);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled_at_an_older_server() {
+    let (url, asked) = serve(|asked| legacy(asked, |_| String::new())).await;
+    let server = start_at(&url);
+    settled(&server).await;
+    let short = Duration::from_millis(200);
+    assert_eq!(server.call("echo", "{}", short, None).await.unwrap_err().kind, ErrorKind::Timeout);
+    let started = Instant::now();
+    loop {
+        let id = |name: &str, at: &str| {
+            let asked = asked.lock();
+            asked
+                .iter()
+                .find(|asked| method(asked) == name)
+                .and_then(|asked| asked.1.pointer(at).cloned())
+        };
+        let cancelled = id("notifications/cancelled", "/params/requestId");
+        if cancelled.is_some() {
+            assert_eq!(cancelled, id("tools/call", "/id"));
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_begun_anew() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (url, _) = serve(move |asked| {
+        let calls = Arc::clone(&calls);
+        legacy(asked, move |asked| match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => http("404 Not Found", "text/plain", "", ""),
+            _ => json(asked, &called("again")),
+        })
+    })
+    .await;
+    let server = start_at(&url);
+    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
+    until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    until(&server, |offers| offers.state == State::Ready).await;
+    assert_eq!(echo(&server, "{}").await.unwrap(), "again");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_or_no_web_address_is_told() {
+    for url in ["http://127.0.0.1:1/mcp", "ftp://127.0.0.1/", "http://u:p@127.0.0.1/"] {
+        let offers = settled(&start_at(url)).await;
+        assert!(!failed(&offers).is_empty());
+    }
+}

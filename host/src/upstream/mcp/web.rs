@@ -1,0 +1,343 @@
+//! A server behind HTTP: a request of its own for each message, the answer as JSON or as a stream
+//! of events.
+//!
+//! It goes out through the one checked way, to the one server that the operator named; a redirect
+//! is not followed, so no credential reaches another. Deliberately absent: the older stream of
+//! what a server says unasked (its tools are looked at from time to time instead), and resuming
+//! an answer that broke off.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use bytes::Bytes;
+use clawhost_core::egress::{self, EgressRules};
+use clawhost_core::limits::{
+    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_UNASKED_BYTES_MAX,
+    POST_ANSWER_BYTES_MAX,
+};
+use futures_util::TryStreamExt as _;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::Value;
+use tokio::io::BufReader;
+use tokio::sync::Notify;
+use tokio_util::io::StreamReader;
+
+use super::failure::Failure;
+use super::message::{self, Said};
+use super::session::{Ask, Era, MODERN};
+use super::waiting::{Outcome, report};
+use crate::lines::{Line, Lines};
+use crate::progress::{Progress, ProgressSink};
+use crate::secrets::Secrets;
+use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody};
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// The way to one HTTP server.
+#[derive(Debug)]
+pub(super) struct Web {
+    client: HttpClient,
+    secrets: Secrets,
+    rules: Arc<EgressRules>,
+    url: String,
+    /// What the operator wants sent with each request.
+    headers: HeaderMap,
+    /// The older revision that was agreed on.
+    version: OnceLock<&'static str>,
+    /// The session that the server began.
+    session: OnceLock<HeaderValue>,
+    /// Is told when the server has forgotten the session.
+    pub(super) lost: Notify,
+}
+
+impl Web {
+    /// Returns the way to `url`.
+    pub(super) fn open(
+        client: HttpClient,
+        secrets: Secrets,
+        url: &str,
+        headers: HeaderMap,
+    ) -> Result<Self, Failure> {
+        let rules = egress::endpoint(url).map_err(|error| Failure::Gone(error.internal()))?;
+        let (rules, url) = (Arc::new(rules), url.to_owned());
+        let (version, session, lost) = (OnceLock::new(), OnceLock::new(), Notify::new());
+        Ok(Self { client, secrets, rules, url, headers, version, session, lost })
+    }
+
+    /// Says from now on which older revision was agreed on.
+    pub(super) fn agreed(&self, version: &'static str) {
+        // It is agreed on once.
+        let _ = self.version.set(version);
+    }
+
+    /// Sends a request and waits for its answer. Dropping it closes the connection, and tells a
+    /// server of an older revision, to which that says nothing.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        id: u64,
+        line: String,
+        era: Era,
+        ask: Ask,
+    ) -> Outcome {
+        let mut cancel = Cancel { web: self, id: Some(id), deadline: ask.deadline };
+        if era == Era::Modern || ask.method == "initialize" {
+            cancel.id = None;
+        }
+        let headers = self.headers_of(era, &ask);
+        let outcome = self.exchange(id, line, headers, ask.deadline, ask.progress).await;
+        if outcome != Err(Failure::Timeout) {
+            cancel.id = None;
+        }
+        outcome
+    }
+
+    async fn exchange(
+        &self,
+        id: u64,
+        line: String,
+        headers: HeaderMap,
+        deadline: Instant,
+        progress: Option<ProgressSink>,
+    ) -> Outcome {
+        let answer = self.post(line, headers, deadline, BRIDGE_UNASKED_BYTES_MAX).await?;
+        let status = answer.status();
+        if !status.is_success() {
+            return Err(self.refusal(status, answer).await);
+        }
+        self.begin(answer.headers());
+        match kind(answer.headers()) {
+            JSON => whole(id, answer).await,
+            EVENTS => self.events(id, answer, deadline, progress.map(Progress::new)).await,
+            _ => Err(Failure::Wrong("it answers neither JSON nor events".to_owned())),
+        }
+    }
+
+    /// Tells the server something that has no answer.
+    pub(super) async fn tell(&self, line: String, deadline: Instant) -> Result<(), Failure> {
+        let headers = self.session_headers();
+        let answer = self.post(line, headers, deadline, POST_ANSWER_BYTES_MAX).await?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(Failure::Status(status.as_u16())),
+        }
+    }
+
+    async fn post(
+        &self,
+        line: String,
+        headers: HeaderMap,
+        deadline: Instant,
+        body_bytes_max: u64,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let mut request = Request::post(&self.url)
+            .header(CONTENT_TYPE, JSON)
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header(CONTENT_LENGTH, line.len())
+            .body(Full::new(Bytes::from(line)))
+            .map_err(|error| Failure::Gone(error.to_string()))?;
+        request.headers_mut().extend(self.headers.clone());
+        request.headers_mut().extend(headers);
+        let checked = CheckedRequest::new(Arc::clone(&self.rules), request)
+            .map_err(|error| Failure::Gone(error.internal()))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut limits = RequestLimits::until(deadline);
+        // A tool takes its time, and its call has a deadline.
+        (limits.first_byte, limits.between_bytes) = (left, left);
+        limits.body_bytes_max = body_bytes_max;
+        Ok(self.client.clone().for_call().send(checked, &limits).await?)
+    }
+
+    fn headers_of(&self, era: Era, ask: &Ask) -> HeaderMap {
+        if era == Era::Legacy {
+            return self.session_headers();
+        }
+        let mut headers = ask.headers.clone();
+        headers.insert(VERSION, HeaderValue::from_static(MODERN));
+        headers.insert(METHOD, HeaderValue::from_static(ask.method));
+        headers
+    }
+
+    /// Returns what an older revision wants with each message after the first.
+    fn session_headers(&self) -> HeaderMap {
+        let version =
+            self.version.get().map(|version| (VERSION, HeaderValue::from_static(version)));
+        let session = self.session.get().map(|session| (SESSION, session.clone()));
+        version.into_iter().chain(session).collect()
+    }
+
+    /// Remembers the session that an answer begins.
+    fn begin(&self, headers: &HeaderMap) {
+        let session = headers.get(SESSION).filter(|id| id.len() <= BRIDGE_TOKEN_BYTES_MAX);
+        if let Some(session) = session {
+            let _ = self.session.set(session.clone());
+        }
+    }
+
+    async fn refusal(&self, status: StatusCode, answer: Response<ResponseBody>) -> Failure {
+        if status == StatusCode::NOT_FOUND && self.session.get().is_some() {
+            self.lost.notify_one();
+            return Failure::Gone("it has forgotten the session".to_owned());
+        }
+        if kind(answer.headers()) != JSON {
+            return Failure::Status(status.as_u16());
+        }
+        match http_body_util::Limited::new(answer.into_body(), BRIDGE_TOKEN_BYTES_MAX)
+            .collect()
+            .await
+        {
+            Ok(body) => refused(status, &body.to_bytes()),
+            Err(_) => Failure::Status(status.as_u16()),
+        }
+    }
+
+    /// Reads events until the answer comes.
+    async fn events(
+        &self,
+        id: u64,
+        answer: Response<ResponseBody>,
+        deadline: Instant,
+        mut progress: Option<Progress>,
+    ) -> Outcome {
+        let body = answer.into_body().into_data_stream().map_err(io::Error::other);
+        let mut events = Events::new(Lines::new(
+            BufReader::new(StreamReader::new(body)),
+            BRIDGE_MESSAGE_BYTES_MAX,
+        ));
+        while let Some(event) = events.next().await? {
+            match message::read(&event) {
+                Said::Answer(answered, outcome) if answered == id => return outcome,
+                Said::Asks { id, method } => {
+                    // Whether it reads that is its own affair.
+                    drop(self.tell(message::denial(&id, &method), deadline).await);
+                }
+                Said::Tells { method, params } if method == "notifications/progress" => {
+                    let is_ours = params.get("progressToken").and_then(Value::as_u64) == Some(id);
+                    let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
+                    if let Some(progress) = progress.as_mut().filter(|_| is_ours) {
+                        report(progress, &params, clean);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Err(Failure::Gone("its answer broke off".to_owned()))
+    }
+}
+
+/// Returns the media type of an answer, without what is said beside it.
+fn kind(headers: &HeaderMap) -> &str {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim()
+}
+
+/// Reads an answer that is one message.
+async fn whole(id: u64, answer: Response<ResponseBody>) -> Outcome {
+    let limited = http_body_util::Limited::new(answer.into_body(), BRIDGE_MESSAGE_BYTES_MAX);
+    let body = limited.collect().await.map_err(|error| Failure::Gone(error.to_string()))?;
+    match message::read(&body.to_bytes()) {
+        Said::Answer(answered, outcome) if answered == id => outcome,
+        _ => Err(Failure::Wrong("it answers something else".to_owned())),
+    }
+}
+
+/// Returns what a refusal with a body says; its id may be `null`, as it was given no other.
+fn refused(status: StatusCode, body: &[u8]) -> Failure {
+    let said = clawhost_core::json::parse(body).unwrap_or_default();
+    match said.get("error").filter(|error| error.is_object()) {
+        Some(error) => message::refusal(error),
+        None => Failure::Status(status.as_u16()),
+    }
+}
+
+/// Tells a server that nobody waits any longer, when it is dropped.
+struct Cancel<'a> {
+    web: &'a Arc<Web>,
+    id: Option<u64>,
+    deadline: Instant,
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id else { return };
+        let (web, deadline) = (Arc::clone(self.web), self.deadline + TELL);
+        let told = async move { drop(web.tell(message::cancelled(id), deadline).await) };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(told);
+        }
+    }
+}
+
+/// Time to say so: a deadline may be over already.
+const TELL: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The data of a stream of events (HTML, server-sent events).
+struct Events<R> {
+    lines: Lines<R>,
+}
+
+impl<R: tokio::io::AsyncBufRead + Unpin> Events<R> {
+    const fn new(lines: Lines<R>) -> Self {
+        Self { lines }
+    }
+
+    /// Returns the next event that has data, or nothing at the end.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let mut data: Option<Vec<u8>> = None;
+        loop {
+            let line = match self.lines.next().await {
+                Ok(Some(Line::Text(line))) => line,
+                Ok(Some(Line::TooLong)) => return Err(too_long()),
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(Failure::Gone(error.to_string())),
+            };
+            let line = line.strip_suffix(b"\r").unwrap_or(&line);
+            if let (true, Some(data)) = (line.is_empty(), data.take_if(|_| line.is_empty())) {
+                return Ok(Some(data));
+            }
+            let Some(more) = line.strip_prefix(b"data:") else { continue };
+            let more = more.strip_prefix(b" ").unwrap_or(more);
+            let data = data.get_or_insert_default();
+            if !data.is_empty() {
+                data.push(b'\n');
+            }
+            data.extend_from_slice(more);
+            if data.len() > BRIDGE_MESSAGE_BYTES_MAX {
+                return Err(too_long());
+            }
+        }
+    }
+}
+
+fn too_long() -> Failure {
+    Failure::Wrong(format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn events(text: &str) -> Vec<String> {
+        let mut events = Events::new(Lines::new(text.as_bytes(), 100));
+        let mut found = Vec::new();
+        while let Some(event) = events.next().await.unwrap() {
+            found.push(String::from_utf8(event).unwrap());
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn the_data_of_events_is_read_and_nothing_else() {
+        let text = ": hello\n\nevent: message\nid: 1\ndata: {\"a\":\ndata: 1}\n\nretry: 5\n\ndata:x\r\n\r\ndata: cut";
+        assert_eq!(events(text).await, ["{\"a\":\n1}", "x"]);
+        let long = format!("data: {}\n\n", "x".repeat(200));
+        let mut events = Events::new(Lines::new(long.as_bytes(), 100));
+        assert!(matches!(events.next().await, Err(Failure::Wrong(_))));
+    }
+}
