@@ -1,4 +1,4 @@
-;; A sound component that exports something else.
+;; A sound component for a version of our world that this host does not know.
 ;; rows: W19
 ;; loads: another world
-;; export: other:thing/api@1.0.0
+;; export: claw:tool/tool@0.2.0

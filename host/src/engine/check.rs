@@ -4,6 +4,7 @@
 //! nesting. A file is read for what it is, not by its name.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use clawhost_core::limits::{
     COMPONENT_BLOCK_DEPTH_MAX, COMPONENT_BYTES_MAX, COMPONENT_FUNCTION_BYTES_MAX,
@@ -12,9 +13,10 @@ use clawhost_core::limits::{
 use clawhost_core::{digest, imports, truncate};
 use wasmparser::{BinaryReaderError, Encoding, FunctionBody, Operator, Parser, Payload};
 
+use super::kinds::docs::{self, Docs};
+use super::kinds::{check_exports, preview1};
+
 const WASM_MAGIC: &[u8] = b"\0asm";
-/// The export that makes a component a tool, up to its patch version.
-const TOOL_EXPORT: &str = "claw:tool/tool@0.1.";
 /// The part of a parser's message that is shown: it may quote the file.
 const REASON_BYTES_MAX: usize = 1_024;
 /// Names of an [`Outline`] that are kept of each list: more is no table for people.
@@ -23,7 +25,7 @@ const OUTLINE_NAMES_MAX: usize = 200;
 /// What a file is, read from its structure alone; there is one for a file that is refused too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outline {
-    /// Whether it is a core module, which can be no tool.
+    /// Whether it is a core module and no component.
     pub(crate) is_core: bool,
     /// `sha256:…` of the binary.
     pub(crate) digest: String,
@@ -54,14 +56,39 @@ pub(crate) fn outline(bytes: &[u8]) -> Option<Outline> {
     })
 }
 
-/// Returns the binary of `bytes`, which are a component in binary or in text form.
+/// A component that may be compiled, and what is known of the file that it comes from.
+pub(super) struct Checked {
+    /// The component in binary form.
+    pub(super) binary: Vec<u8>,
+    /// `sha256:…` of the file in binary form.
+    pub(super) digest: String,
+    /// The file's size in bytes, in binary form.
+    pub(super) size_bytes: usize,
+    /// It is a preview-1 module, and the component was made around it.
+    pub(super) is_wrapped: bool,
+    /// What its author wrote about its functions.
+    pub(super) docs: Docs,
+}
+
+/// Returns the component that `bytes` are, or that can be made of them: a component or a preview-1
+/// module, in binary or in text form.
 ///
 /// # Errors
-/// A sentence that says why this is no component that may be compiled.
-pub(super) fn component(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let binary = binary(bytes)?;
-    walk(&binary)?;
-    Ok(binary)
+/// A sentence that says why this is nothing that may be compiled.
+pub(super) fn component(bytes: &[u8]) -> Result<Checked, String> {
+    let file = binary(bytes)?;
+    let (digest, size_bytes) = (digest::of_bytes(&file), file.len());
+    let names = walk(&file)?;
+    let (is_wrapped, docs) = (names.is_core, names.docs);
+    let binary = if is_wrapped { wrapped(&file)? } else { file };
+    Ok(Checked { binary, digest, size_bytes, is_wrapped, docs })
+}
+
+fn wrapped(module: &[u8]) -> Result<Vec<u8>, String> {
+    let component = preview1::component(module)?;
+    bound("the component", component.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
+    walk(&component)?;
+    Ok(component)
 }
 
 fn binary(bytes: &[u8]) -> Result<Vec<u8>, String> {
@@ -75,8 +102,8 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
     if bytes.is_empty() {
         return Err("the file is empty".to_owned());
     }
-    let is_text = std::str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
-    if !is_text {
+    let is_start = |text: &str| text.contains("(component") || text.contains("(module");
+    if !std::str::from_utf8(bytes).is_ok_and(is_start) {
         return Err(
             "the file is neither a WebAssembly binary nor a component in text form".to_owned()
         );
@@ -87,24 +114,24 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads the structure once; refuses core modules, truncation, what exceeds a bound, another
-/// world, and imports that no profile grants.
-fn walk(binary: &[u8]) -> Result<(), String> {
+/// Reads the structure once; refuses truncation, what exceeds a bound, a world that is not served,
+/// and imports that no profile grants.
+fn walk(binary: &[u8]) -> Result<Names<'_>, String> {
     let mut shape = Shape::default();
     for payload in Parser::new(0).parse_all(binary) {
         shape.take(payload.map_err(|error| damaged(&error))?)?;
     }
     let names = shape.names;
-    imports::servable(names.imports.iter().map(AsRef::as_ref))
-        .map_err(|reasons| reasons.join("; "))?;
-    if names.exports.iter().any(|name| name.starts_with(TOOL_EXPORT)) {
-        return Ok(());
+    if names.is_core {
+        let imports_from = names.imports_from.iter().copied();
+        preview1::check(imports_from, &names.exports, names.sections.iter().copied())?;
+    } else {
+        imports::servable(names.imports.iter().map(AsRef::as_ref))
+            .map_err(|reasons| reasons.join("; "))?;
+        let error = check_exports(names.exports.iter().map(AsRef::as_ref)).err();
+        error.map_or(Ok(()), |error| Err(truncate::text(&error, REASON_BYTES_MAX).to_owned()))?;
     }
-    let exports = format!("{:?}", names.exports);
-    Err(format!(
-        "it is of another world: a tool exports `{TOOL_EXPORT}0`, this exports {}",
-        truncate::text(&exports, REASON_BYTES_MAX)
-    ))
+    Ok(names)
 }
 
 /// What was read of a file's own imports and exports so far, not of what is nested in it.
@@ -115,6 +142,11 @@ struct Names<'a> {
     depth: usize,
     imports: Vec<Cow<'a, str>>,
     exports: Vec<Cow<'a, str>>,
+    /// What a core module imports from.
+    imports_from: BTreeSet<&'a str>,
+    /// Its custom sections.
+    sections: BTreeSet<&'a str>,
+    docs: Docs,
 }
 
 impl<'a> Names<'a> {
@@ -144,10 +176,17 @@ impl<'a> Names<'a> {
                     self.exports.push(export?.name.name.into());
                 }
             }
-            // Read for the outline of a core module; a tool has none at this depth.
+            Payload::CustomSection(section) => {
+                self.sections.insert(section.name());
+                if section.name() == docs::SECTION {
+                    self.docs = Docs::read(section.data());
+                }
+            }
+            // Of a core module; a component has none at this depth.
             Payload::ImportSection(section) => {
                 for import in section.clone().into_imports() {
                     let import = import?;
+                    self.imports_from.insert(import.module);
                     self.imports.push(format!("{}.{}", import.module, import.name).into());
                 }
             }
@@ -175,9 +214,6 @@ struct Shape<'a> {
 impl<'a> Shape<'a> {
     fn take(&mut self, payload: Payload<'a>) -> Result<(), String> {
         self.names.take(&payload)?;
-        if self.names.is_core {
-            return Err("the file is a core module, not a component; make it one with `wasm-tools component new`".to_owned());
-        }
         match payload {
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => self.nested += 1,
             Payload::CodeSectionEntry(body) => self.function(&body)?,
@@ -249,6 +285,10 @@ fn bound(what: &str, value: u64, max: u64, unit: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    fn refusal(bytes: &[u8]) -> String {
+        component(bytes).map(|checked| checked.digest).unwrap_err()
+    }
+
     #[test]
     fn what_is_not_a_component_is_refused_with_its_reason() {
         for (bytes, reason) in [
@@ -260,17 +300,40 @@ mod tests {
             (b"(component (nonsense))", "does not parse"),
             (b"hello", "neither"),
         ] {
-            let error = component(bytes).unwrap_err();
+            let error = refusal(bytes);
             assert!(error.contains(reason), "{bytes:?}: {error}");
         }
     }
 
     #[test]
     fn a_component_of_another_world_is_refused_before_it_is_compiled() {
-        let error = component(b"(component)").unwrap_err();
+        let error = refusal(b"(component)");
         assert!(error.contains("another world"), "{error}");
         let sockets = br#"(component (import "wasi:sockets/tcp@0.2.0" (instance)))"#;
-        assert!(component(sockets).unwrap_err().contains("wasi:sockets/tcp"));
+        assert!(refusal(sockets).contains("wasi:sockets/tcp"));
+    }
+
+    #[test]
+    fn only_programs_of_preview_1_are_core_modules_that_run() {
+        const HEAD: &str =
+            r#"(module (import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))"#;
+        let program = format!(r#"{HEAD} (memory (export "memory") 1) (func (export "_start")))"#);
+        let checked = component(program.as_bytes()).unwrap();
+        assert!(checked.is_wrapped && checked.size_bytes < checked.binary.len());
+        for (module, reason) in [
+            (program.replace("_snapshot_preview1", "_unstable"), "imports from \"wasi_unstable\""),
+            (program.replace("_start", "_initialize"), "no WASI program"),
+            (program.replace("\"memory\"", "\"m\""), "no WASI program"),
+            (program.replace("proc_exit", "proc_fork"), "not sound"),
+            (program.replace("(param i32)", "(param i64)"), "not sound"),
+            (
+                program.replace("(module", "(module (@custom \"component-type:x\" \"\")"),
+                "world of components",
+            ),
+        ] {
+            let error = refusal(module.as_bytes());
+            assert!(error.contains(reason), "{module}: {error}");
+        }
     }
 
     #[test]
@@ -302,20 +365,19 @@ mod tests {
             "block ".repeat(6_000),
             "end ".repeat(6_000)
         );
-        assert!(component(nest.as_bytes()).unwrap_err().contains("nested blocks"));
+        assert!(refusal(nest.as_bytes()).contains("nested blocks"));
         let locals = format!(
             "(component (core module (func (local {}) {})))",
             "i32 ".repeat(40_000),
             "block end ".repeat(20_000)
         );
-        assert!(component(locals.as_bytes()).unwrap_err().contains("locals times blocks"));
+        assert!(refusal(locals.as_bytes()).contains("locals times blocks"));
     }
 
     #[test]
     fn too_many_functions_are_refused_before_compiling() {
         let functions = "(func)".repeat(usize::try_from(COMPONENT_FUNCTIONS_MAX).unwrap() + 1);
-        let error =
-            component(format!("(component (core module {functions}))").as_bytes()).unwrap_err();
+        let error = refusal(format!("(component (core module {functions}))").as_bytes());
         assert!(error.contains("functions"), "{error}");
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use clawhost_core::bridged;
 use clawhost_core::catalog::{self, Annotations, ToolDefinition};
 use clawhost_core::json;
 use clawhost_core::limits::{COMPONENT_TOOLS_MAX, GUEST_STARTUP_MS, TOOL_SCHEMA_BYTES_MAX};
+use wasmtime::component::InstancePre;
 
 use super::LoadError;
-use crate::sandbox::bindings::GuestPre;
+use crate::sandbox::bindings::GuestIndices;
 use crate::sandbox::bindings::exports::claw::tool::tool;
 use crate::sandbox::clock::{Exceeded, watch};
 use crate::sandbox::{CallState, Sandbox};
@@ -18,12 +20,14 @@ const STARTUP: Duration = Duration::from_millis(GUEST_STARTUP_MS);
 /// Returns the checked definitions of a component, sorted by name.
 pub(super) async fn describe(
     engine: &wasmtime::Engine,
-    pre: &GuestPre<CallState>,
+    pre: &InstancePre<CallState>,
+    indices: &GuestIndices,
 ) -> Result<Vec<ToolDefinition>, LoadError> {
     let state = Sandbox::empty().enter("describe", STARTUP, None).map_err(|e| e.to_string())?;
     let mut store = state.into_store(engine).map_err(|e| e.to_string())?;
     let answer = watch(Instant::now() + STARTUP, async {
-        let guest = pre.instantiate_async(&mut store).await?;
+        let instance = pre.instantiate_async(&mut store).await?;
+        let guest = indices.load(&mut store, &instance)?;
         guest.claw_tool_tool().call_describe(&mut store).await
     });
     let described = match answer.await {
@@ -61,8 +65,9 @@ fn check(mut definitions: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, St
     }
     definitions.sort_by(|a, b| a.name.cmp(&b.name));
     let mut names = BTreeSet::new();
-    for definition in &definitions {
+    for definition in &mut definitions {
         catalog::check_definition(definition)?;
+        *definition = bridged::cleaned(definition, &definition.name)?;
         if !names.insert(catalog::ckp_name(&definition.name)) {
             return Err(format!("it describes `{}` twice", definition.name));
         }

@@ -5,21 +5,24 @@
 mod cache;
 pub(crate) mod check;
 mod describe;
+pub(crate) mod kinds;
 mod settings;
 
 use std::sync::Arc;
 
 use clawhost_core::catalog::ToolDefinition;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::{Component, InstancePre, Linker};
 
 pub use cache::CodeCache;
 pub use settings::Allocator;
 pub(crate) use settings::no_swap;
 
 use crate::sandbox::CallState;
-use crate::sandbox::bindings::GuestPre;
+use crate::sandbox::bindings::GuestIndices;
 use cache::Entry;
+use check::Checked;
+use kinds::{Kind, Outline};
 
 /// Components that are compiled at the same time.
 const COMPILING_MAX: usize = 2;
@@ -43,9 +46,10 @@ pub struct Loaded {
     pub size_bytes: usize,
     /// What it imports, with versions.
     pub imports: Vec<String>,
-    /// The tools it describes.
+    /// The tools it offers; of a command, one whose name is its file's to give.
     pub definitions: Vec<ToolDefinition>,
-    pub(crate) pre: GuestPre<CallState>,
+    pub(crate) kind: Kind,
+    pub(crate) pre: InstancePre<CallState>,
 }
 
 /// Why a component cannot be used; the text names the reason and what would be right.
@@ -62,6 +66,24 @@ pub enum LoadError {
 impl From<String> for LoadError {
     fn from(reason: String) -> Self {
         Self::Unusable(reason)
+    }
+}
+
+impl Loaded {
+    /// Returns the tools it offers in a file, or under an address, of this name.
+    pub fn definitions_as(&self, stem: &str) -> Vec<ToolDefinition> {
+        match self.kind {
+            Kind::Command(_) => vec![kinds::command(&kinds::tool_name(stem))],
+            _ => self.definitions.clone(),
+        }
+    }
+
+    /// Returns why functions that it exports are no tools, one sentence each.
+    pub fn left_out(&self) -> &[String] {
+        match &self.kind {
+            Kind::Functions(functions) => functions.left_out(),
+            _ => &[],
+        }
     }
 }
 
@@ -125,11 +147,14 @@ impl Engine {
         let this = Arc::clone(self);
         let (compiled, turn) = background(turn, move || this.compile(&read()?)).await?;
         let mut compiled = compiled?;
-        let pre = self.link(&compiled.component)?;
+        let (pre, kind) = self.link(&compiled.component, compiled.outline)?;
         let (definitions, turn) = match compiled.known.take() {
             Some(definitions) => (definitions, turn),
             None => {
-                let definitions = describe::describe(&self.inner, &pre).await?;
+                let definitions = match &kind {
+                    Kind::Tool(indices) => describe::describe(&self.inner, &pre, indices).await?,
+                    told => told.definitions(),
+                };
                 let this = Arc::clone(self);
                 let (name, component) = (compiled.cache_name, compiled.component);
                 background(turn, move || {
@@ -140,24 +165,27 @@ impl Engine {
             }
         };
         let Compiled { digest, size_bytes, imports, .. } = compiled;
-        Ok((Arc::new(Loaded { digest, size_bytes, imports, definitions, pre }), turn))
+        Ok((Arc::new(Loaded { digest, size_bytes, imports, definitions, kind, pre }), turn))
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
-        let binary = check::component(bytes)?;
-        let digest = clawhost_core::digest::of_bytes(&binary);
-        let cache_name = self.cache_name(&digest);
+        let checked = check::component(bytes)?;
+        let Checked { binary, digest, size_bytes, is_wrapped, docs } = checked;
+        // What is compiled of a preview-1 module depends on the adapter as well.
+        let compiled_digest = is_wrapped.then(|| clawhost_core::digest::of_bytes(&binary));
+        let cache_name = self.cache_name(compiled_digest.as_deref().unwrap_or(&digest));
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&cache_name));
         let (component, known) = match cached.and_then(|entry| self.restore(entry)) {
             Some((component, definitions)) => (component, Some(definitions)),
             None => (self.cranelift(&binary)?, None),
         };
+        let outline = kinds::outline(&self.inner, &component, &docs)?;
         let imports = component
             .component_type()
             .imports(&self.inner)
             .map(|(name, _)| name.to_owned())
             .collect();
-        Ok(Compiled { digest, size_bytes: binary.len(), cache_name, imports, component, known })
+        Ok(Compiled { digest, size_bytes, cache_name, imports, component, outline, known })
     }
 
     fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
@@ -179,15 +207,23 @@ impl Engine {
             .map(|component| (component, entry.definitions))
     }
 
-    fn link(&self, component: &Component) -> Result<GuestPre<CallState>, LoadError> {
+    fn link(
+        &self,
+        component: &Component,
+        outline: Outline,
+    ) -> Result<(InstancePre<CallState>, Kind), LoadError> {
         let pre = self.linker.instantiate_pre(component).map_err(|error| {
             LoadError::Unusable(format!("its imports do not fit what the host offers: {error:#}"))
         })?;
-        GuestPre::new(pre).map_err(|error| {
-            LoadError::Unusable(format!(
-                "it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"
-            ))
-        })
+        let kind = match outline {
+            Outline::Settled(kind) => kind,
+            Outline::Tool => Kind::Tool(GuestIndices::new(&pre).map_err(|error| {
+                LoadError::Unusable(format!(
+                    "it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"
+                ))
+            })?),
+        };
+        Ok((pre, kind))
     }
 
     fn remember(&self, name: &str, component: &Component, definitions: &[ToolDefinition]) {
@@ -215,6 +251,7 @@ struct Compiled {
     cache_name: String,
     imports: Vec<String>,
     component: Component,
+    outline: Outline,
     known: Option<Vec<ToolDefinition>>,
 }
 

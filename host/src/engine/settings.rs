@@ -86,3 +86,41 @@ fn count(value: usize) -> u32 {
 pub(crate) fn no_swap() -> bool {
     std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() <= 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::{Instance, Module, Store, Trap};
+
+    use super::*;
+
+    /// Counts down from its argument.
+    const COUNTS: &str = r#"(module (func (export "run") (param $n i32)
+        (loop $more (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))"#;
+    /// Fuel is looked at where a loop begins anew: the last turn is not stopped midway.
+    const TURN_FUEL: u64 = 5;
+
+    #[tokio::test]
+    async fn w5_one_amount_of_fuel_is_enough_and_one_less_is_not_each_time() {
+        let (engine, _) = engine(1).unwrap();
+        let module = Module::new(&engine, wat::parse_str(COUNTS).unwrap()).unwrap();
+        let run = async |fuel: u64| {
+            let mut store = Store::new(&engine, ());
+            store.set_fuel(fuel).unwrap();
+            let instance = Instance::new_async(&mut store, &module, &[]).await.unwrap();
+            let run = instance.get_typed_func::<i32, ()>(&mut store, "run").unwrap();
+            run.call_async(&mut store, 1_000).await.map(|()| fuel - store.get_fuel().unwrap())
+        };
+        let used = run(1_000_000).await.unwrap();
+        let mut least = used;
+        while run(least - 1).await.is_ok() {
+            least -= 1;
+        }
+        assert!(used > 1_000 && used - least <= TURN_FUEL, "{used}, and {least} is enough");
+        for _ in 0..3 {
+            assert_eq!(run(1_000_000).await.unwrap(), used);
+            assert!(run(least).await.is_ok());
+            let error = run(least - 1).await.unwrap_err();
+            assert_eq!(error.downcast_ref::<Trap>(), Some(&Trap::OutOfFuel));
+        }
+    }
+}

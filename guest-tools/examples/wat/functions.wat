@@ -1,0 +1,55 @@
+;; A component of a world of its own, by hand. Each function that it exports is a tool: `add`, and
+;; of the interface `text` the tools `text_echo` and `text_half`. What takes a resource is left out.
+(component
+  (@custom "package-docs" "\01{\"worlds\":{\"w\":{\"func_exports\":{\"add\":{\"docs\":\"Adds two numbers.\"}}}}}")
+  (core module $code
+    (memory (export "memory") 1)
+    (global $free (mut i32) (i32.const 1024))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (loop $grow
+        (if (i32.gt_u (global.get $free) (i32.mul (memory.size) (i32.const 65536)))
+          (then
+            (drop (memory.grow (i32.const 1)))
+            (br $grow))))
+      (local.get $at))
+    (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))
+    ;; Returns the text that it was given.
+    (func (export "echo") (param i32 i32) (result i32)
+      (i32.store (i32.const 16) (local.get 0))
+      (i32.store (i32.const 20) (local.get 1))
+      (i32.const 16))
+    ;; Returns ok(half), or err("odd").
+    (data (i32.const 64) "odd")
+    (func (export "half") (param i32) (result i32)
+      (i32.store8 (i32.const 16) (i32.and (local.get 0) (i32.const 1)))
+      (if (i32.and (local.get 0) (i32.const 1))
+        (then
+          (i32.store (i32.const 20) (i32.const 64))
+          (i32.store (i32.const 24) (i32.const 3)))
+        (else (i32.store (i32.const 20) (i32.shr_u (local.get 0) (i32.const 1)))))
+      (i32.const 16))
+    (func (export "take") (param i32)))
+  (core instance $code (instantiate $code))
+  (alias core export $code "memory" (core memory $memory))
+  (alias core export $code "realloc" (core func $realloc))
+  (func $add (param "a" u32) (param "b" u32) (result u32)
+    (canon lift (core func $code "add")))
+  (func $echo (param "text" string) (result string)
+    (canon lift (core func $code "echo") (memory $memory) (realloc $realloc)))
+  (func $half (param "of" u32) (result (result u32 (error string)))
+    (canon lift (core func $code "half") (memory $memory)))
+  (type $thing (resource (rep i32)))
+  (func $take (param "thing" (own $thing)) (canon lift (core func $code "take")))
+  (component $text
+    (import "echo" (func $echo (param "text" string) (result string)))
+    (import "half" (func $half (param "of" u32) (result (result u32 (error string)))))
+    (export "echo" (func $echo))
+    (export "half" (func $half)))
+  (instance $text (instantiate $text (with "echo" (func $echo)) (with "half" (func $half))))
+  (export "add" (func $add))
+  (export $thing-out "thing" (type $thing))
+  (export "take" (func $take) (func (param "thing" (own $thing-out))))
+  (export "docs:sample/text@1.0.0" (instance $text)))

@@ -1,0 +1,154 @@
+//! `clawhost new`: a folder with a tool that builds and runs as its README says.
+//!
+//! The templates are the examples of `guest-tools/examples`, which are built and called by tests;
+//! only the name in them is replaced.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use clawhost_core::error::exit;
+
+use super::fail::Fail;
+use super::show;
+
+/// A name becomes a file's, a tool's and a function's: shorter than each of them may be.
+const NAME_BYTES_MAX: usize = 48;
+
+macro_rules! template {
+    ($($path:literal),+) => {
+        &[$((concat!("/", $path), include_str!(concat!("../../../guest-tools/examples/", $path)))),+]
+    };
+}
+
+type Files = &'static [(&'static str, &'static str)];
+
+/// What lies in every folder: the manifest that serves it, and its runtime file.
+const COMMON: Files = template!("claw.yaml", "clawhost.yaml");
+const C: Files = template!("c/README.md", "c/example-tool.c");
+const JS: Files = template!(
+    "js/README.md",
+    "js/package.json",
+    "js/build.mjs",
+    "js/example-tool.js",
+    "js/example-tool.wit"
+);
+const PYTHON: Files = template!("python/README.md", "python/app.py", "python/example-tool.wit");
+const RUST: Files = template!(
+    "rust/README.md",
+    "rust/Cargo.toml",
+    "rust/.cargo/config.toml",
+    "rust/src/lib.rs",
+    "rust/example-tool.wit"
+);
+
+/// Make a folder with a small tool in a language of yours
+///
+/// Nothing is fetched or installed: the folder's README names what builds it. The tool is a
+/// component of its own world, or in C a program for WASI; what it exports becomes the tool.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost new word-count --lang python")]
+pub(super) struct NewArgs {
+    /// The tool's name, such as `word-count`; the folder gets it too
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// What to write it in
+    #[arg(long, value_name = "LANGUAGE")]
+    lang: Language,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Language {
+    C,
+    Js,
+    Python,
+    Rust,
+}
+
+impl Language {
+    const fn files(self) -> Files {
+        match self {
+            Self::C => C,
+            Self::Js => JS,
+            Self::Python => PYTHON,
+            Self::Rust => RUST,
+        }
+    }
+}
+
+pub(super) fn run(args: &NewArgs) -> Result<u8, Fail> {
+    check(&args.name)?;
+    let folder = Path::new(&args.name);
+    write(folder, &args.name, args.lang).map_err(|error| {
+        Fail::new(exit::USAGE, format!("{}: {error}; nothing is overwritten", folder.display()))
+    })?;
+    show::line(&format!("{} is made. To build and call it:\n\n  cd {}", args.name, args.name));
+    let readme = args.lang.files().iter().filter(|(path, _)| path.ends_with("README.md"));
+    for (_, text) in readme {
+        let commands = text.lines().filter_map(|line| line.strip_prefix("$ "));
+        commands.for_each(|command| show::line(&format!("  {}", named(command, &args.name))));
+    }
+    Ok(exit::OK)
+}
+
+/// A name is in every one of the languages what WIT takes: words of lower-case letters and digits.
+fn check(name: &str) -> Result<(), Fail> {
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    if name.len() <= NAME_BYTES_MAX && name.split('-').all(is_word) {
+        return Ok(());
+    }
+    let hint = "words of `a-z` and `0-9` that begin with a letter, with `-` between them";
+    Err(Fail::usage(format!("{name:?} cannot be the name of a tool"), hint))
+}
+
+fn write(folder: &Path, name: &str, language: Language) -> std::io::Result<()> {
+    std::fs::create_dir(folder)?;
+    std::fs::create_dir(folder.join("tools"))?;
+    for (path, text) in COMMON.iter().chain(language.files()) {
+        // Without the language's own folder.
+        let path = path.trim_start_matches('/');
+        let path = path.split_once('/').map_or(path, |(_, rest)| rest);
+        let path = folder.join(named(path, name));
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, named(text, name))?;
+    }
+    Ok(())
+}
+
+/// Puts `name` in the place of the examples' name, in each of its spellings.
+fn named(text: &str, name: &str) -> String {
+    let camel: String = name.split('-').enumerate().map(capitalised).collect();
+    text.replace("example-tool", name)
+        .replace("example_tool", &name.replace('-', "_"))
+        .replace("exampleTool", &camel)
+}
+
+fn capitalised((index, word): (usize, &str)) -> String {
+    match word.chars().next() {
+        Some(first) if index > 0 => first.to_uppercase().chain(word.chars().skip(1)).collect(),
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words() {
+        for name in ["a", "word-count", "x2-y3"] {
+            assert!(check(name).is_ok(), "{name}");
+        }
+        for name in ["", "-a", "a-", "a--b", "2a", "A", "../a", "a b", &"a".repeat(49)] {
+            assert!(check(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_put_in_every_spelling() {
+        let text = "example-tool example_tool exampleTool";
+        assert_eq!(named(text, "word-count-2x"), "word-count-2x word_count_2x wordCount2x");
+    }
+}
