@@ -2,7 +2,7 @@
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_tests::host::text;
-use clawhost_tests::{Guest, TestHost};
+use clawhost_tests::{Guest, TestHost, source_root};
 use serde_json::{Value, json};
 
 fn stage(error: &CallError) -> (i32, &str) {
@@ -138,22 +138,36 @@ async fn listing_and_calling_decide_alike() {
             };
             assert_eq!(!refused, listed.contains(&name), "{name} under {autonomy}: {listed:?}");
         }
-        assert_eq!(listed.is_empty(), autonomy != "autonomous", "{autonomy}: {listed:?}");
+        assert_eq!(listed.is_empty(), autonomy == "observer", "{autonomy}: {listed:?}");
     }
 }
 
+/// Both tools describe themselves as read-only, and the operator has declared nothing.
 #[tokio::test]
 async fn what_a_component_says_about_itself_relaxes_nothing() {
-    // read_file describes itself as read-only; the operator has declared nothing.
-    let host = TestHost::builder().file("a.txt", "a").autonomy("supervised").build().await;
-    let error = host.call("read_file", json!({"path": "a.txt"})).await.unwrap_err();
-    assert_eq!(stage(&error), (-32011, "approval"));
-    // A rule that matches on annotations looks at the operator's declaration too.
-    let rules =
+    let reads =
         "- {id: safe, action: allow, scope: all, match: {annotations: {readOnlyHint: true}}}";
-    let host = TestHost::builder().file("a.txt", "a").rules(rules).build().await;
-    let error = host.call("read_file", json!({"path": "a.txt"})).await.unwrap_err();
-    assert_eq!(stage(&error), (-32011, "policy"));
+    let all = "- {id: all, action: allow, scope: all}";
+    for (autonomy, rules, ends_at) in
+        [("supervised", all, "approval"), ("autonomous", reads, "policy")]
+    {
+        let dropped_in = source_root().join("host/examples/tools/word-count.wat");
+        let host = TestHost::builder()
+            .file("a.txt", "a")
+            .tool_file("word-count.wat", &std::fs::read(dropped_in).unwrap())
+            .autonomy(autonomy)
+            .rules(rules)
+            .build()
+            .await;
+        let error = host.call("word_count", json!({"text": "a b"})).await.unwrap_err();
+        assert_eq!(stage(&error), (-32011, ends_at), "{autonomy}");
+        // What the host brings along, it answers for.
+        let read = host.call("read_file", json!({"path": "a.txt"})).await;
+        assert!(read.is_ok(), "{autonomy}: {read:?}");
+        let write = json!({"path": "b.txt", "content": "b"});
+        let error = host.call("write_file", write).await.unwrap_err();
+        assert_eq!(stage(&error), (-32011, ends_at), "{autonomy}");
+    }
 }
 
 #[tokio::test]
@@ -175,4 +189,19 @@ async fn a_read_only_profile_lets_nothing_be_written() {
         std::fs::read_dir(host.workspace()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["a.txt"]);
     assert_eq!(std::fs::read_to_string(host.workspace().join("a.txt")).unwrap(), "a");
+}
+
+#[tokio::test]
+async fn a_tool_that_was_refused_when_it_was_loaded_is_known_and_its_caller_learns_no_more() {
+    let guest = Guest::read("asks-for-the-network");
+    let host = TestHost::builder().guest(&guest).build().await;
+    for name in [guest.tool().to_owned(), guest.tool().replace('_', "-")] {
+        let error = host.call(&name, json!({})).await.unwrap_err();
+        assert_eq!(stage(&error), (-32010, "load"), "{error}");
+        let why = host.refused();
+        assert!(why.contains("claw:host/process"), "{why}");
+        assert!(!error.message.contains("claw:host"), "{error}");
+    }
+    let error = host.call("no-such-tool", json!({})).await.unwrap_err();
+    assert_eq!(error.kind.code(), -32602);
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost::approvals::{Answer, Approver, Pending};
-use clawhost::gate::CallContext;
+use clawhost::gate::{CallContext, SessionTerms};
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::SessionManifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::call;
-use clawhost_tests::{Guest, TestHost, wait};
+use clawhost_tests::{Guest, TestHost, guest, wait};
 use serde_json::{Value, json};
 
 const READER: &str = r#"claw: "0.3.0"
@@ -106,7 +106,8 @@ fn session(host: &TestHost, spec: &Value) -> CallContext {
         manifest["spec"][key] = value.clone();
     }
     let manifest = SessionManifest::read(&manifest, "0.3.0", host.host().manifest()).unwrap();
-    CallContext { session: Some(Arc::new(manifest)), ..CallContext::default() }
+    let session = Some(Arc::new(SessionTerms::new(manifest)));
+    CallContext { session, ..CallContext::default() }
 }
 
 /// A session that lists one tool and says this of it.
@@ -238,6 +239,33 @@ async fn a_folder_of_a_session_is_told_by_where_its_name_leads() {
     assert_eq!(refused(&host, "write_file", write, &reading).await, Some(ErrorKind::Sandbox));
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_guest_that_relinks_between_calls_does_not_move_what_its_session_closes() {
+    let builder = TestHost::builder().guest(&Guest::read("removes-raw"));
+    let builder = builder.file("vault/key", "kept").file("other/key", "open").build();
+    let host = builder.await;
+    let door = host.workspace().join("door");
+    std::os::unix::fs::symlink("vault", &door).unwrap();
+    let context = session(
+        &host,
+        &json!({"sandbox": {"inline": {"level": "wasm", "capabilities": {"filesystem": {
+            "mode": "scoped", "mount_paths": [{"path": host.workspace(), "permissions": "rw"}],
+            "denied_paths": [door.join("key")]}}}}}),
+    );
+    let read = async |path: &str| {
+        let outcome = within(&host, "read_file", json!({"path": path}), context.clone()).await;
+        outcome.err().map(|error| error.kind)
+    };
+    assert_eq!(read("vault/key").await, Some(ErrorKind::Sandbox));
+    assert_eq!(read("other/key").await, None);
+    let case = guest::Case { row: String::new(), payload: json!("door") };
+    let arguments = case.arguments(str::to_owned);
+    within(&host, "removes-raw", arguments, context.clone()).await.unwrap();
+    assert!(door.is_dir() && !door.is_symlink(), "the guest put a folder in the link's place");
+    assert_eq!(read("vault/key").await, Some(ErrorKind::Sandbox));
+}
+
 #[tokio::test]
 async fn a_call_may_name_the_sandbox_of_its_session() {
     let host = host().await;
@@ -367,7 +395,8 @@ async fn a_session_s_hint_asks_for_more_care_and_never_for_less() {
         ("autonomous", rules),
     ] {
         let builder = TestHost::builder().file("a.txt", "a").autonomy(autonomy).rules(rules);
-        let builder = builder.only(&["list-directory"]).document("read.yaml", declared);
+        let builder =
+            builder.only(&[]).guest(&Guest::read("answer")).document("read.yaml", declared);
         let host = builder.build().await;
         let hint =
             |name: &str, hint: bool| tool(name, &[("annotations", json!({"readOnlyHint": hint}))]);
@@ -375,9 +404,7 @@ async fn a_session_s_hint_asks_for_more_care_and_never_for_less() {
         let careful = refused(&host, "read_file", path(), &hint("read-file", false)).await;
         assert_eq!(careful, Some(ErrorKind::Policy), "{autonomy}");
         // The operator has declared nothing about this one.
-        let directory = json!({"path": "/"});
-        let relaxed =
-            refused(&host, "list_directory", directory, &hint("list-directory", true)).await;
+        let relaxed = refused(&host, "answer", json!({}), &hint("answer", true)).await;
         assert_eq!(relaxed, Some(ErrorKind::Policy), "{autonomy}");
     }
 }

@@ -46,15 +46,17 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Returns what these and `other` both grant: how a caller narrows a call to a second profile
-    /// (CKP 0.3.0, section 10.3). What is not plainly within both is not granted.
+    /// Returns what these and `other` both grant, but for the mounts: how a caller narrows a call
+    /// to a second profile (CKP 0.3.0, section 10.3). What is not plainly within both is not
+    /// granted. Folders have many names, so what is left of the mounts is settled where they are
+    /// open.
     #[must_use]
     pub fn within(self, other: &Self) -> Self {
         let mut denied_paths = self.denied_paths;
         denied_paths.extend_from_slice(&other.denied_paths);
         Self {
             profile: format!("{} within {}", self.profile, other.profile),
-            mounts: self.mounts.into_iter().filter_map(|mount| mount.within(other)).collect(),
+            mounts: self.mounts,
             denied_paths,
             network: self.network.zip(other.network.as_ref()).map(|(own, also)| own.within(also)),
             env: self.env.into_iter().filter(|(key, it)| other.env.get(key) == Some(it)).collect(),
@@ -65,19 +67,6 @@ impl Grants {
             agent: self.agent.within(&other.agent),
             limits: self.limits.within(&other.limits),
         }
-    }
-}
-
-impl Mount {
-    /// A directory stays where one of `other`'s directories is, or is above, it.
-    fn within(mut self, other: &Grants) -> Option<Self> {
-        // The nearest one decides: a nested mount may say less than the one around it.
-        let above = other.mounts.iter().filter(|mount| self.host.starts_with(&mount.host));
-        let nearest = above.max_by_key(|mount| mount.host.components().count())?;
-        let inside = other.mounts.iter().filter(|mount| mount.host.starts_with(&self.host));
-        let least = inside.chain([nearest]).map(|mount| mount.access).min()?;
-        self.access = self.access.min(least);
-        Some(self)
     }
 }
 
@@ -184,36 +173,17 @@ impl Default for CallLimits {
 mod tests {
     use super::*;
 
-    fn mount(host: &str, access: Access) -> Mount {
-        Mount { host: host.into(), guest: "/".to_owned(), access, create: false }
-    }
-
-    fn grants(mounts: Vec<Mount>) -> Grants {
-        Grants { profile: "p".to_owned(), mounts, ..Grants::default() }
-    }
-
-    #[test]
-    fn a_directory_stays_only_where_the_other_has_it_too_and_with_the_lesser_right() {
-        let own = || {
-            grants(vec![mount("/w/a", Access::ReadWrite), mount("/elsewhere", Access::ReadOnly)])
-        };
-        let around = grants(vec![mount("/w", Access::ReadOnly)]);
-        assert_eq!(own().within(&around).mounts, [mount("/w/a", Access::ReadOnly)]);
-        let inside = grants(vec![mount("/w/a/b", Access::ReadWrite)]);
-        assert!(own().within(&inside).mounts.is_empty());
-        let nested = grants(vec![mount("/w", Access::ReadWrite), mount("/w/a", Access::ReadOnly)]);
-        assert_eq!(own().within(&nested).mounts, [mount("/w/a", Access::ReadOnly)]);
-        let less = grants(vec![mount("/w", Access::ReadWrite), mount("/w/a/b", Access::ReadOnly)]);
-        assert_eq!(own().within(&less).mounts, [mount("/w/a", Access::ReadOnly)]);
+    fn grants() -> Grants {
+        Grants { profile: "p".to_owned(), ..Grants::default() }
     }
 
     #[test]
     fn the_lesser_of_everything_else_is_left() {
-        let mut own = grants(vec![]);
+        let mut own = grants();
         own.shell = Shell::Full;
         own.env = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
         own.limits.timeout = Duration::from_secs(9);
-        let mut other = grants(vec![]);
+        let mut other = grants();
         other.env = BTreeMap::from([("A".to_owned(), "2".to_owned())]);
         other.limits.timeout = Duration::from_secs(5);
         other.denied_paths = vec!["/w/x".into()];

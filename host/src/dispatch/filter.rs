@@ -7,7 +7,7 @@ use clawhost_core::error::CallError;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::policy::PolicySet;
 use clawhost_core::redact::Redactor;
-use clawhost_core::reply::{Content, ResourceBody, ToolReply};
+use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::schema::Schema;
 use clawhost_core::screen::Finding;
 use clawhost_core::truncate;
@@ -32,10 +32,8 @@ impl Filter {
         policies: &[&PolicySet],
     ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
         let reply = check(schemas, reply);
-        let searches =
-            !self.redactor.is_empty() || policies.iter().any(|policy| !policy.screens().is_off());
-        // Measuring a structured result writes it out: only where somebody searches it.
-        let is_long = searches && size(&reply) > SCREENED_AT_ONCE_BYTES_MAX;
+        // Searched, or measured and cut, off the threads that serve where it takes long.
+        let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
         offload::blocking(is_long, || self.screened(reply, policies))
     }
 
@@ -55,18 +53,6 @@ impl Filter {
         }
         (Ok(truncate::reply(self.redactor.reply(reply), self.bytes_max)), findings)
     }
-}
-
-/// Returns about how much there is to search.
-fn size(reply: &ToolReply) -> usize {
-    let blocks = reply.content.iter().map(|block| match block {
-        Content::Text(text) => text.len(),
-        Content::Audio { data, .. } | Content::Image { data, .. } => data.len(),
-        Content::Resource { body: ResourceBody::Text(text), .. } => text.len(),
-        Content::Resource { body: ResourceBody::Bytes(bytes), .. } => bytes.len(),
-    });
-    let structured = reply.structured.as_ref().map_or(0, |value| value.to_string().len());
-    blocks.sum::<usize>() + structured
 }
 
 /// A result that breaks the tool's own promise is a failed result, not an answer.

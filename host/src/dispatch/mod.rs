@@ -10,7 +10,7 @@ mod told;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clawhost_core::catalog::Tool;
+use clawhost_core::catalog::{Tool, ckp_name};
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
@@ -166,7 +166,7 @@ impl Dispatch {
         if let Some(refused) = &call.context.refused {
             return Err(refused.clone());
         }
-        let resolved = self.parts.shelf.resolve(&call.tool).ok_or_else(|| unknown(&call.tool))?;
+        let resolved = self.parts.shelf.resolve(&call.tool).ok_or_else(|| self.absent(call))?;
         let tool = Arc::clone(resolved.tool());
         span.note("digest", tool.digest.as_str());
         span.note("profile", tool.grants.profile.as_str());
@@ -195,6 +195,24 @@ impl Dispatch {
         reply
     }
 
+    /// Says why a tool is not served: a known one was refused when it was loaded.
+    fn absent(&self, call: &ToolCall) -> CallError {
+        let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
+        let catalog = self.parts.shelf.catalog();
+        let refused = catalog.refused_as(name).filter(|_| call.context.has(&ckp_name(name)));
+        let error = match refused {
+            None => CallError::new(ErrorKind::UnknownTool, format!("unknown tool {name:?}")),
+            // Why may name folders of this machine: that is for the record.
+            Some(refused) => CallError::new(
+                ErrorKind::Sandbox,
+                format!("{name:?} was refused when it was loaded"),
+            )
+            .with("stage", "load")
+            .with_internal(refused.reason.as_str()),
+        };
+        error.with("tool", name)
+    }
+
     async fn run(
         &self,
         admitted: Admitted,
@@ -206,7 +224,7 @@ impl Dispatch {
         let _place = self.places.enter().await?;
         timings.wait += watch.lap();
         let engine = self.parts.engine.wasmtime();
-        let (outcome, usage) = exec::wasm::run(engine, admitted, call.progress.clone()).await;
+        let (outcome, usage) = exec::run(engine, admitted, call.progress.clone()).await;
         timings.guest += usage.guest;
         timings.instantiate += watch.lap().saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
@@ -234,11 +252,6 @@ impl Dispatch {
         span.note_findings(&findings);
         reply
     }
-}
-
-fn unknown(name: &str) -> CallError {
-    let name = truncate::text(name, RECORDED_NAME_BYTES_MAX);
-    CallError::new(ErrorKind::UnknownTool, format!("unknown tool {name:?}")).with("tool", name)
 }
 
 /// Says which tool policy refuses (CKP 0.3.0, section 9.4).

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
-use clawhost_core::manifest::{SessionManifest, ToolNarrowing};
+use clawhost_core::manifest::ToolNarrowing;
 use clawhost_core::policy::PolicySet;
 use serde_json::Value;
 
+use super::SessionTerms;
 use crate::approvals::WaitingSink;
 
 /// What a caller says beside a call. It can narrow what the call gets, never widen it (CKP 0.3.0,
@@ -21,8 +22,8 @@ pub struct CallContext {
     pub sandbox: Option<String>,
     /// A policy that has to allow the call as well.
     pub policy: Option<String>,
-    /// The manifest of the caller's session: all it says binds the call as well.
-    pub session: Option<Arc<SessionManifest>>,
+    /// What the caller's session settled: all its manifest says binds the call as well.
+    pub session: Option<Arc<SessionTerms>>,
     /// Why the call is refused whatever it is: its session does not take it. It is recorded.
     pub refused: Option<CallError>,
     /// Who is told when the call waits for a person.
@@ -36,8 +37,8 @@ impl CallContext {
     }
 
     /// Says whether the caller's session has the tool: it lists it, or lists none.
-    pub fn has(&self, tool: &Tool) -> bool {
-        self.session.is_none() || self.narrowing(tool).is_some()
+    pub fn has(&self, ckp_name: &str) -> bool {
+        self.session.as_ref().is_none_or(|session| session.tool(ckp_name).is_some())
     }
 
     /// Returns how the caller's session narrows the tool, where there is one and it has it.

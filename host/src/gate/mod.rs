@@ -12,30 +12,36 @@ mod ask;
 mod check;
 mod context;
 mod decide;
+mod session;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
-use clawhost_core::manifest::Manifest;
+use clawhost_core::manifest::{Manifest, Profile};
 use clawhost_core::policy::{AuditTerms, Explanation, PolicySet};
 use clawhost_core::quota::CallRates;
 use clawhost_core::screen::Finding;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::admitted::Admitted;
 pub use self::context::{CallContext, Request};
 pub use self::decide::Ask;
 use self::decide::Decision;
+pub use self::session::SessionTerms;
 use crate::approvals::Approvals;
 use crate::audit::CallSpan;
 use crate::clock;
 use crate::offload;
 use crate::registry::Resolved;
+use crate::sandbox::fs::{Outlook, Places};
+use crate::sandbox::look_up;
 use crate::secrets::Secrets;
 use crate::upstream::provider::Providers;
 
@@ -59,9 +65,14 @@ pub struct Rehearsal {
     pub findings: Vec<Finding>,
     /// What the call could touch: the tool's own grants where it is refused.
     pub grants: Grants,
+    /// What its paths would meet in the sandbox.
+    pub paths: Vec<Outlook>,
     /// How a person would be asked, if anybody; else the refusal that the caller would read.
     pub ask: Result<Option<Ask>, CallError>,
 }
+
+/// What a profile grants that narrows a call, and where its paths lead.
+type Narrowing<'a> = (Option<&'a Result<Places, String>>, Grants);
 
 /// A call that may run, but for what a person says.
 struct Prepared<'a> {
@@ -89,6 +100,8 @@ impl<'a> Checked<'a> {
 #[derive(Debug)]
 pub struct Gate {
     manifest: Arc<Manifest>,
+    /// Where the paths of the manifest's profiles lead, for calls of other tools that they narrow.
+    places: BTreeMap<String, Result<Places, String>>,
     approvals: Approvals,
     providers: Providers,
     secrets: Secrets,
@@ -107,7 +120,10 @@ impl Gate {
         arguments_bytes_max: usize,
     ) -> Self {
         let rates = Mutex::default();
-        Self { manifest, approvals, providers, secrets, rates, arguments_bytes_max }
+        let places =
+            |(name, profile): (&String, &Profile)| (name.clone(), look_up(&profile.grants(None)));
+        let places = manifest.profiles.iter().map(places).collect();
+        Self { manifest, places, approvals, providers, secrets, rates, arguments_bytes_max }
     }
 
     /// Returns the policies of the manifest.
@@ -164,13 +180,16 @@ impl Gate {
         context: &CallContext,
     ) -> Rehearsal {
         let explanation = self.explanation(resolved.tool(), arguments, context);
-        let own = resolved.grants().clone();
+        let own = resolved.clone();
         let mut findings = Vec::new();
         let mut see = |found: &[Finding]| findings.extend_from_slice(found);
         let prepared = self.prepare(resolved, arguments, context, &mut see);
-        let grants = prepared.as_ref().map_or(own, |prepared| prepared.resolved.grants().clone());
+        let resolved = prepared.as_ref().map_or(&own, |prepared| &prepared.resolved);
+        let grants = resolved.grants().clone();
+        let paths = arguments.map(|it| own.tool().paths.paths(it)).unwrap_or_default();
+        let paths = paths.iter().map(|path| resolved.sandbox().foretell(path)).collect();
         let ask = prepared.map(|prepared| prepared.decision.ask);
-        Rehearsal { explanation, findings, grants, ask }
+        Rehearsal { explanation, findings, grants, paths, ask }
     }
 
     /// Everything that is decided before a person is asked, in its order. What screens find goes
@@ -248,31 +267,41 @@ impl Gate {
     /// Returns the tool under what the caller's session grants it, and the profile it names.
     fn narrowed(&self, resolved: Resolved, context: &CallContext) -> Result<Resolved, CallError> {
         let tool = Arc::clone(resolved.tool());
-        let session = context.narrowing(&tool).and_then(|session| session.grants.clone());
-        let name = context.sandbox.as_deref();
-        let named = name.map(|name| self.named(name, &tool, context)).transpose()?;
-        session.into_iter().chain(named.unwrap_or_default()).try_fold(resolved, |resolved, also| {
-            let refused = |reason: String| check::refused_sandbox(&also.profile, &reason);
-            resolved.within(&also).map_err(refused)
+        let session = context.session.as_deref();
+        let mut also = Vec::new();
+        if let Some(grants) = context.narrowing(&tool).and_then(|own| own.grants.clone()) {
+            let own = session.and_then(|session| session.places(&grants.profile));
+            also.push((own.or_else(|| self.places.get(&grants.profile)), grants));
+        }
+        if let Some(name) = &context.sandbox {
+            also.extend(self.named(name, &tool, session)?);
+        }
+        also.into_iter().try_fold(resolved, |resolved, (places, also)| {
+            let unknown = || Err("its paths were not looked up".to_owned());
+            let places = places.map_or_else(unknown, |found| found.as_ref().map_err(Clone::clone));
+            let narrowed = places.and_then(|places| resolved.within(&also, places));
+            narrowed.map_err(|reason| check::refused_sandbox(&also.profile, &reason))
         })
     }
 
     /// Returns what the profiles of that name grant, the host's and the session's, but for the
-    /// one that the tool has anyway.
-    fn named(
-        &self,
+    /// one that the tool has anyway, and where their paths lead.
+    fn named<'a>(
+        &'a self,
         name: &str,
         tool: &Tool,
-        context: &CallContext,
-    ) -> Result<Vec<Grants>, CallError> {
-        let session = context.session.as_ref().and_then(|session| session.sandbox.as_ref());
-        let session = session.filter(|profile| profile.name == name);
-        let own = self.manifest.profile(name);
-        if own.or(session).is_none() {
+        session: Option<&'a SessionTerms>,
+    ) -> Result<impl Iterator<Item = Narrowing<'a>>, CallError> {
+        let theirs =
+            session.and_then(|session| Some((session.places(name), session.sandbox.as_ref()?)));
+        let theirs = theirs.filter(|(_, profile)| profile.name == name);
+        let own = self.manifest.profile(name).map(|profile| (self.places.get(name), profile));
+        if own.or(theirs).is_none() {
             return Err(check::refused_sandbox(name, "there is no such profile"));
         }
-        let own = own.filter(|profile| profile.name != tool.grants.profile);
-        Ok(own.into_iter().chain(session).map(|profile| profile.grants(None)).collect())
+        let own = own.filter(|(_, profile)| profile.name != tool.grants.profile);
+        let both = own.into_iter().chain(theirs);
+        Ok(both.map(|(places, profile)| (places, profile.grants(None))))
     }
 
     /// Returns the lists of policies that a call has to pass: the manifest's and its session's.
@@ -307,6 +336,6 @@ impl Gate {
             return Ok(());
         };
         let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
-        take(&mut self.rates.lock().unwrap_or_else(PoisonError::into_inner), limit, now_ms)
+        take(&mut self.rates.lock(), limit, now_ms)
     }
 }

@@ -8,7 +8,7 @@
 //! and incoming requests.
 
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_RANGE, RANGE, TRANSFER_
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks, WasiHttpView,
@@ -220,19 +221,15 @@ struct Refused {
 }
 
 impl Violations {
-    fn lock(&self) -> MutexGuard<'_, Refused> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn list(&self) -> Vec<String> {
-        let refused = self.lock();
+        let refused = self.0.lock();
         let more = (refused.more > 0).then(|| format!("and {} more requests", refused.more));
         refused.first.iter().cloned().chain(more).collect()
     }
 
     /// Records `denied`, and returns what the guest sees of it.
     fn refuse(&self, denied: &EgressDenied) -> Error {
-        let mut refused = self.lock();
+        let mut refused = self.0.lock();
         if refused.first.len() < EGRESS_VIOLATIONS_MAX {
             refused.first.push(format!("network: {}", denied.internal()));
         } else {

@@ -19,16 +19,15 @@ mod provider;
 mod secrets;
 mod state;
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::CallError;
-use clawhost_core::grants::{Grants, Shell};
+use clawhost_core::grants::{Access, Grants, Mount, Shell};
 
+pub use crate::progress::ProgressSink;
 pub use linker::link;
-pub use state::{CallState, ProgressSink};
+pub use state::CallState;
 
 use crate::channels::Channels;
 use crate::memory::Keys;
@@ -37,7 +36,7 @@ use crate::upstream::http::HttpClient;
 use crate::upstream::provider::Providers;
 use agent::AgentCtx;
 use clock::CallClock;
-use fs::{FsCtx, Roots};
+use fs::{FsCtx, Outlook, Places, Roots};
 use http::HttpCtx;
 use log::CallLog;
 pub use process::Spawns;
@@ -117,21 +116,25 @@ impl Sandbox {
         Ok(Self { roots, egress, jail, backends, grants })
     }
 
-    /// Opens what both this sandbox and `other` grant.
+    /// Returns what both this sandbox and `other` grant, whose paths lead to `places`. Folders keep
+    /// their handles: no path is opened anew.
     ///
     /// # Errors
-    /// As [`Sandbox::open`].
-    pub fn within(&self, other: &Grants) -> Result<Self, SandboxError> {
-        let follow = |grants: &Grants| {
-            follow_links(grants.clone())
-                .map_err(|reason| SandboxError { profile: grants.profile.clone(), reason })
-        };
-        let both = follow(&self.grants)?.within(&follow(other)?);
-        let mut narrowed = Self::open(both, self.backends.clone())?;
-        if !self.grants.mounts.is_empty() && narrowed.grants.mounts.is_empty() {
-            narrowed.roots = Arc::new(Roots::taken_away());
-        }
-        Ok(narrowed)
+    /// A directory that cannot be looked at any more, or a jail that cannot hold what is left.
+    pub fn within(&self, other: &Grants, places: &Places) -> Result<Self, SandboxError> {
+        let mut grants = self.grants.clone().within(other);
+        let profile = grants.profile.clone();
+        let fail = |reason: String| SandboxError { profile: profile.clone(), reason };
+        let (roots, left) = self.roots.within(places).map_err(|fault| fail(fault.to_string()))?;
+        let mounts = std::mem::take(&mut grants.mounts).into_iter().zip(&left);
+        let kept =
+            |(mount, left): (Mount, &Option<Access>)| Some(Mount { access: (*left)?, ..mount });
+        grants.mounts = mounts.filter_map(kept).collect();
+        let jail = self.jail.as_ref().filter(|_| grants.shell != Shell::Deny);
+        let jail = jail.map(|jail| jail.within(&grants, &left).map_err(fail)).transpose()?;
+        let egress = grants.network.clone().map(Arc::new);
+        let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
+        Ok(Self { roots, egress, jail, backends: self.backends.clone(), grants })
     }
 
     /// Opens nothing: what a component gets while it describes itself.
@@ -148,6 +151,11 @@ impl Sandbox {
     /// Returns what was opened.
     pub fn grants(&self) -> &Grants {
         &self.grants
+    }
+
+    /// Says what a path of a call's arguments would meet. Nothing is made.
+    pub fn foretell(&self, path: &str) -> Outlook {
+        Outlook::of(&self.roots, path)
     }
 
     /// Returns the capabilities of one call of `tool`. Its clock bounds start-up; the call's
@@ -180,6 +188,16 @@ impl Sandbox {
     }
 }
 
+/// Looks up where the paths of a profile lead that is to narrow calls.
+///
+/// # Errors
+/// A path that cannot be looked up.
+pub fn look_up(grants: &Grants) -> Result<Places, String> {
+    let mut grants = grants.clone();
+    resolve_parents(&mut grants)?;
+    Places::look_up(&grants.mounts, &grants.denied_paths).map_err(|error| error.to_string())
+}
+
 /// Replaces `..` in mounted and denied paths by where it leads, links considered.
 fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
     let mounts = grants.mounts.iter_mut().map(|mount| &mut mount.host);
@@ -191,23 +209,4 @@ fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Replaces each mounted path by where it leads, so that all names of one folder compare as one.
-fn follow_links(mut grants: Grants) -> Result<Grants, String> {
-    for mount in &mut grants.mounts {
-        mount.host = led_to(&mount.host)
-            .map_err(|error| format!("mount {}: {error}", mount.host.display()))?;
-    }
-    Ok(grants)
-}
-
-/// Returns where a path leads; what is not there yet lies below the nearest folder that is.
-fn led_to(path: &Path) -> io::Result<PathBuf> {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Err(error), Some(above), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(led_to(above)?.join(name))
-        }
-        (found, ..) => found,
-    }
 }

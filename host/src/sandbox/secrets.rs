@@ -120,7 +120,7 @@ impl CallSecrets {
             None => Err(self
                 .look_up(name)
                 .err()
-                .unwrap_or_else(|| SecretError::new(name, NoSecret::Missing))),
+                .unwrap_or_else(|| SecretError::new(name, NoSecret::Missing(String::new())))),
         }
     }
 
@@ -140,7 +140,7 @@ impl CallSecrets {
             match self.look_up(name) {
                 Ok(value) => values.push((name.clone(), value)),
                 // What cannot be sent fails the request that needs it, and no other.
-                Err(SecretError { why: NoSecret::Missing | NoSecret::Unusable(_), .. }) => {}
+                Err(SecretError { why: NoSecret::Missing(_) | NoSecret::Unusable(_), .. }) => {}
                 Err(error) => return Err(error),
             }
             known.extend(self.secrets.known(name).into_iter().map(|value| (name, value)));

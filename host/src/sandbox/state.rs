@@ -6,11 +6,11 @@ use clawhost_core::grants::Grants;
 use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, CallHookHandler, StoreContextMut};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::p2::pipe::{MemoryInputPipe, MemoryOutputPipe};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::agent::AgentCtx;
-use super::claw_host::Progress;
 use super::clock::{CallClock, Exceeded};
 use super::fs::{FsCtx, FsView};
 use super::http::HttpCtx;
@@ -19,9 +19,7 @@ use super::log::CallLog;
 use super::process::ProcessCtx;
 use super::provider::ProviderCtx;
 use super::secrets::CallSecrets;
-
-/// Takes a guest's progress: how far, of how much, and a word about it.
-pub type ProgressSink = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync>;
+use crate::progress::{Progress, ProgressSink};
 
 /// Everything one guest instance can reach. Made for one call, dropped with it.
 pub struct CallState {
@@ -60,17 +58,7 @@ impl CallState {
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
-        let mut env: Vec<(&str, &str)> =
-            grants.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        env.extend(parts.secrets.env());
-        let wasi = WasiCtx::builder()
-            .envs(&env)
-            .stdout(log.streams())
-            .stderr(log.streams())
-            .max_random_size(RANDOM_BYTES_MAX)
-            .allow_tcp(false)
-            .allow_udp(false)
-            .build();
+        let wasi = wasi_of(grants, &parts.secrets, &log).stdout(log.streams()).build();
         Self {
             log,
             clock,
@@ -93,6 +81,24 @@ impl CallState {
     pub fn called_by(mut self, principal: &str) -> Self {
         self.process.set_principal(principal);
         self.agent.set_agent(principal);
+        self
+    }
+
+    /// Makes this the call of a command, with these arguments after its name and this standard
+    /// input; what it writes to standard output goes to `stdout` and not to the log.
+    #[must_use]
+    pub(crate) fn for_command(
+        mut self,
+        grants: &Grants,
+        args: &[String],
+        stdin: String,
+        stdout: MemoryOutputPipe,
+    ) -> Self {
+        self.wasi = wasi_of(grants, &self.secrets, &self.log)
+            .args(args)
+            .stdin(MemoryInputPipe::new(stdin))
+            .stdout(stdout)
+            .build();
         self
     }
 
@@ -154,6 +160,19 @@ impl CallState {
     pub(crate) fn fs_view(&mut self) -> FsView<'_> {
         FsView { ctx: &mut self.fs, table: &mut self.table }
     }
+}
+
+/// What every guest is given of WASI: its environment, and no arguments, input or network.
+fn wasi_of(grants: &Grants, secrets: &CallSecrets, log: &CallLog) -> WasiCtxBuilder {
+    let env = grants.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let env: Vec<(&str, &str)> = env.chain(secrets.env()).collect();
+    let mut wasi = WasiCtx::builder();
+    wasi.envs(&env)
+        .stderr(log.streams())
+        .max_random_size(RANDOM_BYTES_MAX)
+        .allow_tcp(false)
+        .allow_udp(false);
+    wasi
 }
 
 /// Looks at the clock on the way into every host call, and lets others run after long ones.

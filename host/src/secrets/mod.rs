@@ -73,11 +73,9 @@ pub enum NoSecret {
     /// The place it is in cannot be read.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// No source has it.
-    #[error(
-        "is in no store, environment variable or secrets folder; set it with: clawhost secrets set NAME"
-    )]
-    Missing,
+    /// No source has it; then, where there is a store, how to put it there.
+    #[error("is in no store, environment variable or secrets folder{0}")]
+    Missing(String),
     /// The store cannot be used.
     #[error("cannot be looked up: the secret store {0}")]
     Store(#[from] PrivateFileError),
@@ -167,7 +165,15 @@ impl Secrets {
                 None => self.in_folder(name)?,
             },
         };
-        found.ok_or(NoSecret::Missing)?.checked().map_err(NoSecret::Unusable)
+        found.ok_or_else(|| self.missing(name))?.checked().map_err(NoSecret::Unusable)
+    }
+
+    fn missing(&self, name: &str) -> NoSecret {
+        let store = self.0.sources.store.as_ref().filter(|_| is_secret_name(name));
+        let how = store.map(|store| {
+            format!("; set it with: clawhost secrets set {name} --state {:?}", store.folder())
+        });
+        NoSecret::Missing(how.unwrap_or_default())
     }
 
     fn in_store(&self, name: &str) -> Result<Option<Secret>, NoSecret> {

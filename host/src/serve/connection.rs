@@ -9,13 +9,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{
     CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, CONNECTION_RESERVE_MAX, MEMORY_ANSWER_BYTES_MAX,
     MESSAGE_BYTES_MAX, REPLY_BYTES_MAX, URGENT_REQUEST_BYTES_MAX,
 };
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -136,7 +136,7 @@ impl Connection {
     /// Says whether the request `id` may begin, and sets room aside for its answer; nothing where
     /// it has to wait for room.
     pub(crate) fn begins(&self, id: &RequestId) -> Option<bool> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let Some(request) = open.requests.get_mut(id) else {
             return Some(false);
         };
@@ -166,7 +166,7 @@ impl Connection {
 
     /// Accepts a request, or answers it with a refusal and returns nothing.
     pub(crate) fn register(&self, id: &RequestId, method: &str, bytes: usize) -> Option<()> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if let Some(refusal) = open.refuses(id, method, bytes) {
             self.refuse(&refusal);
             return None;
@@ -184,7 +184,7 @@ impl Connection {
 
     /// Forgets a request that its client has cancelled; says whether there was one.
     pub(crate) fn cancel(&self, id: &RequestId) -> bool {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.requests.get(id).is_some_and(|request| !request.cancellable) {
             return false;
         }
@@ -200,7 +200,7 @@ impl Connection {
     /// Queues the answer to an open request. Returns a receiver that hears when it is written, or
     /// nothing where the request has been cancelled or answered.
     pub(crate) fn reply(&self, id: &RequestId, text: Vec<u8>) -> Option<oneshot::Receiver<()>> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let request = open.close(id)?;
         self.made(&request);
         // Queued under the lock: once nothing is open, everything is queued.
@@ -216,7 +216,7 @@ impl Connection {
 
     /// Queues a request of this host's own.
     pub(crate) fn ask(&self, id: &RequestId, text: Vec<u8>) -> oneshot::Receiver<()> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         // One that was withdrawn may never be answered.
         remember(&mut asked, id);
         self.queue(text)
@@ -224,7 +224,7 @@ impl Connection {
 
     /// Says whether an answer belongs to a request of this host's own, each of which has one.
     pub(crate) fn answered(&self, id: &RequestId) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let place = asked.iter().position(|other| other == id);
         place.and_then(|place| asked.remove(place)).is_some()
     }
@@ -275,10 +275,6 @@ impl Connection {
 
     fn count(&self, open: &Open) {
         self.busy.send_replace(open.busy);
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -33,12 +33,12 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::accept::accept_all;
-use super::lines::{Line, Lines};
 use super::message::{self, Fault, INTERNAL_ERROR, INVALID_REQUEST, Incoming, Outcome};
 use super::params::Params;
 use super::status::status;
 use crate::approvals::{Answer, Approver, Lease, Pending, Shown, Until};
 use crate::host::Host;
+use crate::lines::{Line, Lines};
 use crate::state::ControlSocket;
 
 /// Serves `socket` until it is told to stop. While it does, people can be asked.

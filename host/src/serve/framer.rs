@@ -25,10 +25,10 @@ use super::calls::Calls;
 use super::ckp::{Answer, Authority, Session};
 use super::connection::{Connection, Outgoing};
 use super::lane::{Inbound, Lane};
-use super::lines::{Line, Lines};
 use super::mcp::McpServer;
 use super::message::{self, Fault, INVALID_REQUEST, Incoming};
 use crate::host::Principal;
+use crate::lines::{Line, Lines};
 
 /// Messages between the reader and MCP: enough to never wait, little enough to hold nothing.
 const INBOUND_QUEUE_MAX: usize = 16;

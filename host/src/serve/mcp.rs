@@ -4,12 +4,11 @@
 //! Deliberately absent: requests of our own to clients beyond the one question of `elicit`,
 //! prompts, resources, and any state of a session beyond "tell me when the tools change".
 
-use std::sync::{Mutex, PoisonError};
-
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::CALL_PROGRESS_QUEUE_MAX;
 use clawhost_core::reply::ToolReply;
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
     Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
@@ -235,7 +234,7 @@ impl<C: Calls> ServerHandler for McpServer<C> {
                 }
             }
         });
-        let mut slot = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.watcher.lock();
         *slot = Some(AbortOnDropHandle::new(watcher));
     }
 }

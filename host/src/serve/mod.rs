@@ -17,7 +17,6 @@ mod elicit;
 mod framer;
 mod http;
 mod lane;
-mod lines;
 mod mcp;
 mod message;
 mod params;
@@ -40,9 +39,8 @@ use tokio_util::sync::CancellationToken;
 #[cfg(unix)]
 pub use self::control::serve_control;
 pub use self::http::{BoundServer, HttpOptions, serve_http};
-pub(crate) use self::lines::first_line;
 pub use self::registry::{Listed, list_registry, serve_registry};
-pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio};
+pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio, serve_streams};
 
 /// How serving ends: when it is told, and what running calls then get.
 #[derive(Debug, Clone)]

@@ -2,9 +2,10 @@
 //!
 //! A sandbox holds its guest to this already; a call that is tried again starts over.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clawhost_core::limits::CALL_PROGRESS_MAX;
+use parking_lot::Mutex;
 
 use crate::host::ProgressSink;
 
@@ -15,7 +16,7 @@ pub(super) fn growing(
 ) -> ProgressSink {
     let told = Mutex::new((0, f64::NEG_INFINITY));
     Arc::new(move |done, total, text| {
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = told.lock();
         let (count, last) = *told;
         if done.is_finite() && done > last && count < CALL_PROGRESS_MAX {
             *told = (count + 1, done);

@@ -4,6 +4,8 @@
 //! Standard output carries protocol only. Deliberately absent: logging, and any word to a person;
 //! both belong to standard error and to the command line.
 
+use tokio::io::{AsyncRead, AsyncWrite};
+
 use super::Shutdown;
 use super::framer::serve_lines;
 use crate::host::{Host, Principal};
@@ -20,5 +22,19 @@ pub const STDIO_PRINCIPAL: &str = "stdio";
 /// Says whether anybody ever spoke.
 pub async fn serve_stdio(host: Host, shutdown: Shutdown) -> bool {
     let principal = Principal(STDIO_PRINCIPAL.to_owned());
-    serve_lines(host, principal, rmcp::transport::stdio_pipes(), shutdown).await
+    serve_streams(host, principal, rmcp::transport::stdio_pipes(), shutdown).await
+}
+
+/// As [`serve_stdio`], for `principal` over streams of the embedding program's own.
+pub async fn serve_streams<R, W>(
+    host: Host,
+    principal: Principal,
+    streams: (R, W),
+    shutdown: Shutdown,
+) -> bool
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    serve_lines(host, principal, streams, shutdown).await
 }

@@ -61,6 +61,11 @@ impl PrivateJson {
         Self { path: folder.join(name) }
     }
 
+    /// Returns the folder it is in.
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
     /// Takes the lock file beside it, and waits for whoever has it: those who read the file,
     /// change it and write it back do so one after the other.
     pub(super) fn lock(&self) -> Result<File, PrivateFileError> {

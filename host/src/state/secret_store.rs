@@ -4,6 +4,7 @@
 //! host's memory too; a key beside the file would lock nothing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -32,6 +33,11 @@ impl SecretStore {
     /// Returns the store of `state`; nothing is read or made.
     pub fn new(state: &StateDir) -> Self {
         Self { file: PrivateJson::new(state.path(), SECRETS_FILE) }
+    }
+
+    /// Returns the state folder it is in.
+    pub fn folder(&self) -> &Path {
+        self.file.folder()
     }
 
     /// Returns the value of `name`, if there is one.

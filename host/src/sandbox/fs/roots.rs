@@ -16,7 +16,8 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::folder::Folder;
-use super::rules::Rules;
+use super::places::{Places, nearest};
+use super::rules::{Rules, self_and_above};
 use super::stat::{Facts, Id};
 
 /// Why a profile's directories could not be opened.
@@ -47,6 +48,8 @@ pub struct Roots {
     roots: Vec<Root>,
     rules: Rules,
     hasher: RandomState,
+    /// A tool that has folders under its own profile has none: looking for them is reaching past
+    /// the grant.
     taken_away: bool,
 }
 
@@ -62,13 +65,6 @@ impl Roots {
     #[must_use]
     pub fn none() -> Self {
         Self::default()
-    }
-
-    /// Returns roots that grant nothing, to a tool that has folders under its own profile: looking
-    /// for them is reaching past the grant.
-    #[must_use]
-    pub fn taken_away() -> Self {
-        Self { taken_away: true, ..Self::default() }
     }
 
     /// Says whether the tool's folders were taken away.
@@ -115,6 +111,26 @@ impl Roots {
         self.roots.iter().map(folder).collect()
     }
 
+    /// Returns each mount with its directory, but for one that is still to be made.
+    pub(super) fn made(&self) -> impl Iterator<Item = (&Mount, Option<&Folder>)> {
+        self.roots.iter().map(|root| (&root.mount, root.folder.get()))
+    }
+
+    /// Returns what of these is left where `places` bind as well, told by the open handles, and
+    /// what of each mount, in their order.
+    ///
+    /// # Errors
+    /// The system's answer where a directory cannot be looked at any more.
+    pub fn within(&self, places: &Places) -> Result<(Self, Vec<Option<Access>>), Fault> {
+        let rules = self.rules.and(&places.rules);
+        let left = |root: &Root| root.left_by(places, &rules);
+        let left = self.roots.iter().map(left).collect::<Result<Vec<_>, _>>()?;
+        let kept = self.roots.iter().zip(&left);
+        let roots: Vec<_> = kept.filter_map(|(root, left)| Some(root.with((*left)?))).collect();
+        let taken_away = self.taken_away || (roots.is_empty() && !left.is_empty());
+        Ok((Self { roots, rules, hasher: self.hasher.clone(), taken_away }, left))
+    }
+
     pub(super) const fn rules(&self) -> &Rules {
         &self.rules
     }
@@ -130,6 +146,33 @@ impl Root {
     fn new(mount: &Mount, dir: Option<Dir>, rules: &Rules) -> Result<Self, RootError> {
         let folder = dir.map(|dir| folder_of(mount, dir, rules)).transpose()?;
         Ok(Self { mount: mount.clone(), folder: folder.map_or_else(OnceLock::new, OnceLock::from) })
+    }
+
+    /// Says what is left of it where `places` bind as well, under the rules of both.
+    fn left_by(&self, places: &Places, rules: &Rules) -> Result<Option<Access>, Fault> {
+        let Self { mount, folder } = self;
+        let left = || {
+            let (own, chain) = match folder.get() {
+                Some(folder) => (Some(folder.id), self_and_above(&folder.dir)?),
+                None => (None, nearest(&mount.host)?),
+            };
+            if mount.create {
+                places.check_path(&mount.host)?;
+            }
+            let left = places.leave(mount, own, &chain)?;
+            left.map(|access| rules.access_of(&chain, access)).transpose()
+        };
+        match left() {
+            Err(Fault::Closed) => Ok(None),
+            left => left,
+        }
+    }
+
+    /// Returns it with less: the same handle.
+    fn with(&self, access: Access) -> Self {
+        let mount = Mount { access, ..self.mount.clone() };
+        let folder = self.folder.get().map(|folder| Folder { access, ..folder.clone() });
+        Self { mount, folder: folder.map_or_else(OnceLock::new, OnceLock::from) }
     }
 
     fn folder(&self, rules: &Rules) -> Result<Folder, RootError> {
@@ -177,7 +220,7 @@ fn is_whole(dir: &Dir) -> Result<bool, Fault> {
     Ok(Facts::of_dir(&whole)?.id == Facts::of_dir(dir)?.id)
 }
 
-fn require_plain(path: &Path) -> Result<(), RootError> {
+pub(super) fn require_plain(path: &Path) -> Result<(), RootError> {
     let plain = |part: Component<'_>| part != Component::ParentDir;
     if path.is_absolute() && path.components().all(plain) {
         Ok(())
@@ -186,6 +229,6 @@ fn require_plain(path: &Path) -> Result<(), RootError> {
     }
 }
 
-fn open_error(path: &Path) -> impl Fn(Fault) -> RootError + use<'_> {
+pub(super) fn open_error(path: &Path) -> impl Fn(Fault) -> RootError + use<'_> {
     move |fault| RootError::Open { path: path.to_path_buf(), fault }
 }

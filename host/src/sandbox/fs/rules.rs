@@ -21,7 +21,7 @@ use super::stat::{Facts, Id};
 const CLIMB_MAX: usize = 4_096;
 
 /// What a profile takes away inside its own mounts.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
     /// Objects that are closed, wherever they are met.
     closed: HashSet<Id>,
@@ -35,6 +35,16 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// Returns what both take away.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.closed.extend(&other.closed);
+        both.closed_names.extend(other.closed_names.iter().cloned());
+        both.read_only.extend(&other.read_only);
+        both.pinned.extend(&other.pinned);
+        both
+    }
+
     /// Returns the access that remains of `access` on entering the object `id`.
     pub(super) fn enter(&self, id: Id, access: Access) -> Result<Access, Fault> {
         if self.closed.contains(&id) {
@@ -112,12 +122,17 @@ impl Rules {
     /// Returns the access that remains of `access` for a mount at `dir`: the strictest of it,
     /// its own marks and those of every directory above it.
     pub(super) fn access_of_mount(&self, dir: &Dir, access: Access) -> Result<Access, Fault> {
-        self_and_above(dir)?.into_iter().try_fold(access, |access, id| self.enter(id, access))
+        self.access_of(&self_and_above(dir)?, access)
+    }
+
+    /// Returns the access that remains of `access` below the directories of `chain`.
+    pub(super) fn access_of(&self, chain: &[Id], access: Access) -> Result<Access, Fault> {
+        chain.iter().copied().try_fold(access, |access, id| self.enter(id, access))
     }
 }
 
 /// Returns the identities of `dir` and of every directory above it.
-fn self_and_above(dir: &Dir) -> Result<Vec<Id>, Fault> {
+pub(super) fn self_and_above(dir: &Dir) -> Result<Vec<Id>, Fault> {
     let mut ids = vec![Facts::of_dir(dir)?.id];
     let mut dir = dir.try_clone()?;
     while ids.len() < CLIMB_MAX {

@@ -138,7 +138,7 @@ fn a_secret_that_is_nowhere_fails_the_request_that_needs_it_and_no_other() {
     let call = CallSecrets::open(&[grant("GONE", Injection::HostBoundary)], &secrets()).unwrap();
     assert!(sent(&call, "https://bound.test/", "plain").is_ok());
     let error = sent(&call, "https://bound.test/", &held(&call)).unwrap_err();
-    assert!(matches!(error.why, NoSecret::Missing), "{error}");
+    assert!(matches!(error.why, NoSecret::Missing(_)), "{error}");
     let inside = CallSecrets::open(&[grant("GONE", Injection::Environment)], &secrets());
     let error = inside.unwrap_err();
     assert_eq!((error.kind, &error.data["secret"]), (ErrorKind::Sandbox, &"GONE".into()));

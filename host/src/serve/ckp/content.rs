@@ -10,6 +10,7 @@ const AUDIO_URI: &str = "urn:clawhost:audio";
 
 /// Returns a result. A structured value without blocks becomes a block of text.
 pub(super) fn result(mut reply: ToolReply) -> Value {
+    reply.extras.clear();
     reply.content = reply.content.into_iter().map(block).collect();
     let mut result = convert::reply(reply, Era::Legacy);
     result.result_type = None;
@@ -18,7 +19,7 @@ pub(super) fn result(mut reply: ToolReply) -> Value {
     serde_json::to_value(result).unwrap_or_default()
 }
 
-/// The protocol has no block for sound.
+/// The protocol has no block for sound, and none for a link.
 fn block(content: Content) -> Content {
     match content {
         Content::Audio { data, mime_type } => Content::Resource {
@@ -26,6 +27,7 @@ fn block(content: Content) -> Content {
             mime_type: Some(mime_type),
             body: ResourceBody::Bytes(data),
         },
+        Content::Link(link) => Content::Text(Value::Object(link).to_string()),
         other => other,
     }
 }

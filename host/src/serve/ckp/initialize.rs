@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::heartbeat;
 use super::method::Served;
 use super::session::{Agreed, Session};
+use crate::gate::SessionTerms;
 use crate::offload;
 use crate::serve::calls::Calls;
 use crate::serve::message::{Fault, Outcome};
@@ -60,18 +61,18 @@ impl<C: Calls> Session<C> {
         }
     }
 
-    fn read_manifest(&self, value: &Value, version: &str) -> Result<SessionManifest, Fault> {
+    fn read_manifest(&self, value: &Value, version: &str) -> Result<SessionTerms, Fault> {
         if let Value::String(text) = value {
             let message = format!("there is no registry to fetch `{text}` from");
             return Err(Fault::new(NOT_FOUND, message).with("param", "manifest"));
         }
         let long = value.to_string().len() > QUICK_MANIFEST_BYTES;
         let base = self.inner().calls.services().manifest;
-        offload::blocking(long, || SessionManifest::read(value, version, base))
-            .map_err(|errors| refused(&errors))
+        let read = || SessionManifest::read(value, version, base).map(SessionTerms::new);
+        offload::blocking(long, read).map_err(|errors| refused(&errors))
     }
 
-    fn begin(&self, asked: &Asked<'_>, version: &str, manifest: SessionManifest) -> Value {
+    fn begin(&self, asked: &Asked<'_>, version: &str, manifest: SessionTerms) -> Value {
         let wanted = &asked.capabilities;
         let calls = &self.inner().calls;
         let base = calls.services().manifest;

@@ -1,10 +1,10 @@
 //! One session: what it is, what it may do now, and what of it still runs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use clawhost_core::error::CallError;
-use clawhost_core::manifest::SessionManifest;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::life::{Life, State, Transition};
 use super::method::{Method, Served};
 use crate::approvals::Reachable;
+use crate::gate::SessionTerms;
 use crate::host::Principal;
 use crate::replay::stopped;
 use crate::serve::calls::{Calls, guarded};
@@ -56,7 +57,7 @@ pub(super) struct Inner<C> {
 #[derive(Debug)]
 pub(super) struct Agreed {
     pub(super) served: Served,
-    pub(super) manifest: Arc<SessionManifest>,
+    pub(super) manifest: Arc<SessionTerms>,
     /// The digest of what the manifest narrows, which is part of what each request says.
     pub(super) narrowing: String,
     /// The client wants to hear how calls go on.
@@ -84,7 +85,7 @@ pub(crate) struct Place {
 impl Place {
     /// Names the request.
     fn name(&mut self, request_id: String) {
-        lock(&self.request_ids).push(request_id.clone());
+        self.request_ids.lock().push(request_id.clone());
         self.request_id = Some(request_id);
     }
 }
@@ -92,17 +93,13 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(own) = &self.request_id {
-            let mut ids = lock(&self.request_ids);
+            let mut ids = self.request_ids.lock();
             if let Some(index) = ids.iter().position(|id| id == own) {
                 ids.swap_remove(index);
             }
         }
         self.running.send_modify(|running| *running = running.saturating_sub(1));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The right to carry out one request.
@@ -115,7 +112,7 @@ pub(super) struct Ticket {
 
 impl<C> Drop for Inner<C> {
     fn drop(&mut self) {
-        let life = self.life.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let life = self.life.get_mut();
         life.stopping().cancel();
         life.ended().cancel();
     }
@@ -249,12 +246,12 @@ impl<C: Calls> Session<C> {
     }
 
     pub(super) fn life(&self) -> MutexGuard<'_, Life<Arc<Agreed>>> {
-        lock(&self.0.life)
+        self.0.life.lock()
     }
 
     /// Says whether a call of that name runs.
     pub(super) fn runs(&self, request_id: &str) -> bool {
-        lock(&self.0.request_ids).iter().any(|id| id == request_id)
+        self.0.request_ids.lock().iter().any(|id| id == request_id)
     }
 
     /// Opens the way to the person behind this session, where there is one.
@@ -273,7 +270,7 @@ impl<C: Calls> Session<C> {
 
 impl<C> Inner<C> {
     pub(super) fn state(&self) -> Value {
-        let life = lock(&self.life);
+        let life = self.life.lock();
         status(life.state(), life.uptime())
     }
 }

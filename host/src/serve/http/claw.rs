@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::error::{CallError, ErrorKind};
@@ -20,6 +20,7 @@ use futures_util::stream::{self, Stream};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedMutexGuard, mpsc};
@@ -109,7 +110,7 @@ impl<C: Calls> Sessions<C> {
             return Err(Denied::new(StatusCode::BAD_REQUEST, "name the session in Claw-Session"));
         };
         self.find(id)?;
-        let notices = self.open().get(id).map(|open| Arc::clone(&open.notices));
+        let notices = self.open.lock().get(id).map(|open| Arc::clone(&open.notices));
         let notices =
             notices.and_then(|notices| notices.try_lock_owned().ok()).ok_or_else(|| {
                 Denied::new(StatusCode::CONFLICT, "somebody listens to this session already")
@@ -124,14 +125,14 @@ impl<C: Calls> Sessions<C> {
     /// Ends a session.
     pub(super) fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
         let id = session_id(headers)?.unwrap_or_default();
-        let open = self.open().remove(id).ok_or_else(unknown)?;
+        let open = self.open.lock().remove(id).ok_or_else(unknown)?;
         open.session.end();
         Ok(answer_json(StatusCode::NO_CONTENT, ""))
     }
 
     /// Ends every session.
     pub(super) fn end(&self) {
-        std::mem::take(&mut *self.open()).into_values().for_each(|open| open.session.end());
+        std::mem::take(&mut *self.open.lock()).into_values().for_each(|open| open.session.end());
     }
 
     /// Answers a request without a session as a session would that has not begun, and keeps it
@@ -164,7 +165,7 @@ impl<C: Calls> Sessions<C> {
     /// Keeps a session that has begun, if there is room.
     fn keep(&self, session: Session<C>, notices: Notices) -> Result<String, CallError> {
         let id = random::hex::<SESSION_ID_BYTES>()?;
-        let mut all = self.open();
+        let mut all = self.open.lock();
         all.retain(|_, open| !open.is_idle());
         if all.len() >= CLAW_SESSIONS_MAX {
             forget_stopped(&mut all);
@@ -179,15 +180,11 @@ impl<C: Calls> Sessions<C> {
     }
 
     fn find(&self, id: &str) -> Result<Session<C>, Denied> {
-        let mut all = self.open();
+        let mut all = self.open.lock();
         all.retain(|_, open| !open.is_idle());
         let open = all.get_mut(id).ok_or_else(unknown)?;
         open.used = Instant::now();
         Ok(open.session.clone())
-    }
-
-    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open<C>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,9 +9,10 @@
 //! one proxy share theirs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use clawhost_core::limits::HTTP_RESERVED_PART_MAX;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -68,7 +69,7 @@ impl Places {
     }
 
     fn try_take(self: &Arc<Self>) -> Option<Seat> {
-        let mut taken = self.taken();
+        let mut taken = self.taken.lock();
         if taken.seats.len() >= self.max {
             taken.evict()?;
         }
@@ -84,10 +85,6 @@ impl Places {
     /// Returns how many connections may have an ordinary request in flight.
     const fn ordinary(&self) -> usize {
         self.max - self.max / HTTP_RESERVED_PART_MAX
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +107,7 @@ impl Seat {
     /// Keeps the place for a request of somebody known; nothing where it has just been lost, or
     /// where only places for urgent ones are left.
     pub(super) fn busy(self: &Arc<Self>, urgent: bool) -> Option<Busy> {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.taken.lock();
         let busy = taken.seats.values().filter(|state| state.idle_since.is_none()).count();
         if !urgent && busy >= self.places.ordinary() {
             return None;
@@ -122,14 +119,14 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.places.taken().seats.remove(&self.id);
+        self.places.taken.lock().seats.remove(&self.id);
         self.places.changed.notify_one();
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if let Some(state) = self.0.places.taken().seats.get_mut(&self.0.id) {
+        if let Some(state) = self.0.places.taken.lock().seats.get_mut(&self.0.id) {
             state.idle_since = Some(Instant::now());
         }
         self.0.places.changed.notify_one();

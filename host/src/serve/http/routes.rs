@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{
@@ -20,6 +20,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
+use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -290,7 +291,7 @@ impl<C: Calls> Agent<C> {
         let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
         let response = self.service.handle(request).await;
         if let Some(id) = id.filter(|_| response.status().is_success()) {
-            let end = self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            let end = self.ends.lock().remove(&id);
             end.unwrap_or_default().0.cancel();
         }
         Ok(until_sent(self.ending(response), stream))
@@ -300,7 +301,7 @@ impl<C: Calls> Agent<C> {
     async fn session_end(&self, headers: &HeaderMap) -> Option<SessionEnd> {
         let id = session_id(headers)?;
         let open = self.sessions.sessions.read().await;
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         // Those that ended by themselves are forgotten here.
         ends.retain(|id, _| open.contains_key(id.as_str()));
         open.contains_key(id).then(|| ends.entry(id.to_owned()).or_default().clone())

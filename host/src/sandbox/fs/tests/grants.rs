@@ -9,7 +9,7 @@ use super::place::{
     CANARY, CREATE, Place, READ, TIMES, TRUNCATE, WRITE, every_answer, file, mount, names,
     open_roots, os,
 };
-use crate::sandbox::fs::{Fault, Follow, FsLimits, OpenHow, RootError, Roots};
+use crate::sandbox::fs::{Fault, Follow, FsLimits, Meter, OpenHow, Places, RootError, Roots, Tree};
 
 #[test]
 fn f10_guests_make_no_hard_links() {
@@ -236,4 +236,97 @@ fn a_mount_that_may_be_created_is_made_when_it_is_first_asked_for() {
     std::fs::remove_dir(&host).unwrap();
     Roots::open(&[of(Access::ReadOnly)], &[]).unwrap();
     assert!(host.is_dir());
+}
+
+/// What is left of a writable `root/a` where these bind as well.
+fn left(place: &Place, mounts: &[(&str, Access)], closed: &[&str]) -> Option<Access> {
+    let own = mount(&place.temp, "root/a", Access::ReadWrite);
+    let own = Roots::open(&[own], &[]).unwrap();
+    own.within(&places(place, mounts, closed)).unwrap().1.remove(0)
+}
+
+fn places(place: &Place, mounts: &[(&str, Access)], closed: &[&str]) -> Places {
+    let mounts: Vec<_> =
+        mounts.iter().map(|(path, access)| mount(&place.temp, path, *access)).collect();
+    let closed: Vec<_> = closed.iter().map(|path| place.temp.path().join(path)).collect();
+    Places::look_up(&mounts, &closed).unwrap()
+}
+
+#[test]
+fn a_directory_stays_only_where_the_other_profile_has_it_too_and_with_the_lesser_right() {
+    let (ro, rw) = (Access::ReadOnly, Access::ReadWrite);
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("a/b")).unwrap();
+    place.link("a", "alias");
+    for (mounts, closed, expected) in [
+        (&[("root", rw)][..], &[][..], Some(rw)),
+        (&[("root", ro)], &[], Some(ro)),
+        (&[("root/alias", rw)], &[], Some(rw)),
+        (&[("root/a/b", rw)], &[], None),
+        (&[("outside", rw)], &[], None),
+        (&[("root/nowhere", rw)], &[], None),
+        (&[], &[], None),
+        (&[("root", rw), ("root/a", ro)], &[], Some(ro)),
+        (&[("root", rw), ("root/a/b", ro)], &[], Some(ro)),
+        (&[("root", rw)], &["root/a/b"], Some(rw)),
+        (&[("root", rw)], &["root/alias"], None),
+        (&[("root", rw)], &["root"], None),
+    ] {
+        assert_eq!(left(&place, mounts, closed), expected, "{mounts:?} {closed:?}");
+    }
+}
+
+#[test]
+fn no_later_link_moves_what_narrows() {
+    let place = Place::new();
+    for folder in ["a", "vault", "other"] {
+        std::fs::create_dir(place.path(folder)).unwrap();
+        std::fs::write(place.path(folder).join("key"), folder).unwrap();
+    }
+    place.link("vault", "door");
+    place.link("a", "to-a");
+    place.link("other", "to-other");
+    let root = || Roots::open(&[mount(&place.temp, "root", Access::ReadWrite)], &[]).unwrap();
+    let closing = places(&place, &[("root", Access::ReadWrite)], &["root/door/key"]);
+    let (to_a, to_other) = (
+        places(&place, &[("root/to-a", Access::ReadWrite)], &[]),
+        places(&place, &[("root/to-other", Access::ReadWrite)], &[]),
+    );
+    for link in ["door", "to-a", "to-other"] {
+        std::fs::remove_file(place.path(link)).unwrap();
+    }
+    place.link("other", "door");
+    place.link("other", "to-a");
+    place.link("a", "to-other");
+    let own = Roots::open(&[mount(&place.temp, "root/a", Access::ReadWrite)], &[]).unwrap();
+    assert_eq!(own.within(&to_a).unwrap().1, [Some(Access::ReadWrite)]);
+    assert_eq!(own.within(&to_other).unwrap().1, [None]);
+    let narrowed = std::sync::Arc::new(root().within(&closing).unwrap().0);
+    let folder = narrowed.folders().unwrap().remove(0).0;
+    let tree = Tree::new(narrowed, std::sync::Arc::new(Meter::new(FsLimits::default())));
+    let open = |path: &str| tree.open(&folder, path, Follow::Yes, READ);
+    assert_eq!(open("vault/key").unwrap_err(), Fault::Closed);
+    assert!(open("door/key").is_ok());
+}
+
+#[test]
+fn a_mount_that_is_still_to_be_made_is_told_by_its_path_and_looking_makes_nothing() {
+    let (place, rw) = (Place::new(), Access::ReadWrite);
+    let host = place.path("work/space");
+    let own = Mount { host: host.clone(), guest: "/".to_owned(), access: rw, create: true };
+    let roots = Roots::open(&[own], &[]).unwrap();
+    let [same, around, beside, closing] = [
+        places(&place, &[("root/work/space", Access::ReadOnly)], &[]),
+        places(&place, &[("root", rw)], &[]),
+        places(&place, &[("root/work", rw)], &[]),
+        places(&place, &[("root", rw)], &["root/work/space/key"]),
+    ];
+    for made in [false, true] {
+        assert_eq!(host.exists(), made);
+        assert_eq!(roots.within(&same).unwrap().1, [Some(Access::ReadOnly)]);
+        assert_eq!(roots.within(&around).unwrap().1, [Some(rw)]);
+        assert_eq!(roots.within(&beside).unwrap().1, [None]);
+        assert_eq!(roots.within(&closing).unwrap().1, [None], "its key would be open");
+        roots.folders().unwrap();
+    }
 }
