@@ -145,6 +145,7 @@ fn wrong_documents_and_command_lines() {
         &cli.snapshot(&["call", "wrong.yaml", "read_file", "path=hello.txt"]),
     );
     compare("validate__json", &cli.snapshot(&["validate", "wrong.yaml", "--json"]));
+    std::fs::remove_file(cli.here().join("tools/broken.wasm")).unwrap();
     compare("validate__ok", &cli.snapshot(&["validate", "claw.yaml"]));
     compare("call__no_document", &cli.snapshot(&["call", "absent.yaml", "read_file"]));
     compare("usage__unknown_verb", &cli.snapshot(&["serve"]));

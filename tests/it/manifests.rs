@@ -156,6 +156,95 @@ fn a_runtime_file_is_checked_as_what_it_is() {
     }
 }
 
+const COUNTS: &str = r#"claw: "0.3.0"
+kind: Tool
+metadata: { name: word-count }
+spec: { description: Counts., input_schema: { type: object }, annotations: { custom: true } }
+"#;
+
+/// A Claw whose rules are about a tool of the tools folder and what its document declares.
+fn with_a_dropped_in_tool(document: &str) -> Cli {
+    let cli = Cli::new(PROGRAM);
+    let component = source_root().join("host/examples/tools/word-count.wat");
+    cli.write("tools/word-count.wat", std::fs::read(component).unwrap());
+    cli.write("tools/word-count.yaml", document);
+    let rules = "  policies: [{ inline: { rules: [{ id: w, action: allow, scope: tool, match: { name: word-count } }, { id: c, action: allow, scope: tool, match: { annotations: { custom: true } } }, { id: h, action: allow, scope: tool, match: { annotations: { readOnlyHint: true } } }] } }]\n";
+    cli.write("claw.yaml", format!("{CLAW}  tools: [\"claw://local/tool/read-file\"]\n{rules}"));
+    cli
+}
+
+#[test]
+fn notes_know_what_the_tools_folder_and_the_host_itself_offer() {
+    let cli = with_a_dropped_in_tool(COUNTS);
+    let bare = cli.run(&["validate", "claw.yaml"]);
+    assert!(bare.stdout.contains("no tool is called that"), "{}", bare.stdout);
+    let run = cli.run(&["validate", "claw.yaml", "--tools", "tools"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "valid\n"), "{}", run.stderr);
+    cli.write("clawhost.yaml", "version: 1\ntools: { directory: ./tools }\n");
+    let run = cli.run(&["validate", "claw.yaml"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "valid\n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_wrong_document_of_a_component_is_shown_in_its_lines_by_every_verb() {
+    let cli =
+        with_a_dropped_in_tool(&COUNTS.replace("annotations: {", "sandbox: none, anotations: {"));
+    cli.write("tools/stray.yaml", COUNTS);
+    for (verb, code) in [("validate", 3), ("tools", 3)] {
+        let run = cli.run(&[verb, "claw.yaml", "--tools", "tools"]);
+        assert_eq!(run.code, Some(code), "{verb}: {}{}", run.stdout, run.stderr);
+        for part in [
+            "tools/word-count.yaml:4:",
+            "did you mean `annotations`?",
+            "unknown key `sandbox`",
+            "no component here",
+        ] {
+            assert!(run.stderr.contains(part), "{verb}: {part}: {}", run.stderr);
+        }
+        assert!(!run.stdout.contains("refused:"), "{verb}: {}", run.stdout);
+    }
+    let run = cli.run(&["doctor", "claw.yaml", "--tools", "tools", "--json"]);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let refused: Vec<_> = findings.iter().filter(|finding| finding["about"] == "tool").collect();
+    assert_eq!(refused.len(), 2, "{report}");
+    assert!(refused.iter().all(|finding| finding["standing"] == "missing"), "{report}");
+}
+
+#[test]
+fn what_the_runtime_file_names_has_to_be_there() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", CLAW);
+    for (line, parts) in [
+        ("directory: ./gone", ["clawhost.yaml:2:21", "there is no folder `gone`"]),
+        ("replace_builtins: [raed_file]", ["clawhost.yaml:2:28", "did you mean `read_file`?"]),
+    ] {
+        cli.write("clawhost.yaml", format!("version: 1\ntools: {{ {line} }}\n"));
+        for verb in ["validate", "tools", "doctor"] {
+            let run = cli.run(&[verb, "claw.yaml"]);
+            assert_eq!(run.code, Some(3), "{verb} {line}: {}", run.stdout);
+            assert!(parts.iter().all(|part| run.stderr.contains(part)), "{verb}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn the_runtime_file_beside_the_manifest_is_found_under_each_of_its_names() {
+    for (name, text) in [
+        ("clawhost.yml", "version: 1\nprofiles: { gone: {} }\n"),
+        ("clawhost.json", "{\"version\": 1, \"profiles\": {\"gone\": {}}}"),
+    ] {
+        let cli = Cli::new(PROGRAM);
+        cli.write("claw.yaml", CLAW);
+        cli.write(name, text);
+        let run = cli.run(&["validate", "claw.yaml"]);
+        assert_eq!(run.code, Some(3), "{name}: {}", run.stdout);
+        assert!(run.stderr.contains("there is no sandbox profile `gone`"), "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("{name}:")), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn standard_input_is_no_document() {
     let cli = Cli::new(PROGRAM);

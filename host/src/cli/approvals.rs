@@ -21,7 +21,7 @@ use super::args::StateArgs;
 use super::fail::Fail;
 use super::{question, setup, show};
 use crate::clock::now_ms;
-use crate::serve::first_line;
+use crate::lines::first_line;
 use crate::state::connect_all;
 
 /// Answer the calls that wait for a person
@@ -138,7 +138,7 @@ fn lease_time(text: &str) -> Result<LeaseTime, String> {
 }
 
 pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
-    let folder = setup::state_path(args.common.state.as_deref())?.0;
+    let folder = setup::state_path(&args.common)?.0;
     let mut hosts = Hosts::connect(&folder).await?;
     let as_json = args.common.json;
     match &args.verb {

@@ -1,6 +1,6 @@
 //! What can be typed, and the help that explains it. Verbs with verbs of their own have theirs.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -10,6 +10,9 @@ use super::approvals::ApprovalsArgs;
 use super::attack::AttackArgs;
 use super::audit::AuditArgs;
 use super::doctor::DoctorArgs;
+use super::import::ImportArgs;
+use super::new::NewArgs;
+use super::pins::PinsArgs;
 use super::registry::RegistryArgs;
 use super::secrets::SecretsArgs;
 
@@ -27,6 +30,9 @@ pub(super) struct Cli {
     /// Say more on standard error; twice for everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(super) verbose: u8,
+    /// Work as if started in this directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) directory: Option<PathBuf>,
     #[command(subcommand)]
     pub(super) verb: Verb,
 }
@@ -40,8 +46,11 @@ pub(super) enum Verb {
     Call(CallArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
+    Import(ImportArgs),
     Inspect(InspectArgs),
     Limits(LimitsArgs),
+    New(NewArgs),
+    Pins(PinsArgs),
     Registry(RegistryArgs),
     Run(RunArgs),
     Secrets(SecretsArgs),
@@ -58,7 +67,8 @@ pub(super) struct Places {
     /// Keep credentials and the audit log here [default: $XDG_STATE_HOME/clawhost]
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Read this runtime file [default: clawhost.yaml beside the manifest]
+    /// Read this runtime file [default: clawhost.yaml beside the manifest, else of the current
+    /// directory]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }
@@ -85,6 +95,9 @@ pub(super) struct StateArgs {
     /// The state folder of the host [default: $XDG_STATE_HOME/clawhost]
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) state: Option<PathBuf>,
+    /// Read this runtime file [default: clawhost.yaml of the current directory]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(super) config: Option<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(super) json: bool,
@@ -109,12 +122,20 @@ pub(super) struct RunArgs {
     /// Speak newline-delimited JSON-RPC on standard input and output
     #[arg(long, conflicts_with = "http")]
     pub(super) stdio: bool,
-    /// Serve HTTP on this address: MCP at /mcp, the Claw Kernel Protocol at /claw
-    #[arg(long, value_name = "ADDR")]
+    /// Serve HTTP on this address, or port of 127.0.0.1: MCP at /mcp, the Claw Kernel Protocol at
+    /// /claw
+    #[arg(long, value_name = "ADDR", value_parser = http_address)]
     pub(super) http: Option<SocketAddr>,
     /// Ask for no token; loopback addresses only
     #[arg(long)]
     pub(super) no_auth: bool,
+}
+
+/// Reads an address with its port, or a port that only this machine can reach.
+fn http_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let wrong = |_| "write an address and a port, 127.0.0.1:7333, or only a port, 7333".to_owned();
+    text.parse().or(port).map_err(wrong)
 }
 
 /// Make one call and print its result
@@ -164,8 +185,8 @@ pub(super) struct ExplainArgs {
 ///
 /// The table is made as `run` would make it: documents are checked, components compiled and
 /// bound to their profiles, and nothing is called. The column `policy` says whether the rules
-/// let a tool be called at all. What could not be served stands below the table, with its reason;
-/// the exit code is 0 all the same.
+/// let a tool be called at all. What could not be served is said on standard error, with its reason,
+/// and the exit code is 3 then.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost tools host/examples/manifest.yaml")]
 pub(super) struct ToolsArgs {
@@ -181,9 +202,10 @@ pub(super) struct ToolsArgs {
 
 /// Check documents and print every problem, with file, line and what would be right
 ///
-/// Documents are read together with everything they refer to, in files and in registries, and
-/// nothing is compiled, run or made. The runtime file is checked as well. An unknown key is a
-/// problem, as a misspelt restriction would otherwise restrict nothing. The exit code is 3 where there is any problem.
+/// Documents are read together with everything they refer to, in files and in registries. The runtime
+/// file is checked as well, and so is the tools folder, whose components are asked in an empty sandbox
+/// what they offer; no tool is called, and nothing is made. An unknown key is a problem, as a misspelt
+/// restriction would otherwise restrict nothing. The exit code is 3 where there is any problem.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost validate host/examples/manifest.yaml")]
 pub(super) struct ValidateArgs {
@@ -193,6 +215,9 @@ pub(super) struct ValidateArgs {
     /// Check with this runtime file [default: clawhost.yaml beside the documents]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    /// Check the components and documents in this directory too [default: the runtime file's]
+    #[arg(long, value_name = "DIR")]
+    pub(super) tools: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -200,8 +225,9 @@ pub(super) struct ValidateArgs {
 
 /// Say what a component is, what it imports, and what it would need granted
 ///
-/// Nothing is granted while it is inspected: the component is asked to describe itself in an
-/// empty sandbox, within one second. A file that can be no tool is described too, as far as its
+/// A component of the world `claw:tool` is asked to describe itself, in an empty sandbox and within
+/// one second; of any other, each exported function is a tool. A program for WASI is one tool, which
+/// has its file's name. A file that can be no tool is described too, as far as its
 /// structure says; the reason follows, and the exit code is 3.
 #[derive(Debug, Args)]
 #[command(
@@ -230,4 +256,18 @@ pub(super) struct LimitsArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_with_a_port_or_a_port_of_this_machine() {
+        assert_eq!(http_address("7400"), Ok("127.0.0.1:7400".parse().unwrap()));
+        assert_eq!(http_address("0.0.0.0:80"), Ok("0.0.0.0:80".parse().unwrap()));
+        for text in ["", "localhost", ":7400", "70000", "127.0.0.1"] {
+            assert!(http_address(text).unwrap_err().contains("7333"), "{text}");
+        }
+    }
 }

@@ -41,7 +41,7 @@ pub(super) enum AuditVerb {
 }
 
 pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
-    let Some(dir) = setup::existing_audit_dir(args.common.state.as_deref())? else {
+    let Some(dir) = setup::existing_audit_dir(&args.common)? else {
         return Ok(no_log(args.common.json));
     };
     let unreadable = |error: std::io::Error| {

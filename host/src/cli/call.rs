@@ -83,6 +83,7 @@ fn print(reply: &ToolReply) {
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
                 show::line(&format!("({mime_type}, {} bytes)", data.len()));
             }
+            Content::Link(link) => show::json(&serde_json::Value::Object(link.clone())),
             Content::Resource { uri, .. } => show::line(&format!("(resource {uri})")),
         }
     }

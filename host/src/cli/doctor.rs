@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clawhost_core::catalog::Refused;
 use clawhost_core::error::exit;
 use clawhost_core::grants::Shell;
-use clawhost_core::manifest::{Manifest, Settings};
+use clawhost_core::manifest::{Manifest, McpReach, McpSource, Settings};
 use serde_json::{Value, json};
 
 use super::args::Places;
@@ -19,8 +20,9 @@ use crate::state::{FolderEnv, StateDir, open_cache};
 /// Say what this machine can give, and whether it is enough for a manifest
 ///
 /// Looks at the jail of native programs, the memory of instances, swap, the folders and the
-/// clock. The exit code is 6 where something is missing that the documents, or the embedded
-/// default, cannot do without; what is only weaker than it could be is said and is no error.
+/// clock, and makes a host as `run` would, without serving. The exit code is 6 where a tool is
+/// refused, or something is missing that the documents, or the embedded default, cannot do without;
+/// what is only weaker than it could be is said and is no error.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost doctor host/examples/manifest.yaml --json")]
 pub(super) struct DoctorArgs {
@@ -53,20 +55,32 @@ struct Finding {
     says: String,
 }
 
-pub(super) fn run(args: &DoctorArgs) -> Result<u8, Fail> {
+pub(super) async fn run(args: DoctorArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&args.paths);
-    let config = setup::config(&paths, args.places.config.as_deref()).map_err(Fail::Documents)?;
-    let settings = config.settings;
-    let mut manifest = setup::manifest(&paths, &settings.registries).map_err(Fail::Documents)?;
-    settings.apply(&mut manifest).map_err(Fail::Documents)?;
-    let findings = look(&manifest, &settings, &args.places);
+    let (manifest, settings) = setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
+    let mut findings = look(&manifest, &settings, &args.places);
+    // A host that cannot be made for what was found so far says nothing more.
+    match setup::open(&args.paths, &args.places, None).await {
+        Ok(setup) => findings.extend(setup.host.catalog().refused.iter().map(refused)),
+        Err(_) if !is_enough(&findings) => {}
+        Err(fail) => return Err(fail),
+    }
     if args.json {
         show::json(&as_json(&findings));
     } else {
         show::line(&table(&findings));
     }
-    let is_enough = findings.iter().all(|finding| finding.standing != Standing::Missing);
-    Ok(if is_enough { exit::OK } else { exit::UPSTREAM })
+    Ok(if is_enough(&findings) { exit::OK } else { exit::UPSTREAM })
+}
+
+fn is_enough(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| finding.standing != Standing::Missing)
+}
+
+/// What a host for these documents would not serve.
+fn refused(refused: &Refused) -> Finding {
+    let says = format!("refused: {}: {}", refused.source, refused.reason);
+    Finding { about: "tool", standing: Standing::Missing, says }
 }
 
 fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
@@ -75,13 +89,20 @@ fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Findin
     findings
 }
 
-/// Returns the tools that cannot run without a jail.
+/// Returns the tools and MCP servers that cannot run without a jail.
 fn tools_with_shell(manifest: &Manifest) -> Vec<&str> {
     let has_shell = |profile: &str| {
         manifest.profile(profile).is_some_and(|profile| profile.shell != Shell::Deny)
     };
-    let tools = manifest.tools.iter().filter(|tool| has_shell(&tool.sandbox));
-    tools.map(|tool| tool.name.as_str()).collect()
+    let is_program = |source: &McpSource| source.endpoint.program().is_some();
+    let tools = manifest
+        .tools
+        .iter()
+        .filter(|tool| has_shell(&tool.sandbox) || tool.mcp.as_ref().is_some_and(is_program));
+    let servers = manifest.mcp_servers.iter();
+    let servers = servers.filter(|one| matches!(one.reach, McpReach::Program { .. }));
+    let tools = tools.map(|tool| tool.name.as_str());
+    tools.chain(servers.map(|server| server.name.as_str())).collect()
 }
 
 /// What a jail is made of, each with what it is for.
@@ -92,9 +113,6 @@ fn jail(support: Support, needed_by: &[&str]) -> Vec<Finding> {
         false => Standing::Missing,
     };
     let better = |is_there: bool| if is_there { Standing::Good } else { Standing::Weaker };
-    let row = |about, standing, says: &str| Finding { about, standing, says: says.to_owned() };
-    let pick =
-        |is_there: bool, yes: &str, no: &str| if is_there { yes.to_owned() } else { no.to_owned() };
     let whole = support.available();
     let level = match whole {
         true => support.to_string(),
@@ -109,39 +127,48 @@ fn jail(support: Support, needed_by: &[&str]) -> Vec<Finding> {
         1..6 => format!("ABI {abi}: files; signals and abstract sockets from ABI 6 up"),
         _ => format!("ABI {abi}: files, signals and abstract sockets"),
     };
+    let processes = match support.user_namespace {
+        true => "processes over a whole jail",
+        false => "processes for all jails of a user together, more than a profile allows one",
+    };
+    let no_group =
+        format!("none that the host may make: memory is bounded for each process, {processes}");
+    let pick = |about, is_there: bool, standing: Standing, yes: &str, no: &str| {
+        let says = if is_there { yes } else { no }.to_owned();
+        Finding { about, standing, says }
+    };
+    let best = |about, is_there, yes, no| pick(about, is_there, better(is_there), yes, no);
     vec![
-        row("jail", needed(whole), &level),
+        Finding { about: "jail", standing: needed(whole), says: level },
         Finding {
             about: "Landlock",
             standing: needed(abi > 0).max(better(abi >= 6)),
             says: landlock,
         },
-        row(
+        pick(
             "seccomp",
+            support.seccomp,
             needed(support.seccomp),
-            &pick(
-                support.seccomp,
-                "system calls are filtered",
-                "none: system calls could not be filtered",
-            ),
+            "system calls are filtered",
+            "none: system calls could not be filtered",
         ),
-        row(
+        best(
             "process namespace",
-            better(support.pid_namespace),
-            &pick(
-                support.pid_namespace,
-                "a jail ends as one, also when the host is killed",
-                "none: a jail is ended as a process group",
-            ),
+            support.pid_namespace,
+            "a jail ends as one, also when the host is killed",
+            "none: a jail is ended as a process group",
         ),
-        row(
+        best(
+            "mount namespace",
+            support.mount_namespace,
+            "paths that are not granted are not there, and nothing of a read-only mount changes",
+            "none: a program may `stat` any path, and change mode and times of its user's files that it can open",
+        ),
+        best(
             "control group",
-            better(support.cgroup),
-            &pick(
-                support.cgroup,
-                "memory and processes are bounded over a whole jail",
-                "none that the host may make: memory is bounded for each process, and processes for each user",
-            ),
+            support.cgroup,
+            "memory and processes are bounded over a whole jail",
+            &no_group,
         ),
     ]
 }
@@ -221,8 +248,7 @@ fn as_json(findings: &[Finding]) -> Value {
         let standing = word(finding.standing).to_ascii_lowercase();
         json!({"about": finding.about, "standing": standing, "says": finding.says})
     });
-    let is_enough = findings.iter().all(|finding| finding.standing != Standing::Missing);
-    json!({"enough": is_enough, "findings": Value::from_iter(rows)})
+    json!({"enough": is_enough(findings), "findings": Value::from_iter(rows)})
 }
 
 #[cfg(test)]
@@ -233,6 +259,8 @@ mod tests {
         landlock_abi: 7,
         seccomp: true,
         pid_namespace: true,
+        mount_namespace: true,
+        user_namespace: true,
         cgroup: true,
         other_user: false,
     };
@@ -244,12 +272,18 @@ mod tests {
     #[test]
     fn what_a_tool_needs_and_does_not_get_is_missing() {
         use Standing::{Good, Missing, Weaker};
-        assert_eq!(standings(WHOLE, &["exec-shell"]), [Good; 5]);
+        assert_eq!(standings(WHOLE, &["exec-shell"]), [Good; 6]);
         let none = Support::default();
-        assert_eq!(standings(none, &["exec-shell"]), [Missing, Missing, Missing, Weaker, Weaker]);
+        assert_eq!(
+            standings(none, &["exec-shell"]),
+            [Missing, Missing, Missing, Weaker, Weaker, Weaker]
+        );
         assert!(jail(none, &["exec-shell"])[0].says.contains("refused: exec-shell"));
-        assert_eq!(standings(none, &[]), [Weaker; 5]);
-        let old = Support { landlock_abi: 1, pid_namespace: false, cgroup: false, ..WHOLE };
-        assert_eq!(standings(old, &["exec-shell"]), [Good, Weaker, Good, Weaker, Weaker]);
+        assert_eq!(standings(none, &[]), [Weaker; 6]);
+        let old = Support { landlock_abi: 1, seccomp: true, ..none };
+        assert_eq!(standings(old, &["exec-shell"])[..2], [Good, Weaker]);
+        assert_eq!(standings(old, &["exec-shell"])[2..], [Good, Weaker, Weaker, Weaker]);
+        let counts = |support| jail(support, &[])[5].says.contains("processes over a whole jail");
+        assert!(counts(Support { user_namespace: true, ..old }) && !counts(old));
     }
 }

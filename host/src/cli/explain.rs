@@ -35,7 +35,7 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     };
     let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), &context);
     let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
-    let story = Story::of(&setup.host, tool, rehearsal, arguments.as_ref());
+    let story = Story::of(&setup.host, tool, rehearsal, given);
     if args.json {
         show::json(&story.as_json());
     } else {
@@ -64,8 +64,8 @@ fn no_such(kind: &str, name: &str, names: &[&str]) -> Fail {
 /// All that is told about one call, or about the best of calls where there are no arguments.
 struct Story<'a> {
     tool: &'a Tool,
-    /// The arguments that are paths; nothing where no arguments are given.
-    paths: Option<Vec<String>>,
+    /// There are arguments.
+    given: bool,
     rehearsal: Rehearsal,
     screened: bool,
     autonomy: Autonomy,
@@ -75,11 +75,11 @@ struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    fn of(host: &Host, tool: &'a Tool, rehearsal: Rehearsal, arguments: Option<&Value>) -> Self {
+    fn of(host: &Host, tool: &'a Tool, rehearsal: Rehearsal, given: bool) -> Self {
         let manifest = host.manifest();
         Self {
             tool,
-            paths: arguments.map(|value| tool.paths.paths(value)),
+            given,
             rehearsal,
             screened: !manifest.policies.screens().is_off(),
             autonomy: manifest.autonomy,

@@ -17,8 +17,6 @@ use super::{setup, show};
 use crate::engine::check::{self, Outline};
 use crate::engine::{Engine, LoadError, Loaded};
 
-const WORLD: &str = "claw:tool/tool@0.1.0";
-
 pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     let bytes = setup::read_file(&args.file)?;
     let outline = check::outline(&bytes);
@@ -29,12 +27,14 @@ pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
         Err(LoadError::Passing(reason)) => return Err(Fail::new(exit::UPSTREAM, reason)),
         Err(error) => return Err(refused(&args, outline.as_ref(), &error.to_string())),
     };
+    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    let definitions = loaded.definitions_as(&stem);
     if args.json {
-        show::json(&as_json(&loaded));
+        show::json(&as_json(&loaded, &definitions));
     } else if let Some(tool) = &args.manifest {
-        show::line(document(&loaded, tool.as_deref())?.trim_end());
+        show::line(document(&loaded, chosen(&definitions, tool.as_deref())?)?.trim_end());
     } else {
-        print(&loaded);
+        print(&loaded, &definitions);
     }
     Ok(exit::OK)
 }
@@ -52,119 +52,96 @@ fn refused(args: &InspectArgs, outline: Option<&Outline>, reason: &str) -> Fail 
     Fail::new(exit::DOCUMENT, format!("{}: {reason}", args.file.display()))
 }
 
-/// What the imports of a component ask for, taken together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Wants {
-    process: bool,
-    network: bool,
-    provider: bool,
-    memory: bool,
-    channels: bool,
-    secrets: bool,
-    files: bool,
-    /// Something that no profile grants.
-    never: bool,
+/// What an import may ask for.
+#[derive(Debug, PartialEq, Eq)]
+struct Need {
+    /// What a profile has to hold, in words.
+    says: &'static str,
+    /// The built-in profiles that grant it, the one that grants least first. No document can grant
+    /// a provider, a channel or a secret: only the runtime file does.
+    profiles: &'static [&'static str],
 }
 
-impl Wants {
-    fn of(imports: &[String]) -> Self {
-        imports.iter().fold(Self::default(), |mut wants, import| {
-            match imports::class_of(import) {
-                Some(Class::Inert) => wants.files |= is_files(import),
-                Some(Class::Network) => wants.network = true,
-                Some(Class::Process) => wants.process = true,
-                Some(Class::Provider) => wants.provider = true,
-                Some(Class::Memory) => wants.memory = true,
-                Some(Class::Channels) => wants.channels = true,
-                Some(Class::Secrets) => wants.secrets = true,
-                Some(Class::Reserved | Class::Never) | None => wants.never = true,
-            }
-            wants
-        })
-    }
+/// All of them, in the order in which they are told.
+const NEEDS: [Need; 8] = [
+    Need { says: "what no profile grants", profiles: &[] },
+    Need { says: "`shell.mode: full`", profiles: &["process"] },
+    Need { says: "hosts in a `network` block", profiles: &["network"] },
+    Need { says: "`provider: true` in clawhost.yaml", profiles: &[] },
+    Need { says: "keys and values, `memory: true` in clawhost.yaml", profiles: &["memory"] },
+    Need { says: "`channels` in clawhost.yaml", profiles: &[] },
+    Need { says: "`secrets` in clawhost.yaml", profiles: &[] },
+    Need {
+        says: "a mounted folder, without which it opens no file",
+        profiles: &["fs-readonly", "workspace", "process"],
+    },
+];
 
-    /// What a profile has to hold, in words; empty where it need hold nothing.
-    fn needs(self) -> Vec<&'static str> {
-        [
-            (self.never, "what no profile grants"),
-            (self.process, "`shell.mode: full`"),
-            (self.network, "hosts in a `network` block"),
-            (self.provider, "`provider: true` in clawhost.yaml"),
-            (self.memory, "keys and values"),
-            (self.channels, "`channels` in clawhost.yaml"),
-            (self.secrets, "`secrets` in clawhost.yaml"),
-            (self.files, "a mounted folder, without which it opens no file"),
-        ]
-        .into_iter()
-        .filter_map(|(wanted, what)| wanted.then_some(what))
-        .collect()
-    }
-
-    /// The built-in profiles that grant all of it, the one that grants least first.
-    const fn profiles(self) -> &'static [&'static str] {
-        match self {
-            // No document can grant a provider or a secret: only the runtime file does.
-            Self { never: true, .. }
-            | Self { provider: true, .. }
-            | Self { channels: true, .. }
-            | Self { memory: true, process: true, .. }
-            | Self { memory: true, network: true, .. }
-            | Self { memory: true, files: true, .. }
-            | Self { secrets: true, .. }
-            | Self { process: true, network: true, .. }
-            | Self { network: true, files: true, .. } => &[],
-            Self { process: true, .. } => &["process"],
-            Self { memory: true, .. } => &["memory"],
-            Self { network: true, .. } => &["network"],
-            Self { files: true, .. } => &["fs-readonly", "workspace"],
-            _ => &["none"],
-        }
-    }
-
-    /// Says which built-in profile to use, or that there is none.
-    fn advice(self) -> &'static str {
-        match self.profiles() {
-            [] if self.never => "it cannot be served",
-            [] if self.secrets => "a profile with `secrets` in clawhost.yaml",
-            [] if self.provider => "a profile with `provider: true` in clawhost.yaml",
-            [] if self.channels => "a profile with `channels` in clawhost.yaml",
-            [] if self.memory => "a profile with `memory: true` in clawhost.yaml",
-            [] => "no built-in profile grants all of it: write one",
-            ["fs-readonly", ..] => "the profile `fs-readonly` to read, `workspace` to write too",
-            ["process", ..] => "the profile `process`",
-            ["memory", ..] => "the profile `memory`",
-            ["network", ..] => "the profile `network`",
-            _ => "the profile `none`",
-        }
-    }
-}
-
-fn is_files(import: &str) -> bool {
-    import.starts_with("wasi:filesystem/")
+fn need_of(import: &str) -> Option<&'static Need> {
+    let [never, process, network, provider, memory, channels, secrets, files] = &NEEDS;
+    Some(match imports::class_of(import) {
+        Some(Class::Inert) if import.starts_with("wasi:filesystem/") => files,
+        Some(Class::Inert) => return None,
+        Some(Class::Network) => network,
+        Some(Class::Process) => process,
+        Some(Class::Provider) => provider,
+        Some(Class::Memory) => memory,
+        Some(Class::Channels) => channels,
+        Some(Class::Secrets) => secrets,
+        Some(Class::Reserved | Class::Never) | None => never,
+    })
 }
 
 /// Says in words what one import asks for.
 fn needs(import: &str) -> &'static str {
-    match imports::class_of(import) {
-        Some(Class::Inert) if is_files(import) => "a mounted folder, or it opens nothing",
-        Some(Class::Inert) => "nothing (inert)",
-        Some(Class::Network) => "a profile with a `network` block",
-        Some(Class::Process) => "a profile with `shell.mode: full`",
-        Some(Class::Provider) => "`provider: true` for its profile in clawhost.yaml",
-        Some(Class::Memory) => "the profile `memory`, or `memory: true` for its profile",
-        Some(Class::Channels) => "`channels` for its profile in clawhost.yaml",
-        Some(Class::Secrets) => "`secrets` for its profile in clawhost.yaml",
-        Some(Class::Reserved | Class::Never) | None => "cannot be granted",
+    need_of(import).map_or("nothing (inert)", |need| need.says)
+}
+
+/// What the imports of a component ask for, taken together.
+struct Wants(Vec<&'static Need>);
+
+impl Wants {
+    fn of(imports: &[String]) -> Self {
+        let asked = |need: &&Need| imports.iter().any(|it| need_of(it) == Some(need));
+        Self(NEEDS.iter().filter(asked).collect())
+    }
+
+    /// What a profile has to hold, in words; empty where it need hold nothing.
+    fn needs(&self) -> Vec<&'static str> {
+        self.0.iter().map(|need| need.says).collect()
+    }
+
+    /// The built-in profiles that grant all of it, the one that grants least first.
+    fn profiles(&self) -> Vec<&'static str> {
+        let first = self.0.first().map_or(&["none"][..], |need| need.profiles);
+        let grants_all = |name: &&str| self.0.iter().all(|need| need.profiles.contains(name));
+        first.iter().copied().filter(grants_all).collect()
+    }
+
+    /// Says which built-in profile to use, or that there is none.
+    fn advice(&self) -> String {
+        let [never, ..] = &NEEDS;
+        match self.profiles().first() {
+            _ if self.0.contains(&never) => "it cannot be served".to_owned(),
+            Some(&"fs-readonly") => {
+                "the profile `fs-readonly` to read, `workspace` to write too".to_owned()
+            }
+            Some(name) => format!("the profile `{name}`"),
+            None => "no built-in profile grants all of it: write one".to_owned(),
+        }
     }
 }
 
-fn print(loaded: &Loaded) {
+fn print(loaded: &Loaded, definitions: &[ToolDefinition]) {
     print_head("component", loaded.size_bytes, &loaded.digest);
-    show::line(&format!("world      {WORLD}"));
+    show::line(&format!("world      {}", loaded.kind.world()));
     let wants = Wants::of(&loaded.imports);
-    show::line(&format!("would need {} ({})", in_words(wants), wants.advice()));
+    show::line(&format!("would need {} ({})", in_words(&wants), wants.advice()));
     print_imports(&loaded.imports, needs);
-    loaded.definitions.iter().for_each(print_tool);
+    definitions.iter().for_each(print_tool);
+    for why in loaded.left_out() {
+        show::line(&format!("\n{}", visible::line(why)));
+    }
 }
 
 fn print_outline(outline: &Outline) {
@@ -176,7 +153,7 @@ fn print_outline(outline: &Outline) {
     show::line(&format!("exports    {exports}"));
     // Profiles are about components.
     if !outline.is_core {
-        show::line(&format!("would need {}", in_words(Wants::of(&outline.imports))));
+        show::line(&format!("would need {}", in_words(&Wants::of(&outline.imports))));
     }
     print_imports(&outline.imports, needs_of(outline));
 }
@@ -189,7 +166,7 @@ fn needs_of(outline: &Outline) -> fn(&str) -> &'static str {
     if outline.is_core { |_| "a component around the module" } else { needs }
 }
 
-fn in_words(wants: Wants) -> String {
+fn in_words(wants: &Wants) -> String {
     match wants.needs().as_slice() {
         [] => "nothing".to_owned(),
         needs => needs.join("; "),
@@ -219,17 +196,18 @@ fn print_tool(definition: &ToolDefinition) {
     }
 }
 
-fn as_json(loaded: &Loaded) -> Value {
+fn as_json(loaded: &Loaded, definitions: &[ToolDefinition]) -> Value {
     let wants = Wants::of(&loaded.imports);
     json!({
         "kind": "component",
         "digest": loaded.digest,
         "size_bytes": loaded.size_bytes,
-        "world": WORLD,
+        "world": loaded.kind.world(),
         "needs": wants.needs(),
         "profiles": wants.profiles(),
         "imports": imports_json(&loaded.imports, needs),
-        "tools": loaded.definitions,
+        "tools": definitions,
+        "left_out": loaded.left_out(),
     })
 }
 
@@ -248,9 +226,8 @@ fn imports_json(imports: &[String], needs: fn(&str) -> &'static str) -> Value {
     imports.iter().map(|import| json!({"interface": import, "needs": needs(import)})).collect()
 }
 
-/// Returns a complete CKP Tool document for the component's tool, or for one of several.
-fn document(loaded: &Loaded, tool: Option<&str>) -> Result<String, Fail> {
-    let definition = chosen(&loaded.definitions, tool)?;
+/// Returns a complete CKP Tool document for a tool of the component.
+fn document(loaded: &Loaded, definition: &ToolDefinition) -> Result<String, Fail> {
     let wants = Wants::of(&loaded.imports);
     let mut spec = json!({
         "description": definition.description,
@@ -306,7 +283,7 @@ mod tests {
         const NONE: &[&str] = &[];
         for (imports, needs, profiles) in [
             (&["wasi:io/streams@0.2.12"][..], 0, &["none"][..]),
-            (&[FILES], 1, &["fs-readonly", "workspace"]),
+            (&[FILES], 1, &["fs-readonly", "workspace", "process"]),
             (&[WEB], 1, &["network"]),
             (&[PROCESS], 1, &["process"]),
             (&[PROCESS, FILES], 2, &["process"]),
@@ -316,7 +293,11 @@ mod tests {
             (&["wasi:sockets/tcp@0.2.12"], 1, NONE),
         ] {
             let wants = wants(imports);
-            assert_eq!((wants.needs().len(), wants.profiles()), (needs, profiles), "{imports:?}");
+            assert_eq!(
+                (wants.needs().len(), wants.profiles()),
+                (needs, profiles.to_vec()),
+                "{imports:?}"
+            );
         }
     }
 }

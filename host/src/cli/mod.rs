@@ -11,9 +11,12 @@ mod call;
 mod doctor;
 mod explain;
 mod fail;
+mod import;
 mod inspect;
 mod limits;
 mod log;
+mod new;
+mod pins;
 mod prompt;
 mod question;
 mod registry;
@@ -25,6 +28,7 @@ mod tools;
 mod validate;
 mod words;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -36,10 +40,12 @@ use fail::Fail;
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // A verb that prints what was refused need not log it too.
-    let quiet =
-        matches!(cli.verb, Verb::Attack(_) | Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_));
+    let quiet = matches!(
+        cli.verb,
+        Verb::Attack(_) | Verb::Doctor(_) | Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_)
+    );
     log::start(cli.verbose, quiet);
-    let outcome = dispatch(cli);
+    let outcome = enter(cli.directory.as_deref()).and_then(|()| dispatch(cli));
     log::flush();
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -50,6 +56,14 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn enter(directory: Option<&Path>) -> Result<(), Fail> {
+    let Some(directory) = directory else { return Ok(()) };
+    std::env::set_current_dir(directory).map_err(|error| {
+        let hint = "name a directory that is there with --directory DIR";
+        Fail::usage(format!("{}: {error}", directory.display()), hint)
+    })
+}
+
 fn dispatch(cli: Cli) -> Result<u8, Fail> {
     match cli.verb {
         #[cfg(unix)]
@@ -57,14 +71,17 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Attack(args) => setup::block_on(attack::run(args)),
         Verb::Audit(args) => audit::run(&args),
         Verb::Call(args) => setup::block_on(call::run(args)),
-        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Doctor(args) => setup::block_on(doctor::run(args)),
         Verb::Explain(args) => setup::block_on(explain::run(args)),
+        Verb::Import(args) => import::run(&args),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
         Verb::Limits(args) => limits::run(&args),
+        Verb::New(args) => new::run(&args),
+        Verb::Pins(args) => setup::block_on(pins::run(args)),
         Verb::Registry(args) => setup::block_on(registry::run(args)),
         Verb::Run(args) => setup::block_on(run::run(args)),
         Verb::Secrets(args) => secrets::run(&args),
         Verb::Tools(args) => setup::block_on(tools::run(args)),
-        Verb::Validate(args) => validate::run(&args),
+        Verb::Validate(args) => setup::block_on(validate::run(args)),
     }
 }

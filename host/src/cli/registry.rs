@@ -40,7 +40,7 @@ pub(super) enum RegistryVerb {
 #[command(after_help = "Example: clawhost registry serve ./published --address 127.0.0.1:7334")]
 pub(super) struct ServeRegistryArgs {
     /// The folder that holds the packages
-    #[arg(value_name = "DIR")]
+    #[arg(id = "folder", value_name = "DIR")]
     pub(super) directory: PathBuf,
     /// Listen here; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7334")]

@@ -193,6 +193,10 @@ fn given(args: &RunArgs) -> Vec<String> {
     };
     let Places { tools, state, config } = &args.places;
     let mut given: Vec<String> = setup::with_default(&args.paths).iter().map(absolute).collect();
+    if given.is_empty() {
+        // What stands in for a manifest is about the current directory.
+        given.extend(["--directory".to_owned(), absolute(&PathBuf::from("."))]);
+    }
     for (option, path) in [("--tools", tools), ("--state", state), ("--config", config)] {
         if let Some(path) = path {
             given.extend([option.to_owned(), absolute(path)]);
@@ -239,5 +243,28 @@ fn stdin_is_closed() -> bool {
     #[cfg(not(target_os = "linux"))]
     {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_is_given_means_the_same_from_any_directory() {
+        let places = Places { tools: None, state: Some("s".into()), config: None };
+        let args = |paths: Vec<PathBuf>| RunArgs {
+            paths,
+            places: places.clone(),
+            stdio: false,
+            http: None,
+            no_auth: false,
+        };
+        let here = std::env::current_dir().unwrap();
+        let at = |name: &str| here.join(name).display().to_string();
+        let here = here.display().to_string();
+        // There is no `claw.yaml` beside this package.
+        assert_eq!(given(&args(vec![])), ["--directory", &here, "--state", &at("s")]);
+        assert_eq!(given(&args(vec!["a.yaml".into()])), [&at("a.yaml"), "--state", &at("s")]);
     }
 }

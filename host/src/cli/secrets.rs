@@ -63,7 +63,7 @@ pub(super) enum SecretsVerb {
 }
 
 pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
-    let folder = setup::state_path(args.common.state.as_deref())?.0;
+    let folder = setup::state_path(&args.common)?.0;
     match &args.verb {
         SecretsVerb::List => list(&folder, args.common.json),
         SecretsVerb::Remove { name } => {

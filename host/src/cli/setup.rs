@@ -3,22 +3,24 @@
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::fs::Dir;
 use clawhost_core::error::exit;
 use clawhost_core::limits::COMPONENT_BYTES_MAX;
 use clawhost_core::manifest::{
-    self, DocumentError, Manifest, OneDocument, RegistrySettings, Settings, Surroundings,
+    self, DocumentError, Manifest, OneDocument, PinMode, RegistrySettings, Settings, Surroundings,
 };
 
-use super::args::Places;
+use super::args::{Places, StateArgs};
 use super::fail::Fail;
 use super::log;
+use crate::audit::AuditLog;
 use crate::config::{self, Config};
 use crate::engine::CodeCache;
 use crate::host::MIGRATIONS;
-use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Registries};
+use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Pins, Registries, built_in_tools};
 use crate::regular;
 use crate::secrets::{SecretSources, Secrets};
 use crate::state::{
@@ -57,11 +59,7 @@ pub(super) async fn open(
     places: &Places,
     patience: Option<Duration>,
 ) -> Result<Setup, Fail> {
-    let paths = with_default(paths);
-    let config = config(&paths, places.config.as_deref()).map_err(Fail::Documents)?;
-    let settings = config.settings;
-    let mut manifest = manifest(&paths, &settings.registries).map_err(Fail::Documents)?;
-    settings.apply(&mut manifest).map_err(Fail::Documents)?;
+    let (manifest, settings) = documents(&with_default(paths), places).map_err(Fail::Documents)?;
     let state = places.state.as_deref().or(settings.state.as_deref());
     let state = StateDir::open(state, &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
@@ -84,6 +82,21 @@ pub(super) async fn open(
             .await;
     let host = host.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     Ok(Setup { host, settings, credentials, state })
+}
+
+/// Reads and checks the runtime file and the documents, together.
+pub(super) fn documents(
+    paths: &[PathBuf],
+    places: &Places,
+) -> Result<(Manifest, Settings), Vec<DocumentError>> {
+    let settings = config(paths, places.config.as_deref())?.settings;
+    let mut manifest = manifest(paths, &settings.registries)?;
+    settings.apply(&mut manifest)?;
+    let is_folder = |folder: &Path| places.tools.is_some() || folder.is_dir();
+    match settings.tools.missing(is_folder, &built_in_tools()) {
+        missing if missing.is_empty() => Ok((manifest, settings)),
+        missing => Err(missing),
+    }
 }
 
 /// Reads and checks documents, asking `registries` for what they have; without any documents,
@@ -111,24 +124,24 @@ pub(super) fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
     if paths.is_empty() && default.is_file() { vec![default] } else { paths.to_vec() }
 }
 
-/// Reads the runtime file: `explicit`, else the one beside the first of `paths`.
+/// Reads the runtime file: `explicit`, else the one beside the first of `paths`, else the one of the
+/// current directory.
 pub(super) fn config(
     paths: &[PathBuf],
     explicit: Option<&Path>,
 ) -> Result<Config, Vec<DocumentError>> {
-    let beside = paths.first().map(|path| match path.parent() {
-        _ if path.is_dir() => path.clone(),
-        Some(folder) if folder != Path::new("") => folder.to_owned(),
-        _ => PathBuf::from("."),
-    });
-    Config::load(explicit, beside.as_deref(), config::environment())
+    let beside = match paths.first().map(|path| (path, path.parent())) {
+        Some((path, _)) if path.is_dir() => path,
+        Some((_, Some(folder))) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    Config::load(explicit, Some(beside), config::environment())
 }
 
-/// Opens the audit log to read it: of the folder the user names, else the one that the runtime
-/// file of the current directory or `CLAWHOST_STATE` names, else the default. Makes nothing; none
-/// where no host ever ran there, which is an error for a folder that was named.
-pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fail> {
-    let (folder, is_named) = state_path(state)?;
+/// Opens the audit log of the [state folder](state_path) to read it. Makes nothing; none where no
+/// host ever ran there, which is an error for a folder that was named.
+pub(super) fn existing_audit_dir(args: &StateArgs) -> Result<Option<Dir>, Fail> {
+    let (folder, is_named) = state_path(args)?;
     let path = folder.join(AUDIT_FOLDER);
     match (Dir::open_ambient_dir(&path, cap_std::ambient_authority()), is_named) {
         (Ok(dir), _) => Ok(Some(dir)),
@@ -144,12 +157,11 @@ pub(super) fn existing_audit_dir(state: Option<&Path>) -> Result<Option<Dir>, Fa
     }
 }
 
-/// Returns the state folder that the user, else the runtime file of the current directory or
-/// `CLAWHOST_STATE`, names, else the default; and whether anybody named it. Makes nothing.
-pub(super) fn state_path(state: Option<&Path>) -> Result<(PathBuf, bool), Fail> {
-    let config = Config::load(None, Some(Path::new(".")), config::environment());
-    let settings = config.map_err(Fail::Documents)?.settings;
-    let state = state.or(settings.state.as_deref());
+/// Returns the state folder that the user names, else `CLAWHOST_STATE` or the [runtime
+/// file](config), else the default; and whether anybody named it. Makes nothing.
+pub(super) fn state_path(args: &StateArgs) -> Result<(PathBuf, bool), Fail> {
+    let settings = config(&[], args.config.as_deref()).map_err(Fail::Documents)?.settings;
+    let state = args.state.as_deref().or(settings.state.as_deref());
     let path = StateDir::locate(state, &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     Ok((path, state.is_some()))
@@ -164,6 +176,16 @@ fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
     open().map_err(|error| {
         Fail::new(exit::UPSTREAM, format!("the audit folder cannot be opened: {error}"))
     })
+}
+
+/// Opens the pins that hosts on a state folder keep, and the log of what becomes of them.
+pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
+    let path = state_path(common)?.0;
+    let state = StateDir::open(Some(&path), &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let audit = AuditLog::open(&audit_folder(&state)?)
+        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))?;
+    Ok(Pins::new(database(&state)?, Some(Arc::new(audit)), PinMode::default()))
 }
 
 fn database(state: &StateDir) -> Result<Database, Fail> {

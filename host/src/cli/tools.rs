@@ -1,14 +1,18 @@
 //! `clawhost tools`: what is served, what each may touch, and what was refused.
 
-use clawhost_core::catalog::{Catalog, Origin, Tool};
+use std::path::{Path, PathBuf};
+
+use clawhost_core::catalog::{Catalog, Origin, Refused, Tool};
 use clawhost_core::error::exit;
+use clawhost_core::manifest::{DocumentError, Manifest};
 use serde_json::{Value, json};
 
 use super::args::ToolsArgs;
-use super::fail::Fail;
+use super::fail::{Fail, print_document};
 use super::{setup, show};
 use crate::Host;
 use crate::gate::Standing;
+use crate::registry::wrong_documents;
 
 pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, None).await?;
@@ -16,13 +20,37 @@ pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
     if args.json {
         show::json(&as_json(&setup.host, &catalog));
     } else {
-        show::line(&table(&setup.host, &catalog));
+        show::line(&served(&setup.host, &catalog));
+        let folder = args.places.tools.as_ref().or(setup.settings.tools.directory.as_ref());
+        tell(&catalog.refused, folder.map(PathBuf::as_path), setup.host.manifest());
     }
-    Ok(exit::OK)
+    Ok(if catalog.refused.is_empty() { exit::OK } else { exit::DOCUMENT })
+}
+
+/// Prints what was refused: wrong documents of components as `validate` does, the rest in a line.
+fn tell(refused: &[Refused], folder: Option<&Path>, manifest: &Manifest) {
+    let problems = folder.filter(|_| !refused.is_empty());
+    let problems = problems.map(|folder| wrong_documents(folder, manifest)).unwrap_or_default();
+    problems.iter().for_each(print_document);
+    let is_told = |refused: &&Refused| {
+        let at = |of: &DocumentError| format!("{}:{}:{}: ", of.file, of.line, of.column);
+        problems.iter().any(|problem| refused.reason.starts_with(&at(problem)))
+    };
+    for refused in refused.iter().filter(|refused| !is_told(refused)) {
+        eprintln!("refused: {}: {}", refused.source, refused.reason);
+    }
 }
 
 /// Returns the table of tools, then what was refused.
 pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
+    let mut text = served(host, catalog);
+    for refused in &catalog.refused {
+        text.push_str(&format!("\nrefused: {}: {}", refused.source, refused.reason));
+    }
+    text
+}
+
+fn served(host: &Host, catalog: &Catalog) -> String {
     let mut table = show::table(&["tool", "kind", "sandbox", "may touch", "policy"]);
     for tool in catalog.tools() {
         let grants = &tool.grants;
@@ -35,9 +63,6 @@ pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
         ]);
     }
     let mut text = table.to_string();
-    for refused in &catalog.refused {
-        text.push_str(&format!("\nrefused: {}: {}", refused.source, refused.reason));
-    }
     for note in &catalog.notes {
         text.push_str(&format!("\nnote: {note}"));
     }
@@ -57,6 +82,7 @@ fn standing(host: &Host, tool: &Tool) -> &'static str {
 
 fn kind(tool: &Tool) -> &'static str {
     match tool.origin {
+        Origin::Bridged { .. } => "bridged",
         Origin::BuiltIn { .. } => "built-in",
         Origin::DropIn { .. } => "dropped in",
         Origin::Registry { .. } => "registry",

@@ -1,23 +1,27 @@
-//! `clawhost validate`: every problem of every document.
+//! `clawhost validate`: every problem of every document, and of what the tools folder holds.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use clawhost_core::catalog::Annotations;
 use clawhost_core::error::exit;
 use clawhost_core::grants::Mount;
-use clawhost_core::manifest::{self, DocumentError, Documents as _, Manifest, Profile, Settings};
+use clawhost_core::manifest::{
+    self, DocumentError, Documents as _, Manifest, Profile, Settings, ToolBinding,
+};
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
 use super::{setup, show};
-use crate::config;
-use crate::registry::{FileDocuments, built_in_names};
+use crate::config::{self, Config};
+use crate::registry::{self, FileDocuments, Preview, built_in_names, built_in_tools, preview};
 
-pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
-    let problems = match check_all(args) {
+pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
+    let problems = match check_all(&args).await {
         Ok(notes) => {
-            report_valid(args, &notes);
+            report_valid(&args, &notes);
             return Ok(exit::OK);
         }
         Err(problems) => problems,
@@ -38,12 +42,12 @@ pub(super) fn run(args: &ValidateArgs) -> Result<u8, Fail> {
 }
 
 /// Returns every note, or every problem, once each.
-fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
+async fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
     let (mut notes, mut problems) = (Vec::new(), Vec::new());
     let (runtime, files): (Vec<_>, Vec<_>) =
         args.files.iter().cloned().partition(|file| config::is_runtime_file(file));
     for file in &runtime {
-        problems.extend(setup::config(&[], Some(file)).err().into_iter().flatten());
+        problems.extend(settings(&[], Some(file)).1);
         if files.is_empty() {
             let file = file.display();
             notes.push(format!("{file}: name the documents too, and its profiles and providers are checked with theirs"));
@@ -52,13 +56,8 @@ fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
     let config = args.config.as_deref().or_else(|| runtime.first().map(PathBuf::as_path));
     let runs = if files.is_empty() { Vec::new() } else { runs(&files) };
     for files in runs {
-        match check(&files, config) {
-            Ok(manifest) => {
-                notes.extend(missing_folders(&manifest));
-                notes.extend(manifest.stray_rules(built_in_names()));
-                notes.extend(manifest.stray_tools(built_in_names()));
-                notes.extend(manifest.notes);
-            }
+        match check(&files, config, args.tools.as_deref()).await {
+            Ok(more) => notes.extend(more),
             Err(more) => problems.extend(more),
         }
     }
@@ -66,6 +65,65 @@ fn check_all(args: &ValidateArgs) -> Result<Vec<String>, Vec<DocumentError>> {
     notes.retain(|note| seen.insert(note.clone()));
     problems.retain(|problem| seen.insert(problem.one_line()));
     if problems.is_empty() { Ok(notes) } else { Err(problems) }
+}
+
+/// Checks the runtime file beside the documents as well: it says which registries they come from,
+/// what profiles get, and which folder holds more tools with documents of their own.
+async fn check(
+    files: &[PathBuf],
+    config: Option<&Path>,
+    tools: Option<&Path>,
+) -> Result<Vec<String>, Vec<DocumentError>> {
+    let (settings, mut problems) = settings(files, config);
+    let manifest = setup::manifest(files, &settings.registries);
+    let applied = manifest.and_then(|mut manifest| {
+        settings.apply(&mut manifest)?;
+        Ok(Arc::new(manifest))
+    });
+    let manifest = match applied {
+        Ok(manifest) => manifest,
+        Err(more) => {
+            problems.extend(more);
+            return Err(problems);
+        }
+    };
+    // A folder that is not there was reported, unless it was typed.
+    let folder = settings.tools.directory.as_deref().filter(|folder| folder.is_dir());
+    let dropped = match tools.or(folder) {
+        Some(folder) => preview(folder, Arc::clone(&manifest)).await,
+        None => Preview::default(),
+    };
+    problems.extend(dropped.problems);
+    if problems.is_empty() { Ok(notes(&manifest, &dropped.tools)) } else { Err(problems) }
+}
+
+/// Returns the settings, and what is wrong with them.
+fn settings(files: &[PathBuf], config: Option<&Path>) -> (Settings, Vec<DocumentError>) {
+    match setup::config(files, config) {
+        Ok(Config { settings, .. }) => {
+            let missing = settings.tools.missing(Path::is_dir, &built_in_tools());
+            (settings, missing)
+        }
+        Err(problems) => (Settings::default(), problems),
+    }
+}
+
+/// Says what is valid and does nothing, where `dropped` is what the tools folder offers.
+fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
+    let names = || built_in_names().chain(dropped.iter().map(|tool| tool.name.clone()));
+    // The host's own tools say all of MCP's hints about themselves.
+    let has_built_in = built_in_names().any(|name| manifest.tools.iter().any(|of| of.name == name));
+    let is_declared = |key: &str| {
+        (has_built_in && Annotations::KEYS.contains(&key))
+            || dropped.iter().any(|tool| tool.declared().contains_key(key))
+    };
+    let mut notes = missing_folders(manifest);
+    let misplaced = registry::misplaced(manifest).into_iter();
+    notes.extend(misplaced.map(|one| format!("{}: {}", one.source, one.reason)));
+    notes.extend(manifest.stray_rules(names(), is_declared));
+    notes.extend(manifest.stray_tools(names()));
+    notes.extend_from_slice(&manifest.notes);
+    notes
 }
 
 /// Says which folders are not there: whoever starts the host has to make them.
@@ -95,29 +153,6 @@ fn runs(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     }
     let run = |claw: &PathBuf| [claw].into_iter().chain(others.iter().copied()).cloned().collect();
     claws.into_iter().map(run).collect()
-}
-
-/// Checks the runtime file beside the documents as well: it says which registries they come from,
-/// and what profiles get.
-fn check(files: &[PathBuf], config: Option<&Path>) -> Result<Manifest, Vec<DocumentError>> {
-    let config = setup::config(files, config);
-    let (settings, mut problems) = match config {
-        Ok(config) => (config.settings, Vec::new()),
-        Err(problems) => (Settings::default(), problems),
-    };
-    let manifest = setup::manifest(files, &settings.registries);
-    let applied = manifest.and_then(|mut manifest| {
-        settings.apply(&mut manifest)?;
-        Ok(manifest)
-    });
-    match applied {
-        Ok(manifest) if problems.is_empty() => Ok(manifest),
-        Ok(_) => Err(problems),
-        Err(more) => {
-            problems.extend(more);
-            Err(problems)
-        }
-    }
 }
 
 fn report_valid(args: &ValidateArgs, notes: &[String]) {

@@ -11,11 +11,7 @@ use crate::Host;
 /// Says that there is no tool of that name: why it was refused, or which there are.
 pub(super) fn unknown(name: &str, host: &Host) -> Fail {
     let catalog = host.catalog();
-    let ckp = clawhost_core::catalog::ckp_name(name);
-    if let Some(refused) = catalog.refused.iter().find(|refused| {
-        refused.reason.contains(&format!("`{name}`"))
-            || refused.reason.contains(&format!("`{ckp}`"))
-    }) {
+    if let Some(refused) = catalog.refused_as(name) {
         return Fail::new(
             exit::DOCUMENT,
             format!(

@@ -1,7 +1,7 @@
 //! The runtime file `clawhost.yaml` and the environment: found and read here, understood by
 //! [`clawhost_core::manifest::Settings`].
 //!
-//! No other module looks at `CLAWHOST_…` variables, but for the log's. Deliberately absent: command
+//! No other module looks at `CLAWHOST_…` variables, or at those that say the same, but for the log's. Deliberately absent: command
 //! line options, which win over both and belong to `cli`.
 
 use std::ffi::{OsStr, OsString};
@@ -16,8 +16,9 @@ use crate::regular;
 const FILE_NAMES: [&str; 3] = ["clawhost.yaml", "clawhost.yml", "clawhost.json"];
 /// The variable that stands for `--config`.
 const FILE_VARIABLE: &str = "CLAWHOST_CONFIG";
-/// What all variables of this host start with; others are nobody's business here.
-const VARIABLE_PREFIX: &str = "CLAWHOST_";
+/// What all variables of this host start with, and others that say the same; the rest is nobody's
+/// business here.
+const VARIABLE_PREFIXES: [&str; 2] = ["CLAWHOST_", "CRUVERO_MCP_"];
 
 /// The runtime settings and where they came from.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +73,10 @@ pub fn environment() -> Vec<(OsString, OsString)> {
 fn own_variables(
     env: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<(String, String)>, Vec<DocumentError>> {
-    let own = |name: &OsStr| name.as_encoded_bytes().starts_with(VARIABLE_PREFIX.as_bytes());
+    let own = |name: &OsStr| {
+        let name = name.as_encoded_bytes();
+        VARIABLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+    };
     let mut variables = Vec::new();
     for (name, value) in env.into_iter().filter(|(name, _)| own(name)) {
         match (name.into_string(), value.into_string()) {

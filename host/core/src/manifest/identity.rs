@@ -2,8 +2,6 @@
 
 use serde::Deserialize;
 
-use super::node::Node;
-
 /// How much an agent may do without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,9 +25,4 @@ impl Autonomy {
             (Self::Autonomous, Self::Autonomous) => Self::Autonomous,
         }
     }
-}
-
-/// Returns the autonomy a checked identity states, else the protocol's default.
-pub(crate) fn autonomy(spec: &Node) -> Autonomy {
-    spec.read(&["autonomy"]).unwrap_or_default()
 }

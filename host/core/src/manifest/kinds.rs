@@ -327,13 +327,14 @@ shape! { TELEMETRY = {
     redaction: { strip_arguments: FLAG, strip_results: FLAG },
 }}
 
+// What a tool lacks that no MCP server describes is for `mcp` to say.
 shape! { TOOL = {
-    description!: TEXT,
-    input_schema!: OBJECT,
+    description: TEXT,
+    input_schema: OBJECT,
     output_schema: OBJECT,
     sandbox_ref: TEXT,
     policy_ref: TEXT,
-    mcp_source: (Shape::Later { help: "this version bridges no MCP servers: take it out, put a component that offers the tool into the tools directory (`--tools DIR`), and describe it here" }),
+    mcp_source: { uri!: TEXT, tool_name: TEXT },
     annotations: ANNOTATIONS,
     timeout_ms: (up_to(TOOL_TIMEOUT_CEILING_MS)),
     retry: { max_attempts: POSITIVE, backoff: BACKOFF },

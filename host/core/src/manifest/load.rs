@@ -91,6 +91,12 @@ pub(crate) fn sidecar(
             problems.invalid(&of.source, Place::START, reason, help);
             return None;
         }
+        if let Some(source) = of.spec.get(&["mcp_source"]) {
+            let reason = "`mcp_source` in the document of a component";
+            let help = "take it out, or put the document into the manifest";
+            problems.invalid(&of.source, source.at, reason, help);
+            return None;
+        }
         let mut known = Known::default();
         known.add_all(Kind::Sandbox, manifest.profiles.keys());
         manifest.fetched.iter().for_each(|of| known.settle(of.kind, &of.uri));

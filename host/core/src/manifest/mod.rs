@@ -11,11 +11,10 @@ mod claw;
 mod documents;
 mod entry;
 mod glob;
-mod head;
-mod heartbeat;
 mod identity;
 mod kinds;
 mod load;
+mod mcp;
 mod memory;
 mod needs;
 mod node;
@@ -40,19 +39,20 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use documents::{Component, DirEntry, Documents, OneDocument, Package, RegistryError};
-pub use head::{DocumentHead, is_claw, read_head};
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
+pub use mcp::{McpEndpoint, McpReach, McpServer, McpSource, McpValue};
 pub use memory::{FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
-pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
+pub use primitive::{DocumentHead, is_claw, read_head};
+pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, Spot};
 pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use remote::Fetched;
 pub use session::{SessionErrors, SessionManifest, SessionProblem, ToolNarrowing};
 pub use settings::{
     AgentSettings, AuditSettings, ChannelPlace, ChannelSettings, HttpSettings, LimitSettings,
-    ProfileSettings, ProviderSettings, RegistrySettings, SecretSettings, Settings, ToolSettings,
-    WebSettings,
+    McpServerSettings, PinMode, ProfileSettings, ProviderSettings, RegistrySettings,
+    SecretSettings, Settings, ToolSettings, WebSettings,
 };
 pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
@@ -97,6 +97,10 @@ pub struct Manifest {
     pub channels: BTreeMap<String, ChannelSettings>,
     /// Whom some built-in tools may ask; from the runtime file, never from a document.
     pub web: WebSettings,
+    /// The MCP servers that this host may bridge; from the runtime file, never from a document.
+    pub mcp_servers: Vec<McpServer>,
+    /// Who has to accept what these say; from the runtime file too.
+    pub mcp_pins: PinMode,
     /// The swarms that this host serves.
     pub swarms: Vec<SwarmPlan>,
     /// Where measurements go; nowhere where absent.
@@ -121,10 +125,20 @@ impl Manifest {
     }
 
     /// Says which rules are for tools that are none of `names`, the CKP names of all that are
-    /// known beside those of this manifest's own documents.
-    pub fn stray_rules(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
+    /// known beside those of this manifest's own documents, and which relax for an annotation that
+    /// neither these documents nor, as `is_declared` says, the other tools declare.
+    pub fn stray_rules(
+        &self,
+        names: impl IntoIterator<Item = String>,
+        is_declared: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
         let own = self.tools.iter().map(|tool| tool.name.clone());
-        notes::stray_rules(&self.policies, &names.into_iter().chain(own).collect())
+        let mut notes = notes::stray_rules(&self.policies, &names.into_iter().chain(own).collect());
+        let declares = |key: &str| {
+            is_declared(key) || self.tools.iter().any(|tool| tool.declared().contains_key(key))
+        };
+        notes.extend(notes::undeclared(&self.policies, declares));
+        notes
     }
 
     /// Says which tools of the documents are none of `names`, the built-in ones.

@@ -13,7 +13,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visi
 use serde_saphyr::Spanned;
 
 pub(crate) use self::json::{from_json, pointer};
-pub(crate) use self::parse::parse;
+pub(crate) use self::parse::{parse, pasted};
 
 /// One text in a document; with [`ALIAS_NODES_MAX`] it bounds what aliases can blow up.
 const TEXT_BYTES_MAX: usize = 65_536;
@@ -193,25 +193,16 @@ impl Node {
     }
 
     pub(crate) fn flag(&self, path: &[&str]) -> Option<bool> {
-        match self.get(path)?.value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
+        self.read(path)
     }
 
     pub(crate) fn number(&self, path: &[&str]) -> Option<u64> {
-        match &self.get(path)?.value {
-            Value::Number(number) => number.as_u64(),
-            _ => None,
-        }
+        self.read(path)
     }
 
     /// Returns the number at a path, whole or not.
     pub(crate) fn real(&self, path: &[&str]) -> Option<f64> {
-        match &self.get(path)?.value {
-            Value::Number(number) => number.as_f64(),
-            _ => None,
-        }
+        self.read(path)
     }
 
     /// Returns the span of time at a path, such as `30d`.

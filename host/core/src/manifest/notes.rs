@@ -108,7 +108,8 @@ pub(crate) fn stray_rules(policies: &PolicySet, tools: &BTreeSet<String>) -> Vec
 
 /// Says which tools are only named, or nearly called like one of `names`, and are none of those.
 pub(crate) fn stray_tools(tools: &[ToolBinding], names: &BTreeSet<String>) -> Vec<String> {
-    let local = tools.iter().filter(|tool| tool.registry.is_none() && !names.contains(&tool.name));
+    let by_name = tools.iter().filter(|tool| tool.registry.is_none() && tool.mcp.is_none());
+    let local = by_name.filter(|tool| !names.contains(&tool.name));
     let note = |tool: &ToolBinding| {
         let near = nearest(&tool.name, names.iter().map(String::as_str));
         if near.is_none() && tool.description.is_some() {
@@ -124,11 +125,10 @@ pub(crate) fn stray_tools(tools: &[ToolBinding], names: &BTreeSet<String>) -> Ve
     local.filter_map(note).collect()
 }
 
-/// Says which rules relax for an annotation that no document declares: they never match.
-pub(crate) fn undeclared(policies: &PolicySet, tools: &[ToolBinding]) -> Vec<String> {
+/// Says which rules relax for an annotation that nobody declares: they never match.
+pub(crate) fn undeclared(policies: &PolicySet, is_declared: impl Fn(&str) -> bool) -> Vec<String> {
     let note = |rule: &Rule| {
-        let mut keys = rule.matches.annotations.keys();
-        let key = keys.find(|key| !tools.iter().any(|tool| tool.declared().contains_key(*key)))?;
+        let key = rule.matches.annotations.keys().find(|key| !is_declared(key))?;
         let (at, key) = (&rule.at, shown(key));
         let name = rule.matches.name.as_deref().filter(|name| *name != "*");
         let whom = name.map_or_else(|| "any tool".to_owned(), |name| format!("`{}`", shown(name)));

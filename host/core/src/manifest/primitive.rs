@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::node::{self, Node, Place};
-use super::problem::{Problems, Report, Source};
+use super::node::{self, Node, Place, pasted};
+use super::problem::{DocumentError, Problems, Report, Source};
 use super::shape::{self, shown};
-use super::{heartbeat, kinds, memory, needs, policy, provider, sandbox, swarm, telemetry, tool};
+use super::{claw, kinds, memory, needs, policy, provider, sandbox, swarm, telemetry, tool};
 use crate::uri::{Kind, RegistryUri, is_declared_name, is_version};
 
 /// The protocol version that documents have to state.
@@ -64,6 +64,39 @@ pub(crate) fn read_document(
     }
 }
 
+/// What a document says that it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentHead {
+    /// Its kind; no Claw.
+    pub kind: Kind,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.version`.
+    pub version: Option<String>,
+}
+
+/// Says whether a document calls itself a Claw, whatever else may be wrong with it.
+pub fn is_claw(document: &[u8]) -> bool {
+    node::parse(Path::new(""), document).is_ok_and(|(_, root)| root.text(&["kind"]) == Some("Claw"))
+}
+
+/// Reads and checks one document by itself: its references are not followed.
+///
+/// # Errors
+/// Every problem of the document; that it is a Claw, too, which is no primitive.
+pub fn read_head(file: &Path, bytes: &[u8]) -> Result<DocumentHead, Vec<DocumentError>> {
+    let mut problems = Problems::default();
+    let head = read_document(file, bytes, &mut problems).and_then(|of| {
+        let Some(kind) = of.kind else {
+            let help = "one of the eleven kinds of primitive belongs here";
+            problems.invalid(&of.source, of.at, "the document is a Claw", help);
+            return None;
+        };
+        Some(DocumentHead { kind, name: of.name, version: of.version })
+    });
+    problems.finish(head)
+}
+
 /// Takes a whole envelope apart, be it a file's root or a manifest's entry.
 pub(crate) fn from_envelope(
     source: &Source,
@@ -72,10 +105,8 @@ pub(crate) fn from_envelope(
     problems: &mut Problems,
 ) -> Option<Document> {
     let before = problems.count();
-    if let Some(entry) = root.entry("mcpServers") {
-        let reason = "this is an MCP client's configuration and no CKP document";
-        let help = "name a document with `claw:` and `kind:`; a client's configuration starts `clawhost run`";
-        problems.invalid(source, entry.at, reason, help);
+    if let Some((at, reason, help)) = foreign(root) {
+        problems.invalid(source, at, reason, help);
         return None;
     }
     shape::check(&mut problems.of(source), root, &kinds::ENVELOPE, "");
@@ -91,7 +122,7 @@ pub(crate) fn from_envelope(
         name,
         version: metadata.version,
         category: metadata.category,
-        heartbeat: heartbeat::read(root),
+        heartbeat: claw::heartbeat(root),
         source: source.clone(),
         at,
         base: base.to_owned(),
@@ -102,6 +133,45 @@ pub(crate) fn from_envelope(
     of.sound = problems.none_since(before);
     of.check(problems);
     Some(of)
+}
+
+const BEGINS: &str = "a CKP document begins with `claw: \"0.3.0\"`, `kind:` and `metadata:`";
+const CLIENT: &str = "an MCP client's configuration";
+const CLIENT_HELP: &str =
+    "name a document with `claw:` and `kind:`; a client's configuration starts `clawhost run`";
+
+/// Keys of what is taken for a document, what has them, and what would be right.
+const FOREIGN: [(&str, &str, &str); 7] = [
+    ("$schema", "a JSON Schema", "put it under `input_schema:` of a document of `kind: Tool`"),
+    ("apiVersion", "a Kubernetes manifest", BEGINS),
+    ("mcpServers", CLIENT, CLIENT_HELP),
+    ("openapi", "an OpenAPI description", BEGINS),
+    ("servers", CLIENT, CLIENT_HELP),
+    ("services", "a Compose file", BEGINS),
+    (
+        "version",
+        "a runtime file",
+        "call it `clawhost.yaml` and put it beside the documents, or name it with `--config`",
+    ),
+];
+
+/// Says what a file is that was written for something else, or pasted: one message for all of it.
+fn foreign(root: &Node) -> Option<(Place, String, &'static str)> {
+    let versions = ["claw", "kind"].into_iter().filter_map(|key| root.get(&[key]));
+    let pasted = versions.filter_map(|node| Some((node, pasted(node.as_text()?)?))).next();
+    if let Some((node, help)) = pasted {
+        let text = shown(node.as_text().unwrap_or_default());
+        return Some((node.at, format!("`{text}` is not written in plain characters"), help));
+    }
+    if root.entry("claw").is_some() {
+        return None;
+    }
+    FOREIGN.into_iter().find_map(|(key, what, help)| {
+        let entry = root.entry(key)?;
+        // Others have a text there.
+        let is_other = key == "version" && entry.node.as_text().is_some();
+        (!is_other).then(|| (entry.at, format!("this is {what} and no CKP document"), help))
+    })
 }
 
 impl Document {

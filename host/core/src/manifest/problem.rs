@@ -11,6 +11,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
 use super::node::Place;
 use crate::limits::MANIFEST_PATTERNS_BYTES_MAX;
+use crate::visible;
 
 /// One problem of one document.
 #[derive(Debug, Clone)]
@@ -95,7 +96,11 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new(file: &Path, text: &str) -> Self {
-        Self { file: harmless(&file.display().to_string()).into(), text: harmless(text).into() }
+        // A file may be called anything, a line of another problem too.
+        Self {
+            file: visible::line(&file.display().to_string()).into(),
+            text: harmless(text).into(),
+        }
     }
 
     /// Returns `file:line` of a place, for messages that point at a second place.
@@ -130,6 +135,20 @@ impl Source {
         let end = self.text.floor_char_boundary(offset.saturating_add(place.len_bytes));
         let span = self.text.get(offset..end).unwrap_or_default();
         (offset, span.lines().next().unwrap_or_default().trim_end().len())
+    }
+}
+
+/// A place of a document, for problems that are seen later, by whoever knows more.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spot {
+    pub(crate) source: Source,
+    pub(crate) at: Place,
+}
+
+impl Spot {
+    /// Returns the problem that what stands here refers to something that does not exist.
+    pub fn missing(&self, reason: String, help: String) -> DocumentError {
+        self.source.problem(self.at, PRIMITIVE_NOT_FOUND, reason, Some(help))
     }
 }
 
@@ -300,11 +319,18 @@ pub(crate) fn nearest<'a>(
     wrong: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    const COMPARED_CHARS_MAX: usize = 64;
+    let short = |text: &str| -> String {
+        text.chars().take(COMPARED_CHARS_MAX).flat_map(char::to_lowercase).collect()
+    };
     let limit = (wrong.chars().count() / 3).clamp(1, 3);
     known
         .into_iter()
-        .map(|candidate| (distance(wrong, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
+        .map(|candidate| (strsim::levenshtein(&short(wrong), &short(candidate)), candidate))
+        .filter(|(distance, known)| {
+            // What has only its unit left out is meant as well.
+            *distance <= limit || (wrong.len() > limit + 1 && known.starts_with(wrong))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -324,37 +350,9 @@ pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> 
     }
 }
 
-/// Counts the edits (insert, delete, replace) between two short texts, ignoring case.
-fn distance(a: &str, b: &str) -> usize {
-    const COMPARED_CHARS_MAX: usize = 64;
-    let b: Vec<char> = b.to_lowercase().chars().take(COMPARED_CHARS_MAX).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (index, left) in a.to_lowercase().chars().take(COMPARED_CHARS_MAX).enumerate() {
-        let mut previous = index + 1;
-        let mut next = vec![previous];
-        for (right, pair) in b.iter().zip(row.windows(2)) {
-            let [diagonal, above] = pair else { continue };
-            let replace = diagonal + usize::from(left != *right);
-            previous = replace.min(above + 1).min(previous + 1);
-            next.push(previous);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_are_edit_distances() {
-        for (a, b, expected) in
-            [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("Spec", "spec", 0)]
-        {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
 
     #[test]
     fn nothing_steers_a_terminal() {
@@ -362,6 +360,14 @@ mod tests {
         let clean = harmless(text);
         assert_eq!(clean, "a [2J  b\n\té");
         assert_eq!(clean.len(), text.len());
+    }
+
+    #[test]
+    fn a_files_name_forges_no_line() {
+        let source = Source::new(Path::new("a\n\tclaw.yaml:1:1: fine"), "");
+        let line =
+            source.problem(Place::START, MANIFEST_INVALID, "wrong".to_owned(), None).one_line();
+        assert_eq!(line, "a\\u{a}\\u{9}claw.yaml:1:1: fine:1:1: wrong");
     }
 
     #[test]
@@ -383,6 +389,7 @@ mod tests {
         let known = ["description", "input_schema", "timeout_ms"];
         assert_eq!(nearest("descripton", known), Some("description"));
         assert_eq!(nearest("timeoutms", known), Some("timeout_ms"));
+        assert_eq!(nearest("timeout", known), Some("timeout_ms"));
         assert_eq!(nearest("colour", known), None);
     }
 }

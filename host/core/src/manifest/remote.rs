@@ -223,6 +223,13 @@ impl Loader<'_> {
             self.problems.invalid(&of.source, at, reason, help);
             return Some(format!("a document that names the path `{path}`"));
         }
+        if let Some(source) = of.spec.get(&["mcp_source"]).filter(|_| of.is(Kind::Tool)) {
+            let reason = "`mcp_source` in a fetched document";
+            let help =
+                "nothing fetched chooses what is started or asked: write this document yourself";
+            self.problems.invalid(&of.source, source.at, reason, help);
+            return Some("a document that names an MCP server".to_owned());
+        }
         if LOCAL_ONLY.contains(&wanted.kind) || shows_who_it_is(of) {
             let reason = format!("a fetched {} that sends data or names a secret", wanted.kind);
             let help = "write this document yourself: nothing fetched chooses who gets what this host knows";

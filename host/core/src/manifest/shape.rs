@@ -11,7 +11,7 @@ use std::fmt::Display;
 
 pub(crate) use self::words::{expected, shown, shown_sentence};
 use self::words::{found, only, quotes};
-use super::node::{Entry, Node, Place, Value, duration};
+use super::node::{Entry, Node, Place, Value, duration, pasted};
 use super::problem::{Report, choices, nearest};
 use crate::uri::Kind;
 
@@ -250,11 +250,7 @@ impl Walk<'_, '_> {
                     self.report.secret_value(entry.at, reason);
                     continue;
                 }
-                let help = match entry.key.starts_with("//") {
-                    true => "take the comment out: JSON has no comments".to_owned(),
-                    false => choices(&entry.key, possible(fields)),
-                };
-                self.mismatch(entry.at, reason, help);
+                self.mismatch(entry.at, reason, choices(&entry.key, possible(fields)));
             }
         }
     }
@@ -308,7 +304,10 @@ impl Walk<'_, '_> {
             (path, Value::Null) => format!("`{path}` has no value"),
             (path, _) => format!("`{path}` is {}", found(node)),
         };
-        let help = format!("write {}{}", expected(shape, path), quotes(node, shape));
+        let plain = || format!("write {}{}", expected(shape, path), quotes(node, shape));
+        // Somewhere inside, as `key: value` with another space is one text.
+        let words = node.as_text().into_iter().flat_map(|text| text.split(':'));
+        let help = words.filter_map(pasted).next().map_or_else(plain, str::to_owned);
         self.mismatch(node.at, reason, help);
     }
 }
@@ -325,12 +324,9 @@ pub(crate) fn values(shape: &'static Shape, path: &str, into: &mut Vec<(String, 
     }
 }
 
-/// Says whether a key that is missing is there under a name that is nearly its own, or behind what
-/// somebody meant as a comment.
+/// Says whether a key that is missing is there under a name that is nearly its own.
 fn is_misspelt(field: &Field, entries: &[Entry], fields: &'static [Field]) -> bool {
-    let near = |entry: &Entry| nearest(&entry.key, possible(fields)) == Some(field.name);
-    let behind = |entry: &Entry| entry.key.starts_with("//") && entry.key.contains(field.name);
-    entries.iter().any(|entry| near(entry) || behind(entry))
+    entries.iter().any(|entry| nearest(&entry.key, possible(fields)) == Some(field.name))
 }
 
 /// Returns the keys that a mapping of this shape may hold.

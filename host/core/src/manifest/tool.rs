@@ -1,11 +1,13 @@
 //! `kind: Tool`: what binds a component's tool to a profile, a policy and a schema.
 //!
-//! The protocol has no field for a tool's code: the component is found by the tool's name.
+//! The protocol has no field for a tool's code: the component is found by the tool's name, but for
+//! a tool of an MCP server, which the document names.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::mcp::{self, McpSource};
 use super::node::{Entry, Node};
 use super::primitive::Document;
 use super::problem::Report;
@@ -39,6 +41,8 @@ pub struct ToolBinding {
     pub timeout: Option<Duration>,
     /// Whether and how a call that failed for a passing reason is tried again.
     pub retry: Option<RetryPlan>,
+    /// The MCP server that has it; a component has it where this is absent.
+    pub mcp: Option<McpSource>,
     /// The registry its document came from. What such a document says in `annotations` is a
     /// hint like a component's own: it tightens a decision and never relaxes one.
     pub registry: Option<RegistryUri>,
@@ -71,6 +75,7 @@ pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
         let help = format!("a description may have {TOOL_DESCRIPTION_BYTES_MAX} bytes");
         report.invalid(description.at, "`description` is too long", help);
     }
+    mcp::check(spec, report);
     for key in ["input_schema", "output_schema"] {
         spec.entry(key).into_iter().for_each(|entry| check_schema(entry, report));
     }
@@ -92,6 +97,7 @@ pub(crate) fn read(of: &Document, default_profile: &str) -> ToolBinding {
         annotations: annotations.unwrap_or_default(),
         timeout: of.spec.number(&["timeout_ms"]).map(Duration::from_millis),
         retry: of.spec.read(&["retry"]),
+        mcp: McpSource::read(&of.spec),
         registry: of.package.clone(),
         at: of.source.location(of.at),
     }

@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 
 use super::paths::{Folder, NOWHERE};
 use super::{CallFacts, Usage};
-use crate::catalog::Annotations;
 
 /// What a rule does where it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -165,7 +164,7 @@ impl Rule {
         let declared = facts.declared.get(key);
         declared == Some(wanted)
             || (self.action.tightens()
-                && (hint(facts.hints, key).is_some_and(|said| *wanted == said)
+                && (facts.hints.hint(key).is_some_and(|said| *wanted == said)
                     || (declared.is_none()
                         && most_careful(key).is_some_and(|said| *wanted == said))))
     }
@@ -219,16 +218,6 @@ impl fmt::Display for Mismatch<'_> {
             Self::Reached => f.write_str("its rate limit is reached"),
             Self::UnknownPaths => f.write_str("it depends on the arguments, which are not known"),
         }
-    }
-}
-
-fn hint(hints: &Annotations, key: &str) -> Option<bool> {
-    match key {
-        "destructiveHint" => hints.destructive,
-        "idempotentHint" => hints.idempotent,
-        "openWorldHint" => hints.open_world,
-        "readOnlyHint" => hints.read_only,
-        _ => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clawhost_core::grants::Grants;
+use clawhost_core::grants::{Access, Grants};
 use clawhost_core::limits::{APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS};
 use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{ApprovalTerms, List, Rates, Step};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::show;
 use super::{Story, is_read_only};
+use crate::sandbox::fs::{Fault, Outlook};
 
 impl Story<'_> {
     pub(super) fn as_json(&self) -> Value {
@@ -18,6 +19,7 @@ impl Story<'_> {
         let rule = explanation.verdict.rule();
         let (outcome, stage, reason) = self.outcome();
         let grants = &self.rehearsal.grants;
+        let paths = &self.rehearsal.paths;
         let quotas = json!({
             "tool_calls_per_minute": self.rates.tool_calls_per_minute,
             "tokens_per_hour": self.rates.tokens_per_hour,
@@ -40,7 +42,11 @@ impl Story<'_> {
             "reason": reason,
             "rule": rule.map(|rule| json!({"policy": rule.policy, "id": rule.id})),
             "steps": explanation.steps.iter().map(step_json).collect::<Value>(),
-            "arguments": {"given": self.paths.is_some(), "problem": self.problem(), "paths": self.paths},
+            "arguments": {
+                "given": self.given,
+                "problem": self.problem(),
+                "paths": self.given.then(|| paths.iter().map(|it| it.path.as_str()).collect::<Value>()),
+            },
             "findings": self.rehearsal.findings.iter().map(finding).collect::<Value>(),
             "autonomy": autonomy(self.autonomy),
             "approval": approval,
@@ -48,13 +54,18 @@ impl Story<'_> {
                 "profile": grants.profile,
                 "may_touch": show::touches(grants),
                 "timeout_ms": u64::try_from(grants.limits.timeout.as_millis()).unwrap_or(u64::MAX),
+                "paths": paths.iter().map(outlook).collect::<Value>(),
             },
             "quotas": quotas,
         })
     }
 
     pub(super) fn as_text(&self) -> String {
-        let (is, _, reason) = self.outcome();
+        let (is, _, mut reason) = self.outcome();
+        let beyond = self.rehearsal.paths.iter().find(|it| it.says.is_err_and(Fault::is_denial));
+        if let (Some(path), true) = (beyond, self.rehearsal.ask.is_ok()) {
+            reason = format!("{reason}; the sandbox would refuse a path: {}", met(path));
+        }
         let is = match is {
             "asks" => "waits for a person".to_owned(),
             is => format!("is {is}"),
@@ -65,7 +76,7 @@ impl Story<'_> {
             let outcome = step.mismatch.as_deref().unwrap_or("matches");
             table.add_row([list(step.list), &rule, step.action.name(), &step.at, outcome]);
         }
-        let lines = [
+        let mut lines = vec![
             format!("{} {is}: {reason}\n", self.tool.definition.name),
             format!("{table}\n"),
             format!("arguments: {}", self.arguments_line()),
@@ -75,16 +86,18 @@ impl Story<'_> {
             format!("sandbox:   {}", self.sandbox_line()),
             format!("quotas:    {}", self.quotas_line()),
         ];
+        lines.extend(self.rehearsal.paths.iter().map(|path| format!("path:      {}", met(path))));
         lines.join("\n")
     }
 
     fn arguments_line(&self) -> String {
-        let paths = match self.paths.as_deref() {
-            None => {
-                return "none given: rules about arguments count as they suit the call".to_owned();
-            }
-            Some([]) => "they hold no path".to_owned(),
-            Some(paths) => format!("their paths are {}", paths.join(", ")),
+        if !self.given {
+            return "none given: rules about arguments count as they suit the call".to_owned();
+        }
+        let paths: Vec<&str> = self.rehearsal.paths.iter().map(|it| it.path.as_str()).collect();
+        let paths = match paths.is_empty() {
+            true => "they hold no path".to_owned(),
+            false => format!("their paths are {}", paths.join(", ")),
         };
         match self.problem() {
             None => format!("they match the schema; {paths}"),
@@ -99,7 +112,7 @@ impl Story<'_> {
             .iter()
             .map(|found| format!("{}: {} (policy `{}`)", found.check, found.what, found.policy))
             .collect();
-        match (self.screened, self.paths.is_some()) {
+        match (self.screened, self.given) {
             (false, _) => "none".to_owned(),
             (true, false) => "some, which look at arguments or results".to_owned(),
             (true, true) if found.is_empty() => "nothing found in the arguments".to_owned(),
@@ -149,6 +162,34 @@ impl Story<'_> {
         .collect();
         if parts.is_empty() { "none".to_owned() } else { parts.join("; ") }
     }
+}
+
+/// Says what a path would meet in the sandbox.
+fn met(Outlook { path, mount, says }: &Outlook) -> String {
+    let Some(mount) = mount else { return format!("{path} lies in no granted folder") };
+    let place = format!("{path} lies in the granted folder `{mount}`");
+    match says {
+        Err(fault) => format!("{place}: {fault}"),
+        Ok((access, there)) => {
+            let may = match access {
+                Access::ReadOnly => "it may only be read",
+                Access::ReadWrite => "it may be read and written",
+            };
+            let there = if *there { "" } else { ", and is not there" };
+            format!("{place}: {may}{there}")
+        }
+    }
+}
+
+fn outlook(path: &Outlook) -> Value {
+    json!({
+        "path": path.path,
+        "mount": path.mount,
+        "refused": path.says.is_err_and(Fault::is_denial),
+        "writable": matches!(path.says, Ok((Access::ReadWrite, _))),
+        "exists": matches!(path.says, Ok((_, true))),
+        "says": met(path),
+    })
 }
 
 fn patience(terms: ApprovalTerms) -> Duration {

@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::Loader;
-use crate::manifest::identity::{Autonomy, autonomy};
+use crate::manifest::claw::HEARTBEAT;
+use crate::manifest::identity::Autonomy;
 use crate::manifest::primitive::Document;
 use crate::manifest::problem::DocumentError;
 use crate::manifest::profile::Profile;
 use crate::manifest::provider::{self, ProviderPlan};
 use crate::manifest::remote::Fetched;
 use crate::manifest::tool::{self, ToolBinding};
-use crate::manifest::{
-    Manifest, PROFILE_NONE, heartbeat, memory, notes, policy, sandbox, swarm, telemetry,
-};
+use crate::manifest::{Manifest, PROFILE_NONE, memory, notes, policy, sandbox, swarm, telemetry};
 use crate::policy::PolicySet;
 use crate::uri::Kind;
 
@@ -60,7 +59,6 @@ impl Loader<'_> {
         notes.extend(notes::category_note(&tools, &policies));
         notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
         notes.extend(notes::never_tried(&policies));
-        notes.extend(notes::undeclared(&policies, &tools));
         notes.extend(self.claw.iter().filter(|_| policies.policies().is_empty()).map(|of| {
             let at = of.source.location(of.at);
             format!("{at}: there is no policy, so every call is denied: add `policies:` with a rule that allows what may be called")
@@ -86,10 +84,12 @@ impl Loader<'_> {
             providers,
             kinds: self.kinds(),
             fetched: self.remote.fetched.clone(),
-            heartbeat: self.claw.as_ref().map_or_else(heartbeat::default, |claw| claw.heartbeat),
+            heartbeat: self.claw.as_ref().map_or_else(|| Some(HEARTBEAT), |claw| claw.heartbeat),
             memory: memory::plan(&self.primitives, self.around.directory),
             channels: std::collections::BTreeMap::new(),
             web: crate::manifest::WebSettings::default(),
+            mcp_servers: Vec::new(),
+            mcp_pins: crate::manifest::PinMode::default(),
             swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
             telemetry: self
                 .of_kind(Kind::Telemetry)
@@ -116,7 +116,7 @@ impl Loader<'_> {
 
     fn autonomy(&self) -> Autonomy {
         let identity = self.of_kind(Kind::Identity).next();
-        identity.map_or(Autonomy::Autonomous, |of| autonomy(&of.spec))
+        identity.map_or(Autonomy::Autonomous, |of| of.spec.read(&["autonomy"]).unwrap_or_default())
     }
 
     fn bindings(&self) -> Vec<ToolBinding> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error, MergeKeyPolicy};
 
-use super::{Node, Place};
+use super::{Entry, Node, Place};
 use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::manifest::problem::{DocumentError, MANIFEST_INVALID, Source};
 use crate::manifest::shape::shown;
@@ -33,10 +33,46 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<Doc
     }
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(file, bytes, error))?;
     let source = Source::new(file, text);
-    match serde_saphyr::from_str_with_options::<Node>(text, options()) {
-        Ok(node) => Ok((source, node)),
-        Err(error) => Err(Box::new(syntax_problem(&source, &error))),
-    }
+    let read = serde_saphyr::from_str_with_options::<Node>(text, options());
+    let node = read.map_err(|error| Box::new(syntax_problem(&source, &error)))?;
+    let Some((Entry { key, at, .. }, help)) = no_key(&node) else { return Ok((source, node)) };
+    let reason = format!("`{}` is no key", shown(key));
+    Err(Box::new(source.problem(*at, MANIFEST_INVALID, reason, Some(help.to_owned()))))
+}
+
+const COMMENT: &str = "take the comment out: JSON has no comments, and in YAML they begin with `#`";
+const TAB: &str = "indent with spaces: this line has a tab";
+
+/// Finds a key that has swallowed a comment or has what pasting leaves in the place of a plain
+/// character: YAML takes both for text.
+fn no_key(node: &Node) -> Option<(&Entry, &'static str)> {
+    let in_key = |entry: &Entry| {
+        let key = &entry.key;
+        let is_comment = (key.starts_with("//") || key.starts_with("/*")) && key.contains('"');
+        if is_comment { Some(COMMENT) } else { pasted(key) }
+    };
+    let own = node.entries().iter();
+    own.clone()
+        .find_map(|entry| Some((entry, in_key(entry)?)))
+        .or_else(|| own.map(|entry| &entry.node).chain(node.items()).find_map(no_key))
+}
+
+/// Says what to write where a text begins or ends with what a web page or a word processor has in
+/// the place of a plain character.
+pub(crate) fn pasted(text: &str) -> Option<&'static str> {
+    let help = |c: char| match c {
+        '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{3000}' => {
+            Some("write a plain space: what stands here looks like one and is another character")
+        }
+        '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => {
+            Some("write this anew: an invisible character stands here")
+        }
+        '‘' | '’' | '“' | '”' | '„' => {
+            Some("write plain quotes, `\"`: these are typographic")
+        }
+        _ => None,
+    };
+    text.chars().next().and_then(help).or_else(|| text.chars().next_back().and_then(help))
 }
 
 fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<DocumentError> {
@@ -86,17 +122,24 @@ fn syntax_problem(source: &Source, error: &serde_saphyr::Error) -> DocumentError
 /// Says what people often mean by a line that cannot be read.
 fn slip(line: &str, is_json: bool) -> Option<&'static str> {
     let text = line.trim_start();
+    let indent = line.get(..line.len() - text.len()).unwrap_or_default();
     let value = text.trim_start_matches("- ");
     let value = value.split_once(": ").map_or(value, |(_, value)| value).trim_start();
     let is_plain = !value.starts_with(['"', '\'', '{', '[', '|', '>', '#']);
-    if text.starts_with("//") || (is_json && text.contains(" //")) {
-        return Some("take the comment out: JSON has no comments, and in YAML they begin with `#`");
+    if text.starts_with("```") {
+        return Some("take the Markdown out: a document is YAML or JSON and nothing around it");
+    }
+    if text.starts_with("//") || text.starts_with("/*") || (is_json && text.contains(" //")) {
+        return Some(COMMENT);
+    }
+    if let Some(help) = pasted(indent).or_else(|| pasted(value)) {
+        return Some(help);
     }
     if is_json || text.starts_with('#') {
         return None;
     }
-    if line.get(..line.len() - text.len()).is_some_and(|indent| indent.contains('\t')) {
-        return Some("indent with spaces: this line has a tab");
+    if indent.contains('\t') {
+        return Some(TAB);
     }
     if value.starts_with(['@', '%', '*', '`']) {
         return Some("put the text in quotes: this character may not begin a plain one");
@@ -158,6 +201,7 @@ fn explain(error: &Error) -> (String, &'static str) {
         other => match syntax_message(other) {
             // The scanner's own bound on brackets, which has no variant of its own.
             bound if bound == "recursion limit exceeded" => too_deep(),
+            message if message.contains("tab") => (format!("{NOT_YAML}: {message}"), TAB),
             message => (
                 format!("{NOT_YAML}: {message}"),
                 "look at the quotes, brackets and indentation of this line and the one before",

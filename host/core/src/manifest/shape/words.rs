@@ -1,6 +1,6 @@
 //! Shapes and values in words: what is there, and what belongs there.
 
-use super::{Field, Shape, possible};
+use super::{Field, Shape, keys, possible};
 use crate::manifest::kinds::spec_shape;
 use crate::manifest::node::{Node, Value};
 
@@ -19,8 +19,13 @@ pub(crate) fn expected(shape: &Shape, path: &str) -> String {
     match shape {
         Shape::Any => "a value".to_owned(),
         Shape::Entry(kind) => {
-            let spec = needed(spec_shape(*kind)).map(|field| format!("{}: …", field.name));
-            let spec = spec.collect::<Vec<_>>().join(", ");
+            let shape = spec_shape(*kind);
+            let mut names: Vec<_> = needed(shape).map(|field| field.name).collect();
+            if names.is_empty() {
+                // What is there in most cases.
+                names.extend(keys(shape).into_iter().take(2));
+            }
+            let spec = names.iter().map(|name| format!("{name}: …")).collect::<Vec<_>>().join(", ");
             format!("`inline: {{ {spec} }}`, a path, or a claw:// address")
         }
         Shape::OpenRecord(_) if path.ends_with("_schema") => {
