@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clawhost_core::error::exit;
+use clawhost_core::visible;
 use clawhost_tests::host::text;
 use clawhost_tests::{Cli, Guest, TestHost, guest, source_root};
 use serde_json::{Value, json};
@@ -120,6 +121,17 @@ async fn a_raw_request_reaches_this_machine_where_that_is_granted() {
 }
 
 #[tokio::test]
+async fn what_a_component_says_of_itself_hides_nothing() {
+    let guest = Guest::read("hides-in-its-description");
+    assert!(guest.wat().contains("\\e2\\80\\ae"), "it hides nothing");
+    let host = TestHost::builder().guest(&guest).build().await;
+    let tool = host.host().catalog().find(guest.tool()).cloned().unwrap();
+    let said = &tool.definition.description;
+    assert_eq!(visible::block(said), *said);
+    assert!(said.starts_with("Answers. it "), "{said}");
+}
+
+#[tokio::test]
 async fn the_same_call_uses_the_same_fuel() {
     let host = TestHost::builder()
         .limits("timeout_ms: 10000")
@@ -168,16 +180,16 @@ fn every_row_is_held_or_says_why_not() {
     }
 }
 
-fn is_there(name: &str) -> bool {
+/// Says whether there is what a page names: a guest, a test of `tests/it`, or a test of a file.
+pub(crate) fn is_there(name: &str) -> bool {
     if let Some(guest) = name.strip_prefix("guests/") {
-        return guest::all().iter().any(|one| one.name == guest);
+        return source_root().join(format!("tests/guests/{guest}.wat")).is_file();
     }
-    match name.split_once("::") {
-        Some((module, test)) => {
-            let file = source_root().join(format!("tests/it/{module}.rs"));
-            let source = std::fs::read_to_string(file).unwrap_or_default();
-            source.contains(&format!("fn {test}("))
-        }
-        None => source_root().join(name).is_file(),
-    }
+    let Some((place, test)) = name.split_once("::") else { return false };
+    let file = match place.ends_with(".rs") {
+        true => place.to_owned(),
+        false => format!("tests/it/{place}.rs"),
+    };
+    let source = std::fs::read_to_string(source_root().join(file)).unwrap_or_default();
+    source.contains(&format!("fn {test}("))
 }

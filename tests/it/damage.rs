@@ -9,18 +9,20 @@ use proptest::prelude::*;
 
 /// Damaged files in an ordinary test run; set `PROPTEST_CASES` to try more.
 const FILES: u32 = 64;
+/// Magic and version: without them every file would be "no component".
+const MAGIC_BYTES: usize = 8;
 const HANGS: Duration = Duration::from_secs(30);
 
 /// One way to damage a file, at a place and with a value.
 #[derive(Debug, Clone)]
-enum Damage {
+pub(crate) enum Damage {
     Set(usize, u8),
     Cut(usize),
     Insert(usize, u8),
     Repeat(usize, usize),
 }
 
-fn damage() -> impl Strategy<Value = Damage> {
+pub(crate) fn damage() -> impl Strategy<Value = Damage> {
     prop_oneof![
         4 => (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
         1 => any::<usize>().prop_map(Damage::Cut),
@@ -29,13 +31,15 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
-    // Past the magic and version, or every file would be "no component".
-    let place = |at: usize, length: usize| 8 + at % length.saturating_sub(8).max(1);
+/// Damages what comes behind the first `kept` bytes.
+pub(crate) fn apply(bytes: &mut Vec<u8>, damage: &Damage, kept: usize) {
+    let place = |at: usize, length: usize| kept + at % length.saturating_sub(kept).max(1);
     let length = bytes.len();
     match *damage {
-        Damage::Set(at, byte) => bytes[place(at, length)] = byte,
-        Damage::Cut(at) => bytes.truncate(place(at, length).max(9)),
+        Damage::Set(at, byte) => {
+            bytes.iter_mut().skip(place(at, length)).take(1).for_each(|it| *it = byte)
+        }
+        Damage::Cut(at) => bytes.truncate(place(at, length).max(kept + 1)),
         Damage::Insert(at, byte) => bytes.insert(place(at, length), byte),
         Damage::Repeat(at, count) => {
             let start = place(at, length);
@@ -66,7 +70,7 @@ fn a_damaged_component_is_refused_with_a_reason_or_loads() {
     let damages = prop::collection::vec(damage(), 1..4);
     proptest!(config, |(which in 0..whole.len(), damages in damages)| {
         let mut bytes = whole[which].clone();
-        damages.iter().for_each(|damage| apply(&mut bytes, damage));
+        damages.iter().for_each(|damage| apply(&mut bytes, damage, MAGIC_BYTES));
         if let Err(error) = load(bytes) {
             let text = error.to_string();
             prop_assert!(!text.is_empty() && text.len() < 4_096, "{}", text);

@@ -229,6 +229,36 @@ fn a_call_is_explained_without_being_made() {
     assert_eq!(std::fs::read_to_string(cli.here().join("workspace/docs/a.txt")).unwrap(), "a\n");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_the_sandbox_says_of_each_path_is_told_and_nothing_is_made() {
+    let cli = prepared();
+    let closing = "permissions: rw}], denied_paths: [./workspace/docs/key]}";
+    cli.write("claw.yaml", MANIFEST.replace("permissions: rw}]}", closing));
+    cli.write("workspace/docs/key", "k");
+    std::os::unix::fs::symlink("/etc/passwd", cli.here().join("workspace/docs/out")).unwrap();
+    for (path, refused, writable, exists) in [
+        ("docs/a.txt", false, true, true),
+        ("docs/new/../b.txt", false, true, false),
+        ("docs/key", true, false, false),
+        ("docs/out", true, false, false),
+        ("docs", false, true, true),
+        ("nowhere/b.txt", false, false, false),
+    ] {
+        let path = format!("path={path}");
+        let told = cli.run(&["explain", "claw.yaml", "read_file", &path, "--json"]);
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let one = &told["sandbox"]["paths"][0];
+        let said = ["refused", "writable", "exists"].map(|key| one[key].as_bool().unwrap());
+        assert_eq!(said, [refused, writable, exists], "{one}");
+        let shown = cli.run(&["explain", "claw.yaml", "read_file", &path]).stdout;
+        let headline = shown.lines().next().unwrap();
+        assert_eq!(headline.contains("the sandbox would refuse"), refused, "{shown}");
+        assert!(shown.contains(one["says"].as_str().unwrap()), "{shown}");
+    }
+    assert_eq!(std::fs::read_dir(cli.here().join("workspace/docs")).unwrap().count(), 3);
+}
+
 #[test]
 fn a_tool_a_policy_and_a_sandbox_that_do_not_exist_are_wrong_usage() {
     let cli = prepared();

@@ -305,7 +305,7 @@ fn a_fetched_component_takes_no_built_in_name_and_loses_none_to_a_file() {
     let cli = host(tools, &[("main", &registry.url)]);
     cli.write("tools/mine.wat", word_count());
     let run = cli.run(&["tools", "claw.yaml", "--json", "--tools", "tools"]);
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
     let said: Value = serde_json::from_str(&run.stdout).unwrap();
     let served: Vec<&Value> = said["tools"].as_array().unwrap().iter().collect();
     assert_eq!(served.len(), 1, "{said}");

@@ -217,6 +217,25 @@ fn the_store_is_filled_listed_and_emptied_and_shows_no_value() {
     assert_eq!(cli.run(&["secrets", "list"]).stdout, "");
 }
 
+#[test]
+fn the_command_that_the_log_names_puts_a_missing_secret_where_the_host_looks() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("host/claw.yaml", MANIFEST);
+    cli.write("host/tools/secret-reader.wat", Guest::read("secret-reader").wat());
+    let settings = "version: 1\nstate: own\ntools: {directory: tools}\nprofiles: {sandbox-0: {secrets: [{name: TOKEN}]}}\n";
+    cli.write("host/clawhost.yaml", settings);
+    let call = ["call", "host/claw.yaml", "secret-reader", "{}"];
+    let missing = cli.run(&call);
+    let set = missing.stderr.split("clawhost ").find(|text| text.starts_with("secrets set TOKEN"));
+    let set = set.unwrap_or_else(|| panic!("{}", missing.stderr)).split_whitespace();
+    let words: Vec<&str> = set.take(5).map(|word| word.trim_matches(['"', '.'])).collect();
+    assert_eq!(cli.run_with(&words, VALUE).code, Some(0), "{words:?}");
+    let done = cli.run(&call);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let listed = cli.run(&["secrets", "list", "--config", "host/clawhost.yaml"]);
+    assert!(listed.stdout.contains("TOKEN"), "{}", listed.stderr);
+}
+
 const MANIFEST: &str = r#"
 claw: "0.3.0"
 kind: Claw

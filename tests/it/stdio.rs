@@ -1,7 +1,7 @@
 //! MCP over standard input and output, both eras, as a client that starts the host sees it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -164,15 +164,28 @@ fn bad_lines_are_answered_and_the_next_one_is_served() {
 }
 
 /// A client that stays connected.
-struct Client {
-    child: Child,
+pub(crate) struct Client {
+    pub(crate) child: Child,
     stdin: ChildStdin,
     messages: Receiver<Value>,
+    last_id: u64,
 }
 
 impl Client {
     fn start(cli: &Cli, arguments: &[&str]) -> Self {
-        let mut child = cli.command(arguments).spawn().unwrap();
+        Self::of(cli.command(arguments))
+    }
+
+    /// Starts a host and shakes hands with it.
+    pub(crate) fn ready(command: Command) -> Self {
+        let mut client = Self::of(command);
+        client.ask(&initialize());
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, messages) = channel();
         std::thread::spawn(move || {
@@ -183,7 +196,32 @@ impl Client {
                 drop(sender.send(message));
             }
         });
-        Self { child, stdin, messages }
+        Self { child, stdin, messages, last_id: 1_000 }
+    }
+
+    /// Calls a tool and does not wait.
+    pub(crate) fn begin(&mut self, tool: &str, arguments: Value) {
+        self.last_id += 1;
+        let mut params = json!({"name": tool});
+        params["arguments"] = arguments;
+        self.send(&json!({
+            "jsonrpc": "2.0", "id": self.last_id, "method": "tools/call", "params": params}));
+    }
+
+    /// Returns the next answer to any request.
+    pub(crate) fn answer(&self) -> Value {
+        self.wait_for("answer", |message| message["id"].is_u64() && message["method"].is_null())
+    }
+
+    /// Calls a tool and returns the answer.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.begin(tool, arguments);
+        self.answer()
+    }
+
+    /// Says whether nothing is said for that long.
+    pub(crate) fn is_silent_for(&self, time: Duration) -> bool {
+        self.messages.recv_timeout(time).is_err()
     }
 
     fn send(&mut self, message: &Value) {
@@ -261,7 +299,7 @@ fn a_cancelled_request_ends_its_call_and_the_connection_goes_on() {
     until("the call to end", || cli.log().contains("cancelled"));
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + ANSWERS_WITHIN;
     while !holds() {
         assert!(Instant::now() < deadline, "not in time: {what}");

@@ -1,0 +1,1 @@
+ls -la | grep 'a b' && wc -l < a.txt || echo "x\$y" ; cat b*.txt 2>&1 > out.txt

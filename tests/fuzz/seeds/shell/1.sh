@@ -1,0 +1,1 @@
+cd sub; A=1 B='2 3' sort -r [a-z]?.txt >> /work/o

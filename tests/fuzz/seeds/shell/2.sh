@@ -1,0 +1,1 @@
+! find . -name '*.rs' | head -n 3

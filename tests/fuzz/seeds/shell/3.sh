@@ -1,0 +1,1 @@
+sed -n 1p a 2> /dev/null; test -f 'it'\''s'

@@ -1,0 +1,1 @@
+rm -rf x; bash -c id; env ls; $(id) `id` <(id)

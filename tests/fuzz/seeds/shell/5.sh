@@ -1,0 +1,1 @@
+mine --anything; printf '%s\n' a\ b"c"'d'
