@@ -28,6 +28,10 @@ pub mod secrets;
 
 mod offload;
 
+mod lines;
+
+mod progress;
+
 mod outbox;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
@@ -59,7 +63,7 @@ pub mod channels;
 
 pub mod swarm;
 
-#[expect(clippy::disallowed_methods, reason = "it opens the directories that a profile grants")]
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests lay out directories"))]
 pub mod sandbox;
 
 #[expect(clippy::disallowed_methods, reason = "it asks the system whether it swaps")]

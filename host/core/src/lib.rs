@@ -4,6 +4,7 @@
 //! here, so every decision can be tested in microseconds and fuzzed without a host.
 #![forbid(unsafe_code)]
 
+pub mod bridged;
 pub mod catalog;
 pub mod digest;
 pub mod egress;

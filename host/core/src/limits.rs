@@ -95,6 +95,14 @@ limits! {
     COMPONENT_NESTING_MAX: u64 = 100;
     /// Tools one component may describe.
     COMPONENT_TOOLS_MAX: usize = 256;
+    /// What a component says about its functions in `package-docs`.
+    COMPONENT_DOCS_BYTES_MAX: usize = 262_144;
+    /// Types, fields and cases of one exported function, written out: each is a part of its JSON Schemas.
+    FUNCTION_TYPES_MAX: usize = 2_000;
+    /// Values in the arguments of one call of an exported function: each takes 40 bytes and more in the host.
+    FUNCTION_VALUES_MAX: usize = 100_000;
+    /// Bytes one call of an exported function may lift out, as the engine counts them: a list of flags takes up to 24 times as much in the host.
+    FUNCTION_CALL_BYTES_MAX: usize = 4_194_304;
     /// Name of a tool as MCP clients see it.
     TOOL_NAME_BYTES_MAX: usize = 64;
     /// Description of a tool.
@@ -441,6 +449,52 @@ limits! {
     CLAW_SESSIONS_MAX: usize = 64;
     /// Time after which a session of the Claw Kernel Protocol over HTTP ends that nobody uses.
     CLAW_SESSION_IDLE_MS: u64 = 1_800_000;
+    /// One message of a bridged MCP server: what a tool's raw output may be.
+    BRIDGE_MESSAGE_BYTES_MAX: usize = 10_485_760;
+    /// Bytes a bridged server may write between two answers that somebody waits for; more is a flood, and it is stopped.
+    BRIDGE_UNASKED_BYTES_MAX: u64 = 67_108_864;
+    /// Time after which these bytes are counted anew: a server may talk for days.
+    BRIDGE_UNASKED_MS: u64 = 60_000;
+    /// Requests that wait for one bridged server at the same time: as many as calls run.
+    BRIDGE_REQUESTS_MAX: usize = 64;
+    /// Time a bridged server has to say that it speaks the newest revision; then it is asked in the older way. Programs take up to three seconds to start.
+    BRIDGE_PROBE_MS: u64 = 5_000;
+    /// Time from the start of a bridged server until its tools are known.
+    BRIDGE_START_MS: u64 = 30_000;
+    /// Pages of one bridged server's list of tools.
+    BRIDGE_PAGES_MAX: usize = 100;
+    /// Tools of one bridged server: more than any client can use.
+    BRIDGE_TOOLS_MAX: usize = 1_000;
+    /// One bridged server's definitions of tools, as JSON.
+    BRIDGE_DEFINITIONS_BYTES_MAX: usize = 8_388_608;
+    /// What a bridged server says of itself for models to read; the rest is cut.
+    BRIDGE_INSTRUCTIONS_BYTES_MAX: usize = 16_384;
+    /// A bridged server's names for pages and sessions.
+    BRIDGE_TOKEN_BYTES_MAX: usize = 4_096;
+    /// Time between a bridged server's word that its tools have changed and the look at them: it may say so often.
+    BRIDGE_RELIST_PAUSE_MS: u64 = 500;
+    /// Time between two looks at the tools of a bridged server that cannot say that they have changed.
+    BRIDGE_RELIST_MS: u64 = 300_000;
+    /// The wait before a bridged server that ended is started again; it doubles with each end.
+    BRIDGE_RESTART_MS: u64 = 200;
+    /// The longest such wait before the circuit opens.
+    BRIDGE_RESTART_CEILING_MS: u64 = 30_000;
+    /// Time a bridged server has to serve for its earlier ends to be forgotten.
+    BRIDGE_STABLE_MS: u64 = 60_000;
+    /// Ends in a row after which a bridged server's circuit is open.
+    BRIDGE_ENDS_MAX: u32 = 5;
+    /// Time between two attempts while the circuit is open.
+    BRIDGE_CIRCUIT_MS: u64 = 60_000;
+    /// Time a bridged server that is a program has to end by itself when its input is closed.
+    BRIDGE_STOP_MS: u64 = 500;
+    /// Files a bridged server that is a program may have open: Node opens a package's modules beside each other.
+    BRIDGE_OPEN_FILES: u32 = 4_096;
+    /// One line of a bridged server's standard error.
+    BRIDGE_COMPLAINT_BYTES_MAX: usize = 4_096;
+    /// Such lines that go to the log in [`BRIDGE_COMPLAINTS_MS`]; more are dropped.
+    BRIDGE_COMPLAINTS_MAX: u32 = 100;
+    /// Time after which these lines are counted anew.
+    BRIDGE_COMPLAINTS_MS: u64 = 10_000;
     /// Time telemetry and copies of the audit log have to be handed over when the host stops.
     FLUSH_MS: u64 = 2_000;
     /// Time running calls have to end when the host is asked to stop.
@@ -460,6 +514,14 @@ limits! {
     REDACT_WORD_BYTES: usize = 4;
     /// Layers of escapes that are undone in search of a secret: JSON in JSON in a URL.
     REDACT_ROUNDS_MAX: usize = 3;
+    /// MCP servers one runtime file may name: each is a process or a connection.
+    MCP_SERVERS_MAX: usize = 64;
+    /// Name of an MCP server: half of a tool's, so that the tool's own part of it is readable.
+    MCP_SERVER_NAME_BYTES_MAX: usize = 32;
+    /// Name of a tool as its MCP server has it: what the protocol advises.
+    MCP_TOOL_NAME_BYTES_MAX: usize = 128;
+    /// Tools of one MCP server that are remembered: one that names ever new ones fills no disk.
+    PINS_PER_SERVER_MAX: i64 = 4_096;
 }
 
 #[cfg(test)]

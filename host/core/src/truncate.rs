@@ -2,7 +2,7 @@
 
 mod strings;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::reply::{Content, ResourceBody, ToolReply};
 
@@ -29,6 +29,9 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
         return reply;
     }
     reply.cut_from_bytes = Some(size);
+    // Said of what is cut.
+    reply.extras.clear();
+    reply.meta.clear();
     if let (true, Some(value)) = (reply.content.is_empty(), reply.structured.take()) {
         let room = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES);
         if let Some(short) = strings::shorten(&value, room) {
@@ -71,13 +74,15 @@ pub fn size_of(reply: &ToolReply) -> usize {
     // A reply without blocks shows its structured value as text too.
     let copies = if reply.content.is_empty() { 2 } else { 1 };
     let structured = reply.structured.as_ref().map_or(0, |value| size_of_json(value) * copies);
-    FRAME_BYTES + blocks + structured
+    let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
+    FRAME_BYTES + blocks + structured + more.sum::<usize>()
 }
 
 fn size_of_block(block: &Content) -> usize {
     BLOCK_BYTES
         + match block {
             Content::Text(text) => escaped_len(text),
+            Content::Link(link) => size_of_object(link),
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
                 base64_len(data.len()) + escaped_len(mime_type)
             }
@@ -89,6 +94,10 @@ fn size_of_block(block: &Content) -> usize {
                 body + escaped_len(uri) + mime_type.as_deref().map_or(0, escaped_len)
             }
         }
+}
+
+fn size_of_object(object: &Map<String, Value>) -> usize {
+    object.iter().map(|(key, value)| escaped_len(key) + 4 + size_of_json(value)).sum()
 }
 
 fn size_of_json(value: &Value) -> usize {

@@ -15,13 +15,18 @@ pub fn block(text: &str) -> String {
 fn escape(text: &str, keep: fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if (c.is_control() && !keep(c)) || is_invisible(c) || is_selector(c) {
+        if !(keep(c) || (is_plain(c) && !matches!(c, '\n' | '\t'))) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
         }
     }
     shown
+}
+
+/// Says whether a character shows what it is: line breaks and tabs do.
+pub(crate) fn is_plain(c: char) -> bool {
+    matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c) || is_selector(c))
 }
 
 /// Zero-width and bidirectional marks, letters and patterns that are blank, and the tag characters

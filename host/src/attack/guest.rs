@@ -4,7 +4,7 @@
 //! `imports/<name>.in` what an import takes. A file starts with comment lines: a sentence that
 //! says what the guest does, the rows of `tests/escape.md` that it tries (`;; rows: …`), what is
 //! expected of it (`;; ends: …` or `;; loads: …`), what it needs (`;; imports: …`, `;; name: …`,
-//! `;; schema: …`, `;; pages: …`, `;; tools: …`, `;; export: …`, `;; binary: …`), and what it is
+//! `;; description: …`, `;; schema: …`, `;; pages: …`, `;; tools: …`, `;; export: …`, `;; binary: …`), and what it is
 //! called with, one call each (`;; case: <row> <JSON>`). Code follows under `;;; call`,
 //! `;;; describe`, `;;; realloc`, `;;; post-return`, `;;; fields`, `;;; start` or `;;; extra`, or
 //! the whole file under `;;; raw`. A line `;;* 100 (func)` stands for a hundred such lines.
@@ -159,6 +159,7 @@ impl Guest {
         };
         let code = |key: &str| self.code.get(key).cloned().unwrap_or_default();
         let (name, schema) = (self.tool().to_owned(), header("schema", ANY_OBJECT));
+        let description = header("description", &name);
         let parts = self.header.get("imports").map_or_else(Parts::default, |it| Parts::of(it));
         let mut text = corpus::WORLD.to_owned();
         for (slot, value) in [
@@ -171,6 +172,8 @@ impl Guest {
             ("pages", header("pages", "1")),
             ("name", quoted(&name)),
             ("name_bytes", name.len().to_string()),
+            ("description", quoted(&description)),
+            ("description_bytes", description.len().to_string()),
             ("schema", quoted(&schema)),
             ("schema_bytes", schema.len().to_string()),
             ("tools", header("tools", "1")),

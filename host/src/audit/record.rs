@@ -28,6 +28,10 @@ pub enum Event {
     MemoryCompacted,
     /// Entries were added to a memory store.
     MemoryStored,
+    /// What an MCP server says about a tool was accepted, by the operator or at first sight.
+    PinAccepted,
+    /// An MCP server says something else about a tool, which is not served any more.
+    PinChanged,
     /// A call arrived; nothing was decided yet.
     Received,
 }
@@ -43,6 +47,8 @@ impl Event {
             Self::Finished => "call.finished",
             Self::MemoryCompacted => "memory.compacted",
             Self::MemoryStored => "memory.stored",
+            Self::PinAccepted => "pin.accepted",
+            Self::PinChanged => "pin.changed",
             Self::Received => "call.received",
         }
     }

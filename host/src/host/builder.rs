@@ -14,7 +14,7 @@ use crate::audit::AuditLog;
 use crate::dispatch::{Dispatch, Parts};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
-use crate::registry::{self, Shelf, Sources};
+use crate::registry::{self, Pins, Shelf, Sources};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
@@ -178,6 +178,7 @@ impl HostBuilder {
             .map_err(BuildError::AuditCopy)?;
         let audit = AuditLog::open_with(&self.audit, terms.retention, copies);
         let audit = Arc::new(audit.map_err(BuildError::Audit)?.without(self.secrets.clone()));
+        let pinned = database.clone();
         let services = Services::open(Outside {
             manifest: &manifest,
             audit: Arc::clone(&audit),
@@ -197,6 +198,7 @@ impl HostBuilder {
             manifest: Arc::clone(&manifest),
             backends: services.backends(),
             replaceable: self.replaceable,
+            pins: Pins::new(pinned, Some(Arc::clone(&audit)), manifest.mcp_pins),
         };
         let path = self.tools_dir.clone().unwrap_or_default();
         let watcher =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clawhost_core::manifest::{LimitSettings, Manifest};
+use clawhost_core::manifest::{LimitSettings, Manifest, McpServer};
 
 use crate::approvals::{self, Approvals};
 use crate::audit::AuditLog;
@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::forward;
 use crate::gate::Gate;
 use crate::memory::{self, Keys, Memory};
+use crate::registry;
 use crate::replay::{self, Replay};
 use crate::sandbox::{Backends, Spawns};
 use crate::secrets::Secrets;
@@ -27,6 +28,7 @@ pub const MIGRATIONS: &[Migrations] = &[
     ("audit", forward::MIGRATIONS),
     ("keys", memory::KEYS_MIGRATIONS),
     ("memory", memory::MIGRATIONS),
+    ("pins", registry::MIGRATIONS),
     ("providers", provider::MIGRATIONS),
     ("replay", replay::MIGRATIONS),
 ];
@@ -62,7 +64,9 @@ impl Services {
     pub(super) async fn open(outside: Outside<'_>) -> Result<Self, DatabaseError> {
         let Outside { manifest, audit, client, database, identities, secrets } = outside;
         let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
-        secrets.learn(granted.map(|secret| secret.name.as_str()));
+        let granted = granted.map(|secret| secret.name.as_str());
+        let servers = manifest.mcp_servers.iter().flat_map(McpServer::secrets);
+        secrets.learn(granted.chain(servers));
         let plan = manifest.telemetry.as_ref();
         let telemetry = plan.map_or_else(Telemetry::off, |plan| {
             Telemetry::start(plan, &manifest.name, &client, &secrets)

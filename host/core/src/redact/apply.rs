@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Found, Redactor};
 use crate::error::CallError;
@@ -31,6 +31,11 @@ impl Redactor {
                 run => self.redact_run(run),
             }
         }
+        reply
+            .extras
+            .values_mut()
+            .chain([&mut reply.meta])
+            .for_each(|more| self.redact_object(more));
         reply.structured.iter_mut().for_each(|value| self.redact_json(value));
         reply.internal.iter_mut().for_each(|text| self.redact_text(text));
         reply
@@ -43,7 +48,7 @@ impl Redactor {
         }
         self.redact_text(&mut error.message);
         error.internal.iter_mut().for_each(|text| self.redact_text(text));
-        json::rewrite_object(&mut error.data, self.numeric, &mut |_, text| self.changed(text));
+        self.redact_object(&mut error.data);
         error
     }
 
@@ -70,8 +75,13 @@ impl Redactor {
         json::rewrite(value, self.numeric, &mut |_, text| self.changed(text));
     }
 
+    fn redact_object(&self, object: &mut Map<String, Value>) {
+        json::rewrite_object(object, self.numeric, &mut |_, text| self.changed(text));
+    }
+
     fn redact_block(&self, block: &mut Content) {
         match block {
+            Content::Link(link) => self.redact_object(link),
             Content::Text(text) => self.redact_text(text),
             Content::Audio { data, mime_type } | Content::Image { data, mime_type } => {
                 self.redact_bytes(data);

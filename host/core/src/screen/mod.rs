@@ -125,6 +125,20 @@ pub struct Screened<T> {
     pub blocked: Option<CallError>,
 }
 
+/// Returns what in `text` reads like instructions to a model, by the same table as the screens.
+pub fn instructions(text: &str) -> Option<&'static str> {
+    let mut first = None;
+    injection::find(text, &mut |name| {
+        first.get_or_insert(name);
+    });
+    first
+}
+
+/// Says whether `text`, which stands under the name `key`, is or holds what looks like a credential.
+pub fn is_credential(key: &str, text: &str) -> bool {
+    secrets::redact(Some(key), text).is_some()
+}
+
 impl Screens {
     /// Returns what `policies` ask for together.
     pub fn new<'a>(policies: impl Iterator<Item = (&'a str, &'a Screen)>) -> Self {

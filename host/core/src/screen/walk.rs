@@ -46,8 +46,12 @@ pub(super) fn reply(reply: &mut ToolReply, change: &mut Change<'_>) {
                     rewrite(text, change);
                 }
             }
+            Content::Link(link) => json::rewrite_object(link, false, change),
             Content::Audio { .. } | Content::Image { .. } => {}
         }
+    }
+    for more in reply.extras.values_mut().chain([&mut reply.meta]) {
+        json::rewrite_object(more, false, change);
     }
     reply.structured.iter_mut().for_each(|value| json::rewrite(value, false, change));
     reply.internal.iter_mut().for_each(|text| rewrite(text, change));

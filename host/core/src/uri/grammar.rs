@@ -111,10 +111,10 @@ impl Reader<'_> {
     }
 }
 
-struct Grammar(BTreeMap<String, Expr>);
+pub(super) struct Grammar(BTreeMap<String, Expr>);
 
 impl Grammar {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let rule = |line: &str| {
             let (name, text) = line.split_once(" = ").unwrap();
             let mut reader = Reader(text);
@@ -242,7 +242,7 @@ fn flipped(c: char) -> char {
 }
 
 /// Compares parser and grammar on one text, and returns whether it is an address.
-fn agreed(grammar: &Grammar, text: &str) -> bool {
+pub(super) fn agreed(grammar: &Grammar, text: &str) -> bool {
     let (manifest, wire) = (ManifestUri::parse(text), ClawUri::parse(text));
     assert_eq!(manifest.is_ok(), grammar.accepts("manifest-uri", text), "{text:?}: {manifest:?}");
     assert_eq!(wire.is_ok(), grammar.accepts("claw-uri", text), "{text:?}: {wire:?}");
