@@ -121,7 +121,7 @@ fn calls_and_their_exit_codes() {
         ("unknown_tool", &["read_flie"], 2),
         ("denied_by_policy", &["write_file", "path=a", "content=b"], 4),
         ("denied_by_limit", &["memory-bomb"], 4),
-        ("not_loaded", &["wants-http"], 3),
+        ("not_loaded", &["wants-http"], 4),
         ("tool_error", &["read_file", "path=absent.txt"], 5),
         ("outside", &["read_file", "path=../claw.yaml"], 5),
         ("crash", &["trap"], 5),

@@ -488,7 +488,7 @@ limits! {
     /// Time a bridged server that is a program has to end by itself when its input is closed.
     BRIDGE_STOP_MS: u64 = 500;
     /// Files a bridged server that is a program may have open: Node opens a package's modules beside each other.
-    BRIDGE_OPEN_FILES: u32 = 4_096;
+    BRIDGE_OPEN_FILES_MAX: u32 = 4_096;
     /// One line of a bridged server's standard error.
     BRIDGE_COMPLAINT_BYTES_MAX: usize = 4_096;
     /// Such lines that go to the log in [`BRIDGE_COMPLAINTS_MS`]; more are dropped.

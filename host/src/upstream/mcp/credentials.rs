@@ -2,7 +2,7 @@
 //! with the secrets in them, and the jail around a program.
 
 use clawhost_core::grants::{Access, Grants, Mount};
-use clawhost_core::limits::BRIDGE_OPEN_FILES;
+use clawhost_core::limits::BRIDGE_OPEN_FILES_MAX;
 use clawhost_core::manifest::McpValue;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
@@ -27,7 +27,7 @@ pub(super) fn jail(grants: &Grants, env: &[(String, String)]) -> Result<JailSpec
         grants.mounts.push(Mount { host, guest, access: Access::ReadOnly, create: false });
     }
     // A runtime opens its modules beside each other.
-    grants.limits.open_files = grants.limits.open_files.max(BRIDGE_OPEN_FILES);
+    grants.limits.open_files = grants.limits.open_files.max(BRIDGE_OPEN_FILES_MAX);
     let spec = JailSpec::granted(&grants).map_err(|error| error.to_string())?;
     let given = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let spec = spec.with_env(given).executing_read_only().reserving_addresses();
