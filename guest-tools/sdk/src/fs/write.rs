@@ -215,11 +215,7 @@ fn require_size(path: &str, content: &[u8]) -> Result<(), ToolError> {
 }
 
 /// Writes all of `content` from `offset` on.
-fn write_all(
-    file: &Descriptor,
-    content: &[u8],
-    mut offset: u64,
-) -> Result<(), ErrorCode> {
+fn write_all(file: &Descriptor, content: &[u8], mut offset: u64) -> Result<(), ErrorCode> {
     for chunk in content.chunks(CHUNK_BYTES) {
         let mut rest = chunk;
         while !rest.is_empty() {
