@@ -60,7 +60,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<u8, Fail> {
     let (manifest, settings) = setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
     let mut findings = look(&manifest, &settings, &args.places);
     // A host that cannot be made for what was found so far says nothing more.
-    match setup::open(&args.paths, &args.places, None).await {
+    match setup::make(manifest, settings, &args.places, None).await {
         Ok(setup) => findings.extend(setup.host.catalog().refused.iter().map(refused)),
         Err(_) if !is_enough(&findings) => {}
         Err(fail) => return Err(fail),

@@ -60,6 +60,16 @@ pub(super) async fn open(
     patience: Option<Duration>,
 ) -> Result<Setup, Fail> {
     let (manifest, settings) = documents(&with_default(paths), places).map_err(Fail::Documents)?;
+    make(manifest, settings, places, patience).await
+}
+
+/// As [`open`], for documents that were read already.
+pub(super) async fn make(
+    manifest: Manifest,
+    settings: Settings,
+    places: &Places,
+    patience: Option<Duration>,
+) -> Result<Setup, Fail> {
     let state = places.state.as_deref().or(settings.state.as_deref());
     let state = StateDir::open(state, &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
