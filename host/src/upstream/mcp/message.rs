@@ -15,7 +15,7 @@ const LONG_BYTES: usize = 262_144;
 /// The id of a server's own request, which comes back to it.
 const ID_BYTES_MAX: usize = 256;
 /// JSON-RPC: nobody serves this method.
-const METHOD_NOT_FOUND: i32 = -32601;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// One message of a server.
 #[derive(Debug, PartialEq)]

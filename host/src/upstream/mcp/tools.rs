@@ -13,10 +13,8 @@ use clawhost_core::limits::{
 use serde_json::{Value, json};
 
 use super::failure::Failure;
+use super::message::METHOD_NOT_FOUND;
 use super::session::{Ask, Session};
-
-/// JSON-RPC: a server without tools need not know the method.
-const METHOD_NOT_FOUND: i64 = -32601;
 
 impl Session {
     /// Returns all tools.
@@ -27,6 +25,7 @@ impl Session {
         for _ in 0..BRIDGE_PAGES_MAX {
             let ask = Ask { params, ..Ask::new("tools/list", deadline) };
             let page = match self.ask(ask).await {
+                // A server without tools need not know the method.
                 Err(Failure::Refused { code: METHOD_NOT_FOUND, .. }) if cursors.is_empty() => {
                     return Ok(Arc::new([]));
                 }
