@@ -9,19 +9,10 @@ use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
 
-const MANIFEST: &str = r#"claw: "0.3.0"
-kind: Claw
-metadata: {name: asks}
-spec:
-  identity: {inline: {personality: Tests., autonomy: autonomous}}
-  providers:
-    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
-  sandbox:
-    inline:
-      level: wasm
-      capabilities:
-        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
-  tools:
+const MANIFEST: &str = clawhost_tests::claw!(
+    "asks",
+    "autonomous",
+    r#"  tools:
     - {name: read-file}
     - {name: write-file}
   policies:
@@ -30,7 +21,8 @@ spec:
         rules:
           - {id: ask-first, action: require-approval, scope: tool, match: {name: write-file}, reason: writing is for people to decide}
           - {id: rest, action: allow, scope: all}
-"#;
+"#
+);
 
 /// How long a test waits for what has to come.
 const SOON: Duration = Duration::from_secs(30);

@@ -6,19 +6,10 @@ use serde_json::{Value, json};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_clawhost-under-test");
 
-const MANIFEST: &str = r#"claw: "0.3.0"
-kind: Claw
-metadata: {name: snapshot}
-spec:
-  identity: {inline: {personality: Tests., autonomy: autonomous}}
-  providers:
-    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
-  sandbox:
-    inline:
-      level: wasm
-      capabilities:
-        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
-      resource_limits: {timeout_ms: 300}
+const MANIFEST: &str = clawhost_tests::claw!(
+    "snapshot",
+    "autonomous",
+    r#"      resource_limits: {timeout_ms: 300}
   tools:
     - {name: read-file}
     - {name: write-file}
@@ -33,7 +24,8 @@ spec:
         rules:
           - {id: no-writing, action: deny, scope: tool, match: {name: write-file}, reason: read only today}
           - {id: rest, action: allow, scope: all}
-"#;
+"#
+);
 
 /// A folder with a manifest, a workspace, and good and hostile tools.
 fn prepared() -> Cli {

@@ -162,19 +162,10 @@ async fn calls_over_the_rate_of_a_minute_are_refused() {
     assert_eq!(error.data["stage"], "quota");
 }
 
-const MANIFEST: &str = r#"claw: "0.3.0"
-kind: Claw
-metadata: {name: explained}
-spec:
-  identity: {inline: {personality: Tests., autonomy: supervised}}
-  providers:
-    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
-  sandbox:
-    inline:
-      level: wasm
-      capabilities:
-        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
-      resource_limits: {timeout_ms: 300}
+const MANIFEST: &str = clawhost_tests::claw!(
+    "explained",
+    "supervised",
+    r#"      resource_limits: {timeout_ms: 300}
   tools:
     - inline: {name: read-file, description: Reads., input_schema: {type: object}, annotations: {readOnlyHint: true}}
     - {name: write-file, policy: "claw://policy/careful"}
@@ -192,7 +183,8 @@ spec:
         name: careful
         rules:
           - {id: ask, action: require-approval, scope: all, approval: {timeout_seconds: 30}}
-"#;
+"#
+);
 
 fn prepared() -> Cli {
     let cli = Cli::new(PROGRAM);

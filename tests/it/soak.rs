@@ -31,23 +31,15 @@ const STANDSTILL: Duration = Duration::from_millis(1_500);
 /// A call whose time was over long ago ends at once.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-const MANIFEST: &str = r#"claw: "0.3.0"
-kind: Claw
-metadata: {name: soak}
-spec:
-  identity: {inline: {personality: Lasts., autonomy: autonomous}}
-  providers:
-    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
-  sandbox:
-    inline:
-      level: wasm
-      capabilities:
-        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
-      resource_limits: {timeout_ms: 1000}
+const MANIFEST: &str = clawhost_tests::claw!(
+    "soak",
+    "autonomous",
+    r#"      resource_limits: {timeout_ms: 1000}
   tools: [{name: read-file}, {name: write-file}, {name: answer}, {name: trap}, {name: sleep}, {name: memory-bomb}, {name: fills-its-memory}]
   policies:
     - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
-"#;
+"#
+);
 
 fn prepared() -> Cli {
     let cli = Cli::new(PROGRAM);

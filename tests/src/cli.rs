@@ -7,6 +7,30 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
+/// The text of a manifest of that name and autonomy, whose tools may read and write `./workspace`. What
+/// follows goes on in its sandbox and then in its `spec`.
+#[macro_export]
+macro_rules! claw {
+    ($name:literal, $autonomy:literal, $more:literal) => {
+        concat!(
+            "claw: \"0.3.0\"\nkind: Claw\nmetadata: {name: ",
+            $name,
+            "}\nspec:\n  identity: {inline: {personality: Tests., autonomy: ",
+            $autonomy,
+            "}}\n",
+            r#"  providers:
+    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
+  sandbox:
+    inline:
+      level: wasm
+      capabilities:
+        filesystem: {mode: scoped, mount_paths: [{path: ./workspace, permissions: rw}]}
+"#,
+            $more
+        )
+    };
+}
+
 /// A folder to run the program in: `state`, the current directory `here`, and no HOME.
 #[derive(Debug)]
 pub struct Cli {
