@@ -6,6 +6,7 @@ use clawhost_core::catalog::Annotations;
 use clawhost_core::policy::{
     Action, ApprovalTerms, CallFacts, Folder, Match, Policy, PolicySet, Rule, Scope, Usage, Verdict,
 };
+use clawhost_core::redact::Redactor;
 use clawhost_core::screen::{self, Scanning, Screen, Screens};
 use divan::Bencher;
 use serde_json::{Value, json};
@@ -47,6 +48,23 @@ fn screen(bencher: Bencher<'_, '_>) {
     let arguments = json!({"content": text});
     bencher
         .bench_local(|| assert!(screens.input(divan::black_box(&arguments)).findings.is_empty()));
+}
+
+/// A mebibyte searched for a secret: a text without escapes, a page as the web has them, and a
+/// text made to be read in as many ways as there are.
+#[divan::bench(name = "redact, 1 MiB", max_time = 5, args = ["plain text", "a page", "hostile"])]
+fn redact(bencher: Bencher<'_, '_>, kind: &str) {
+    let redactor = Redactor::new([("TOKEN", b"s3cr3t-value".as_slice())]).unwrap_or_default();
+    let unit = match kind {
+        "plain text" => "The quick brown fox jumps over 13 lazy dogs. ",
+        "a page" => {
+            r#"<a href="/a?q=a%20b&amp;c=d">fish &amp; chips</a> "
+ä" and more of it "#
+        }
+        _ => r"%5c%26amp;%25&#37;41\u0026amp;%\%255c&amp;#92;%2526\x41",
+    };
+    let text = unit.repeat((1 << 20) / unit.len());
+    bencher.bench_local(|| assert_eq!(redactor.text(divan::black_box(&text)).len(), text.len()));
 }
 
 /// Every part of a rule takes its turn at being the one that does not match.

@@ -1,6 +1,7 @@
 //! Reading a text as whoever decodes it will: percent-encoding, backslash escapes and HTML
 //! entities undone, with every byte's place in the original kept.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What begins an escape.
@@ -8,9 +9,9 @@ pub(super) const MARKS: &[u8] = b"%\\&";
 /// The longest escape: two units of UTF-16, or eight digits of an entity.
 const ESCAPE_BYTES_MAX: usize = 12;
 
-/// A text without its outermost layer of escapes.
-pub(super) struct Layer {
-    bytes: Vec<u8>,
+/// A text without none, one or several of its layers of escapes.
+pub(super) struct Layer<'t> {
+    bytes: Cow<'t, [u8]>,
     /// From this decoded byte on, bytes stand in the original from that place on, one for one.
     /// In order of both.
     jumps: Vec<(usize, usize)>,
@@ -25,32 +26,33 @@ struct Escape {
     len: usize,
 }
 
-impl Layer {
-    /// Undoes the escapes of `bytes` that begin with one of `marks`, or returns none where there
-    /// are none.
-    pub(super) fn peel(bytes: &[u8], marks: &[u8]) -> Option<Self> {
-        let mut layer = Self { bytes: Vec::new(), jumps: vec![(0, 0)], open: None };
+impl<'t> Layer<'t> {
+    /// Returns `text` as it is.
+    pub(super) fn whole(text: &'t [u8]) -> Self {
+        Self { bytes: Cow::Borrowed(text), jumps: vec![(0, 0)], open: None }
+    }
+
+    /// Undoes the escapes that begin with one of `marks`, or returns none where there are none;
+    /// places are still those of the original.
+    pub(super) fn peel(&self, marks: &[u8]) -> Option<Layer<'static>> {
+        let mut next = Layer { bytes: Cow::Owned(Vec::new()), jumps: vec![(0, 0)], open: None };
         let mut at = 0;
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = self.bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let plain = rest.iter().position(|byte| marks.contains(byte));
             let plain = plain.unwrap_or(rest.len());
-            layer.bytes.extend_from_slice(rest.get(..plain).unwrap_or_default());
+            next.bytes.to_mut().extend_from_slice(rest.get(..plain).unwrap_or_default());
             at += plain;
-            at += layer.take_escape(rest.get(plain..).unwrap_or_default(), at);
+            at += next.take_escape(rest.get(plain..).unwrap_or_default(), at);
         }
-        (layer.jumps.len() > 1 || layer.open.is_some()).then_some(layer)
+        let changed = next.jumps.len() > 1 || next.open.is_some();
+        next.jumps = self.jumps_through(&next);
+        changed.then_some(next)
     }
 
     /// Leaves out an escape at the end that may go on.
     pub(super) fn leave_open(&mut self) {
-        self.bytes.truncate(self.open.unwrap_or(self.bytes.len()));
-    }
-
-    /// Undoes the next layer; places are still those of the original.
-    pub(super) fn again(&self) -> Option<Self> {
-        let mut next = Self::peel(&self.bytes, MARKS)?;
-        next.jumps = self.jumps_through(&next);
-        Some(next)
+        let kept = self.open.unwrap_or(self.bytes.len());
+        self.bytes.to_mut().truncate(kept);
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -70,7 +72,7 @@ impl Layer {
 
     /// The places of `next`, which was made from this layer, in the original: one more jump
     /// for each of this layer's that lies inside an unescaped stretch of the next.
-    fn jumps_through(&self, next: &Self) -> Vec<(usize, usize)> {
+    fn jumps_through(&self, next: &Layer<'_>) -> Vec<(usize, usize)> {
         let mut jumps = Vec::new();
         for (index, (decoded, from)) in next.jumps.iter().enumerate() {
             // Where the text ends in an escape, the place behind it is a jump as well.
@@ -95,11 +97,11 @@ impl Layer {
             if self.open.is_none() && may_go_on(rest) {
                 self.open = Some(self.bytes.len());
             }
-            self.bytes.push(*first);
+            self.bytes.to_mut().push(*first);
             return 1;
         };
         self.jumps.push((self.bytes.len(), at));
-        self.bytes.extend(escape.bytes.iter().take(escape.decoded_len));
+        self.bytes.to_mut().extend(escape.bytes.iter().take(escape.decoded_len));
         self.jumps.push((self.bytes.len(), at + escape.len));
         escape.len
     }

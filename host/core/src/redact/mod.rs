@@ -4,7 +4,7 @@
 //! also inside `user:password`) and in hexadecimal, and each of these behind up to
 //! [`REDACT_ROUNDS_MAX`] layers of percent-encoding, of JSON, Rust or shell escapes and of HTML
 //! entities, all of it in any case of ASCII letters. All spellings are searched at once, in time
-//! linear in the text.
+//! linear in the text; what a reader may see in a text is in [`reading`].
 //!
 //! Values shorter than [`REDACT_VALUE_BYTES`] are found only as they are and as a whole word, and
 //! those shorter than [`REDACT_WORD_BYTES`] never: a one-letter secret is in every text.
@@ -15,6 +15,7 @@
 
 mod apply;
 mod layers;
+mod reading;
 mod spellings;
 #[cfg(test)]
 mod tests;
@@ -25,9 +26,10 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 
-use self::layers::{Layer, MARKS};
+use self::layers::Layer;
+use self::reading::read;
 use self::spellings::spellings;
-use crate::limits::{REDACT_ROUNDS_MAX, REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
+use crate::limits::{REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
 
 /// Knows secret values, and takes them out of what it is given.
 ///
@@ -132,9 +134,9 @@ impl Redactor {
     /// Returns how many bytes at the end of a part of a stream may be the start of a secret whose
     /// rest is yet to come, in any spelling.
     pub fn unfinished(&self, part: &[u8]) -> usize {
-        let mut waits = self.start_at_end(part);
+        let mut waits = 0;
         if !self.is_empty() {
-            read_escaped(part, true, |layer| {
+            read(part, true, |layer| {
                 let kept = layer.bytes().len() - self.start_at_end(layer.bytes());
                 waits = waits.max(part.len().saturating_sub(layer.place(kept)));
             });
@@ -161,20 +163,12 @@ impl Redactor {
         let Some(automaton) = &self.automaton else {
             return found;
         };
-        self.search(automaton, bytes, |at| at, &mut found);
-        read_escaped(bytes, false, |layer| {
-            self.search(automaton, layer.bytes(), |at| layer.source(at), &mut found);
-        });
+        read(bytes, false, |layer| self.search(automaton, layer, &mut found));
         merge(found)
     }
 
-    fn search(
-        &self,
-        automaton: &AhoCorasick,
-        bytes: &[u8],
-        source: impl Fn(Range<usize>) -> Range<usize>,
-        found: &mut Vec<Found>,
-    ) {
+    fn search(&self, automaton: &AhoCorasick, layer: &Layer<'_>, found: &mut Vec<Found>) {
+        let bytes = layer.bytes();
         // Overlapping: where two values overlap, neither may leave its end behind.
         for hit in automaton.find_overlapping_iter(Input::new(bytes)) {
             let Some(pattern) = self.patterns.get(hit.pattern().as_usize()) else {
@@ -183,7 +177,8 @@ impl Redactor {
             let text = self.texts.get(hit.pattern().as_usize()).map(Vec::as_slice);
             let same = || text == bytes.get(hit.range()) && is_whole_word(bytes, &hit.range());
             if !pattern.whole_word || same() {
-                note(found, Found { at: source(hit.range()), secret: pattern.secret });
+                let at = layer.source(hit.range());
+                note(found, Found { at, secret: pattern.secret });
             }
         }
     }
@@ -193,29 +188,6 @@ impl Redactor {
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("values", &self.markers.len()).finish_non_exhaustive()
-    }
-}
-
-/// Reads `bytes` in every way that undoes escapes. Where more of them `follow`, an escape at their
-/// end that may go on is left out.
-fn read_escaped(bytes: &[u8], follow: bool, mut read: impl FnMut(&Layer)) {
-    let mut peeled = |layer: Option<Layer>| {
-        let mut layer = layer?;
-        if follow {
-            layer.leave_open();
-        }
-        read(&layer);
-        Some(layer)
-    };
-    if MARKS.iter().filter(|mark| bytes.contains(mark)).count() > 1 {
-        // A backslash before a percent sign is an escape to some readers and none to others.
-        for mark in MARKS.chunks(1) {
-            peeled(Layer::peel(bytes, mark));
-        }
-    }
-    let mut layer = peeled(Layer::peel(bytes, MARKS));
-    for _ in 1..REDACT_ROUNDS_MAX {
-        layer = layer.and_then(|layer| peeled(layer.again()));
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     texts.push(value.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
     // What is left of a value that looks escaped itself once a layer around it is undone.
     for marks in std::iter::once(MARKS).chain(MARKS.chunks(1)) {
-        texts.extend(Layer::peel(value, marks).map(|layer| layer.bytes().to_vec()));
+        texts.extend(Layer::whole(value).peel(marks).map(|layer| layer.bytes().to_vec()));
     }
     for before in 0..3 {
         texts.push(inside_base64(before, value, |bytes| STANDARD_NO_PAD.encode(bytes)));
