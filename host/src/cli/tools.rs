@@ -1,42 +1,32 @@
 //! `clawhost tools`: what is served, what each may touch, and what was refused.
 
-use std::path::{Path, PathBuf};
-
 use clawhost_core::catalog::{Catalog, Origin, Refused, Tool};
 use clawhost_core::error::exit;
-use clawhost_core::manifest::{DocumentError, Manifest};
 use serde_json::{Value, json};
 
 use super::args::ToolsArgs;
 use super::fail::{Fail, print_document};
-use super::{setup, show};
+use super::setup::{self, Purpose};
+use super::show;
 use crate::Host;
 use crate::gate::Standing;
-use crate::registry::wrong_documents;
 
 pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
-    let setup = setup::open(&args.paths, &args.places, None).await?;
+    let setup = setup::open(&args.paths, &args.places, Purpose::Look).await?;
     let catalog = setup.host.catalog();
     if args.json {
         show::json(&as_json(&setup.host, &catalog));
     } else {
         show::line(&served(&setup.host, &catalog));
-        let folder = args.places.tools.as_ref().or(setup.settings.tools.directory.as_ref());
-        tell(&catalog.refused, folder.map(PathBuf::as_path), setup.host.manifest());
+        catalog.refused.iter().for_each(tell);
     }
     Ok(if catalog.refused.is_empty() { exit::OK } else { exit::DOCUMENT })
 }
 
 /// Prints what was refused: wrong documents of components as `validate` does, the rest in a line.
-fn tell(refused: &[Refused], folder: Option<&Path>, manifest: &Manifest) {
-    let problems = folder.filter(|_| !refused.is_empty());
-    let problems = problems.map(|folder| wrong_documents(folder, manifest)).unwrap_or_default();
-    problems.iter().for_each(print_document);
-    let is_told = |refused: &&Refused| {
-        let at = |of: &DocumentError| format!("{}:{}:{}: ", of.file, of.line, of.column);
-        problems.iter().any(|problem| refused.reason.starts_with(&at(problem)))
-    };
-    for refused in refused.iter().filter(|refused| !is_told(refused)) {
+fn tell(refused: &Refused) {
+    refused.problems.iter().for_each(print_document);
+    if refused.problems.is_empty() {
         eprintln!("refused: {}: {}", refused.source, refused.reason);
     }
 }
@@ -76,6 +66,7 @@ fn standing(host: &Host, tool: &Tool) -> &'static str {
     match host.standing(tool) {
         Standing::Allowed => "allowed",
         Standing::Asks => "asks",
+        Standing::Disabled => "disabled",
         Standing::Refused => "refused",
     }
 }
@@ -85,6 +76,8 @@ fn kind(tool: &Tool) -> &'static str {
         Origin::Bridged { .. } => "bridged",
         Origin::BuiltIn { .. } => "built-in",
         Origin::DropIn { .. } => "dropped in",
+        Origin::Native { .. } => "native",
+        Origin::Own => "the host's",
         Origin::Registry { .. } => "registry",
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clawhost_core::catalog::Annotations;
+use clawhost_core::catalog::{Annotations, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::grants::Mount;
 use clawhost_core::manifest::{
@@ -78,6 +78,7 @@ async fn check(
     let manifest = setup::manifest(files, &settings.registries);
     let applied = manifest.and_then(|mut manifest| {
         settings.apply(&mut manifest)?;
+        settings.define(&FileDocuments, &mut manifest)?;
         Ok(Arc::new(manifest))
     });
     let manifest = match applied {
@@ -94,7 +95,22 @@ async fn check(
         None => Preview::default(),
     };
     problems.extend(dropped.problems);
+    problems.extend(undefined(&manifest, &dropped.tools));
     if problems.is_empty() { Ok(notes(&manifest, &dropped.tools)) } else { Err(problems) }
+}
+
+/// Returns the problem of each tool that the runtime file or a definition names and nobody can have.
+fn undefined(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<DocumentError> {
+    let bound = manifest.tools.iter().chain(dropped).map(|tool| tool.name.clone());
+    let names: Vec<String> = built_in_names().chain(bound).collect();
+    // Nobody asks the servers what they have.
+    let may_be_a_servers = |name: &str| {
+        let own =
+            |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
+        manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
+    };
+    let known = |name: &str| names.iter().any(|of| of == name) || may_be_a_servers(name);
+    manifest.governance.strays(known, &names)
 }
 
 /// Returns the settings, and what is wrong with them.

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use cap_std::fs::{Dir, MetadataExt as _};
 use clawhost_core::limits::DROP_IN_FILES_MAX;
-use clawhost_core::manifest::ToolBinding;
+use clawhost_core::manifest::{DocumentError, ToolBinding};
+use clawhost_core::package::SIGNATURE_ENDING;
 use tokio::task::AbortHandle;
 
 use super::offer::Offer;
@@ -32,6 +33,8 @@ pub(super) enum Status {
     Ready { offer: Offer, sidecars: Vec<ToolBinding> },
     /// It cannot be used, and why.
     Failed(LoadError),
+    /// Its documents are wrong: every problem of them.
+    Wrong(Vec<DocumentError>),
 }
 
 /// A load under way. Dropping it ends it.
@@ -85,7 +88,7 @@ pub(super) struct Listing {
     pub(super) strays: BTreeSet<String>,
 }
 
-/// Reads the directory: each component file with its `.yaml` documents.
+/// Reads the directory: each component file with its `.yaml` documents and its signature.
 ///
 /// # Errors
 /// The directory cannot be read, or holds more than [`DROP_IN_FILES_MAX`] files.
@@ -130,7 +133,8 @@ fn listing(files: &BTreeMap<String, Facts>) -> Listing {
     }
     for (name, facts) in files {
         let Some(stem) = stem(name) else { continue };
-        let own = documents.get(stem).into_iter().flatten().cloned();
+        let signature = files.get(&format!("{name}{SIGNATURE_ENDING}"));
+        let own = documents.get(stem).into_iter().flatten().chain(signature).cloned();
         let print = Fingerprint(std::iter::once(facts.clone()).chain(own).collect());
         now.components.insert(name.clone(), print);
     }
@@ -146,6 +150,15 @@ impl Fingerprint {
 
     /// Returns the names of the documents that belong to the component.
     pub(super) fn sidecars(&self) -> impl Iterator<Item = &str> {
+        self.beside().filter(|name| !name.ends_with(SIGNATURE_ENDING))
+    }
+
+    /// Returns the name of the component's signature.
+    pub(super) fn signature(&self) -> Option<&str> {
+        self.beside().find(|name| name.ends_with(SIGNATURE_ENDING))
+    }
+
+    fn beside(&self) -> impl Iterator<Item = &str> {
         self.0.iter().skip(1).map(|facts| facts.name.as_str())
     }
 }

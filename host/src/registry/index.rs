@@ -1,6 +1,7 @@
 //! What a registry says it holds under one address: the one JSON document of its HTTP API, which
 //! REGISTRY.md explains. The client and the server share it.
 
+use clawhost_core::digest::is_digest;
 use clawhost_core::json;
 use clawhost_core::uri::{Kind, RegistryUri, is_declared_name};
 use serde::{Deserialize, Serialize};
@@ -59,13 +60,6 @@ impl Index {
             Err("sent an index with a digest that is none".to_owned())
         }
     }
-}
-
-fn is_digest(text: &str) -> bool {
-    const HEX_DIGITS: usize = 64;
-    text.strip_prefix("sha256:").is_some_and(|hex| {
-        hex.len() == HEX_DIGITS && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-    })
 }
 
 /// Says whether an address can be part of a path or a URL. The grammar lets a namespace be `..`

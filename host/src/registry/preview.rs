@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use clawhost_core::catalog::ckp_name;
-use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
-use super::drop_in::{self, Fingerprint, Listing, Status};
+use super::drop_in::{self, Listing, Status};
 use super::watch::Job;
 use crate::engine::Engine;
 
@@ -23,13 +22,6 @@ pub struct Preview {
     pub tools: Vec<ToolBinding>,
     /// Every problem of every file.
     pub problems: Vec<DocumentError>,
-}
-
-/// Returns every problem of the documents in a tools folder; none where it cannot be read.
-pub fn wrong_documents(path: &Path, manifest: &Manifest) -> Vec<DocumentError> {
-    let Ok((dir, listing)) = open(path) else { return Vec::new() };
-    let prints = listing.components.values();
-    prints.flat_map(|print| documents(&dir, path, manifest, print)).collect()
 }
 
 /// Looks at every file of the tools folder `path`.
@@ -44,15 +36,10 @@ pub async fn preview(path: &Path, manifest: Arc<Manifest>) -> Preview {
         }
     };
     for (name, print) in listing.components {
-        let before = found.problems.len();
-        found.problems.extend(documents(&dir, path, &manifest, &print));
-        // With a wrong document nothing is loaded, as in a catalog.
-        if found.problems.len() == before {
-            let (dir, engine, manifest) =
-                (Arc::clone(&dir), Arc::clone(&engine), Arc::clone(&manifest));
-            let job = Job { dir, path: path.to_owned(), engine, manifest, name, print };
-            found.look_into(&Arc::new(job)).await;
-        }
+        let (dir, engine, manifest) =
+            (Arc::clone(&dir), Arc::clone(&engine), Arc::clone(&manifest));
+        let job = Job { dir, path: path.to_owned(), engine, manifest, name, print };
+        found.look_into(&Arc::new(job)).await;
     }
     for stray in &listing.strays {
         found.refuse(&path.join(stray), drop_in::stray());
@@ -66,20 +53,6 @@ fn open(path: &Path) -> std::io::Result<(Dir, Listing)> {
     Ok((dir, listing))
 }
 
-/// Returns every problem of one component's documents. One that cannot be read is told by its load.
-fn documents(
-    dir: &Dir,
-    path: &Path,
-    manifest: &Manifest,
-    print: &Fingerprint,
-) -> Vec<DocumentError> {
-    let problems = |name: &str| {
-        let bytes = drop_in::read(dir, name, DOCUMENT_BYTES_MAX as u64).ok()?;
-        manifest.read_sidecar(&path.join(name), &bytes).err()
-    };
-    print.sidecars().filter_map(problems).flatten().collect()
-}
-
 impl Preview {
     async fn look_into(&mut self, job: &Arc<Job>) {
         match job.load().await {
@@ -90,6 +63,7 @@ impl Preview {
                     bare.map(|name| ToolBinding { name, ..ToolBinding::default() }).collect();
                 self.tools.extend(bare.into_iter().chain(sidecars));
             }
+            Ok(Status::Wrong(problems)) => self.problems.extend(problems),
             Ok(Status::Loading | Status::Failed(_)) => {}
             Err(error) => self.refuse(&job.path.join(&job.name), &error.to_string()),
         }

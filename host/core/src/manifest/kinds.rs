@@ -6,8 +6,8 @@
 
 use super::primitive::PROTOCOL_VERSION;
 use super::shape::{
-    ANY, COUNT, DURATION, FLAG, NUMBER, OBJECT, PATH, POSITIVE, SHARE, STRING, STRINGS, Shape,
-    TEXT, opt, req, shape, up_to,
+    ANY, COUNT, DURATION, FLAG, NAME, NUMBER, OBJECT, PATH, POSITIVE, SECRET, SHARE, STRING,
+    STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
 };
 use crate::limits::{
     GUEST_MEMORY_CEILING_MB, MEMORY_SIZE_CEILING_MB, MEMORY_TOP_K_MAX, RESOURCES_MAX,
@@ -35,17 +35,26 @@ pub(crate) const fn spec_shape(kind: Kind) -> &'static Shape {
     }
 }
 
+/// Returns the closed table of the `spec` of what a document calls its `kind`.
+pub(crate) fn document_shape(kind: &str) -> Option<&'static Shape> {
+    if kind == "Claw" { Some(&CLAW) } else { Kind::from_document(kind).map(spec_shape) }
+}
+
 const LABELS: Shape = Shape::Dict(&STRING);
 /// The one annotation that this host heeds.
 const HEEDED: Shape = shape!({ heartbeat_interval_ms: COUNT, .. });
 const BACKOFF: Shape = shape!(["exponential" | "linear" | "constant"]);
 
 shape! { pub(crate) ENVELOPE = {
-    claw!: (Shape::OneOf(&[PROTOCOL_VERSION])),
+    claw!: (Shape::Served {
+        now: &[PROTOCOL_VERSION],
+        later: &[],
+        help: "this host reads documents of version 0.3.0: write `claw: \"0.3.0\"`, and what that version does not have is reported",
+    }),
     kind!: ["Claw" | "Channel" | "Identity" | "Memory" | "Policy" | "Provider" | "Sandbox" | "Skill"
         | "Swarm" | "Telemetry" | "Tool" | "WorldModel"],
-    metadata!: { name!: TEXT, version: TEXT, labels: LABELS, annotations: HEEDED, .. },
-    spec!: OBJECT,
+    metadata!: { name!: NAME, version: TEXT, labels: LABELS, annotations: HEEDED, .. },
+    spec!: (Shape::Spec),
 }}
 
 shape! { pub(crate) INLINE = {
@@ -54,10 +63,14 @@ shape! { pub(crate) INLINE = {
 }}
 
 shape! { pub(crate) INLINE_METADATA = {
-    name: TEXT, version: TEXT, labels: LABELS, annotations: OBJECT, ..
+    name: NAME, version: TEXT, labels: LABELS, annotations: OBJECT, ..
 }}
 
-shape! { pub(crate) SHORT_TOOL = { name!: TEXT, sandbox: TEXT, policy: TEXT } }
+shape! { pub(crate) SHORT_TOOL = {
+    name!: NAME,
+    sandbox: (Shape::Ref(Kind::Sandbox)),
+    policy: (Shape::Ref(Kind::Policy)),
+} }
 
 // The forms of entries are checked where they are resolved.
 shape! { pub(crate) CLAW = {
@@ -79,7 +92,7 @@ shape! { CHANNEL = {
         | "lark" | "matrix" | "line" | "wechat" | "qq" | "dingtalk" | "cron" | "queue" | "imap"
         | "db-trigger" | "custom"],
     transport!: ["polling" | "webhook" | "websocket" | "stdio"],
-    auth!: { secret_ref!: TEXT },
+    auth!: { secret_ref!: SECRET },
     access_control: {
         mode!: ["open" | "allowlist" | "pairing" | "role-based"],
         allowed_ids: STRINGS,
@@ -115,29 +128,23 @@ shape! { IDENTITY = {
 shape! { MEMORY = { stores!: [+ {
     name!: TEXT,
     type!: ["conversation" | "semantic" | "key-value" | "workspace" | "checkpoint"],
-    role: ["sensory" | "working" | "episodic" | "semantic" | "procedural"],
-    backend: (Shape::Served {
-        now: &["sqlite"],
-        later: &["postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"],
-        help: "write `backend: sqlite`, or leave it out",
-    }),
+    role: (idle ["sensory" | "working" | "episodic" | "semantic" | "procedural"]),
+    backend: ["sqlite", later "postgresql" | "filesystem" | "sqlite-vec" | "pgvector" | "qdrant" | "custom",
+        "write `backend: sqlite`, or leave it out"],
     retention: { max_age: DURATION, max_entries: POSITIVE },
     compaction: { enabled: FLAG, strategy: ["summarize" | "truncate" | "sliding-window"] },
-    lifecycle: {
+    lifecycle: (idle {
         acquisition: ["event-driven" | "continuous" | "manual"],
         consolidation: ["none" | "summarize" | "merge" | "adaptive"],
         retrieval: ["exact" | "semantic" | "contextual" | "hybrid"],
-    },
-    forgetting: { strategy: ["none" | "decay" | "summarize" | "adaptive"], signals: STRINGS },
-    salience: { enabled: FLAG, signals: STRINGS },
-    confidence: { source_tracking: FLAG, decay: ["optional" | "none" | "adaptive"] },
+    }),
+    forgetting: (idle { strategy: ["none" | "decay" | "summarize" | "adaptive"], signals: STRINGS }),
+    salience: (idle { enabled: FLAG, signals: STRINGS }),
+    confidence: (idle { source_tracking: FLAG, decay: ["optional" | "none" | "adaptive"] }),
     embedding: (Shape::Later { help: "take it out: semantic queries are answered by ranked full-text search" }),
     search: {
-        strategy: (Shape::Served {
-            now: &["fts-only"],
-            later: &["vector-only", "hybrid"],
-            help: "write `fts-only`, or leave it out: nothing is embedded here",
-        }),
+        strategy: ["fts-only", later "vector-only" | "hybrid",
+            "write `fts-only`, or leave it out: nothing is embedded here"],
         fusion: (Shape::Later { help: "take it out: there is one search, of the full text" }),
         top_k: (Shape::Int { min: 1, max: MEMORY_TOP_K_MAX as u64 }),
     },
@@ -169,11 +176,8 @@ shape! { POLICY = {
         rate_limit: { cost_per_day_usd: NUMBER, tokens_per_day: COUNT },
     }],
     prompt_injection: {
-        detection: (Shape::Served {
-            now: &["pattern", "none"],
-            later: &["llm-based", "hybrid"],
-            help: "write `detection: pattern`: no model is asked about a call",
-        }),
+        detection: ["pattern" | "none", later "llm-based" | "hybrid",
+            "write `detection: pattern`: no model is asked about a call"],
         pattern_engine: ["aho-corasick"],
         pattern_count: COUNT,
         action: ["block-and-log" | "warn" | "log-only" | "ignore"],
@@ -204,10 +208,10 @@ shape! { PROVIDER = {
     protocol!: ["openai-compatible" | "anthropic-native" | "custom"],
     endpoint!: TEXT,
     model!: TEXT,
-    auth!: { type!: ["bearer" | "api-key-header" | "oauth2" | "none"], secret_ref: TEXT },
+    auth!: { type!: ["bearer" | "api-key-header" | "oauth2" | "none"], secret_ref: SECRET },
     streaming: FLAG,
     hints: { cost_priority: NUMBER, speed_priority: NUMBER, intelligence_priority: NUMBER },
-    fallback: [{ provider_ref!: TEXT }],
+    fallback: [{ provider_ref!: (Shape::Ref(Kind::Provider)) }],
     limits: {
         tokens_per_day: COUNT,
         tokens_per_request: COUNT,
@@ -220,11 +224,8 @@ shape! { PROVIDER = {
 }}
 
 shape! { SANDBOX = {
-    level!: (Shape::Served {
-        now: &["none", "process", "wasm"],
-        later: &["container", "vm"],
-        help: "this host isolates with wasm, and native processes with a jail: write `level: wasm` or `level: process`",
-    }),
+    level!: ["none" | "process" | "wasm", later "container" | "vm",
+        "this host isolates with wasm, and native processes with a jail: write `level: wasm` or `level: process`"],
     runtime: ["docker" | "apple-container" | "wasmtime" | "firecracker" | "gvisor" | "native"],
     capabilities: {
         network: {
@@ -233,22 +234,16 @@ shape! { SANDBOX = {
             ssrf_protection: { enabled: FLAG, block_private_ips: FLAG, dns_pinning: FLAG },
         },
         filesystem: {
-            mode: (Shape::Served {
-                now: &["deny", "read-only", "scoped"],
-                later: &["full"],
-                help: "no profile gets the whole file system: write `mode: scoped` and `mount_paths`",
-            }),
+            mode: ["deny" | "read-only" | "scoped", later "full",
+                "no profile gets the whole file system: write `mode: scoped` and `mount_paths`"],
             mount_paths: [{ path!: PATH, permissions!: ["ro" | "rw"] }],
             denied_paths: [PATH],
         },
         secrets: {
-            injection: (Shape::Served {
-                now: &["host-boundary", "environment"],
-                later: &["file-mount"],
-                help: "write `injection: host-boundary`, which keeps the value from the tool, or `injection: environment`",
-            }),
+            injection: ["host-boundary" | "environment", later "file-mount",
+                "write `injection: host-boundary`, which keeps the value from the tool, or `injection: environment`"],
             encryption: STRING,
-            leak_detection: { enabled: FLAG, patterns: COUNT },
+            leak_detection: (idle { enabled: FLAG, patterns: COUNT }),
         },
         shell: {
             mode: ["deny" | "restricted" | "full"],
@@ -258,7 +253,7 @@ shape! { SANDBOX = {
     },
     resource_limits: {
         memory_mb: (up_to(GUEST_MEMORY_CEILING_MB)),
-        cpu_shares: COUNT,
+        cpu_shares: (idle COUNT),
         max_processes: (up_to(PROCESSES_CEILING_MAX)),
         max_open_files: (up_to(RESOURCES_MAX as u64)),
         timeout_ms: (up_to(TOOL_TIMEOUT_CEILING_MS)),
@@ -269,7 +264,7 @@ shape! { SANDBOX = {
 // Checked; nothing runs them yet.
 shape! { SKILL = {
     description!: TEXT,
-    tools_required!: [+ TEXT],
+    tools_required!: [+ (Shape::Ref(Kind::Tool))],
     instruction!: TEXT,
     input_schema: OBJECT,
     output_schema: OBJECT,
@@ -278,50 +273,57 @@ shape! { SKILL = {
         filesystem: ["none" | "read-only" | "write-workspace" | "full"],
         approval_required: FLAG,
     },
-    world_model_ref: TEXT,
+    world_model_ref: (Shape::Ref(Kind::WorldModel)),
     estimates: { avg_tokens: NUMBER, avg_duration_seconds: NUMBER, avg_tool_calls: COUNT },
 }}
 
 shape! { SWARM = {
     topology!: ["leader-worker" | "peer-to-peer" | "pipeline" | "broadcast" | "hierarchical"],
-    agents!: [+ { identity_ref!: TEXT, role!: TEXT, provider_ref: TEXT, count: POSITIVE }],
+    agents!: [+ {
+        identity_ref!: (Shape::Ref(Kind::Identity)),
+        role!: TEXT,
+        provider_ref: (Shape::Ref(Kind::Provider)),
+        count: POSITIVE,
+    }],
     coordination!: {
         message_passing!: ["queue" | "shared-memory" | "event-bus" | "direct"],
-        backend!: (Shape::Served {
-            now: &["in-process"],
-            later: &["sqlite-wal", "redis", "nats"],
-            help: "write `backend: in-process`",
-        }),
+        backend!: ["in-process", later "sqlite-wal" | "redis" | "nats",
+            "write `backend: in-process`"],
         concurrency!: { max_parallel: POSITIVE, sequential_within_agent: FLAG },
     },
     aggregation!: {
-        strategy!: ["leader-decides" | "majority-vote" | "merge" | "chain" | "best-of-n"],
-        cost_aware: FLAG,
-        timeout_ms: COUNT,
+        strategy!: (idle ["leader-decides" | "majority-vote" | "merge" | "chain" | "best-of-n"]
+            " (whoever gave a task gets each report)"),
+        cost_aware: (idle FLAG),
+        timeout_ms: (idle COUNT),
     },
     failure: {
         retry_per_agent: COUNT,
-        dead_letter: { enabled: FLAG, max_retries: COUNT },
-        circuit_breaker: { failure_threshold: POSITIVE, reset_timeout_ms: COUNT },
+        dead_letter: (idle { enabled: FLAG, max_retries: COUNT }),
+        circuit_breaker: (idle { failure_threshold: POSITIVE, reset_timeout_ms: COUNT }),
     },
-    resource_limits: { max_total_tokens: COUNT, max_total_cost_usd: NUMBER, max_duration_ms: COUNT },
+    resource_limits: {
+        max_total_tokens: COUNT,
+        max_total_cost_usd: (idle NUMBER " (reports state no cost)"),
+        max_duration_ms: COUNT,
+    },
 }}
 
 shape! { TELEMETRY = {
     exporters!: [+ {
         type!: ["otlp" | "file" | "sqlite" | "webhook" | "console"],
-        endpoint: STRING,
+        endpoint: URL,
         path: PATH,
-        auth: { secret_ref: TEXT },
+        auth: { secret_ref: SECRET },
         batch: { max_size: POSITIVE, flush_interval_ms: (Shape::Int { min: 100, max: u64::MAX }) },
     }],
     events: {
-        tool_calls: FLAG, memory_ops: FLAG, world_model_ops: FLAG, planning_ops: FLAG,
+        tool_calls: FLAG, memory_ops: FLAG, world_model_ops: (idle FLAG), planning_ops: (idle FLAG),
         swarm_ops: FLAG, lifecycle: FLAG, errors: FLAG,
     },
     metrics: {
-        token_usage: FLAG, cost_usd: FLAG, latency_histogram: FLAG, prediction_error: FLAG,
-        retrieval_hit_rate: FLAG, plan_revision_count: FLAG,
+        token_usage: FLAG, cost_usd: FLAG, latency_histogram: FLAG, prediction_error: (idle FLAG),
+        retrieval_hit_rate: FLAG, plan_revision_count: (idle FLAG),
     },
     sampling: { rate: SHARE },
     redaction: { strip_arguments: FLAG, strip_results: FLAG },
@@ -332,21 +334,21 @@ shape! { TOOL = {
     description: TEXT,
     input_schema: OBJECT,
     output_schema: OBJECT,
-    sandbox_ref: TEXT,
-    policy_ref: TEXT,
+    sandbox_ref: (Shape::Ref(Kind::Sandbox)),
+    policy_ref: (Shape::Ref(Kind::Policy)),
     mcp_source: { uri!: TEXT, tool_name: TEXT },
     annotations: ANNOTATIONS,
     timeout_ms: (up_to(TOOL_TIMEOUT_CEILING_MS)),
     retry: { max_attempts: POSITIVE, backoff: BACKOFF },
-    composite: (Shape::Off { help: "this version runs single tools only: take `composite` and what it needs out" }),
-    skill_ref: TEXT,
+    composite: (Shape::Off { help: "delete this line: this version runs single tools, and none that is made of others" }),
+    skill_ref: (Shape::Ref(Kind::Skill)),
 }}
 
 // Checked; nothing consults it yet.
 shape! { WORLD_MODEL = {
     paradigm!: ["implicit" | "explicit" | "simulator" | "hybrid"],
     scope: ["agent-wide" | "task-scoped"],
-    memory_ref: TEXT,
+    memory_ref: (Shape::Ref(Kind::Memory)),
     backend!: { type!: ["tool" | "provider" | "custom"], ref!: TEXT },
     predicts: { state: FLAG, observation: FLAG, risk: FLAG, cost: FLAG },
     planning: {
@@ -355,7 +357,7 @@ shape! { WORLD_MODEL = {
         fallback: ["conservative" | "retry" | "escalate"],
     },
     update: { mode: ["online" | "batch" | "hybrid"], evidence: ["observations" | "observations+outcomes"] },
-    constraints: { policy_ref: TEXT },
+    constraints: { policy_ref: (Shape::Ref(Kind::Policy)) },
 }}
 
 #[cfg(test)]

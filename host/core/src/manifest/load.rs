@@ -2,7 +2,7 @@
 
 mod build;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::claw::KEYS;
@@ -10,7 +10,7 @@ use super::documents::{DirEntry, Documents, OneDocument};
 use super::entry::{Resolved, Slot};
 use super::node::{Node, Place};
 use super::primitive::{Document, from_envelope, read_document};
-use super::problem::{DocumentError, Problems, Source, why};
+use super::problem::{DocumentError, Problems, why};
 use super::profile::Profile;
 use super::refs::{self, Known};
 use super::remote::{Remote, is_meant};
@@ -71,7 +71,7 @@ pub(crate) fn load_sent(
     let mut loader = Loader::new(&nothing, around);
     loader.known.wire = true;
     let file = Path::new("manifest");
-    let read = from_envelope(&Source::new(file, ""), root, Path::new(""), &mut loader.problems);
+    let read = from_envelope(root, Path::new(""), &mut loader.problems);
     read.into_iter().for_each(|of| loader.add(file, of));
     loader.resolve();
     loader.finish()
@@ -88,13 +88,13 @@ pub(crate) fn sidecar(
         if !of.is(Kind::Tool) {
             let reason = format!("{} document lies beside a component", of.what());
             let help = "what lies beside a component is its `kind: Tool` document";
-            problems.invalid(&of.source, Place::START, reason, help);
+            problems.invalid(&Place::start(&of.at.source), reason, help);
             return None;
         }
         if let Some(source) = of.spec.get(&["mcp_source"]) {
             let reason = "`mcp_source` in the document of a component";
             let help = "take it out, or put the document into the manifest";
-            problems.invalid(&of.source, source.at, reason, help);
+            problems.invalid(&source.at, reason, help);
             return None;
         }
         let mut known = Known::default();
@@ -115,8 +115,9 @@ pub(crate) struct Loader<'a> {
     claw: Option<Document>,
     /// Documents named on the way in that no entry has taken yet, by their file.
     pub(crate) loose: Vec<(PathBuf, Document)>,
-    /// Files that were read, so that a file named twice is one document.
-    pub(crate) files: BTreeSet<PathBuf>,
+    /// Files that were read, so that a file named twice is one document, and the entries that
+    /// name them.
+    pub(crate) files: BTreeMap<PathBuf, Option<Place>>,
     pub(crate) known: Known,
     pub(crate) primitives: Vec<Document>,
     pub(crate) remote: Remote,
@@ -133,7 +134,7 @@ impl<'a> Loader<'a> {
             problems: Problems::default(),
             claw: None,
             loose: Vec::new(),
-            files: BTreeSet::new(),
+            files: BTreeMap::new(),
             known,
             primitives: Vec::new(),
             remote: Remote::default(),
@@ -175,7 +176,7 @@ impl<'a> Loader<'a> {
     }
 
     fn read_loose(&mut self, file: &Path) {
-        if self.files.contains(&self.key(file)) {
+        if self.files.contains_key(&self.key(file)) {
             return;
         }
         match self.docs.read(file) {
@@ -196,13 +197,13 @@ impl<'a> Loader<'a> {
             }
             return;
         };
-        let reason = format!("a second Claw: the first is {}", first.source.location(first.at));
-        self.problems.invalid(&of.source, of.at, reason, "run one Claw at a time");
+        let reason = format!("a second Claw: the first is {}", first.at);
+        self.problems.invalid(&of.at, reason, "run one Claw at a time");
     }
 
     /// Parses what was read from a file.
     pub(crate) fn parse(&mut self, file: &Path, bytes: &[u8]) -> Option<Document> {
-        self.files.insert(self.key(file));
+        self.files.entry(self.key(file)).or_default();
         if self.files.len() > DOCUMENTS_MAX {
             let reason = format!("more than {DOCUMENTS_MAX} documents");
             self.problems.push(DocumentError::whole_file(file, reason, Some("load fewer")));
@@ -317,9 +318,9 @@ impl<'a> Loader<'a> {
         let mut all = self.primitives.iter().filter(|of| of.is(kind));
         let first = all.next();
         for second in all {
-            let first = first.map(|of| of.source.location(of.at)).unwrap_or_default();
+            let first = first.map(|of| of.at.to_string()).unwrap_or_default();
             let reason = format!("a second {kind}: the first is {first}");
-            self.problems.invalid(&second.source, second.at, reason, help);
+            self.problems.invalid(&second.at, reason, help);
         }
     }
 }

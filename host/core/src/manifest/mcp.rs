@@ -9,9 +9,10 @@ use std::path::{Component, Path};
 use url::Url;
 
 use super::node::Node;
-use super::problem::Report;
+use super::problem::Problems;
 use super::shape::shown;
 use crate::egress;
+use crate::exposed::Exposure;
 
 const STDIO: &str = "stdio://";
 
@@ -124,6 +125,8 @@ pub struct McpServer {
     pub pinned: Option<Vec<McpEndpoint>>,
     /// Only those of its tools are served that a Tool document names.
     pub internal_only: bool,
+    /// What of it is served beside its tools.
+    pub expose: Exposure,
     /// The profile that its program runs under.
     pub sandbox: String,
     /// The policy that also has to allow its tools.
@@ -167,12 +170,12 @@ impl McpSource {
 }
 
 /// Reports an address that is none, and what a tool lacks that no server describes.
-pub(super) fn check(spec: &Node, report: &mut Report<'_>) {
+pub(super) fn check(spec: &Node, report: &mut Problems) {
     let Some(source) = spec.get(&["mcp_source"]) else {
         let missing = |(key, _): &(&str, &str)| spec.entry(key).is_none();
         for (key, value) in NEEDED.iter().filter(|row| missing(row)) {
             let reason = format!("`spec.{key}` is missing");
-            report.invalid(spec.at, reason, format!("add `{key}:` with {value}"));
+            report.invalid(&spec.at, reason, format!("add `{key}:` with {value}"));
         }
         return;
     };
@@ -183,8 +186,10 @@ pub(super) fn check(spec: &Node, report: &mut Report<'_>) {
 }
 
 /// What a Tool has to say itself unless an MCP server says it.
-const NEEDED: [(&str, &str); 2] =
-    [("description", "a text"), ("input_schema", "a JSON Schema, for example `{ type: object }`")];
+const NEEDED: [(&str, &str); 2] = [
+    ("description", "a sentence that says what it does"),
+    ("input_schema", "a JSON Schema, for example `{ type: object }`"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@
 //! and running the code of tools: a tool is bound to a component by name, the host finds it.
 
 mod claw;
+mod definition;
 mod documents;
 mod entry;
 mod glob;
@@ -38,26 +39,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+pub use definition::{Definition, Governance, PostconditionMode};
 pub use documents::{Component, DirEntry, Documents, OneDocument, Package, RegistryError};
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
 pub use mcp::{McpEndpoint, McpReach, McpServer, McpSource, McpValue};
 pub use memory::{FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
 pub use primitive::{DocumentHead, is_claw, read_head};
-pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, Spot};
-pub use profile::{Level, Profile, ProfileLimits, builtin_profiles};
+pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
+pub use profile::{Profile, ProfileLimits, builtin_profiles};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use remote::Fetched;
 pub use session::{SessionErrors, SessionManifest, SessionProblem, ToolNarrowing};
 pub use settings::{
-    AgentSettings, AuditSettings, ChannelPlace, ChannelSettings, HttpSettings, LimitSettings,
-    McpServerSettings, PinMode, ProfileSettings, ProviderSettings, RegistrySettings,
-    SecretSettings, Settings, ToolSettings, WebSettings,
+    AgentSettings, AuditSettings, CatalogMode, ChannelPlace, ChannelSettings, HttpSettings,
+    LimitSettings, McpServerSettings, OciSettings, PinMode, ProfileSettings, ProviderSettings,
+    RegistrySettings, SecretSettings, Settings, ToolSettings, WebSettings,
 };
 pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
 pub use tool::ToolBinding;
 
+use crate::package::VerifyingKey;
 use crate::policy::PolicySet;
 use crate::uri::Kind;
 
@@ -97,10 +100,18 @@ pub struct Manifest {
     pub channels: BTreeMap<String, ChannelSettings>,
     /// Whom some built-in tools may ask; from the runtime file, never from a document.
     pub web: WebSettings,
+    /// Whose signature every component needs that is not built in; from the runtime file too.
+    pub signed_by: Vec<VerifyingKey>,
     /// The MCP servers that this host may bridge; from the runtime file, never from a document.
     pub mcp_servers: Vec<McpServer>,
     /// Who has to accept what these say; from the runtime file too.
     pub mcp_pins: PinMode,
+    /// What clients are shown of the tools; from the runtime file too.
+    pub catalog: CatalogMode,
+    /// The profiles under which results are kept that are too large; from the runtime file too.
+    pub keeps: BTreeSet<String>,
+    /// What holds of calls beside the documents; from the runtime file and the files it names.
+    pub governance: Governance,
     /// The swarms that this host serves.
     pub swarms: Vec<SwarmPlan>,
     /// Where measurements go; nowhere where absent.

@@ -1,7 +1,7 @@
 //! Keys that depend on the value of another key, for all kinds: one table each.
 
 use super::primitive::Document;
-use super::problem::Report;
+use super::problem::Problems;
 use crate::uri::Kind;
 use crate::uri::Kind::{Channel, Provider, Telemetry};
 
@@ -42,7 +42,7 @@ const EXCLUDED: [(&str, &str, &str); 2] =
     [("allowlist", "roles", "role-based"), ("role-based", "allowed_ids", "allowlist")];
 
 /// Reports what is missing for what a document says, and what contradicts it.
-pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Problems) {
     for ((kind, at), [key, value], needs, example) in NEEDS {
         let nodes = of.spec.each(at).iter().filter(|_| of.is(kind));
         for node in nodes.filter(|node| node.text(&[key]) == Some(value)) {
@@ -58,7 +58,11 @@ pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
         let access = access.filter(|access| access.text(&["mode"]) == Some(mode));
         if let Some(entry) = access.and_then(|access| access.entry(key)) {
             let reason = format!("`{key}` does not go with `mode: {mode}`");
-            report.invalid(entry.at, reason, format!("take `{key}` out, or write `mode: {other}`"));
+            report.invalid(
+                &entry.at,
+                reason,
+                format!("take `{key}` out, or write `mode: {other}`"),
+            );
         }
     }
 }

@@ -6,11 +6,15 @@ mod json;
 mod parse;
 
 use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
+
+use super::problem::Source;
 
 pub(crate) use self::json::{from_json, pointer};
 pub(crate) use self::parse::{parse, pasted};
@@ -18,9 +22,10 @@ pub(crate) use self::parse::{parse, pasted};
 /// One text in a document; with [`ALIAS_NODES_MAX`] it bounds what aliases can blow up.
 const TEXT_BYTES_MAX: usize = 65_536;
 
-/// Where something stands in its document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Where something stands, and in which document.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Place {
+    pub(crate) source: Arc<Source>,
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) offset_bytes: usize,
@@ -28,7 +33,21 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const START: Self = Self { line: 1, column: 1, offset_bytes: 0, len_bytes: 0 };
+    /// Returns the beginning of a document.
+    pub(crate) fn start(source: &Arc<Source>) -> Self {
+        Self { source: Arc::clone(source), line: 1, column: 1, ..Self::default() }
+    }
+
+    /// Returns the same place, whose text is not shown.
+    pub(crate) fn hidden(&self) -> Self {
+        Self { source: Source::new(Path::new(&*self.source.file), ""), ..self.clone() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.source.file, self.line)
+    }
 }
 
 /// A value and its place.
@@ -57,6 +76,9 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
+/// The source of what is being read: the reader of YAML knows none.
+static NOWHERE: LazyLock<Arc<Source>> = LazyLock::new(Arc::default);
+
 impl From<serde_saphyr::Location> for Place {
     fn from(location: serde_saphyr::Location) -> Self {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -65,6 +87,7 @@ impl From<serde_saphyr::Location> for Place {
             column: whole(location.column()),
             offset_bytes: whole(location.span().byte_offset().unwrap_or(0)),
             len_bytes: whole(location.span().byte_len().unwrap_or(0)),
+            source: Arc::clone(&NOWHERE),
         }
     }
 }
@@ -180,8 +203,23 @@ impl Node {
     }
 
     /// Returns the place of the value at a path, else of this one.
-    pub(crate) fn place(&self, path: &[&str]) -> Place {
-        self.get(path).unwrap_or(self).at
+    pub(crate) fn place(&self, path: &[&str]) -> &Place {
+        &self.get(path).unwrap_or(self).at
+    }
+
+    /// Says which document it stands in.
+    pub(crate) fn stands_in(&mut self, source: &Arc<Source>) {
+        self.at.source = Arc::clone(source);
+        match &mut self.value {
+            Value::List(items) => items.iter_mut().for_each(|item| item.stands_in(source)),
+            Value::Map(entries) => {
+                for entry in entries {
+                    entry.at.source = Arc::clone(source);
+                    entry.node.stands_in(source);
+                }
+            }
+            _ => {}
+        }
     }
 
     pub(crate) fn as_text(&self) -> Option<&str> {

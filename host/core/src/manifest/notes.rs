@@ -2,55 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use super::node::{Node, Value};
+use super::node::Value;
 use super::primitive::Document;
 use super::problem::nearest;
-use super::shape::shown;
+use super::shape::{Shape, each, shown};
 use super::tool::ToolBinding;
 use crate::policy::{Match, Policy, PolicySet, Rule};
 use crate::uri::Kind;
 
-/// What is checked and has no effect where it is set: in documents of which kind, the way to it
-/// (through lists too), and a remark.
-const UNSERVED: [(Kind, &[&str], &str); 17] = [
-    (Kind::Memory, &["stores", "role"], ""),
-    (Kind::Memory, &["stores", "lifecycle"], ""),
-    (Kind::Memory, &["stores", "forgetting"], ""),
-    (Kind::Memory, &["stores", "salience"], ""),
-    (Kind::Memory, &["stores", "confidence"], ""),
-    (Kind::Sandbox, &["resource_limits", "cpu_shares"], ""),
-    (Kind::Sandbox, &["capabilities", "secrets", "leak_detection"], ""),
-    (Kind::Swarm, &["aggregation", "strategy"], " (whoever gave a task gets each report)"),
-    (Kind::Swarm, &["aggregation", "cost_aware"], ""),
-    (Kind::Swarm, &["aggregation", "timeout_ms"], ""),
-    (Kind::Swarm, &["failure", "circuit_breaker"], ""),
-    (Kind::Swarm, &["failure", "dead_letter"], ""),
-    (Kind::Swarm, &["resource_limits", "max_total_cost_usd"], " (reports state no cost)"),
-    (Kind::Telemetry, &["events", "world_model_ops"], ""),
-    (Kind::Telemetry, &["events", "planning_ops"], ""),
-    (Kind::Telemetry, &["metrics", "prediction_error"], ""),
-    (Kind::Telemetry, &["metrics", "plan_revision_count"], ""),
-];
-
 /// Says what was declared and does nothing in this version.
 pub(crate) fn unserved(of: &Document) -> Vec<String> {
-    let at = of.source.location(of.at);
+    let at = of.at.to_string();
     let note = |what: &str| format!("{at}: {what} is checked but has no effect in this version");
     if let Some(kind @ (Kind::Channel | Kind::Skill | Kind::WorldModel)) = of.kind {
         return vec![note(&format!("the {kind} `{}`", of.name))];
     }
-    let set = UNSERVED.iter().filter(|(kind, path, _)| of.is(*kind) && is_set(&of.spec, path));
-    set.map(|(_, path, remark)| note(&format!("`{}`{remark}", path.join(".")))).collect()
-}
-
-/// Says whether there is anything at a path, in any item of the lists on the way. What is
-/// switched off is not there.
-fn is_set(node: &Node, path: &[&str]) -> bool {
-    match (path.split_first(), &node.value) {
-        (None, value) => !matches!(value, Value::Flag(false)),
-        (Some(_), Value::List(items)) => items.iter().any(|item| is_set(item, path)),
-        (Some((key, rest)), _) => node.entry(key).is_some_and(|entry| is_set(&entry.node, rest)),
-    }
+    let mut notes = Vec::new();
+    each(&of.spec, of.shape(), "", &mut |node, shape, path| {
+        // What is switched off is not there.
+        if let (Shape::Idle { remark, .. }, false) =
+            (shape, matches!(node.value, Value::Flag(false)))
+        {
+            notes.push(note(&format!("`{path}`{remark}")));
+        }
+    });
+    let mut seen = BTreeSet::new();
+    notes.retain(|note| seen.insert(note.clone()));
+    notes
 }
 
 /// Says which tools no category rule can match, if there are category rules.
@@ -178,8 +156,8 @@ mod tests {
                 swarm,
                 vec![
                     "`aggregation.strategy` (whoever gave a task gets each report)",
-                    "`failure.circuit_breaker`",
                     "`failure.dead_letter`",
+                    "`failure.circuit_breaker`",
                 ],
             ),
             ("Sandbox", "{level: wasm}", vec![]),

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::node::{self, Node, Place, pasted};
-use super::problem::{DocumentError, Problems, Report, Source};
-use super::shape::{self, shown};
-use super::{claw, kinds, memory, needs, policy, provider, sandbox, swarm, telemetry, tool};
-use crate::uri::{Kind, RegistryUri, is_declared_name, is_version};
+use super::problem::{DocumentError, Problems};
+use super::shape::{self, Shape, shown};
+use super::{claw, kinds, memory, needs, policy, provider, sandbox, swarm, tool};
+use crate::uri::{Kind, RegistryUri, is_version};
 
 /// The protocol version that documents have to state.
 pub(crate) const PROTOCOL_VERSION: &str = "0.3.0";
@@ -24,7 +24,6 @@ pub(crate) struct Document {
     pub(crate) category: Option<String>,
     /// Time between two heartbeats of a Claw; nothing means none.
     pub(crate) heartbeat: Option<Duration>,
-    pub(crate) source: Source,
     /// Where its name is given, or it begins.
     pub(crate) at: Place,
     /// The directory its relative paths start from.
@@ -53,9 +52,9 @@ pub(crate) fn read_document(
     problems: &mut Problems,
 ) -> Option<Document> {
     match node::parse(file, bytes) {
-        Ok((source, node)) => {
+        Ok(node) => {
             let base = file.parent().unwrap_or_else(|| Path::new(""));
-            from_envelope(&source, &node, base, problems)
+            from_envelope(&node, base, problems)
         }
         Err(problem) => {
             problems.push(*problem);
@@ -77,7 +76,7 @@ pub struct DocumentHead {
 
 /// Says whether a document calls itself a Claw, whatever else may be wrong with it.
 pub fn is_claw(document: &[u8]) -> bool {
-    node::parse(Path::new(""), document).is_ok_and(|(_, root)| root.text(&["kind"]) == Some("Claw"))
+    node::parse(Path::new(""), document).is_ok_and(|root| root.text(&["kind"]) == Some("Claw"))
 }
 
 /// Reads and checks one document by itself: its references are not followed.
@@ -89,7 +88,7 @@ pub fn read_head(file: &Path, bytes: &[u8]) -> Result<DocumentHead, Vec<Document
     let head = read_document(file, bytes, &mut problems).and_then(|of| {
         let Some(kind) = of.kind else {
             let help = "one of the eleven kinds of primitive belongs here";
-            problems.invalid(&of.source, of.at, "the document is a Claw", help);
+            problems.invalid(&of.at, "the document is a Claw", help);
             return None;
         };
         Some(DocumentHead { kind, name: of.name, version: of.version })
@@ -98,32 +97,26 @@ pub fn read_head(file: &Path, bytes: &[u8]) -> Result<DocumentHead, Vec<Document
 }
 
 /// Takes a whole envelope apart, be it a file's root or a manifest's entry.
-pub(crate) fn from_envelope(
-    source: &Source,
-    root: &Node,
-    base: &Path,
-    problems: &mut Problems,
-) -> Option<Document> {
+pub(crate) fn from_envelope(root: &Node, base: &Path, problems: &mut Problems) -> Option<Document> {
     let before = problems.count();
     if let Some((at, reason, help)) = foreign(root) {
-        problems.invalid(source, at, reason, help);
+        problems.invalid(&at, reason, help);
         return None;
     }
-    shape::check(&mut problems.of(source), root, &kinds::ENVELOPE, "");
-    let metadata = root.get(&["metadata"]).map(|node| metadata_of(source, node, problems));
+    shape::check(problems, root, &kinds::ENVELOPE, "");
+    let metadata = root.get(&["metadata"]).map(|node| metadata_of(node, problems));
     let metadata = metadata.unwrap_or_default();
     let kind = match root.text(&["kind"])? {
         "Claw" => None,
         other => Some(Kind::from_document(other)?),
     };
-    let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at));
+    let (name, at) = metadata.name.unwrap_or_else(|| (String::new(), root.at.clone()));
     let mut of = Document {
         kind,
         name,
         version: metadata.version,
         category: metadata.category,
         heartbeat: claw::heartbeat(root),
-        source: source.clone(),
         at,
         base: base.to_owned(),
         spec: root.get(&["spec"])?.clone(),
@@ -137,8 +130,7 @@ pub(crate) fn from_envelope(
 
 const BEGINS: &str = "a CKP document begins with `claw: \"0.3.0\"`, `kind:` and `metadata:`";
 const CLIENT: &str = "an MCP client's configuration";
-const CLIENT_HELP: &str =
-    "name a document with `claw:` and `kind:`; a client's configuration starts `clawhost run`";
+const CLIENT_HELP: &str = "give the path of a CKP document, which begins with `claw:` and `kind:`; `clawhost import` makes documents of a client's configuration";
 
 /// Keys of what is taken for a document, what has them, and what would be right.
 const FOREIGN: [(&str, &str, &str); 7] = [
@@ -161,7 +153,11 @@ fn foreign(root: &Node) -> Option<(Place, String, &'static str)> {
     let pasted = versions.filter_map(|node| Some((node, pasted(node.as_text()?)?))).next();
     if let Some((node, help)) = pasted {
         let text = shown(node.as_text().unwrap_or_default());
-        return Some((node.at, format!("`{text}` is not written in plain characters"), help));
+        return Some((
+            node.at.clone(),
+            format!("`{text}` is not written in plain characters"),
+            help,
+        ));
     }
     if root.entry("claw").is_some() {
         return None;
@@ -170,13 +166,18 @@ fn foreign(root: &Node) -> Option<(Place, String, &'static str)> {
         let entry = root.entry(key)?;
         // Others have a text there.
         let is_other = key == "version" && entry.node.as_text().is_some();
-        (!is_other).then(|| (entry.at, format!("this is {what} and no CKP document"), help))
+        (!is_other).then(|| (entry.at.clone(), format!("this is {what} and no CKP document"), help))
     })
 }
 
 impl Document {
     pub(crate) fn is(&self, kind: Kind) -> bool {
         self.kind == Some(kind)
+    }
+
+    /// Returns the table of its `spec`.
+    pub(crate) fn shape(&self) -> &'static Shape {
+        self.kind.map_or(&kinds::CLAW, kinds::spec_shape)
     }
 
     /// Says what it is, for messages: "a Tool".
@@ -187,23 +188,20 @@ impl Document {
     /// Checks `spec`: its shape, and if that is right what the shape cannot say.
     pub(crate) fn check(&mut self, problems: &mut Problems) {
         let before = problems.count();
-        let mut report = problems.of(&self.source);
-        let shape = self.kind.map_or(&kinds::CLAW, kinds::spec_shape);
-        if shape::check(&mut report, &self.spec, shape, &self.path) {
-            needs::check(self, &mut report);
-            self.check_meaning(&mut report);
+        if shape::check(problems, &self.spec, self.shape(), &self.path) {
+            needs::check(self, problems);
+            self.check_meaning(problems);
         }
         self.sound = self.sound && problems.none_since(before);
     }
 
-    fn check_meaning(&self, report: &mut Report<'_>) {
+    fn check_meaning(&self, report: &mut Problems) {
         match self.kind {
             Some(Kind::Memory) => memory::check(self, report),
             Some(Kind::Policy) => policy::check(self, report),
             Some(Kind::Provider) => provider::check(self, report),
             Some(Kind::Sandbox) => sandbox::check(&self.spec, report),
             Some(Kind::Swarm) => swarm::check(self, report),
-            Some(Kind::Telemetry) => telemetry::check(&self.spec, report),
             Some(Kind::Tool) => tool::check(&self.spec, report),
             _ => {}
         }
@@ -216,31 +214,26 @@ pub(crate) fn a(kind: Kind) -> String {
 }
 
 /// Reads the `metadata` that may stand beside `inline`.
-pub(crate) fn read_inline_metadata(
-    source: &Source,
-    entry: &Node,
-    problems: &mut Problems,
-) -> Metadata {
+pub(crate) fn read_inline_metadata(entry: &Node, problems: &mut Problems) -> Metadata {
     let Some(node) = entry.get(&["metadata"]) else {
         return Metadata::default();
     };
-    shape::check(&mut problems.of(source), node, &kinds::INLINE_METADATA, "metadata");
-    metadata_of(source, node, problems)
+    shape::check(problems, node, &kinds::INLINE_METADATA, "metadata");
+    metadata_of(node, problems)
 }
 
-fn metadata_of(source: &Source, node: &Node, problems: &mut Problems) -> Metadata {
-    let name = node.get(&["name"]).and_then(|name| Some((name.as_text()?.to_owned(), name.at)));
-    // An empty one was reported with its shape.
-    if let Some((text, at)) = name.as_ref().filter(|(text, _)| !text.is_empty()) {
-        check_name(source, text, *at, problems);
-    }
+fn metadata_of(node: &Node, problems: &mut Problems) -> Metadata {
+    let name =
+        node.get(&["name"]).and_then(|name| Some((name.as_text()?.to_owned(), name.at.clone())));
     if let Some(version) = node.get(&["version"]) {
         let text = version.as_text().unwrap_or("0.0.0");
         if !is_version(text) {
             let reason = format!("`metadata.version` is `{}`, which is no version", shown(text));
-            let right = || "write <major>.<minor>.<patch>, for example 1.2.0".to_owned();
+            let right = [format!("{text}.0"), format!("{text}.0.0")];
+            let right = right.iter().find(|right| is_version(right)).map_or("1.2.0", |it| it);
+            let right = || format!("write <major>.<minor>.<patch>: `\"{right}\"`");
             let help = without_build(text).unwrap_or_else(right);
-            problems.invalid(source, version.at, reason, help);
+            problems.invalid(&version.at, reason, help);
         }
     }
     Metadata {
@@ -254,19 +247,4 @@ fn metadata_of(source: &Source, node: &Node, problems: &mut Problems) -> Metadat
 pub(crate) fn without_build(text: &str) -> Option<String> {
     let build = shown(text.split_once('+')?.1);
     Some(format!("take `+{build}` out: builds are not told apart"))
-}
-
-/// Reports a name that may not be declared.
-pub(crate) fn check_name(source: &Source, text: &str, at: Place, problems: &mut Problems) {
-    if !is_declared_name(text) {
-        let reason = format!("the name `{}` is not allowed", shown(text));
-        let right = text.replace('_', "-");
-        let help = match is_declared_name(&right) {
-            true => format!("write `{right}`: names in documents have hyphens"),
-            false => {
-                "write 1 to 63 letters, digits and hyphens, the first a letter or digit".to_owned()
-            }
-        };
-        problems.invalid(source, at, reason, help);
-    }
 }

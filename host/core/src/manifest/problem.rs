@@ -7,14 +7,16 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
 
 use super::node::Place;
 use crate::limits::MANIFEST_PATTERNS_BYTES_MAX;
 use crate::visible;
 
 /// One problem of one document.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentError {
     /// The protocol's code: -32060 for an invalid document, -32061 for something not found.
     pub code: i32,
@@ -28,9 +30,7 @@ pub struct DocumentError {
     pub reason: String,
     /// What would be right, where that is known.
     pub help: Option<String>,
-    text: NamedSource<Arc<str>>,
-    offset_bytes: usize,
-    len_bytes: usize,
+    at: Place,
 }
 
 /// The document is not what the protocol allows.
@@ -42,6 +42,17 @@ pub const PRIMITIVE_NOT_FOUND: i32 = -32061;
 pub(crate) const INVALID_PARAMS: i32 = -32602;
 
 impl DocumentError {
+    pub(crate) fn new(
+        at: &Place,
+        code: i32,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let (file, at) = (at.source.file.to_string(), at.clone());
+        let (reason, help) = (reason.into(), Some(help.into()));
+        Self { code, file, line: at.line, column: at.column, reason, help, at }
+    }
+
     /// Returns the problem as one line: `file:line:column: reason (help)`.
     pub fn one_line(&self) -> String {
         let help = self.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
@@ -50,8 +61,14 @@ impl DocumentError {
 
     /// Returns a problem of `file` as a whole: it could not be read, say.
     pub fn whole_file(file: &Path, reason: impl Into<String>, help: Option<&str>) -> Self {
-        let source = Source::new(file, "");
-        source.problem(Place::START, MANIFEST_INVALID, reason.into(), help.map(str::to_owned))
+        let at = Place::start(&Source::new(file, ""));
+        let whole = Self::new(&at, MANIFEST_INVALID, reason, "");
+        Self { help: help.map(str::to_owned), ..whole }
+    }
+
+    /// Returns the text around it; nothing where that is not shown.
+    fn shown(&self) -> Option<&Source> {
+        Some(&*self.at.source).filter(|source| !source.text.is_empty())
     }
 }
 
@@ -77,60 +94,32 @@ impl Diagnostic for DocumentError {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        (!self.text.inner().is_empty()).then_some(&self.text as &dyn SourceCode)
+        self.shown().map(|source| source as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new(Some("here".to_owned()), self.offset_bytes, self.len_bytes);
-        (!self.text.inner().is_empty())
-            .then(|| Box::new(std::iter::once(label)) as Box<dyn Iterator<Item = LabeledSpan>>)
+        let (offset_bytes, len_bytes) = self.shown()?.clamped(&self.at);
+        let label = LabeledSpan::new(Some("here".to_owned()), offset_bytes, len_bytes);
+        Some(Box::new(std::iter::once(label)))
     }
 }
 
 /// A document's name and text, shared by all that was read from it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct Source {
-    pub(crate) file: Arc<str>,
-    pub(crate) text: Arc<str>,
+    pub(crate) file: String,
+    pub(crate) text: String,
 }
 
 impl Source {
-    pub(crate) fn new(file: &Path, text: &str) -> Self {
+    pub(crate) fn new(file: &Path, text: &str) -> Arc<Self> {
         // A file may be called anything, a line of another problem too.
-        Self {
-            file: visible::line(&file.display().to_string()).into(),
-            text: harmless(text).into(),
-        }
-    }
-
-    /// Returns `file:line` of a place, for messages that point at a second place.
-    pub(crate) fn location(&self, place: Place) -> String {
-        format!("{}:{}", self.file, place.line)
-    }
-
-    pub(crate) fn problem(
-        &self,
-        place: Place,
-        code: i32,
-        reason: String,
-        help: Option<String>,
-    ) -> DocumentError {
-        let (offset_bytes, len_bytes) = self.clamped(place);
-        DocumentError {
-            code,
-            file: self.file.to_string(),
-            line: place.line,
-            column: place.column,
-            reason,
-            help,
-            text: NamedSource::new(&*self.file, Arc::clone(&self.text)),
-            offset_bytes,
-            len_bytes,
-        }
+        let file = visible::line(&file.display().to_string());
+        Arc::new(Self { file, text: harmless(text) })
     }
 
     /// Keeps a span inside the text and on its first line: a mapping's span is its whole body.
-    fn clamped(&self, place: Place) -> (usize, usize) {
+    fn clamped(&self, place: &Place) -> (usize, usize) {
         let offset = self.text.floor_char_boundary(place.offset_bytes);
         let end = self.text.floor_char_boundary(offset.saturating_add(place.len_bytes));
         let span = self.text.get(offset..end).unwrap_or_default();
@@ -138,17 +127,29 @@ impl Source {
     }
 }
 
-/// A place of a document, for problems that are seen later, by whoever knows more.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Spot {
-    pub(crate) source: Source,
-    pub(crate) at: Place,
+impl SourceCode for Source {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let of = self.text.read_span(span, before, after)?;
+        let (data, span, lines) = (of.data(), *of.span(), of.line_count());
+        let name = self.file.clone();
+        let named = MietteSpanContents::new_named(name, data, span, of.line(), of.column(), lines);
+        Ok(Box::new(named))
+    }
 }
 
-impl Spot {
+impl Place {
     /// Returns the problem that what stands here refers to something that does not exist.
-    pub fn missing(&self, reason: String, help: String) -> DocumentError {
-        self.source.problem(self.at, PRIMITIVE_NOT_FOUND, reason, Some(help))
+    pub(crate) fn missing(
+        &self,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) -> DocumentError {
+        DocumentError::new(self, PRIMITIVE_NOT_FOUND, reason, help)
     }
 }
 
@@ -187,36 +188,30 @@ const PROBLEMS_SHOWN_MAX: usize = 100;
 const PROBLEM_TEXT_BYTES_MAX: usize = 1_024;
 
 impl Problems {
-    /// Reports that `place` is not what the protocol (or this host) allows.
+    /// Reports that what stands at `at` is not what the protocol (or this host) allows.
     pub(crate) fn invalid(
         &mut self,
-        source: &Source,
-        place: Place,
+        at: &Place,
         reason: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.push(source.problem(place, MANIFEST_INVALID, reason.into(), Some(help.into())));
+        self.push(DocumentError::new(at, MANIFEST_INVALID, reason, help));
     }
 
-    /// Reports that what `place` refers to does not exist.
+    /// Reports that what stands at `at` refers to something that does not exist.
     pub(crate) fn missing(
         &mut self,
-        source: &Source,
-        place: Place,
+        at: &Place,
         reason: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.push(source.problem(place, PRIMITIVE_NOT_FOUND, reason.into(), Some(help.into())));
+        self.push(at.missing(reason, help));
     }
 
-    /// Reports what has a form that no wire carries.
-    pub(crate) fn unsendable(&mut self, source: &Source, place: Place, reason: String, help: &str) {
-        self.push(source.problem(place, INVALID_PARAMS, reason, Some(help.to_owned())));
-    }
-
-    /// Returns what reports the problems of one document.
-    pub(crate) const fn of<'a>(&'a mut self, source: &'a Source) -> Report<'a> {
-        Report { source, problems: self }
+    /// Reports a wrong address, which is not shown where there may be a password in it.
+    pub(crate) fn url(&mut self, at: &Place, text: &str, reason: String, help: String) {
+        let at = if text.contains('@') { &at.hidden() } else { at };
+        self.invalid(at, reason, help);
     }
 
     pub(crate) fn push(&mut self, mut problem: DocumentError) {
@@ -289,31 +284,6 @@ pub(crate) fn why(error: &std::io::Error) -> String {
     }
 }
 
-/// Reports the problems of one document.
-pub(crate) struct Report<'a> {
-    pub(crate) source: &'a Source,
-    pub(crate) problems: &'a mut Problems,
-}
-
-impl Report<'_> {
-    /// Reports that `place` is not what the protocol (or this host) allows.
-    pub(crate) fn invalid(
-        &mut self,
-        place: Place,
-        reason: impl Into<String>,
-        help: impl Into<String>,
-    ) {
-        self.problems.invalid(self.source, place, reason, help);
-    }
-
-    /// Reports what may be a secret's value, which is not shown.
-    pub(crate) fn secret_value(&mut self, place: Place, reason: impl Into<String>) {
-        let help = "values do not stand in documents: `clawhost secrets set NAME`, then `secret_ref: NAME`";
-        let unshown = Source::new(Path::new(&*self.source.file), "");
-        self.problems.invalid(&unshown, place, reason, help);
-    }
-}
-
 /// Returns the one of `known` that `wrong` is probably a misspelling of.
 pub(crate) fn nearest<'a>(
     wrong: &str,
@@ -346,7 +316,7 @@ pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> 
     match nearest(wrong, known) {
         Some(right) => format!("did you mean `{right}`? possible here: {list}"),
         None if list.is_empty() => "nothing is possible here".to_owned(),
-        None => format!("possible here: {list}"),
+        None => format!("write one of: {list}"),
     }
 }
 
@@ -365,9 +335,8 @@ mod tests {
     #[test]
     fn a_files_name_forges_no_line() {
         let source = Source::new(Path::new("a\n\tclaw.yaml:1:1: fine"), "");
-        let line =
-            source.problem(Place::START, MANIFEST_INVALID, "wrong".to_owned(), None).one_line();
-        assert_eq!(line, "a\\u{a}\\u{9}claw.yaml:1:1: fine:1:1: wrong");
+        let line = DocumentError::new(&Place::start(&source), 0, "wrong", "mend it").one_line();
+        assert_eq!(line, "a\\u{a}\\u{9}claw.yaml:1:1: fine:1:1: wrong (mend it)");
     }
 
     #[test]
@@ -375,7 +344,7 @@ mod tests {
         let mut problems = Problems::default();
         let source = Source::new(Path::new("t.yaml"), "");
         for _ in 0..PROBLEMS_SHOWN_MAX + 50 {
-            problems.invalid(&source, Place::START, "é".repeat(5_000), "é".repeat(5_000));
+            problems.invalid(&Place::start(&source), "é".repeat(5_000), "é".repeat(5_000));
         }
         assert!(!problems.none_since(problems.count()));
         let list = problems.finish(Some(())).unwrap_err();

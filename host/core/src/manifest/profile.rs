@@ -4,35 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use super::primitive::read_document;
 use super::problem::{DocumentError, Problems};
 use super::sandbox;
 use crate::egress::EgressRules;
 use crate::grants::{AgentGrants, CallLimits, Grants, Injection, Mount, SecretGrant, Shell};
 use crate::limits;
+use crate::package::VerifyingKey;
 use crate::shell::ShellRules;
-
-/// How strongly a profile wants its tools kept apart. Components always run in wasm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// Nothing asked for.
-    None,
-    /// Native processes may be started, each in the jail.
-    Process,
-    /// WebAssembly.
-    Wasm,
-}
 
 /// A checked sandbox document. What it leaves out, it does not grant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// Its name, which a tool's `sandbox_ref` may state.
     pub name: String,
-    /// How strongly its tools are kept apart.
-    pub level: Level,
     /// Which hosts may be reached; none where absent.
     pub network: Option<EgressRules>,
     /// Directories, the first of which is the guest's `/`.
@@ -41,6 +26,8 @@ pub struct Profile {
     pub denied_paths: Vec<PathBuf>,
     /// Whether native processes may run.
     pub shell: Shell,
+    /// Whether command lines may run inside the sandbox; never both.
+    pub wasm_shell: Shell,
     /// Which command lines may; its list of programs is from the runtime file, never from a document.
     pub shell_rules: ShellRules,
     /// The environment of guests and processes; from the runtime file, never from a document.
@@ -53,6 +40,8 @@ pub struct Profile {
     pub injection: Injection,
     /// The secrets its tools may use; from the runtime file, never from a document.
     pub secrets: Vec<SecretGrant>,
+    /// Whose signature its tools need; from the runtime file, never from a document.
+    pub signed_by: Vec<VerifyingKey>,
     /// The bounds it states.
     pub limits: ProfileLimits,
     /// `file:line`, for messages.
@@ -91,10 +80,12 @@ impl Profile {
             env: self.env.clone(),
             secrets: self.secrets.clone(),
             shell: self.shell.clone(),
+            wasm_shell: self.wasm_shell.clone(),
             shell_rules: self.shell_rules.clone(),
             provider: self.provider,
             agent: self.agent.clone(),
             limits: self.call_limits(tool_timeout),
+            native: false,
         }
     }
 

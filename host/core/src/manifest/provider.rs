@@ -7,10 +7,9 @@ use serde::Deserialize;
 
 use super::node::Node;
 use super::primitive::Document;
-use super::problem::Report;
+use super::problem::Problems;
 use super::refs;
-use crate::egress;
-use crate::grants::is_secret_name;
+use super::shape::wrong_url;
 use crate::quota::{Prices, ProviderLimits};
 use crate::retry::RetryPlan;
 use crate::uri::Kind;
@@ -81,23 +80,21 @@ pub enum ProviderAuthKind {
 }
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Problems) {
     let spec = &of.spec;
     let endpoint = spec.text(&["endpoint"]).unwrap_or_default();
-    if unserved(spec).is_none() && egress::endpoint(endpoint).is_err() {
-        let help = "write `https://host[:port][/path]`, without a user name";
-        report.invalid(spec.place(&["endpoint"]), "`endpoint` is no address of a provider", help);
-    }
-    let secret = ["auth", "secret_ref"];
-    if spec.text(&secret).is_some_and(|name| !is_secret_name(name)) {
-        report.secret_value(spec.place(&secret), "`auth.secret_ref` is no name of a secret");
+    // What this version does not speak may be reached otherwise.
+    if unserved(spec).is_none()
+        && let Some((is, help)) = wrong_url(endpoint)
+    {
+        report.url(spec.place(&["endpoint"]), endpoint, format!("`endpoint` {is}"), help);
     }
     for item in spec.list(&["fallback"]) {
         let to =
             item.text(&["provider_ref"]).and_then(|text| refs::local_name(text, Kind::Provider));
         if to.is_some_and(|to| to == of.name) {
             let help = "name another provider, or take it out";
-            report.invalid(item.at, "the provider falls back to itself", help);
+            report.invalid(&item.at, "the provider falls back to itself", help);
         }
     }
 }
@@ -120,7 +117,7 @@ pub(crate) fn read(of: &Document) -> ProviderPlan {
         fallback: fallback(spec),
         retry: spec.read(&["retry"]).unwrap_or_default(),
         unserved: unserved(spec),
-        at: of.source.location(of.at),
+        at: of.at.to_string(),
     }
 }
 
@@ -199,7 +196,9 @@ mod tests {
         let limits = [tokens_per_day, tokens_per_request, requests_per_minute, max_context_window];
         assert_eq!(limits, [Some(0), Some(2), Some(3), Some(4)]);
         assert_eq!(plan.fallback, ["b", "c"]);
-        let retry = RetryPlan { max_attempts: 7, backoff: Backoff::Linear, initial_delay_ms: 5 };
+        let (backoff, initial_delay_ms) = (Backoff::Linear, 5);
+        let retry =
+            RetryPlan { max_attempts: 7, backoff, initial_delay_ms, ..RetryPlan::default() };
         assert_eq!(plan.retry, retry);
         assert_eq!(plan.unserved, None);
     }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::claw::key_of;
 use super::node::Place;
 use super::primitive::{Document, a, without_build};
-use super::problem::{Problems, Source, choices};
+use super::problem::{DocumentError, INVALID_PARAMS, Problems, choices};
 use super::remote::Wanted;
-use super::shape::shown;
+use super::shape::{Shape, each, expected, shown};
 use crate::manifest::PROFILE_NONE;
 use crate::uri::{ClawUri, Kind, ManifestUri, RegistryUri, UriError, is_name};
 
@@ -15,9 +15,8 @@ use crate::uri::{ClawUri, Kind, ManifestUri, RegistryUri, UriError, is_name};
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     names: BTreeMap<Kind, BTreeSet<String>>,
-    declared: BTreeMap<(Kind, String), String>,
-    /// Names that were made up, and the lines of their entries.
-    made_up: BTreeMap<(Kind, String), usize>,
+    /// Where documents declare theirs, and whether it was made up.
+    declared: BTreeMap<(Kind, String), (Place, bool)>,
     /// Stores of the memory documents, which a `memory_ref` may also name.
     stores: BTreeSet<String>,
     /// Addresses of registries that lead to something of that kind, or were reported.
@@ -35,7 +34,7 @@ impl Known {
 
     /// Adds a document's name, and reports it where its kind already has one like it.
     pub(crate) fn declare(&mut self, of: &Document, problems: &mut Problems) {
-        let Document { kind: Some(kind), name, source, at, .. } = of else { return };
+        let Document { kind: Some(kind), name, at, .. } = of else { return };
         if name.is_empty() {
             return;
         }
@@ -44,16 +43,16 @@ impl Known {
             self.stores.extend(stores.filter_map(|store| Some(store.text(&["name"])?.to_owned())));
         }
         let key = (*kind, name.clone());
-        if of.nameless {
-            self.made_up.entry(key.clone()).or_insert(at.line);
-        }
         if self.names.entry(*kind).or_default().insert(name.clone()) {
-            self.declared.insert(key, source.location(*at));
+            self.declared.insert(key, (at.clone(), of.nameless));
             return;
         }
-        let taken = match self.declared.get(&key) {
-            Some(first) => format!("is taken: the first is {first}"),
-            None => "is one of the host's own".to_owned(),
+        let (taken, others) = match self.declared.get(&key) {
+            Some((first, _)) => (format!("is taken: the first is {first}"), String::new()),
+            None => (
+                "is one of the host's own".to_owned(),
+                format!("; the host has {}", self.own(*kind)),
+            ),
         };
         let (reason, help) = match of.nameless {
             // Without a spec it only names a tool that the host has.
@@ -67,10 +66,17 @@ impl Known {
             ),
             false => (
                 format!("the {kind} name `{name}` {taken}"),
-                format!("give this {kind} another name"),
+                format!("give this {kind} another name{others}"),
             ),
         };
-        problems.invalid(source, *at, reason, help);
+        problems.invalid(at, reason, help);
+    }
+
+    /// Lists the names of a kind that no document has declared.
+    fn own(&self, kind: Kind) -> String {
+        let names = self.names.get(&kind).into_iter().flatten();
+        let own = names.filter(|name| !self.declared.contains_key(&(kind, (*name).clone())));
+        own.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
     /// Notes that an address needs no more looking up.
@@ -88,51 +94,79 @@ impl Known {
     pub(crate) fn check(
         &self,
         of: &Document,
-        (text, at): (&str, Place),
+        (text, at): (&str, &Place),
         kind: Kind,
         problems: &mut Problems,
     ) {
-        let source = &of.source;
         if self.wire
             && let Ok(ManifestUri::Alias(alias)) = ManifestUri::parse(text)
         {
             let reason = format!("`{}` is the short form, which never travels", shown(text));
-            problems.unsendable(source, at, reason, &format!("write `{}`", alias.canonical()));
-            return;
+            let help = format!("write `{}`", alias.canonical());
+            return problems.push(DocumentError::new(at, INVALID_PARAMS, reason, help));
         }
         match reference(text, kind) {
             Ok(_) if kind == Kind::Identity => {}
-            Err((reason, help)) => problems.invalid(source, at, reason, help),
+            Err((reason, help)) => problems.invalid(at, reason, help),
             Ok(Target::Registry(uri)) if !self.settled.contains(&(kind, uri.clone())) => {
                 let reason = format!("`{}` was not fetched", shown(text));
                 let help = "refer to it from the manifest, or write a local document";
-                problems.missing(source, at, reason, help);
+                problems.missing(at, reason, help);
             }
-            Ok(Target::Local(name)) if !self.has(kind, &name) => {
-                let reason = format!("there is no {kind} `{name}`");
-                problems.missing(source, at, reason, self.help(of, kind, &name));
+            Ok(Target::Local(name)) => {
+                let instead = format!("declare it under `{}:` of the Claw", key_of(kind));
+                self.check_name(of, (&name, at), kind, &instead, problems);
             }
-            Ok(Target::Local(_) | Target::Registry(_)) => {}
+            Ok(Target::Registry(_)) => {}
+        }
+    }
+
+    /// Reports an entry of a Claw that is the address of no document.
+    pub(crate) fn check_entry(
+        &self,
+        of: &Document,
+        (name, at): (&str, &Place),
+        kind: Kind,
+        problems: &mut Problems,
+    ) {
+        let instead = format!(
+            "write here what it stands for: `inline: {{ name: {name}, … }}`, or the path of its document"
+        );
+        self.check_name(of, (name, at), kind, &instead, problems);
+    }
+
+    fn check_name(
+        &self,
+        of: &Document,
+        (name, at): (&str, &Place),
+        kind: Kind,
+        instead: &str,
+        problems: &mut Problems,
+    ) {
+        if !self.has(kind, name) {
+            let reason = format!("there is no {kind} `{name}`");
+            problems.missing(at, reason, self.help(of, kind, name, instead));
         }
     }
 
     /// Neither a document itself nor the profile without any rights is what it means.
-    fn help(&self, of: &Document, kind: Kind, name: &str) -> String {
+    fn help(&self, of: &Document, kind: Kind, name: &str, instead: &str) -> String {
         let is_meant = |other: &&String| {
             !(of.is(kind) && of.name == **other)
                 && (kind, other.as_str()) != (Kind::Sandbox, PROFILE_NONE)
         };
         let names = self.names.get(&kind).into_iter().flatten().filter(is_meant);
         let made_up = names.clone().filter_map(|name| {
-            let line = self.made_up.get(&(kind, name.clone()))?;
-            Some(format!("; `{name}` is the entry without a name, line {line}"))
+            let (at, _) =
+                self.declared.get(&(kind, name.clone())).filter(|(_, made_up)| *made_up)?;
+            Some(format!("; `{name}` is the entry without a name, line {}", at.line))
         });
-        let (made_up, key): (String, _) = (made_up.collect(), key_of(kind));
+        let made_up: String = made_up.collect();
         match names.clone().count() {
-            0 => format!("declare one under `{key}:` of the Claw, or take this reference out"),
+            0 => format!("{instead}, or take this reference out"),
             _ => {
                 let choices = choices(name, names.map(String::as_str));
-                format!("{choices}{made_up}; or declare it under `{key}:` of the Claw")
+                format!("{choices}{made_up}; or {instead}")
             }
         }
     }
@@ -145,7 +179,7 @@ enum Target {
 
 /// Reads a reference: a plain name, or an address of the wanted kind.
 fn reference(text: &str, kind: Kind) -> Result<Target, (String, String)> {
-    let help = || format!("write the name of {}, or claw://{}/<name>", a(kind), kind.segment());
+    let help = || format!("write {}", expected(&Shape::Ref(kind), ""));
     if !text.contains(':') {
         let wrong = || (format!("`{}` is no name", shown(text)), help());
         return if is_name(text) { Ok(Target::Local(text.to_owned())) } else { Err(wrong()) };
@@ -206,33 +240,6 @@ pub(crate) fn local_name(text: &str, kind: Kind) -> Option<String> {
     }
 }
 
-/// Returns what a reference wants of a registry, nothing where it leads elsewhere.
-pub(crate) fn registry(text: &str, kind: Kind, source: &Source, at: Place) -> Option<Wanted> {
-    match reference(text, kind).ok()? {
-        Target::Registry(uri) if kind != Kind::Identity => {
-            Some(Wanted { kind, uri, source: source.clone(), at })
-        }
-        Target::Local(_) | Target::Registry(_) => None,
-    }
-}
-
-/// Where documents refer to others: the kind that refers, the way to the reference (through a
-/// list where there is a second part), the kind that is meant. The agents of a swarm may be of other
-/// hosts, so that only the form of such a name is checked.
-const REFERENCES: [(Kind, &[&str], &[&str], Kind); 11] = [
-    (Kind::Memory, &["stores"], &["embedding", "provider_ref"], Kind::Provider),
-    (Kind::Provider, &["fallback"], &["provider_ref"], Kind::Provider),
-    (Kind::Skill, &["tools_required"], &[], Kind::Tool),
-    (Kind::Skill, &["world_model_ref"], &[], Kind::WorldModel),
-    (Kind::Swarm, &["agents"], &["identity_ref"], Kind::Identity),
-    (Kind::Swarm, &["agents"], &["provider_ref"], Kind::Provider),
-    (Kind::Tool, &["policy_ref"], &[], Kind::Policy),
-    (Kind::Tool, &["sandbox_ref"], &[], Kind::Sandbox),
-    (Kind::Tool, &["skill_ref"], &[], Kind::Skill),
-    (Kind::WorldModel, &["constraints", "policy_ref"], &[], Kind::Policy),
-    (Kind::WorldModel, &["memory_ref"], &[], Kind::Memory),
-];
-
 /// Checks every reference of one document whose shape is right.
 pub(crate) fn check(of: &Document, known: &Known, problems: &mut Problems) {
     for (text, at, target) in references(of) {
@@ -245,15 +252,23 @@ pub(crate) fn check(of: &Document, known: &Known, problems: &mut Problems) {
 
 /// Returns which references of a document lead to registries.
 pub(crate) fn wanted(of: &Document) -> Vec<Wanted> {
-    references(of).filter_map(|(text, at, kind)| registry(text, kind, &of.source, at)).collect()
+    let all = references(of).into_iter().filter(|(_, _, kind)| *kind != Kind::Identity);
+    let wanted = |(text, at, kind): (&str, &Place, Kind)| match reference(text, kind) {
+        Ok(Target::Registry(uri)) => Some(Wanted { kind, uri, at: at.clone() }),
+        _ => None,
+    };
+    all.filter_map(wanted).collect()
 }
 
-/// Returns every reference of a document, its place, and the kind it should lead to.
-fn references(of: &Document) -> impl Iterator<Item = (&str, Place, Kind)> {
-    let rows = REFERENCES.iter().filter(|row| of.is(row.0));
-    rows.flat_map(|(_, path, inner, target)| {
-        let nodes = of.spec.each(path).iter().filter_map(|node| node.get(inner));
-        let texts = nodes.filter_map(|node| Some((node.as_text()?, node.at)));
-        texts.filter(|(text, _)| !text.is_empty()).map(|(text, at)| (text, at, *target))
-    })
+/// Returns every reference of a document, its place, and the kind it should lead to. The agents of
+/// a swarm may be of other hosts, so that only the form of such a name is checked.
+fn references(of: &Document) -> Vec<(&str, &Place, Kind)> {
+    let mut found = Vec::new();
+    each(&of.spec, of.shape(), "", &mut |node, shape, _| {
+        if let (Shape::Ref(kind), Some(text)) = (shape, node.as_text().filter(|it| !it.is_empty()))
+        {
+            found.push((text, &node.at, *kind));
+        }
+    });
+    found
 }

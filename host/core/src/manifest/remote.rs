@@ -18,7 +18,6 @@ use super::entry::Resolved;
 use super::load::Loader;
 use super::node::Place;
 use super::primitive::{Document, read_document};
-use super::problem::Source;
 use super::refs;
 use super::shape::{shown, shown_sentence};
 use crate::limits::REGISTRY_PACKAGES_MAX;
@@ -53,7 +52,6 @@ impl Fetched {
 pub(crate) struct Wanted {
     pub(crate) kind: Kind,
     pub(crate) uri: RegistryUri,
-    pub(crate) source: Source,
     pub(crate) at: Place,
 }
 
@@ -114,7 +112,7 @@ impl Loader<'_> {
                     "name the address in the Claw or in a Tool document of your own: no fetched document chooses a sandbox"
                 }
             };
-            self.problems.missing(&wanted.source, wanted.at, reason, help);
+            self.problems.missing(&wanted.at, reason, help);
             return self.fail(wanted);
         }
         if let Some(of) = self.fetch(wanted) {
@@ -150,7 +148,7 @@ impl Loader<'_> {
         if self.remote.fetched.len() >= REGISTRY_PACKAGES_MAX {
             let reason = format!("more than {REGISTRY_PACKAGES_MAX} documents from registries");
             let help = "refer to fewer, or write some of them locally";
-            self.problems.missing(&wanted.source, wanted.at, reason, help);
+            self.problems.missing(&wanted.at, reason, help);
             return None;
         }
         let package = match self.docs.registry(&wanted.uri) {
@@ -179,7 +177,7 @@ impl Loader<'_> {
             "a {} `{}` of version {} belongs there: tell who publishes it",
             wanted.kind, wanted.uri.name, wanted.uri.version
         );
-        self.problems.invalid(&wanted.source, wanted.at, reason, help);
+        self.problems.invalid(&wanted.at, reason, help);
         None
     }
 
@@ -189,7 +187,7 @@ impl Loader<'_> {
                 "whoever serves that registry has to mend it (clawhost.yaml has its address), or give the document locally"
             }
             RegistryError::NotConfigured => {
-                "add it under `registries` of clawhost.yaml, or give the document locally"
+                "write `registries: [{ name: <name>, url: https://… }]` into clawhost.yaml, or give the document locally"
             }
             RegistryError::NotFound(_) => {
                 "check namespace, name and version, or give the document locally"
@@ -198,7 +196,7 @@ impl Loader<'_> {
         // It may quote what a registry sent.
         let why = visible::line(&shown_sentence(&error.to_string()));
         let reason = format!("`{}` cannot be found: {why}", shown(&wanted.uri.to_string()));
-        self.problems.missing(&wanted.source, wanted.at, reason, help);
+        self.problems.missing(&wanted.at, reason, help);
     }
 
     /// Says what a document is instead of what its address promises, if that is so.
@@ -217,28 +215,37 @@ impl Loader<'_> {
         if brings && !of.is(Kind::Tool) {
             return Some(format!("{} with a component", of.what()));
         }
-        if let Some((path, at)) = local_path(of) {
-            let reason = "a path of this machine in a fetched document".to_owned();
-            let help = "its author cannot know this machine: give the document locally";
-            self.problems.invalid(&of.source, at, reason, help);
-            return Some(format!("a document that names the path `{path}`"));
-        }
-        if let Some(source) = of.spec.get(&["mcp_source"]).filter(|_| of.is(Kind::Tool)) {
-            let reason = "`mcp_source` in a fetched document";
-            let help =
-                "nothing fetched chooses what is started or asked: write this document yourself";
-            self.problems.invalid(&of.source, source.at, reason, help);
-            return Some("a document that names an MCP server".to_owned());
-        }
-        if LOCAL_ONLY.contains(&wanted.kind) || shows_who_it_is(of) {
-            let reason = format!("a fetched {} that sends data or names a secret", wanted.kind);
-            let help = "write this document yourself: nothing fetched chooses who gets what this host knows";
-            self.problems.invalid(&of.source, of.at, reason, help);
-            return Some(format!("{} of somebody else", of.what()));
-        }
-        None
+        let row = FOREIGN.iter().find_map(|(find, is, help)| Some((find(of)?, is, help)));
+        let (at, is, help) = row?;
+        self.problems.invalid(at, format!("a fetched document {is}"), *help);
+        Some(format!("a document that {is}"))
     }
 }
+
+/// Says where a document does something, if it does.
+type Find = fn(&Document) -> Option<&Place>;
+
+/// What nothing that was fetched may do, and what would be right.
+const FOREIGN: [(Find, &str, &str); 3] = [
+    (
+        local_path,
+        "names a path of this machine",
+        "its author cannot know this machine: give the document locally",
+    ),
+    (
+        |of| of.spec.get(&["mcp_source"]).filter(|_| of.is(Kind::Tool)).map(|node| &node.at),
+        "names an MCP server",
+        "nothing fetched chooses what is started or asked: write this document yourself",
+    ),
+    (
+        |of| {
+            Some(&of.at)
+                .filter(|_| LOCAL_ONLY.iter().any(|kind| of.is(*kind)) || shows_who_it_is(of))
+        },
+        "sends data or names a secret",
+        "nothing fetched chooses who gets what this host knows: write this document yourself",
+    ),
+];
 
 /// Says whether a document of this run is what an address means. What a registry gave is meant by
 /// its own address only, whatever its namespace.
@@ -257,15 +264,14 @@ fn shows_who_it_is(of: &Document) -> bool {
 }
 
 /// Returns the first path of this machine that a document names, if it names any.
-fn local_path(of: &Document) -> Option<(String, Place)> {
+fn local_path(of: &Document) -> Option<&Place> {
     let (list, key): (&[&str], _) = match of.kind? {
         Kind::Memory => (&["stores"], "path"),
         Kind::Sandbox => (&["capabilities", "filesystem", "mount_paths"], "path"),
         Kind::Telemetry => (&["exporters"], "path"),
         _ => return None,
     };
-    let path = of.spec.list(list).iter().find_map(|item| item.get(&[key]))?;
-    Some((path.as_text().unwrap_or_default().to_owned(), path.at))
+    of.spec.list(list).iter().find_map(|item| item.get(&[key])).map(|path| &path.at)
 }
 
 #[cfg(test)]

@@ -11,30 +11,36 @@ use std::time::Duration;
 pub(crate) use self::check::{check, read_host};
 use super::node::Node;
 use super::primitive::Document;
-use super::profile::{Level, Profile, ProfileLimits};
+use super::profile::{Profile, ProfileLimits};
 use crate::egress::{EgressRules, HostPattern, HostRules};
-use crate::grants::{Access, AgentGrants, Mount};
+use crate::grants::{Access, AgentGrants, Mount, Shell};
 use crate::shell::ShellRules;
 
 /// Returns the profile a checked document holds; `directory` is absolute and the place that
 /// the document's own directory is relative to.
 pub(crate) fn read(of: &Document, directory: &Path) -> Profile {
     let base = directory.join(&of.base);
+    let mode = of.spec.read(&["capabilities", "shell", "mode"]).unwrap_or_default();
+    let (shell, wasm_shell) = match of.spec.text(&["level"]) {
+        Some("none" | "process") => (mode, Shell::Deny),
+        _ => (Shell::Deny, mode),
+    };
     Profile {
         name: of.name.clone(),
-        level: of.spec.read(&["level"]).unwrap_or(Level::Wasm),
         network: network(&of.spec),
         mounts: mounts(&of.spec, &base),
         denied_paths: denied_paths(&of.spec, &base),
-        shell: of.spec.read(&["capabilities", "shell", "mode"]).unwrap_or_default(),
+        shell,
+        wasm_shell,
         shell_rules: shell_rules(&of.spec),
         env: std::collections::BTreeMap::new(),
         provider: false,
+        signed_by: Vec::new(),
         agent: AgentGrants::default(),
         injection: of.spec.read(&["capabilities", "secrets", "injection"]).unwrap_or_default(),
         secrets: Vec::new(),
         limits: limits(&of.spec),
-        at: of.source.location(of.at),
+        at: of.at.to_string(),
     }
 }
 

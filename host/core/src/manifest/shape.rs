@@ -9,10 +9,12 @@ mod words;
 
 use std::fmt::Display;
 
+use self::words::{add, found, instead, no_such_key, told};
 pub(crate) use self::words::{expected, shown, shown_sentence};
-use self::words::{found, only, quotes};
+pub(crate) use self::words::{wrong_name, wrong_url};
 use super::node::{Entry, Node, Place, Value, duration, pasted};
-use super::problem::{Report, choices, nearest};
+use super::problem::{Problems, choices, nearest};
+use crate::grants::is_secret_name;
 use crate::uri::Kind;
 
 /// The type of a value.
@@ -28,6 +30,13 @@ pub(crate) enum Shape {
     Duration,
     /// `true` or `false`.
     Flag,
+    /// What is checked and has no effect in this version.
+    Idle {
+        /// What it is.
+        of: &'static Self,
+        /// More about that, for a note.
+        remark: &'static str,
+    },
     /// A whole number.
     Int {
         /// The least it may be.
@@ -47,6 +56,8 @@ pub(crate) enum Shape {
         /// How many it needs at least.
         min: usize,
     },
+    /// The name of a document, or of something in the runtime file.
+    Name,
     /// One of a few texts.
     OneOf(&'static [&'static str]),
     /// `true` or `false`, of which this version does not serve the first.
@@ -66,6 +77,10 @@ pub(crate) enum Shape {
     Path,
     /// A mapping with these keys and no others.
     Record(&'static [Field]),
+    /// The name of a document of some kind, or its address.
+    Ref(Kind),
+    /// The name of a secret: never its value.
+    Secret,
     /// One of a few texts, not all of which this version serves.
     Served {
         /// Those that it does.
@@ -75,11 +90,15 @@ pub(crate) enum Shape {
         /// What to write instead of these.
         help: &'static str,
     },
+    /// A mapping; the `kind` beside it tells its keys.
+    Spec,
     /// A text.
     Text {
         /// How many characters it needs at least.
         min: usize,
     },
+    /// A web address that a server may be reached under.
+    Url,
 }
 
 /// One key of a record.
@@ -112,9 +131,15 @@ macro_rules! shape {
     };
     ($vis:vis $name:ident = $of:tt) => { $vis const $name: Shape = shape!($of); };
     ({ $($fields:tt)* }) => { shape!(@ [] $($fields)*) };
+    ([$($now:literal)|+, later $($later:literal)|+, $help:literal]) => {
+        Shape::Served { now: &[$($now),+], later: &[$($later),+], help: $help }
+    };
     ([$($choice:literal)|+]) => { Shape::OneOf(&[$($choice),+]) };
     ([+ $of:tt]) => { Shape::List { of: &shape!($of), min: 1 } };
     ([$of:tt]) => { Shape::List { of: &shape!($of), min: 0 } };
+    ((idle $of:tt $($remark:literal)?)) => {
+        Shape::Idle { of: &shape!($of), remark: concat!($($remark)?) }
+    };
     (($of:expr)) => { $of };
     ($of:ident) => { $of };
 }
@@ -129,44 +154,50 @@ pub(crate) const ANY: Shape = Shape::Any;
 pub(crate) const COUNT: Shape = up_to(u64::MAX);
 pub(crate) const DURATION: Shape = Shape::Duration;
 pub(crate) const FLAG: Shape = Shape::Flag;
+pub(crate) const NAME: Shape = Shape::Name;
 pub(crate) const NUMBER: Shape = Shape::Real { max: f64::MAX };
 pub(crate) const OBJECT: Shape = Shape::OpenRecord(&[]);
 pub(crate) const PATH: Shape = Shape::Path;
 pub(crate) const POSITIVE: Shape = Shape::Int { min: 1, max: u64::MAX };
+pub(crate) const SECRET: Shape = Shape::Secret;
 pub(crate) const SHARE: Shape = Shape::Real { max: 1.0 };
 pub(crate) const STRING: Shape = Shape::Text { min: 0 };
 pub(crate) const STRINGS: Shape = Shape::List { of: &STRING, min: 0 };
 pub(crate) const TEXT: Shape = Shape::Text { min: 1 };
+pub(crate) const URL: Shape = Shape::Url;
+
+const SECRET_VALUE: &str =
+    "values do not stand in documents: `clawhost secrets set NAME`, then `secret_ref: NAME`";
 
 /// Checks `node` against `shape`, reports every mismatch, and says whether there was none, so that
 /// the rest can be checked. `path` is how the value is reached, for messages; empty at the
 /// document's root.
 ///
 /// What the protocol has and this version does not serve is reported too, and is no mismatch.
-pub(crate) fn check(report: &mut Report<'_>, node: &Node, shape: &Shape, path: &str) -> bool {
+pub(crate) fn check(report: &mut Problems, node: &Node, shape: &Shape, path: &str) -> bool {
     let mut walk = Walk { report, fits: true };
     walk.value(node, shape, path);
     walk.fits
 }
 
-struct Walk<'a, 'b> {
-    report: &'a mut Report<'b>,
+struct Walk<'a> {
+    report: &'a mut Problems,
     fits: bool,
 }
 
-impl Walk<'_, '_> {
-    fn mismatch(&mut self, at: Place, reason: String, help: impl Into<String>) {
+impl Walk<'_> {
+    fn mismatch(&mut self, at: &Place, reason: String, help: impl Into<String>) {
         self.fits = false;
         self.report.invalid(at, reason, help);
     }
 
     fn unserved(&mut self, node: &Node, what: impl Display, help: &str) {
-        self.report.invalid(node.at, format!("`{what}` is not served by this version"), help);
+        self.report.invalid(&node.at, format!("`{what}` is not served by this version"), help);
     }
 
     /// Says that nothing more can be reported; the rest then counts as unfit.
     fn is_full(&mut self) -> bool {
-        let is_full = self.report.problems.is_full();
+        let is_full = self.report.is_full();
         self.fits = self.fits && !is_full;
         is_full
     }
@@ -187,10 +218,16 @@ impl Walk<'_, '_> {
             (Shape::List { of, min }, Value::List(items)) => {
                 self.list(node, items, (of, *min), path)
             }
+            (Shape::Idle { of, .. }, _) => self.value(node, of, path),
             (Shape::Served { later, help, .. }, Value::Text(text))
                 if later.contains(&text.as_str()) =>
             {
                 self.unserved(node, format_args!("{path}: {text}"), help);
+            }
+            (Shape::Served { now, later: [], help }, Value::Text(text))
+                if !now.contains(&text.as_str()) =>
+            {
+                self.mismatch(&node.at, format!("`{path}` is `{}`", shown(text)), *help);
             }
             (Shape::OneOf(known) | Shape::Served { now: known, .. }, Value::Text(text)) => {
                 self.one_of(node, text, known, path);
@@ -205,10 +242,35 @@ impl Walk<'_, '_> {
             }
             (Shape::Path, Value::Text(text)) if is_unexpanded(text) => {
                 let reason = format!("`{path}` is `{}`, which is not expanded", shown(text));
-                self.mismatch(node.at, reason, "write the path out");
+                self.mismatch(&node.at, reason, "write the path out, without `~` and `$`");
+            }
+            (Shape::Name | Shape::Secret | Shape::Url, Value::Text(text)) if !text.is_empty() => {
+                self.text(&node.at, text, shape, path);
             }
             _ if scalar_fits(node, shape) => {}
             _ => self.wrong(node, shape, path),
+        }
+    }
+
+    /// What is wrong with a text is no mismatch of shapes: the rest can be checked all the same.
+    fn text(&mut self, at: &Place, text: &str, shape: &Shape, path: &str) {
+        match shape {
+            Shape::Secret if !is_secret_name(text) => {
+                let reason = format!("`{path}` is no name of a secret");
+                let help = "write the name, not the value: letters, digits, `_`, `-` and `.`, as in `clawhost secrets set NAME`";
+                self.report.invalid(&at.hidden(), reason, help);
+            }
+            Shape::Url => {
+                if let Some((is, help)) = wrong_url(text) {
+                    self.report.url(at, text, format!("`{path}` {is}"), help);
+                }
+            }
+            Shape::Name => {
+                if let Some((reason, help)) = wrong_name(text) {
+                    self.report.invalid(at, reason, help);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -222,7 +284,7 @@ impl Walk<'_, '_> {
         if items.len() < min {
             let reason = format!("`{path}` is empty");
             let help = format!("add at least one entry: {}", expected(of, path));
-            self.mismatch(node.at, reason, help);
+            self.mismatch(&node.at, reason, help);
         }
         for (index, item) in items.iter().enumerate() {
             self.value(item, of, &format!("{path}[{index}]"));
@@ -233,24 +295,27 @@ impl Walk<'_, '_> {
         if !known.contains(&text) {
             let reason = format!("`{path}` is `{}`", shown(text));
             let help = choices(text, known.iter().copied());
-            self.mismatch(node.at, reason, help);
+            self.mismatch(&node.at, reason, help);
         }
     }
 
     fn unknown(&mut self, entries: &[Entry], fields: &'static [Field], path: &str) {
-        for entry in entries {
+        let is_unknown = |entry: &&Entry| !fields.iter().any(|field| field.name == entry.key);
+        for Entry { key, at, .. } in entries.iter().filter(is_unknown) {
             if self.is_full() {
                 return;
             }
-            if !fields.iter().any(|field| field.name == entry.key) {
-                let reason = format!("unknown key `{}`{}", shown(&entry.key), inside(path));
-                let is_near = nearest(&entry.key, possible(fields)).is_some();
-                if !is_near && fields.iter().any(|field| field.name == "secret_ref") {
-                    self.fits = false;
-                    self.report.secret_value(entry.at, reason);
-                    continue;
+            let reason = format!("unknown key `{}`{}", shown(key), inside(path));
+            let home = fields.iter().find(|of| keys(told(of.shape, entries)).contains(&&**key));
+            let is_secret = fields.iter().any(|field| matches!(field.shape, Shape::Secret));
+            let choices = choices(key, possible(fields));
+            match (nearest(key, possible(fields)), home) {
+                (Some(_), _) => self.mismatch(at, reason, choices),
+                (_, Some(home)) => {
+                    self.mismatch(at, reason, format!("put it under `{}:`", home.name));
                 }
-                self.mismatch(entry.at, reason, choices(&entry.key, possible(fields)));
+                _ if is_secret => self.mismatch(&at.hidden(), reason, SECRET_VALUE),
+                _ => self.mismatch(at, reason, no_such_key(path, &choices)),
             }
         }
     }
@@ -262,7 +327,7 @@ impl Walk<'_, '_> {
             let near = nearest(key, names.clone());
             if let Some(near) = near.filter(|_| !names.clone().any(|name| name == key)) {
                 let reason = format!("unknown key `{}`{}", shown(key), inside(path));
-                self.mismatch(*at, reason, format!("did you mean `{near}`?"));
+                self.mismatch(at, reason, format!("did you mean `{near}`?"));
             }
         }
     }
@@ -277,20 +342,13 @@ impl Walk<'_, '_> {
                     ) =>
                 {
                     // An empty value has no place of its own, and of an unserved key none counts.
-                    let node = Node { at: *at, value: Value::Null };
+                    let node = Node { at: at.clone(), value: Value::Null };
                     self.value(&node, field.shape, &join(path, field.name));
                 }
                 Some(entry) => self.value(&entry.node, field.shape, &join(path, field.name)),
                 None if field.required && !is_misspelt(field, entries, fields) => {
                     let reason = format!("`{}` is missing", join(path, field.name));
-                    let help = match only(field.shape) {
-                        Some(value) => format!("add `{}: {value}`", field.name),
-                        None => {
-                            let value = expected(field.shape, field.name);
-                            format!("add `{}:` with {value}", field.name)
-                        }
-                    };
-                    self.mismatch(node.at, reason, help);
+                    self.mismatch(&node.at, reason, add(field, entries));
                 }
                 None => {}
             }
@@ -304,11 +362,35 @@ impl Walk<'_, '_> {
             (path, Value::Null) => format!("`{path}` has no value"),
             (path, _) => format!("`{path}` is {}", found(node)),
         };
-        let plain = || format!("write {}{}", expected(shape, path), quotes(node, shape));
+        let plain = || instead(node, shape, path);
         // Somewhere inside, as `key: value` with another space is one text.
         let words = node.as_text().into_iter().flat_map(|text| text.split(':'));
         let help = words.filter_map(pasted).next().map_or_else(plain, str::to_owned);
-        self.mismatch(node.at, reason, help);
+        self.mismatch(&node.at, reason, help);
+    }
+}
+
+/// Calls `visit` with every value of which a shape tells what it is, and the keys that lead there.
+pub(crate) fn each<'n>(
+    node: &'n Node,
+    shape: &'static Shape,
+    path: &str,
+    visit: &mut dyn FnMut(&'n Node, &'static Shape, &str),
+) {
+    visit(node, shape, path);
+    match (shape, &node.value) {
+        (Shape::Idle { of, .. }, _) => each(node, of, path, visit),
+        (Shape::List { of, .. }, Value::List(items)) => {
+            items.iter().for_each(|item| each(item, of, path, visit));
+        }
+        (Shape::Record(fields), _) => {
+            for field in *fields {
+                let below = node.entry(field.name).map(|entry| &entry.node);
+                let path = join(path, field.name);
+                below.into_iter().for_each(|node| each(node, field.shape, &path, visit));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -333,6 +415,7 @@ fn is_misspelt(field: &Field, entries: &[Entry], fields: &'static [Field]) -> bo
 pub(crate) fn keys(shape: &'static Shape) -> Vec<&'static str> {
     match shape {
         Shape::Record(fields) | Shape::OpenRecord(fields) => possible(fields).collect(),
+        Shape::Idle { of, .. } => keys(of),
         _ => Vec::new(),
     }
 }
@@ -354,7 +437,8 @@ fn scalar_fits(node: &Node, shape: &Shape) -> bool {
         (Shape::Real { max }, Value::Number(number)) => {
             number.as_f64().is_some_and(|n| n >= 0.0 && n <= *max)
         }
-        (Shape::Path, Value::Text(text)) => !text.is_empty(),
+        (Shape::Path | Shape::Ref(_), Value::Text(text)) => !text.is_empty(),
+        (Shape::Spec, Value::Map(_)) => true,
         (Shape::Text { min }, Value::Text(text)) => text.chars().count() >= *min,
         _ => false,
     }

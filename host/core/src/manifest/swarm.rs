@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::node::Node;
 use super::primitive::Document;
-use super::problem::Report;
+use super::problem::Problems;
 use super::refs::local_name;
 use crate::limits::SWARM_AGENTS_MAX;
 use crate::uri::Kind;
@@ -63,12 +63,12 @@ pub enum Topology {
 }
 
 /// Checks what the shape cannot say: the number of agents.
-pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Problems) {
     let agents = of.spec.list(&["agents"]);
     let counts = agents.iter().map(|agent| agent.number(&["count"]).unwrap_or(1));
     if counts.fold(0_u64, u64::saturating_add) > SWARM_AGENTS_MAX as u64 {
         let help = format!("a swarm has at most {SWARM_AGENTS_MAX}, counting each of a role's");
-        report.invalid(of.at, "too many agents", help);
+        report.invalid(&of.at, "too many agents", help);
     }
 }
 

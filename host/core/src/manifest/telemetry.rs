@@ -9,10 +9,7 @@ use std::time::Duration;
 
 use super::node::Node;
 use super::primitive::Document;
-use super::problem::Report;
 use super::sandbox::tidy;
-use super::shape::{shown, shown_sentence};
-use crate::egress;
 use crate::limits::{TELEMETRY_BATCH_MAX, TELEMETRY_FLUSH_MS, TELEMETRY_QUEUE_MAX};
 
 /// Where measurements go, and which.
@@ -90,23 +87,6 @@ pub struct MetricFlags {
     pub retrieval_hit_rate: bool,
 }
 
-/// Checks what the shape cannot say: endpoints are web addresses.
-pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
-    let endpoints = spec.each(&["exporters"]).iter().filter_map(|item| item.get(&["endpoint"]));
-    for node in endpoints {
-        let text = node.as_text().unwrap_or_default();
-        // An empty one is missing, which is said elsewhere.
-        if !text.is_empty()
-            && let Err(error) = egress::endpoint(text)
-        {
-            let why = shown_sentence(&error.internal());
-            let reason = format!("`{}` is no endpoint: {why}", shown(text));
-            let help = "write `https://host[:port]/path`, without a user name";
-            report.invalid(node.at, reason, help);
-        }
-    }
-}
-
 /// Returns the plan a checked document holds; `directory` is absolute and the place that the
 /// document's own directory is relative to.
 pub(crate) fn read(of: &Document, directory: &Path) -> TelemetryPlan {
@@ -153,34 +133,4 @@ fn exporter(node: &Node, base: &Path) -> Option<ExporterPlan> {
         batch_max: batch.unwrap_or(TELEMETRY_BATCH_MAX).min(TELEMETRY_QUEUE_MAX),
         flush_interval: Duration::from_millis(flush),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::node;
-    use super::*;
-    use crate::manifest::problem::{DocumentError, Problems, Source};
-
-    fn spec(text: &str) -> (Source, Node) {
-        node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn an_endpoint_is_a_web_address_and_nothing_else() {
-        for (endpoint, fine) in [
-            ("http://localhost:4318", true),
-            ("https://otel.example.com/v1", true),
-            ("grpc://collector:4317", false),
-            ("collector:4317", false),
-            ("https://user:password@collector/", false),
-        ] {
-            let (source, spec) =
-                spec(&format!("exporters: [{{ type: otlp, endpoint: '{endpoint}' }}]"));
-            let mut problems = Problems::default();
-            check(&spec, &mut problems.of(&source));
-            let found = problems.finish(Some(())).err().unwrap_or_default();
-            let lines: Vec<String> = found.iter().map(DocumentError::one_line).collect();
-            assert_eq!(lines.is_empty(), fine, "{endpoint}: {lines:?}");
-        }
-    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::mcp::{self, McpSource};
 use super::node::{Entry, Node};
 use super::primitive::Document;
-use super::problem::Report;
+use super::problem::Problems;
 use super::refs::local_name;
 use super::shape::{shown, shown_sentence};
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
@@ -68,12 +68,12 @@ impl ToolBinding {
 }
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
+pub(crate) fn check(spec: &Node, report: &mut Problems) {
     if let Some(description) = spec.get(&["description"])
         && description.as_text().is_some_and(|text| text.len() > TOOL_DESCRIPTION_BYTES_MAX)
     {
         let help = format!("a description may have {TOOL_DESCRIPTION_BYTES_MAX} bytes");
-        report.invalid(description.at, "`description` is too long", help);
+        report.invalid(&description.at, "`description` is too long", help);
     }
     mcp::check(spec, report);
     for key in ["input_schema", "output_schema"] {
@@ -99,14 +99,14 @@ pub(crate) fn read(of: &Document, default_profile: &str) -> ToolBinding {
         retry: of.spec.read(&["retry"]),
         mcp: McpSource::read(&of.spec),
         registry: of.package.clone(),
-        at: of.source.location(of.at),
+        at: of.at.to_string(),
     }
 }
 
-fn check_schema(entry: &Entry, report: &mut Report<'_>) {
+fn check_schema(entry: &Entry, report: &mut Problems) {
     let Entry { key, at, node } = entry;
     let schema = node.to_json();
-    let budget = &mut report.problems.pattern_bytes_left;
+    let budget = &mut report.pattern_bytes_left;
     let (pointer, reason, help) = if schema.to_string().len() > TOOL_SCHEMA_BYTES_MAX {
         let reason = format!("it is over {TOOL_SCHEMA_BYTES_MAX} bytes");
         (String::new(), reason, "leave out what the tool does not need".to_owned())
@@ -115,7 +115,7 @@ fn check_schema(entry: &Entry, report: &mut Report<'_>) {
     } else {
         return;
     };
-    let place = node.pointed(&pointer).map_or(*at, |node| node.at);
+    let place = node.pointed(&pointer).map_or(at, |node| &node.at);
     let inside =
         if pointer.is_empty() { String::new() } else { format!(" at `{}`", shown(&pointer)) };
     let reason = format!("`{key}` cannot be used{inside}: {}", shown_sentence(&reason));

@@ -26,7 +26,7 @@ impl Loader<'_> {
         let own: Vec<Profile> = own.collect();
         let mounts: Vec<_> = own.iter().flat_map(|profile| &profile.mounts).collect();
         self.of_kind(Kind::Policy).for_each(|of| {
-            policy::check_folders(&of.spec, &mounts, &mut problems.of(&of.source));
+            policy::check_folders(&of.spec, &mounts, &mut problems);
         });
         self.problems = problems;
     }
@@ -60,7 +60,7 @@ impl Loader<'_> {
         notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
         notes.extend(notes::never_tried(&policies));
         notes.extend(self.claw.iter().filter(|_| policies.policies().is_empty()).map(|of| {
-            let at = of.source.location(of.at);
+            let at = of.at.to_string();
             format!("{at}: there is no policy, so every call is denied: add `policies:` with a rule that allows what may be called")
         }));
         notes.extend(own.iter().flat_map(Profile::notes));
@@ -89,7 +89,11 @@ impl Loader<'_> {
             channels: std::collections::BTreeMap::new(),
             web: crate::manifest::WebSettings::default(),
             mcp_servers: Vec::new(),
+            signed_by: Vec::new(),
             mcp_pins: crate::manifest::PinMode::default(),
+            catalog: crate::manifest::CatalogMode::default(),
+            keeps: BTreeSet::new(),
+            governance: crate::manifest::Governance::default(),
             swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
             telemetry: self
                 .of_kind(Kind::Telemetry)

@@ -7,22 +7,22 @@ use super::{IDENTITY, NAME_BYTES_MAX, TENANT, compacts, stores};
 use crate::limits::MEMORY_STORES_MAX;
 use crate::manifest::node::Node;
 use crate::manifest::primitive::Document;
-use crate::manifest::problem::{Problems, Report};
+use crate::manifest::problem::Problems;
 use crate::manifest::shape::shown;
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
+pub(crate) fn check(of: &Document, report: &mut Problems) {
     let stores = of.spec.list(&["stores"]);
     for store in stores {
         check_store(store, report);
     }
     if stores.len() > MEMORY_STORES_MAX {
         let reason = format!("more than {MEMORY_STORES_MAX} stores");
-        report.invalid(of.at, reason, "declare fewer");
+        report.invalid(&of.at, reason, "declare fewer");
     }
 }
 
-fn check_store(store: &Node, report: &mut Report<'_>) {
+fn check_store(store: &Node, report: &mut Problems) {
     let name = store.text(&["name"]).unwrap_or_default();
     if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
         let reason = format!("the store name `{}` is not allowed", shown(name));
@@ -31,20 +31,27 @@ fn check_store(store: &Node, report: &mut Report<'_>) {
     }
     if let Some(path) = store.text(&["path"]).filter(|path| !is_path(path)) {
         let reason = format!("`{}` is no path of a store", shown(path));
-        let help = "write the path of a file, absolute or relative to this document, without `..`; {identity_name} and {tenant_id} are filled in";
+        let help = match path.contains(['{', '}']) {
+            true => {
+                "only `{identity_name}` and `{tenant_id}` are filled in: write one of these, or take the braces out"
+            }
+            false => {
+                "write the path of a file, absolute or relative to this document, without `..`, `*` and `?`"
+            }
+        };
         report.invalid(store.place(&["path"]), reason, help);
     }
     let kind = store.text(&["type"]).unwrap_or_default();
     if let Some(node) = store.get(&["checkpoint"]).filter(|_| kind != "checkpoint") {
         let reason = format!("`checkpoint` does not go with `type: {}`", shown(kind));
-        let help = "write it in a store of `type: checkpoint`, or `retention` here";
-        report.invalid(node.at, reason, help);
+        let help = "write it in a store of `type: checkpoint`, or `retention: { max_age: … }` here";
+        report.invalid(&node.at, reason, help);
     }
     check_compaction(store, report);
 }
 
 /// A strategy that is switched off asks for nothing.
-fn check_compaction(store: &Node, report: &mut Report<'_>) {
+fn check_compaction(store: &Node, report: &mut Problems) {
     let strategy = ["compaction", "strategy"];
     if compacts(store) && store.text(&strategy) == Some("summarize") {
         let reason = "`strategy: summarize` is not served by this version";
@@ -66,13 +73,13 @@ fn is_path(text: &str) -> bool {
 /// Says which names are taken: a caller finds a store by its name alone.
 pub(crate) fn check_names(primitives: &[Document], problems: &mut Problems) {
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
-    for (of, store) in stores(primitives) {
+    for (_, store) in stores(primitives) {
         let Some(node) = store.get(&["name"]) else { continue };
-        let at = of.source.location(node.at);
+        let at = node.at.to_string();
         if let Some(first) = seen.insert(node.as_text().unwrap_or_default(), at) {
             let name = shown(node.as_text().unwrap_or_default());
             let reason = format!("the store name `{name}` is taken: the first is of {first}");
-            problems.invalid(&of.source, node.at, reason, "give each store a name of its own");
+            problems.invalid(&node.at, reason, "give each store a name of its own");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! duplicate keys. JSON is read the same way, being YAML.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error, MergeKeyPolicy};
@@ -24,7 +25,7 @@ const NOT_YAML: &str = "this is neither YAML nor JSON";
 const ALIAS_NODES_MAX: usize = 1_000;
 
 /// Reads one document.
-pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<DocumentError>> {
+pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Node, Box<DocumentError>> {
     let whole =
         |reason: String, help| Box::new(DocumentError::whole_file(file, reason, Some(help)));
     if bytes.len() > DOCUMENT_BYTES_MAX {
@@ -34,10 +35,11 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<(Source, Node), Box<Doc
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(file, bytes, error))?;
     let source = Source::new(file, text);
     let read = serde_saphyr::from_str_with_options::<Node>(text, options());
-    let node = read.map_err(|error| Box::new(syntax_problem(&source, &error)))?;
-    let Some((Entry { key, at, .. }, help)) = no_key(&node) else { return Ok((source, node)) };
+    let mut node = read.map_err(|error| Box::new(syntax_problem(&source, &error)))?;
+    node.stands_in(&source);
+    let Some((Entry { key, at, .. }, help)) = no_key(&node) else { return Ok(node) };
     let reason = format!("`{}` is no key", shown(key));
-    Err(Box::new(source.problem(*at, MANIFEST_INVALID, reason, Some(help.to_owned()))))
+    Err(Box::new(DocumentError::new(at, MANIFEST_INVALID, reason, help)))
 }
 
 const COMMENT: &str = "take the comment out: JSON has no comments, and in YAML they begin with `#`";
@@ -81,9 +83,8 @@ fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<Docume
     let line = good.matches('\n').count() + 1;
     let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let reason = format!("line {line} is not UTF-8 text from character {column} on");
-    let help = Some("save the file as UTF-8".to_owned());
-    let place = Place { line, column, ..Place::START };
-    Box::new(Source::new(file, "").problem(place, MANIFEST_INVALID, reason, help))
+    let place = Place { line, column, ..Place::start(&Source::new(file, "")) };
+    Box::new(DocumentError::new(&place, MANIFEST_INVALID, reason, "save the file as UTF-8"))
 }
 
 fn options() -> serde_saphyr::Options {
@@ -109,14 +110,24 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-fn syntax_problem(source: &Source, error: &serde_saphyr::Error) -> DocumentError {
-    let place = error.location().map_or(Place::START, |location| place_of(location, &source.text));
+fn syntax_problem(source: &Arc<Source>, error: &serde_saphyr::Error) -> DocumentError {
+    let start = Place::start(source);
+    let place = error.location().map_or(start, |location| place_of(location, source));
     let (reason, help) = explain(error.without_snippet());
     let (file, line) = (&*source.file, place.line.saturating_sub(1));
     let lines = [source.text.lines().nth(line), source.text.lines().take(line).last()];
     let slip = lines.into_iter().flatten().find_map(|line| slip(line, file.ends_with(".json")));
-    let help = slip.filter(|_| reason.starts_with(NOT_YAML)).unwrap_or(help);
-    source.problem(place, MANIFEST_INVALID, reason, Some(help.to_owned()))
+    let help = slip.filter(|_| reason.starts_with(NOT_YAML)).unwrap_or(help).to_owned();
+    let help = open_quote(&source.text, place.line, &reason).unwrap_or(help);
+    DocumentError::new(&place, MANIFEST_INVALID, reason, help)
+}
+
+/// Says which quote nothing closes, where the reader gave up on one.
+fn open_quote(text: &str, line: usize, reason: &str) -> Option<String> {
+    let is_odd = |(_, line): &(usize, &str)| line.matches('"').count() % 2 == 1;
+    let mut lines = text.lines().enumerate().take(line);
+    let (index, _) = lines.find(is_odd).filter(|_| reason.contains("quote"))?;
+    Some(format!("close the quote that line {} opens", index + 1))
 }
 
 /// Says what people often mean by a line that cannot be read.
@@ -155,15 +166,15 @@ fn slip(line: &str, is_json: bool) -> Option<&'static str> {
 }
 
 /// Returns where the reader stopped. Its scanner knows line and column alone.
-fn place_of(location: serde_saphyr::Location, text: &str) -> Place {
-    let place = Place::from(location);
+fn place_of(location: serde_saphyr::Location, source: &Arc<Source>) -> Place {
+    let place = Place { source: Arc::clone(source), ..Place::from(location) };
     if place.line == 0 {
-        return Place::START;
+        return Place::start(source);
     }
     if location.span().byte_offset().is_some() {
         return place;
     }
-    let mut lines = text.split_inclusive('\n');
+    let mut lines = source.text.split_inclusive('\n');
     let before: usize = lines.by_ref().take(place.line - 1).map(str::len).sum();
     let line = lines.next().unwrap_or_default().chars();
     let inside: usize = line.take(place.column.saturating_sub(1)).map(char::len_utf8).sum();
@@ -176,9 +187,12 @@ fn explain(error: &Error) -> (String, &'static str) {
         Error::AliasError { error, .. } => explain(error),
         Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => {
-            (format!("aliases make more than {ALIAS_NODES_MAX} values"), "write the values out")
-        }
+        | Error::AliasReplayStackDepthExceeded { .. } => (
+            format!(
+                "the aliases (`*name`) of this document make more than {ALIAS_NODES_MAX} values"
+            ),
+            "write plain values in the place of aliases that stand for many",
+        ),
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { breach: BudgetBreach::Documents { .. }, .. }
         | Error::MultipleDocuments { .. } => (
@@ -193,6 +207,10 @@ fn explain(error: &Error) -> (String, &'static str) {
         Error::MergeKeyNotAllowed { .. } => (
             "the merge key `<<` is not allowed: YAML 1.2 has none".to_owned(),
             "delete this line, and write the keys here that it would bring in",
+        ),
+        Error::UnknownAnchor { .. } => (
+            format!("{NOT_YAML}: `*` begins an alias, and nothing is called that"),
+            "put the text in quotes, if it is one",
         ),
         Error::UnsupportedTag { tag, .. } => (
             format!("the tag `{}` is not allowed: documents hold plain values", shown(tag)),
@@ -225,7 +243,8 @@ pub(super) fn too_many() -> (String, &'static str) {
 fn syntax_message(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or("the document cannot be read");
-    shown(line.split(" at line ").next().unwrap_or(line))
+    // Whatever it quotes stands in our quotes.
+    shown(line.split(" at line ").next().unwrap_or(line)).replace('\'', "`")
 }
 
 #[cfg(test)]
@@ -234,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Node, Box<DocumentError>> {
-        parse(Path::new("t.yaml"), text.as_bytes()).map(|(_, node)| node)
+        parse(Path::new("t.yaml"), text.as_bytes())
     }
 
     fn refused(text: &str) -> DocumentError {

@@ -16,7 +16,7 @@ pub(crate) fn notes(of: &Document) -> Vec<String> {
     let note = |([block, key], there): ([&str; 2], usize)| {
         let node = of.spec.get(&[block, key])?;
         let wanted = of.spec.number(&[block, key])?;
-        let at = of.source.location(node.at);
+        let at = node.at.to_string();
         (wanted != there as u64)
             .then(|| format!("{at}: `{block}.{key}` is {wanted}, and this version has {there}: the number selects nothing"))
     };
@@ -90,7 +90,7 @@ mod tests {
     use crate::policy::Destination;
 
     fn spec(text: &str) -> Node {
-        node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap().1
+        node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap()
     }
 
     #[test]

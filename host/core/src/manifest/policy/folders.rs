@@ -6,12 +6,12 @@ use std::path::Path;
 use super::{PATH_WITHIN, rules};
 use crate::grants::Mount;
 use crate::manifest::node::Node;
-use crate::manifest::problem::Report;
+use crate::manifest::problem::Problems;
 use crate::manifest::shape::shown;
 use crate::policy::{Folder, Policy};
 
 /// Reports folders of rules that are the host's name of something that tools know by another.
-pub(crate) fn check(spec: &Node, mounts: &[&Mount], report: &mut Report<'_>) {
+pub(crate) fn check(spec: &Node, mounts: &[&Mount], report: &mut Problems) {
     for node in rules(spec).iter().filter_map(|rule| rule.get(PATH_WITHIN)) {
         let text = node.as_text().unwrap_or_default();
         let seen = mounts.iter().filter_map(|mount| as_seen(mount, Path::new(text))).next();
@@ -22,7 +22,7 @@ pub(crate) fn check(spec: &Node, mounts: &[&Mount], report: &mut Report<'_>) {
             let help = format!(
                 "tools see that folder as `{seen}`: write `{seen}`; if you mean a folder of that name inside the granted one, write `.{text}`"
             );
-            report.invalid(node.at, reason, help);
+            report.invalid(&node.at, reason, help);
         }
     }
 }

@@ -8,7 +8,7 @@
 mod blocks;
 mod folders;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) use self::blocks::notes;
@@ -17,7 +17,7 @@ pub(crate) use self::folders::note as folder_note;
 
 use super::node::Node;
 use super::primitive::Document;
-use super::problem::Report;
+use super::problem::Problems;
 use super::shape::shown;
 use crate::policy::{Action, ApprovalTerms, Folder, Match, Policy, Rule};
 use crate::uri::is_name;
@@ -25,13 +25,13 @@ use crate::uri::is_name;
 const PATH_WITHIN: &[&str] = &["conditions", "path_within"];
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
-    let mut ids = BTreeSet::new();
+pub(crate) fn check(of: &Document, report: &mut Problems) {
+    let mut ids = BTreeMap::new();
     for rule in rules(&of.spec) {
         let id = rule.text(&["id"]).unwrap_or_default();
-        if !ids.insert(id) {
-            let reason = format!("a second rule `{}`", shown(id));
-            report.invalid(rule.at, reason, "give each rule an `id` of its own");
+        if let Some(first) = ids.insert(id, rule.at.to_string()) {
+            let reason = format!("a second rule `{}`: the first is {first}", shown(id));
+            report.invalid(&rule.at, reason, "give each rule an `id` of its own");
         }
         check_scope(rule, report);
         check_name(rule, report);
@@ -43,14 +43,14 @@ pub(crate) fn check(of: &Document, report: &mut Report<'_>) {
 pub(crate) fn read(of: &Document) -> Policy {
     Policy {
         name: of.name.clone(),
-        rules: rules(&of.spec).iter().map(|rule| read_rule(of, rule)).collect(),
+        rules: rules(&of.spec).iter().map(read_rule).collect(),
         screen: blocks::screen(&of.spec),
         rates: blocks::rates(&of.spec),
         audit: blocks::audit(&of.spec),
     }
 }
 
-fn read_rule(of: &Document, rule: &Node) -> Rule {
+fn read_rule(rule: &Node) -> Rule {
     Rule {
         id: rule.text(&["id"]).unwrap_or_default().to_owned(),
         // Whatever is not plainly one of the relaxing actions denies.
@@ -67,7 +67,7 @@ fn read_rule(of: &Document, rule: &Node) -> Rule {
             timeout: rule.number(&["approval", "timeout_seconds"]).map(Duration::from_secs),
             allow_on_timeout: rule.text(&["approval", "default_if_timeout"]) == Some("allow"),
         },
-        at: of.source.location(rule.at),
+        at: rule.at.to_string(),
     }
 }
 
@@ -76,26 +76,32 @@ fn rules(spec: &Node) -> &[Node] {
 }
 
 /// A scope that promises a condition has to have it: `scope: tool` without one would be `all`.
-fn check_scope(rule: &Node, report: &mut Report<'_>) {
+fn check_scope(rule: &Node, report: &mut Problems) {
     let has = |key: &str| rule.get(&["match", key]).is_some_and(|node| !is_empty(node));
-    let help = match rule.text(&["scope"]) {
-        Some("tool") if !has("name") && !has("annotations") && !has("category") => {
-            "add `match: { name: <tool> }` (or `annotations`, or `category`), or write `scope: all`"
-        }
-        Some("category") if !has("category") => {
-            "add `match: { category: <category> }`, or write `scope: all`"
-        }
+    let (named, scope) = (has("name") || has("annotations"), rule.text(&["scope"]));
+    let (reason, help) = match scope {
+        Some("tool") if !named && !has("category") => (
+            "`scope: tool` is for the tools that `match` tells, and it tells none",
+            "add `match: { name: <tool> }`, or `annotations` or `category` in its place",
+        ),
+        Some("category") if !has("category") => (
+            "`scope: category` is for the category that `match` tells, and it tells none",
+            if named {
+                "write `scope: tool`, or add `category: <category>` to `match`"
+            } else {
+                "add `match: { category: <category> }`"
+            },
+        ),
         _ => return,
     };
-    let at = rule.entry("scope").map_or(rule.at, |scope| scope.at);
-    report.invalid(at, "this scope needs something to match, and nothing is there", help);
+    report.invalid(rule.entry("scope").map_or(&rule.at, |scope| &scope.at), reason, help);
 }
 
 fn is_empty(node: &Node) -> bool {
     node.entries().is_empty() && node.as_text().is_none_or(str::is_empty)
 }
 
-fn check_name(rule: &Node, report: &mut Report<'_>) {
+fn check_name(rule: &Node, report: &mut Problems) {
     let Some(name) = rule.get(&["match", "name"]) else {
         return;
     };
@@ -109,26 +115,34 @@ fn check_name(rule: &Node, report: &mut Report<'_>) {
             false => "write the name of a tool (read-file), or how names begin and `*` (read-*)"
                 .to_owned(),
         };
-        report.invalid(name.at, reason, help);
+        report.invalid(&name.at, reason, help);
     }
 }
 
 /// A condition that says nothing is a mistake: its author meant to say something.
-fn check_conditions(rule: &Node, report: &mut Report<'_>) {
+fn check_conditions(rule: &Node, report: &mut Problems) {
     for (key, help) in [
         ("conditions", "add `path_within: /<folder>`, or take `conditions` out"),
         ("rate_limit", "add `tokens_per_day` or `cost_per_day_usd`, or take `rate_limit` out"),
     ] {
         if let Some(entry) = rule.entry(key).filter(|entry| entry.node.entries().is_empty()) {
-            report.invalid(entry.at, format!("`{key}` is empty, so it restricts nothing"), help);
+            report.invalid(&entry.at, format!("`{key}` is empty, so it restricts nothing"), help);
         }
     }
     if let Some(node) = rule.get(PATH_WITHIN)
         && let Err(reason) = Folder::parse(node.as_text().unwrap_or_default())
     {
-        let text = shown(node.as_text().unwrap_or_default());
-        let help = "write a folder as tools see it: `/` is the first one granted, `/<name>` the folder `<name>` in it or another one granted";
-        let reason = format!("`path_within: {text}` cannot be used: {reason}");
-        report.invalid(node.at, reason, help);
+        let text = node.as_text().unwrap_or_default();
+        let climbs = |part: &&str| matches!(*part, "" | "." | "..");
+        let right: Vec<&str> = text.split('/').filter(|part| !climbs(part)).collect();
+        let right = match right.is_empty() || !text.contains("..") {
+            true => "/<name>".to_owned(),
+            false => format!("/{}", shown(&right.join("/"))),
+        };
+        let help = format!(
+            "write `{right}`: `/` is all of the first folder that the sandbox grants, `/<name>` a folder in it or another one granted"
+        );
+        let reason = format!("`path_within: \"{}\"` cannot be used: {reason}", shown(text));
+        report.invalid(&node.at, reason, help);
     }
 }

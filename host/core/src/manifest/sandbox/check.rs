@@ -8,7 +8,7 @@ use super::guest_name;
 use crate::egress::HostPattern;
 use crate::limits::SHELL_PATTERNS_BYTES_MAX;
 use crate::manifest::node::{Node, Place};
-use crate::manifest::problem::Report;
+use crate::manifest::problem::Problems;
 use crate::manifest::shape::{shown, shown_sentence};
 use crate::{schema, shell};
 
@@ -16,7 +16,7 @@ use crate::{schema, shell};
 const PATTERNS_MAX: usize = 100;
 
 /// Checks what the shape cannot say.
-pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
+pub(crate) fn check(spec: &Node, report: &mut Problems) {
     check_runtime(spec, report);
     if let Some(network) = spec.get(&["capabilities", "network"]) {
         check_network(network, report);
@@ -25,11 +25,11 @@ pub(crate) fn check(spec: &Node, report: &mut Report<'_>) {
         check_filesystem(files, report);
     }
     if let Some(shell) = spec.get(&["capabilities", "shell"]) {
-        check_shell(spec, shell, report);
+        check_shell(shell, report);
     }
 }
 
-fn check_runtime(spec: &Node, report: &mut Report<'_>) {
+fn check_runtime(spec: &Node, report: &mut Problems) {
     let level = spec.text(&["level"]).unwrap_or_default();
     let right = match level {
         "wasm" => "wasmtime",
@@ -45,16 +45,16 @@ fn check_runtime(spec: &Node, report: &mut Report<'_>) {
     }
 }
 
-fn check_network(network: &Node, report: &mut Report<'_>) {
+fn check_network(network: &Node, report: &mut Problems) {
     let mode = network.text(&["mode"]).unwrap_or("deny");
     let hosts = network.get(&["allowed_hosts"]);
     if let Some(hosts) = hosts.filter(|hosts| mode != "allowlist" && !hosts.items().is_empty()) {
         let reason = format!("`allowed_hosts` does not go with `mode: {mode}`");
-        report.invalid(hosts.at, reason, "write `mode: allowlist`, or leave the hosts out");
+        report.invalid(&hosts.at, reason, "write `mode: allowlist`, or leave the hosts out");
     }
     for (node, host) in network.texts(&["allowed_hosts"]) {
         if let Err((reason, help)) = read_host(host) {
-            report.invalid(node.at, reason, help);
+            report.invalid(&node.at, reason, help);
         }
     }
 }
@@ -67,8 +67,9 @@ pub(crate) fn read_host(text: &str) -> Result<HostPattern, (String, String)> {
         let (is, help) = match name {
             Some(name) => ("is a URL and no host".to_owned(), format!("write `{name}`")),
             None if text.trim_start_matches("*.").contains('*') => (
-                "has a `*` that is not all that is in front of a name".to_owned(),
-                "write `*.example.com`, or each host by itself".to_owned(),
+                "has a `*` in another place than the beginning".to_owned(),
+                "write `*.` and the rest of the name, as in `*.example.com`, or each host by itself"
+                    .to_owned(),
             ),
             None => (
                 format!("is no host: {}", shown_sentence(&error)),
@@ -79,10 +80,10 @@ pub(crate) fn read_host(text: &str) -> Result<HostPattern, (String, String)> {
     })
 }
 
-fn check_filesystem(files: &Node, report: &mut Report<'_>) {
+fn check_filesystem(files: &Node, report: &mut Problems) {
     let mode = files.text(&["mode"]).unwrap_or("deny");
     let mounts = files.list(&["mount_paths"]);
-    let at = files.entry("mode").map_or(files.at, |mode| mode.at);
+    let at = files.entry("mode").map_or(&files.at, |mode| &mode.at);
     match mode {
         "deny" if !mounts.is_empty() => {
             let help = "write `mode: scoped` or `mode: read-only`, or leave `mount_paths` out";
@@ -99,11 +100,11 @@ fn check_filesystem(files: &Node, report: &mut Report<'_>) {
     }
     check_guest_names(mounts, report);
     for (node, path) in files.texts(&["denied_paths"]) {
-        check_host_path(node.at, path, report);
+        check_host_path(&node.at, path, report);
     }
 }
 
-fn check_mount(mode: &str, mount: &Node, report: &mut Report<'_>) {
+fn check_mount(mode: &str, mount: &Node, report: &mut Problems) {
     if mode == "read-only" && mount.text(&["permissions"]) == Some("rw") {
         let help = "write `permissions: ro`, or `mode: scoped`";
         report.invalid(
@@ -119,7 +120,7 @@ fn check_mount(mode: &str, mount: &Node, report: &mut Report<'_>) {
 }
 
 /// A path that would silently mean something else than it says.
-fn check_host_path(at: Place, path: &str, report: &mut Report<'_>) {
+fn check_host_path(at: &Place, path: &str, report: &mut Problems) {
     if path.contains(['*', '?', '\0']) {
         let reason = format!("`{}` is no path of a file or directory", shown(path));
         let help = "write one that is absolute or relative to this document, without `*` and `?`, which have no meaning here";
@@ -128,7 +129,7 @@ fn check_host_path(at: Place, path: &str, report: &mut Report<'_>) {
 }
 
 /// The root directory by another name is still the whole file system.
-fn check_no_root(at: Place, path: &str, report: &mut Report<'_>) {
+fn check_no_root(at: &Place, path: &str, report: &mut Problems) {
     let path = Path::new(path);
     let named = path.components().any(|part| matches!(part, Component::Normal(_)));
     if path.is_absolute() && !named {
@@ -137,72 +138,79 @@ fn check_no_root(at: Place, path: &str, report: &mut Report<'_>) {
     }
 }
 
-fn check_guest_names(mounts: &[Node], report: &mut Report<'_>) {
+fn check_guest_names(mounts: &[Node], report: &mut Problems) {
     let mut seen: Vec<String> = vec!["/".to_owned()];
     for mount in mounts.iter().skip(1) {
         let path = mount.text(&["path"]).unwrap_or_default();
         match guest_name(Path::new(path)) {
             None => report.invalid(
-                mount.at,
+                &mount.at,
                 format!("`{}` ends in no name for tools to see it by", shown(path)),
-                "every mount but the first appears as `/<last name>`: write the directory by its own name, as in `../data`",
+                format!("every mount but the first appears as `/<last name>`: write the same directory by its own name, as in `{}/../<its name>`", shown(path)),
             ),
             Some(name) if seen.contains(&name) => {
                 let reason = format!("a second mount that tools would see as `{name}`");
                 let help = "mount directories with different last names, or the one that holds both";
-                report.invalid(mount.at, reason, help);
+                report.invalid(&mount.at, reason, help);
             }
             Some(name) => seen.push(name),
         }
     }
 }
 
-fn check_shell(spec: &Node, shell: &Node, report: &mut Report<'_>) {
+fn check_shell(shell: &Node, report: &mut Problems) {
     let mode = shell.text(&["mode"]).unwrap_or("deny");
-    let at = shell.entry("mode").map_or(shell.at, |mode| mode.at);
-    let level = spec.text(&["level"]).unwrap_or_default();
-    if mode != "deny" && level == "wasm" {
-        let help =
-            "write `level: process`, under which programs run in a jail, or leave `shell` out";
-        report.invalid(at, format!("`shell.mode: {mode}` does not go with `level: wasm`"), help);
-    }
     let commands = shell.entry("blocked_commands");
     if let Some(list) = commands.filter(|list| mode == "full" && !list.node.items().is_empty()) {
         let help = "only `mode: restricted` knows what a command line runs: write it, or `blocked_patterns`, which are searched in the text";
-        report.invalid(list.at, "`blocked_commands` is not served under `mode: full`", help);
+        report.invalid(&list.at, "`blocked_commands` is not served under `mode: full`", help);
     }
     let bytes_left = &mut { SHELL_PATTERNS_BYTES_MAX };
-    check_blocked(shell, "blocked_commands", shell::wildcard, bytes_left, report);
-    check_blocked(shell, "blocked_patterns", shell::pattern, bytes_left, report);
+    check_blocked(shell, &COMMANDS, bytes_left, report);
+    check_blocked(shell, &PATTERNS, bytes_left, report);
 }
+
+/// A key, how each of its texts compiles, what such a text is, and what would be right.
+type Blocked = (&'static str, fn(&str) -> Result<Regex, String>, &'static str, &'static str);
+
+const COMMANDS: Blocked = (
+    "blocked_commands",
+    shell::wildcard,
+    "no command",
+    "write a program, or a command with its arguments, in which `*` and `?` stand for other text; regular expressions belong under `blocked_patterns`",
+);
+const PATTERNS: Blocked = (
+    "blocked_patterns",
+    shell::pattern,
+    "no regular expression",
+    "look at its brackets, put `\\` before a character that stands for itself, and keep it simple: `\\w` is large, `[a-z]` is not",
+);
 
 fn check_blocked(
     shell: &Node,
-    key: &str,
-    compile: fn(&str) -> Result<Regex, String>,
+    (key, compile, what, help): &Blocked,
     bytes_left: &mut u64,
-    report: &mut Report<'_>,
+    report: &mut Problems,
 ) {
     if let Some(one_more) = shell.list(&[key]).get(PATTERNS_MAX) {
         let reason = format!("more than {PATTERNS_MAX} `{key}`");
-        return report.invalid(one_more.at, reason, "join them, or list fewer");
+        return report.invalid(&one_more.at, reason, "join them, or list fewer");
     }
     for (node, text) in shell.texts(&[key]) {
         let problem = match compile(text) {
             Ok(regex) => charge(regex.as_str(), bytes_left, report).err(),
-            Err(error) => Some(format!("`{}` is none of `{key}`: {error}", shown(text))),
+            Err(error) => Some(format!("`{}` is {what}: {error}", shown(text))),
         };
         if let Some(reason) = problem {
-            let help = "write regular expressions for command lines as `blocked_patterns`, programs or commands with `*` and `?` as `blocked_commands`, and simple ones: `\\w` is large, `[a-z]` is not";
-            return report.invalid(node.at, reason, help);
+            return report.invalid(&node.at, reason, *help);
         }
     }
 }
 
 /// Takes what `pattern` compiles to away from what the profile and all documents may have.
-fn charge(pattern: &str, left: &mut u64, report: &mut Report<'_>) -> Result<(), String> {
+fn charge(pattern: &str, left: &mut u64, report: &mut Problems) -> Result<(), String> {
     let bytes = schema::compiled_bytes(pattern).unwrap_or(u64::MAX);
-    for left in [left, &mut report.problems.pattern_bytes_left] {
+    for left in [left, &mut report.pattern_bytes_left] {
         *left = left.checked_sub(bytes).ok_or("what is blocked compiles to too many bytes")?;
     }
     Ok(())
@@ -217,9 +225,9 @@ mod tests {
     fn reasons(patterns: &[String]) -> Vec<String> {
         let spec = serde_json::json!({"level": "process", "capabilities": {
             "shell": {"mode": "restricted", "blocked_patterns": patterns}}});
-        let (source, node) = node::parse(Path::new("t.json"), spec.to_string().as_bytes()).unwrap();
+        let node = node::parse(Path::new("t.json"), spec.to_string().as_bytes()).unwrap();
         let mut problems = Problems::default();
-        check(&node, &mut problems.of(&source));
+        check(&node, &mut problems);
         let list = problems.finish(Some(())).err().unwrap_or_default();
         list.into_iter().map(|problem| problem.reason).collect()
     }

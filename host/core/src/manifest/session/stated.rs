@@ -16,82 +16,33 @@ use crate::manifest::problem::{INVALID_PARAMS, MANIFEST_INVALID};
 use crate::manifest::shape::shown;
 use crate::policy::{Destination, Policy};
 
-/// What a session may state in the specifications below each key of its Claw; a name stands for
-/// all that is below it. A key that is not here is refused as a whole.
-const ALLOWED: [(&str, &[&str]); 6] = [
-    ("identity", &["autonomy", "capabilities", "context_files", "locale", "personality"]),
+/// What a session may state in the specifications below each key of its Claw, with spaces between;
+/// a name stands for all that is below it. A key that is not here is refused as a whole.
+const ALLOWED: [(&str, &str); 6] = [
+    ("identity", "autonomy capabilities context_files locale personality"),
     (
         "policies",
-        &[
-            "audit.log_approvals",
-            "audit.log_inputs",
-            "audit.log_outputs",
-            "input_validation",
-            "name",
-            "prompt_injection",
-            "rate_limits.tool_calls_per_minute",
-            "rules",
-            "secret_scanning",
-        ],
+        "audit.log_approvals audit.log_inputs audit.log_outputs input_validation name \
+         prompt_injection rate_limits.tool_calls_per_minute rules secret_scanning",
     ),
     (
         "providers",
-        &[
-            "auth",
-            "capabilities",
-            "endpoint",
-            "fallback",
-            "hints",
-            "model",
-            "name",
-            "protocol",
-            "retry",
-            "streaming",
-            "transport",
-        ],
+        "auth capabilities endpoint fallback hints model name protocol retry streaming \
+         transport",
     ),
     (
         "sandbox",
-        &[
-            "capabilities.filesystem",
-            "capabilities.network",
-            "capabilities.secrets.injection",
-            "capabilities.shell",
-            "level",
-            "resource_limits.max_open_files",
-            "resource_limits.max_output_bytes",
-            "resource_limits.max_processes",
-            "resource_limits.memory_mb",
-            "resource_limits.timeout_ms",
-            "runtime",
-        ],
+        "capabilities.filesystem capabilities.network capabilities.secrets.injection \
+         capabilities.shell level resource_limits.max_open_files \
+         resource_limits.max_output_bytes resource_limits.max_processes \
+         resource_limits.memory_mb resource_limits.timeout_ms runtime",
     ),
-    (
-        "skills",
-        &[
-            "description",
-            "estimates",
-            "input_schema",
-            "instruction",
-            "name",
-            "output_schema",
-            "tools_required",
-        ],
-    ),
+    ("skills", "description estimates input_schema instruction name output_schema tools_required"),
+    // Of `composite` only `false` gets here.
     (
         "tools",
-        &[
-            "annotations",
-            // Only `false` gets here.
-            "composite",
-            "description",
-            "input_schema",
-            "name",
-            "output_schema",
-            "policy_ref",
-            "sandbox_ref",
-            "timeout_ms",
-        ],
+        "annotations composite description input_schema name output_schema policy_ref \
+         sandbox_ref timeout_ms",
     ),
 ];
 
@@ -141,14 +92,15 @@ fn entries(value: &Value) -> Vec<Entry<'_>> {
 
 /// Returns what an entry states beyond what is allowed, and beyond what the host says too.
 fn beyond(entry: &Entry<'_>, own: &Manifest, base: &Manifest) -> Vec<SessionProblem> {
-    let allowed = ALLOWED.iter().find(|(key, _)| *key == entry.key).map(|(_, allowed)| *allowed);
+    let allowed = ALLOWED.iter().find(|(key, _)| *key == entry.key);
+    let allowed = allowed.map(|(_, allowed)| allowed.split(' ').collect::<Vec<_>>());
     let mut found = Vec::new();
-    match allowed {
+    match &allowed {
         Some(allowed) => fields(entry.spec, "", allowed, &mut found),
         None => found.push(String::new()),
     }
     found.retain(|field| !says_too(base, own, entry, field));
-    found.into_iter().map(|field| problem(entry, &field, allowed)).collect()
+    found.into_iter().map(|field| problem(entry, &field, allowed.as_deref())).collect()
 }
 
 /// Finds the fields below `value` that are not among the allowed ones.

@@ -88,6 +88,6 @@ impl ToolNarrowing {
         let paths = facts.paths.map(|paths| [paths, &more].concat());
         let category = self.category.as_deref().or(facts.category);
         let facts = CallFacts { category, declared: &declared, paths: paths.as_deref(), ..*facts };
-        rules.decide(&facts, Scope { own: self.policy.as_deref(), asked })
+        rules.decide(&facts, Scope { own: self.policy.as_slice(), asked })
     }
 }

@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
 use super::{Settings, choices, shown};
-use crate::egress;
-use crate::grants::is_secret_name;
 use crate::limits::CHANNELS_MAX;
 use crate::manifest::node::{Entry, Node};
 use crate::manifest::problem::Problems;
 use crate::manifest::sandbox::tidy;
-use crate::uri::is_declared_name;
+use crate::manifest::shape::wrong_name;
 
 /// One of `channels`: somewhere messages may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +38,7 @@ impl Reader {
         base: &Path,
     ) -> BTreeMap<String, ChannelSettings> {
         if channels.entries().len() > CHANNELS_MAX {
-            self.refuse(channels.at, format!("more than {CHANNELS_MAX} channels"), "name fewer");
+            self.refuse(&channels.at, format!("more than {CHANNELS_MAX} channels"), "name fewer");
             return BTreeMap::new();
         }
         let read = |entry: &Entry| Some((entry.key.clone(), self.take_channel(entry, base)?));
@@ -49,46 +47,27 @@ impl Reader {
 
     fn take_channel(&mut self, entry: &Entry, base: &Path) -> Option<ChannelSettings> {
         let (name, node) = (&entry.key, &entry.node);
-        if !is_declared_name(name) {
-            let help = "1 to 63 letters, digits and hyphens, the first a letter or digit";
-            let reason = format!("the channel name `{}` is not allowed", shown(name));
-            self.refuse(entry.at, reason, help);
+        if let Some((reason, help)) = wrong_name(name) {
+            self.refuse(&entry.at, reason, help);
         }
         let console = node.flag(&["console"]).unwrap_or(false);
         let to = match (console, node.text(&["file"]), node.text(&["webhook"])) {
             (true, None, None) => ChannelPlace::Console,
             (false, Some(path), None) => ChannelPlace::File(tidy(&base.join(path))),
-            (false, None, Some(url)) if egress::endpoint(url).is_ok() => {
-                ChannelPlace::Webhook(url.to_owned())
-            }
-            // The address itself is not shown: somebody may have put a password into it.
-            (false, None, Some(_)) => {
-                let reason = "`webhook` is no URL that messages can be sent to";
-                let help = "write `https://host[:port]/path`, without a user name";
-                self.refuse(node.place(&["webhook"]), reason, help);
-                return None;
-            }
+            (false, None, Some(url)) => ChannelPlace::Webhook(url.to_owned()),
             _ => {
                 let reason = format!("the channel `{}` does not go to one place", shown(name));
                 let help = "write one of `file: PATH`, `webhook: URL` and `console: true`";
-                self.refuse(entry.at, reason, help);
+                self.refuse(&entry.at, reason, help);
                 return None;
             }
         };
         let secret = node.text(&["secret"]).map(str::to_owned);
-        self.check_secret(node, secret.as_deref(), &to);
-        Some(ChannelSettings { to, secret })
-    }
-
-    fn check_secret(&mut self, node: &Node, secret: Option<&str>, to: &ChannelPlace) {
-        let Some(secret) = secret else { return };
-        let at = node.place(&["secret"]);
-        if !matches!(to, ChannelPlace::Webhook(_)) {
+        if secret.is_some() && !matches!(to, ChannelPlace::Webhook(_)) {
+            let at = node.place(&["secret"]);
             self.refuse(at, "only a webhook is sent a secret", "leave `secret` out");
-        } else if !is_secret_name(secret) {
-            let reason = format!("`{}` is no name of a secret", shown(secret));
-            self.refuse(at, reason, "write the name under which `clawhost secrets` has it");
         }
+        Some(ChannelSettings { to, secret })
     }
 }
 
@@ -103,7 +82,7 @@ impl Settings {
                     true => "declare it under `channels`".to_owned(),
                     false => choices(name, declared.iter().copied()),
                 };
-                problems.missing(&profile.source, profile.at, reason, help);
+                problems.missing(&profile.at, reason, help);
             }
         }
     }
@@ -136,8 +115,8 @@ mod tests {
             ("a: {}", "one place"),
             ("a: {console: false}", "one place"),
             ("a: {console: true, file: x}", "one place"),
-            ("a: {webhook: \"https://user:hunter2@x.example\"}", "no URL"),
-            ("a: {webhook: x.example}", "no URL"),
+            ("a: {webhook: \"https://user:hunter2@x.example\"}", "has a user name"),
+            ("a: {webhook: x.example}", "has no scheme"),
             ("a: {file: x, secret: HOOK}", "only a webhook"),
             ("a: {webhook: \"https://x.example\", secret: \"no such\"}", "no name of a secret"),
             ("\"a b\": {file: x}", "not allowed"),

@@ -9,8 +9,9 @@ use std::path::Path;
 
 pub(super) use self::line::is_mcp_variable;
 use super::reader::Reader;
-use super::{Manifest, Place, Problems, Source, choices, shown};
+use super::{Manifest, Place, Problems, choices, shown};
 use crate::egress::check_request;
+use crate::exposed::{Exposure, Kind};
 use crate::grants::{is_secret_name, is_variable_name};
 use crate::limits::{MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX};
 use crate::manifest::node::{Entry, Node};
@@ -25,8 +26,14 @@ const VARIABLE: &str = "environment variable";
 pub struct McpServerSettings {
     /// What it says.
     pub server: McpServer,
-    source: Source,
     at: Place,
+}
+
+/// Returns what of a server is served beside its tools. Which words there are, the shape says.
+fn exposed(node: &Node) -> Exposure {
+    let is_named = |name: &str| node.texts(&["expose"]).any(|(_, text)| text == name);
+    let kinds = Kind::ALL.into_iter().filter(|kind| is_named(kind.name())).collect();
+    Exposure { kinds, questions: is_named("questions") }
 }
 
 impl Reader {
@@ -48,7 +55,7 @@ impl Reader {
             let help = format!(
                 "1 to {MCP_SERVER_NAME_BYTES_MAX} letters, digits, `-` and `_`; the first and the last no `_`, and no two `_` together"
             );
-            self.refuse(entry.at, reason, help);
+            self.refuse(&entry.at, reason, help);
         }
         let stated = |key| node.text(&[key]).filter(|text| !text.is_empty());
         let reach = match (stated("command"), stated("url")) {
@@ -56,7 +63,7 @@ impl Reader {
             (None, Some(url)) => self.take_url(node, url)?,
             _ => {
                 let reason = format!("the server `{}` is not reached in one way", shown(name));
-                self.refuse(entry.at, reason, "write one of `command: PROGRAM` and `url: URL`");
+                self.refuse(&entry.at, reason, "write one of `command: PROGRAM` and `url: URL`");
                 return None;
             }
         };
@@ -67,11 +74,12 @@ impl Reader {
                 .and_then(|text| self.take_endpoint(node, "endpoint", text)),
             pinned: None,
             internal_only: node.flag(&["internal_only"]).unwrap_or(true),
+            expose: exposed(node),
             sandbox: stated("sandbox").unwrap_or(PROFILE_NONE).to_owned(),
             policy: stated("policy").map(str::to_owned),
-            at: self.source.location(entry.at),
+            at: entry.at.to_string(),
         };
-        Some(McpServerSettings { server, source: self.source.clone(), at: entry.at })
+        Some(McpServerSettings { server, at: entry.at.clone() })
     }
 
     fn take_endpoint(&mut self, node: &Node, key: &str, text: &str) -> Option<McpEndpoint> {
@@ -82,7 +90,11 @@ impl Reader {
     fn take_program(&mut self, node: &Node, command: &str, base: &Path) -> McpReach {
         for key in ["headers", "bearer"] {
             if let Some(entry) = node.entry(key) {
-                self.refuse(entry.at, format!("`{key}` for a program"), "only a `url` is sent any");
+                self.refuse(
+                    &entry.at,
+                    format!("`{key}` for a program"),
+                    "only a `url` is sent any",
+                );
             }
         }
         let is_path = command.contains('/') && !command.starts_with('/');
@@ -92,7 +104,7 @@ impl Reader {
         };
         let args: Vec<String> = node.texts(&["args"]).map(|(_, text)| text.to_owned()).collect();
         if args.iter().chain([&command]).any(|text| text.contains('\0')) {
-            self.refuse(node.at, "a zero byte in a command line", "take it out");
+            self.refuse(&node.at, "a zero byte in a command line", "take it out");
         }
         let env = self.take_values(node, "env", "env");
         self.check_names(node, &env, is_variable_name, VARIABLE);
@@ -106,7 +118,7 @@ impl Reader {
             });
             if let Some(entry) = entry {
                 self.refuse(
-                    entry.at,
+                    &entry.at,
                     format!("`{key}` for a URL"),
                     "only a `command` is given any",
                 );
@@ -131,20 +143,20 @@ impl Reader {
         let mut values: Vec<_> = words.collect();
         for item in node.list(&["secrets"]) {
             let name = item.text(&["name"]).unwrap_or_default();
-            self.check_secret_name(name, item.at);
+            self.check_secret_name(name, &item.at);
             let other = if place == "env" { "header" } else { "env" };
             let into = item.text(&[place]).or_else(|| (place == "env").then_some(name));
             if let (None, Some(into)) = (item.entry(other), into) {
                 values.push((into.to_owned(), McpValue::Secret(name.to_owned())));
             } else {
                 let reason = format!("the secret `{}` goes nowhere", shown(name));
-                self.refuse(item.at, reason, format!("write `{place}: NAME`"));
+                self.refuse(&item.at, reason, format!("write `{place}: NAME`"));
             }
         }
         values
     }
 
-    fn check_secret_name(&mut self, name: &str, at: Place) {
+    fn check_secret_name(&mut self, name: &str, at: &Place) {
         if !is_secret_name(name) {
             let reason = format!("`{}` is no name of a secret", shown(name));
             self.refuse(at, reason, "write the name under which `clawhost secrets` has it");
@@ -166,10 +178,10 @@ impl Reader {
             let is_fine = !matches!(value, McpValue::Literal(text) if text.contains(wrong));
             if !fits(name) || !is_fine {
                 let reason = format!("`{}` is no {what}", shown(name));
-                self.refuse(node.at, reason, "look at its name, and for line breaks in its value");
+                self.refuse(&node.at, reason, "look at its name, and for line breaks in its value");
             } else if !seen.insert(name.to_ascii_lowercase()) && !is_variable {
                 let reason = format!("the header `{}` is there twice", shown(name));
-                self.refuse(node.at, reason, "send each header once");
+                self.refuse(&node.at, reason, "send each header once");
             }
         }
     }
@@ -180,33 +192,28 @@ impl super::Settings {
     pub(super) fn apply_servers(&self, manifest: &mut Manifest, problems: &mut Problems) {
         let servers = &self.tools.mcp_servers;
         let mut seen = BTreeMap::new();
-        for (name, McpServerSettings { server, source, at }) in servers {
+        for (name, McpServerSettings { server, at }) in servers {
             let key = name.to_ascii_lowercase().replace('_', "-");
             if let Some(first) = seen.insert(key, name) {
                 let reason = format!("the servers `{first}` and `{name}` are called alike");
-                problems.invalid(
-                    source,
-                    *at,
-                    reason,
-                    "tools and policies could not tell them apart",
-                );
+                problems.invalid(at, reason, "tools and policies could not tell them apart");
             }
             if !manifest.profiles.contains_key(&server.sandbox) {
                 let reason = format!("there is no sandbox profile `{}`", shown(&server.sandbox));
                 let help = choices(&server.sandbox, manifest.profiles.keys().map(String::as_str));
-                problems.missing(source, *at, reason, help);
+                problems.missing(at, reason, help);
             }
             let mut policies = manifest.policies.policies().iter().map(|policy| &policy.name);
             if let Some(policy) =
                 server.policy.as_ref().filter(|name| policies.all(|one| one != *name))
             {
                 let reason = format!("there is no policy `{}`", shown(policy));
-                problems.missing(source, *at, reason, "name one of the manifest's policies");
+                problems.missing(at, reason, "name one of the manifest's policies");
             }
         }
         if let Some(last) = servers.values().nth(MCP_SERVERS_MAX) {
             let reason = format!("more than {MCP_SERVERS_MAX} MCP servers");
-            problems.invalid(&last.source, last.at, reason, "name fewer");
+            problems.invalid(&last.at, reason, "name fewer");
         }
         manifest.mcp_pins = self.tools.pins;
         manifest.mcp_servers = servers.values().map(|one| one.server.clone()).collect();

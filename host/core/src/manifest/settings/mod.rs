@@ -7,7 +7,10 @@
 
 mod audit;
 mod channels;
+mod filters;
+mod governance;
 mod mcp;
+mod packages;
 mod providers;
 mod reader;
 mod registries;
@@ -22,22 +25,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 pub use self::audit::AuditSettings;
 pub use self::channels::{ChannelPlace, ChannelSettings};
+use self::governance::DefinitionFiles;
 pub use self::mcp::McpServerSettings;
+pub use self::packages::OciSettings;
 pub use self::providers::ProviderSettings;
 use self::reader::Reader;
 pub use self::registries::RegistrySettings;
 pub use self::secrets::SecretSettings;
 pub use self::web::WebSettings;
 use super::node::Place;
-use super::problem::{DocumentError, Problems, Source, Spot, choices};
+use super::problem::{DocumentError, Problems, choices};
 use super::shape::shown;
-use super::{Manifest, Profile};
+use super::{Governance, Manifest, Profile};
 use crate::grants::{AgentGrants, Shell};
 use crate::limits::{
     ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
 };
+use crate::package::VerifyingKey;
+use crate::screen::Filter;
 
 /// What the runtime file says; a file that is absent says nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -54,14 +63,21 @@ pub struct Settings {
     pub audit: AuditSettings,
     /// Where messages may go, by name.
     pub channels: BTreeMap<String, ChannelSettings>,
+    /// What is looked for where, beside what policies ask for, by name.
+    pub filters: Vec<(String, Filter)>,
     /// Who may call; each has a token of its own.
     pub agents: Vec<AgentSettings>,
     /// Who is asked for addresses of registries, in this order.
     pub registries: Vec<RegistrySettings>,
+    /// What registries of OCI artifacts get, by `host` or `host:port`.
+    pub oci: BTreeMap<String, OciSettings>,
     /// What sandbox profiles get beside their documents, by name.
     pub profiles: BTreeMap<String, ProfileSettings>,
     /// What providers get beside their documents, by name.
     pub providers: BTreeMap<String, ProviderSettings>,
+    /// What holds of calls; [`Settings::define`] adds what the definition files say.
+    pub governance: Governance,
+    definitions: Vec<DefinitionFiles>,
 }
 
 /// `tools`: where tools come from.
@@ -71,14 +87,18 @@ pub struct ToolSettings {
     pub directory: Option<PathBuf>,
     /// Built-in tools that a dropped-in tool of the same name replaces.
     pub replace_builtins: BTreeSet<String>,
+    /// Whose signature every component needs that is not built in; any or none where this is empty.
+    pub signed_by: Vec<VerifyingKey>,
     /// The MCP servers that may be bridged, by name.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,
     /// What the tools of MCP servers have to be accepted by.
     pub pins: PinMode,
+    /// What clients are shown.
+    pub catalog: CatalogMode,
     /// Whom some of the built-in tools may ask.
     pub web: WebSettings,
-    directory_at: Spot,
-    replace_at: Spot,
+    directory_at: Place,
+    replace_at: Place,
 }
 
 /// `tools.pins`: who has to accept what an MCP server says about its tools.
@@ -89,6 +109,27 @@ pub enum PinMode {
     FirstUse,
     /// Each tool has to be accepted before it is served.
     Require,
+}
+
+/// `tools.catalog`: what clients are shown of the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CatalogMode {
+    /// All that they may call.
+    #[default]
+    List,
+    /// The tools that find and call the others.
+    Search,
+}
+
+/// `profiles.<name>.oversize`: what becomes of results that are too large for a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Oversize {
+    /// They are cut.
+    #[default]
+    Cut,
+    /// They are cut, and kept for a while to be read in pages.
+    Keep,
 }
 
 /// `limits`: bounds of the host as a whole.
@@ -126,12 +167,12 @@ pub struct AgentSettings {
     pub elicitation: bool,
     /// Who it is in the host's swarms; the host's own identity where this is absent.
     pub identity: Option<String>,
-    source: Source,
     at: Place,
 }
 
 /// One of `profiles`: what a sandbox profile gets beside its document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct ProfileSettings {
     /// The environment of guests and processes.
     pub env: BTreeMap<String, String>,
@@ -147,13 +188,19 @@ pub struct ProfileSettings {
     pub all_costs: bool,
     /// The channels its tools may send messages to.
     pub channels: BTreeSet<String>,
+    /// What becomes of results that are too large for a reply.
+    pub oversize: Oversize,
     /// Bytes one call may write to its directories; the host's bound where this is absent.
     pub write_bytes_max: Option<u64>,
     /// Files and directories one call may create; the host's bound where this is absent.
     pub create_entries_max: Option<u64>,
     /// The secrets its tools may use.
+    #[serde(skip)]
     pub secrets: Vec<SecretSettings>,
-    source: Source,
+    /// Whose signature its tools need, as [`ToolSettings::signed_by`].
+    #[serde(skip)]
+    pub signed_by: Vec<VerifyingKey>,
+    #[serde(skip)]
     at: Place,
 }
 
@@ -212,7 +259,7 @@ impl Settings {
                 None => {
                     let reason = format!("there is no sandbox profile `{}`", shown(name));
                     let help = choices(name, names.iter().map(String::as_str));
-                    problems.missing(&settings.source, settings.at, reason, help);
+                    problems.missing(&settings.at, reason, help);
                 }
             }
         }
@@ -222,7 +269,14 @@ impl Settings {
         self.apply_servers(manifest, &mut problems);
         self.agents.iter().for_each(|agent| agent.check(manifest, &mut problems));
         manifest.channels.clone_from(&self.channels);
+        manifest.policies.add_filters(&self.filters);
         manifest.web.clone_from(&self.tools.web);
+        manifest.governance.clone_from(&self.governance);
+        manifest.catalog = self.tools.catalog;
+        let keeping =
+            self.profiles.iter().filter(|(_, profile)| profile.oversize == Oversize::Keep);
+        manifest.keeps = keeping.map(|(name, _)| name.clone()).collect();
+        manifest.signed_by.clone_from(&self.tools.signed_by);
         self.check_channels(&mut problems);
         self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
@@ -239,12 +293,13 @@ impl ToolSettings {
         let folder = self.directory.iter().filter(|folder| !is_folder(folder)).map(|folder| {
             let reason = format!("there is no folder `{}`", shown(&folder.to_string_lossy()));
             let help = "make it, or name the folder that holds the components";
-            self.directory_at.missing(reason, help.to_owned())
+            self.directory_at.missing(reason, help)
         });
         let strange = |name: &&String| !built_in.clone().any(|other| other == *name);
         let names = self.replace_builtins.iter().filter(strange).map(|name| {
             let reason = format!("no built-in tool is called `{}`", shown(name));
-            self.replace_at.missing(reason, choices(name, built_in.clone()))
+            let help = choices(name, built_in.clone());
+            self.replace_at.missing(reason, help)
         });
         folder.chain(names).collect()
     }
@@ -269,7 +324,7 @@ impl AgentSettings {
         let known: BTreeSet<&str> = members.chain([manifest.identity.as_str()]).collect();
         if !known.contains(name) {
             let reason = format!("no swarm has an agent of the identity `{}`", shown(name));
-            problems.missing(&self.source, self.at, reason, choices(name, known));
+            problems.missing(&self.at, reason, choices(name, known));
         }
     }
 }
@@ -278,56 +333,51 @@ impl ProfileSettings {
     fn apply(&self, profile: &mut Profile, problems: &mut Problems) {
         profile.env.clone_from(&self.env);
         profile.provider = self.provider;
+        profile.signed_by.clone_from(&self.signed_by);
         profile.agent = AgentGrants {
             memory: self.memory.unwrap_or(profile.agent.memory),
             all_costs: self.all_costs,
             channels: self.channels.clone(),
         };
-        self.apply_programs(profile, problems);
-        self.apply_bounds(profile, problems);
-        profile.secrets.clear();
-        self.secrets.iter().for_each(|secret| secret.apply(profile, &self.source, problems));
-        match (&self.ports, &mut profile.network) {
-            (Some(ports), Some(rules)) => rules.ports.clone_from(ports),
-            (Some(_), None) => {
-                let reason =
-                    format!("`ports` for the profile `{}`, which has no network", profile.name);
-                let help = "give its document `network.mode: allowlist`, or leave `ports` out";
-                problems.invalid(&self.source, self.at, reason, help);
-            }
-            (None, _) => {}
-        }
-    }
-}
-
-impl ProfileSettings {
-    /// What is written is counted where guests write; what native programs write is not.
-    fn apply_bounds(&self, profile: &mut Profile, problems: &mut Problems) {
+        profile.shell_rules.programs.clone_from(&self.programs);
         profile.limits.write_bytes = self.write_bytes_max;
         profile.limits.create_entries = self.create_entries_max;
-        let stated = [
-            ("write_bytes_max", self.write_bytes_max),
-            ("create_entries_max", self.create_entries_max),
-        ];
-        let stated = stated.into_iter().filter(|(_, max)| max.is_some());
-        for (key, _) in stated.filter(|_| profile.shell != Shell::Deny) {
-            let name = &profile.name;
-            let reason =
-                format!("`{key}` for the profile `{name}`, whose native programs it cannot bind");
-            let help = "give its document `shell.mode: deny`, or leave the bound out";
-            problems.invalid(&self.source, self.at, reason, help);
+        profile.secrets.clear();
+        self.secrets.iter().for_each(|secret| secret.apply(profile, problems));
+        if let (Some(ports), Some(rules)) = (&self.ports, &mut profile.network) {
+            rules.ports.clone_from(ports);
+        }
+        for (key, why, help) in self.unfit(profile) {
+            let reason = format!("`{key}` for the profile `{}`, {why}", profile.name);
+            problems.invalid(
+                &self.at,
+                reason,
+                format!("give its document {help}, or leave it out"),
+            );
         }
     }
 
-    fn apply_programs(&self, profile: &mut Profile, problems: &mut Problems) {
-        profile.shell_rules.programs.clone_from(&self.programs);
-        if !self.programs.is_empty() && profile.shell != Shell::Restricted {
-            let name = &profile.name;
-            let reason =
-                format!("`programs` for the profile `{name}`, whose shell is not restricted");
-            let help = "give its document `shell.mode: restricted`, or leave `programs` out";
-            problems.invalid(&self.source, self.at, reason, help);
-        }
+    /// Returns which keys do nothing for `profile`, why, and what its document would have to say.
+    fn unfit(
+        &self,
+        profile: &Profile,
+    ) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        let is_restricted = [&profile.shell, &profile.wasm_shell].contains(&&Shell::Restricted);
+        let is_native = profile.shell != Shell::Deny;
+        // What guests write is counted, and what native programs write is not.
+        let (binds_not, deny) = ("whose native programs it cannot bind", "`shell.mode: deny`");
+        let (no_network, open) = ("which has no network", "`network.mode: allowlist`");
+        let (is_open, restricted) = ("whose shell is not restricted", "`shell.mode: restricted`");
+        let rows = [
+            (self.ports.is_some() && profile.network.is_none(), ("ports", no_network, open)),
+            (!self.programs.is_empty() && !is_restricted, ("programs", is_open, restricted)),
+            (self.write_bytes_max.is_some() && is_native, ("write_bytes_max", binds_not, deny)),
+            (
+                self.create_entries_max.is_some() && is_native,
+                ("create_entries_max", binds_not, deny),
+            ),
+        ];
+        rows.into_iter().filter(|(is_unfit, _)| *is_unfit).map(|(_, row)| row)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::reader::Reader;
-use super::{Place, Problems, Source, choices, shown};
+use super::{Place, Problems, choices, shown};
 use crate::manifest::Manifest;
 use crate::manifest::node::{Entry, Node};
 use crate::quota::Prices;
@@ -13,7 +13,6 @@ use crate::quota::Prices;
 pub struct ProviderSettings {
     /// What its tokens cost; nothing where the file does not say.
     pub prices: Prices,
-    source: Source,
     at: Place,
 }
 
@@ -25,8 +24,7 @@ impl Reader {
                 price("input_usd_per_million"),
                 price("output_usd_per_million"),
             );
-            let source = self.source.clone();
-            (entry.key.clone(), ProviderSettings { prices, source, at: entry.at })
+            (entry.key.clone(), ProviderSettings { prices, at: entry.at.clone() })
         };
         providers.entries().iter().map(provider).collect()
     }
@@ -41,6 +39,6 @@ impl ProviderSettings {
         }
         let reason = format!("there is no provider `{}`", shown(name));
         let help = choices(name, manifest.providers.iter().map(|plan| plan.name.as_str()));
-        problems.missing(&self.source, self.at, reason, help);
+        problems.missing(&self.at, reason, help);
     }
 }

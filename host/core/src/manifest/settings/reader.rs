@@ -1,23 +1,23 @@
 //! From a checked tree to [`Settings`]: what the tables of `shapes` cannot say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::shapes::{FILE, LIMITS};
-use super::{AgentSettings, LimitSettings, PinMode, ProfileSettings, Settings};
+use super::{AgentSettings, CatalogMode, LimitSettings, PinMode, ProfileSettings, Settings};
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::manifest::node::{self, Entry, Node, Place};
-use crate::manifest::problem::{Problems, Source, Spot};
+use crate::manifest::problem::{Problems, Source};
 use crate::manifest::sandbox::{read_host, tidy};
 use crate::manifest::shape::{self, shown};
-use crate::uri::is_declared_name;
 
 /// Collects what the file and then the variables say.
 pub(super) struct Reader {
     /// What is being read, for messages.
-    pub(super) source: Source,
+    pub(super) source: Arc<Source>,
     pub(super) settings: Settings,
     pub(super) problems: Problems,
 }
@@ -32,25 +32,26 @@ impl Default for Reader {
 impl Reader {
     pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) {
         match node::parse(path, bytes) {
-            Ok((source, root)) => {
-                self.source = source;
+            Ok(root) => {
+                self.source = Arc::clone(&root.at.source);
                 self.take(&root, path.parent().unwrap_or_else(|| Path::new("")));
             }
             Err(problem) => self.problems.push(*problem),
         }
     }
 
-    pub(super) fn refuse(&mut self, at: Place, reason: impl Into<String>, help: impl Into<String>) {
-        self.problems.invalid(&self.source, at, reason, help);
-    }
-
-    fn spot(&self, at: Place) -> Spot {
-        Spot { source: self.source.clone(), at }
+    pub(super) fn refuse(
+        &mut self,
+        at: &Place,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.problems.invalid(at, reason, help);
     }
 
     /// Takes over every key that a tree has, if it has the right shape.
     pub(super) fn take(&mut self, root: &Node, base: &Path) {
-        if !shape::check(&mut self.problems.of(&self.source), root, &FILE, "") {
+        if !shape::check(&mut self.problems, root, &FILE, "") {
             return;
         }
         if let Some(state) = root.text(&["state"]) {
@@ -58,17 +59,25 @@ impl Reader {
         }
         if let Some(directory) = root.text(&["tools", "directory"]) {
             self.settings.tools.directory = Some(tidy(&base.join(directory)));
-            self.settings.tools.directory_at = self.spot(root.place(&["tools", "directory"]));
+            self.settings.tools.directory_at = root.place(&["tools", "directory"]).clone();
         }
         if root.get(&["tools", "replace_builtins"]).is_some() {
             let names = self.take_list(root, &["tools", "replace_builtins"], "read_file", is_tool);
             self.settings.tools.replace_builtins = names.into_iter().collect();
-            self.settings.tools.replace_at = self.spot(root.place(&["tools", "replace_builtins"]));
+            self.settings.tools.replace_at = root.place(&["tools", "replace_builtins"]).clone();
         }
         if let Some(tools) = root.get(&["tools"]) {
             self.take_web(tools);
+            if tools.get(&["signed_by"]).is_some() {
+                self.settings.tools.signed_by = self.take_keys(tools, &["signed_by"]);
+            }
             if let Some(servers) = tools.get(&["mcp_servers"]) {
                 self.settings.tools.mcp_servers = self.take_mcp_servers(servers, base);
+            }
+            match tools.text(&["catalog"]) {
+                Some("search") => self.settings.tools.catalog = CatalogMode::Search,
+                Some(_) => self.settings.tools.catalog = CatalogMode::List,
+                None => {}
             }
             match tools.text(&["pins"]) {
                 Some("require") => self.settings.tools.pins = PinMode::Require,
@@ -79,14 +88,21 @@ impl Reader {
         self.take_limits(root);
         self.take_http(root);
         self.take_audit(root, base);
+        self.take_governance(root, base);
         if let Some(agents) = root.get(&["agents"]) {
             self.settings.agents = self.take_agents(agents);
         }
         if let Some(channels) = root.get(&["channels"]) {
             self.settings.channels = self.take_channels(channels, base);
         }
+        if let Some(filters) = root.get(&["filters"]) {
+            self.settings.filters = self.take_filters(filters);
+        }
         if let Some(providers) = root.get(&["providers"]) {
             self.settings.providers = self.take_providers(providers);
+        }
+        if let Some(oci) = root.get(&["oci"]) {
+            self.settings.oci = self.take_oci(oci);
         }
         if let Some(registries) = root.get(&["registries"]) {
             self.settings.registries = self.take_registries(registries);
@@ -112,7 +128,7 @@ impl Reader {
                 Ok(address) => self.settings.http.address = Some(address),
                 Err(_) => {
                     let help = "write an address and a port: 127.0.0.1:8080 or [::1]:8080";
-                    self.refuse(node.at, "`http.address` is no socket address", help);
+                    self.refuse(&node.at, "`http.address` is no socket address", help);
                 }
             }
         }
@@ -139,7 +155,7 @@ impl Reader {
         let checked = root.texts(path).inspect(|(node, text)| {
             if !fits(text) {
                 let reason = format!("`{}` does not belong into `{}`", shown(text), path.join("."));
-                self.refuse(node.at, reason, format!("write `{right}`"));
+                self.refuse(&node.at, reason, format!("write `{right}`"));
             }
         });
         checked.map(|(_, text)| text.to_owned()).collect()
@@ -150,7 +166,7 @@ impl Reader {
         let read = |(node, host): (&Node, &str)| match read_host(host) {
             Ok(pattern) => Some(pattern),
             Err((reason, help)) => {
-                self.refuse(node.at, reason, help);
+                self.refuse(&node.at, reason, help);
                 None
             }
         };
@@ -166,10 +182,7 @@ impl Reader {
     ) -> String {
         let name = item.text(&["name"]).unwrap_or_default();
         let (at, reason) = (item.place(&["name"]), format!("the {what} name `{}`", shown(name)));
-        if !is_declared_name(name) {
-            let help = "1 to 63 letters, digits and hyphens, the first a letter or digit";
-            self.refuse(at, format!("{reason} is not allowed"), help);
-        } else if !seen.insert(name.to_owned()) {
+        if !seen.insert(name.to_owned()) {
             self.refuse(at, format!("{reason} is there twice"), format!("name each {what} once"));
         }
         name.to_owned()
@@ -182,50 +195,28 @@ impl Reader {
             name: self.take_name("agent", agent, &mut seen),
             elicitation: agent.flag(&["elicitation"]).unwrap_or(false),
             identity: agent.text(&["identity"]).map(str::to_owned),
-            source: self.source.clone(),
-            at: agent.place(&["identity"]),
+            at: agent.place(&["identity"]).clone(),
         };
         agents.map(agent).collect()
     }
 
     fn take_profile(&mut self, entry: &Entry) -> ProfileSettings {
-        let port = |node: &Node| u16::try_from(node.number(&[])?).ok();
-        let ports = entry.node.get(&["ports"]);
-        let ports = ports.map(|ports| ports.items().iter().filter_map(port).collect());
-        let mut env = BTreeMap::new();
-        for variable in entry.node.get(&["env"]).map(Node::entries).unwrap_or_default() {
+        let node = &entry.node;
+        for variable in node.get(&["env"]).map(Node::entries).unwrap_or_default() {
             let value = variable.node.as_text().unwrap_or_default();
             if !is_variable_name(&variable.key) || value.contains('\0') {
                 let reason = format!("`{}` is no environment variable", shown(&variable.key));
                 let help =
                     "letters, digits and `_`, the first no digit; the value without a zero byte";
-                self.refuse(variable.at, reason, help);
+                self.refuse(&variable.at, reason, help);
             }
-            env.insert(variable.key.clone(), value.to_owned());
         }
-
-        let right = "rg` or `/opt/tools/rg";
-        let programs = self.take_list(&entry.node, &["programs"], right, is_program);
-        let on = |key| entry.node.flag(&[key]).unwrap_or(false);
-        let (provider, all_costs) = (on("provider"), on("all_costs"));
-        let memory = entry.node.flag(&["memory"]);
-        let channels = entry.node.texts(&["channels"]).map(|(_, name)| name.to_owned()).collect();
-        let secrets = entry.node.get(&["secrets"]).map(|list| self.take_secrets(list));
-        let secrets = secrets.unwrap_or_default();
-        let (source, at) = (self.source.clone(), entry.at);
+        self.take_list(node, &["programs"], "rg` or `/opt/tools/rg", is_program);
         ProfileSettings {
-            env,
-            ports,
-            programs,
-            provider,
-            memory,
-            all_costs,
-            channels,
-            write_bytes_max: entry.node.number(&["write_bytes_max"]),
-            create_entries_max: entry.node.number(&["create_entries_max"]),
-            secrets,
-            source,
-            at,
+            secrets: self.take_secrets(node.list(&["secrets"])),
+            signed_by: self.take_keys(node, &["signed_by"]),
+            at: entry.at.clone(),
+            ..node.read(&[]).unwrap_or_default()
         }
     }
 }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use url::Url;
-
+use super::packages::is_safe;
 use super::reader::Reader;
-use crate::egress;
 use crate::limits::REGISTRIES_MAX;
 use crate::manifest::node::Node;
 
@@ -23,7 +21,7 @@ impl Reader {
     pub(super) fn take_registries(&mut self, list: &Node) -> Vec<RegistrySettings> {
         if list.items().len() > REGISTRIES_MAX {
             let reason = format!("more than {REGISTRIES_MAX} registries");
-            self.refuse(list.at, reason, "name fewer");
+            self.refuse(&list.at, reason, "name fewer");
             return Vec::new();
         }
         let mut seen = BTreeSet::new();
@@ -32,7 +30,7 @@ impl Reader {
 
     fn take_registry(&mut self, item: &Node, seen: &mut BTreeSet<String>) -> RegistrySettings {
         let url = item.text(&["url"]).unwrap_or_default();
-        if !is_registry(url) {
+        if !is_safe(url) {
             // The address itself is not shown: somebody may have put a password into it.
             let help = "write `https://host[:port][/path]`; `http://` on 127.0.0.1, [::1] or localhost only; no user name, query or fragment";
             self.refuse(item.place(&["url"]), "this is no address of a registry", help);
@@ -40,18 +38,6 @@ impl Reader {
         let name = self.take_name("registry", item, seen);
         RegistrySettings { name, url: url.trim_end_matches('/').to_owned() }
     }
-}
-
-/// Says whether `text` is an address that a registry may have: what it sends is code, so that
-/// nobody on the way may change it.
-fn is_registry(text: &str) -> bool {
-    let Ok(url) = Url::parse(text) else {
-        return false;
-    };
-    let plain = url.query().is_none() && url.fragment().is_none();
-    let here = url.host().is_some_and(egress::is_this_machine);
-    let safe = url.scheme() == "https" || (url.scheme() == "http" && here);
-    plain && safe && egress::endpoint(text).is_ok()
 }
 
 #[cfg(test)]
@@ -67,7 +53,7 @@ mod tests {
             "http://[::1]:1/",
             "http://localhost:7334/v1",
         ] {
-            assert!(is_registry(url), "{url}");
+            assert!(is_safe(url), "{url}");
         }
         for url in [
             "",
@@ -82,7 +68,7 @@ mod tests {
             "file:///srv/registry",
             "https://*.example",
         ] {
-            assert!(!is_registry(url), "{url}");
+            assert!(!is_safe(url), "{url}");
         }
     }
 }

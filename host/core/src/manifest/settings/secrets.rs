@@ -1,7 +1,7 @@
 //! `profiles.<name>.secrets`: which secrets the tools of a profile may use, and where.
 
 use super::reader::Reader;
-use super::{Place, Problems, Profile, Source, shown};
+use super::{Place, Problems, Profile, shown};
 use crate::egress::HostPattern;
 use crate::grants::{Injection, SecretGrant, is_secret_name, is_variable_name};
 use crate::manifest::node::Node;
@@ -19,14 +19,14 @@ pub struct SecretSettings {
 }
 
 impl Reader {
-    pub(super) fn take_secrets(&mut self, list: &Node) -> Vec<SecretSettings> {
+    pub(super) fn take_secrets(&mut self, list: &[Node]) -> Vec<SecretSettings> {
         let mut secrets: Vec<SecretSettings> = Vec::new();
-        for item in list.items() {
+        for item in list {
             let secret = self.take_secret(item);
             if secrets.iter().any(|other| other.env == secret.env) {
                 let reason = format!("two secrets in the variable `{}`", shown(&secret.env));
                 let help = "give each a variable of its own with `env`";
-                self.refuse(item.at, reason, help);
+                self.refuse(&item.at, reason, help);
             }
             secrets.push(secret);
         }
@@ -36,26 +36,21 @@ impl Reader {
     fn take_secret(&mut self, item: &Node) -> SecretSettings {
         let name = item.text(&["name"]).unwrap_or_default().to_owned();
         let env = item.text(&["env"]).unwrap_or(&name).to_owned();
-        if !is_secret_name(&name) {
-            let reason = format!("`{}` is no name of a secret", shown(&name));
-            let help = "letters, digits, `_`, `-` and `.`, the first a letter, a digit or `_`";
-            self.refuse(item.at, reason, help);
-        }
-        if !is_variable_name(&env) {
+        if !is_variable_name(&env) && (is_secret_name(&name) || item.entry("env").is_some()) {
             let reason = format!("`{}` is no environment variable", shown(&env));
             let help = "write `env:` with letters, digits and `_`, the first no digit";
-            self.refuse(item.at, reason, help);
+            self.refuse(&item.at, reason, help);
         }
         let hosts = self.take_hosts(item, &["hosts"]);
-        SecretSettings { name, env, hosts, at: item.at }
+        SecretSettings { name, env, hosts, at: item.at.clone() }
     }
 }
 
 impl SecretSettings {
     /// Grants the secret to `profile`, whose environment is already there.
-    pub(super) fn apply(&self, profile: &mut Profile, source: &Source, problems: &mut Problems) {
+    pub(super) fn apply(&self, profile: &mut Profile, problems: &mut Problems) {
         match self.objection(profile) {
-            Some((reason, help)) => problems.invalid(source, self.at, reason, help),
+            Some((reason, help)) => problems.invalid(&self.at, reason, help),
             None => profile.secrets.push(SecretGrant {
                 name: self.name.clone(),
                 env: self.env.clone(),

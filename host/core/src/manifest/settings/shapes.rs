@@ -1,7 +1,9 @@
 //! The closed table of the runtime file, in the words of `kinds`.
 
 use crate::limits::{ARGUMENTS_BYTES_MAX, CREATE_ENTRIES_MAX, REPLY_BYTES_MAX, WRITE_BYTES_MAX};
-use crate::manifest::shape::{FLAG, PATH, STRING, STRINGS, Shape, TEXT, opt, req, shape, up_to};
+use crate::manifest::shape::{
+    FLAG, NAME, PATH, SECRET, STRING, STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
+};
 
 /// The version of the runtime file's format.
 pub(super) const FILE_VERSION: u64 = 1;
@@ -15,6 +17,9 @@ const LATER: Shape = Shape::Later { help: "take it out" };
 /// The most a million tokens may cost, in US dollars: more is a typing error.
 const PRICE: Shape = Shape::Real { max: 1_000_000.0 };
 
+/// More failures than this in a row are no anomaly.
+const FAILURES: Shape = from_one(100);
+
 shape! { pub(super) LIMITS = {
     arguments_bytes_max: (from_one(ARGUMENTS_BYTES_MAX as u64)),
     calls_running_max: (from_one(1_000)),
@@ -23,7 +28,7 @@ shape! { pub(super) LIMITS = {
     shutdown_grace_ms: (from_one(600_000)),
 }}
 
-shape! { CHANNEL = { console: FLAG, file: PATH, secret: TEXT, webhook: TEXT } }
+shape! { CHANNEL = { console: FLAG, file: PATH, secret: SECRET, webhook: URL } }
 
 shape! { PROFILE = {
     env: (Shape::Dict(&STRING)),
@@ -36,10 +41,10 @@ shape! { PROFILE = {
     write_bytes_max: (up_to(WRITE_BYTES_MAX)),
     create_entries_max: (up_to(CREATE_ENTRIES_MAX)),
     fuel_per_ms: LATER,
-    oversize: LATER,
+    oversize: ["cut" | "keep"],
     record: LATER,
-    secrets: [{ name!: TEXT, env: TEXT, hosts: STRINGS }],
-    signature: LATER,
+    secrets: [{ name!: SECRET, env: TEXT, hosts: STRINGS }],
+    signed_by: STRINGS,
 }}
 
 // Empty texts are as good as none: so the tool page of MCP clients has it.
@@ -49,6 +54,7 @@ shape! { MCP_SERVER = {
     command: STRING,
     endpoint: TEXT,
     env: (Shape::Dict(&STRING)),
+    expose: [["completions" | "prompts" | "questions" | "resources"]],
     headers: (Shape::Dict(&STRING)),
     internal_only: FLAG,
     policy: TEXT,
@@ -57,31 +63,51 @@ shape! { MCP_SERVER = {
     url: STRING,
 }}
 
+shape! { OCI = { http: FLAG, secret: TEXT, token_url: TEXT, user: TEXT } }
+
+shape! { FILTER = {
+    kinds!: [+ TEXT],
+    boundaries!: [+ ["arguments" | "result" | "record" | "memory"]],
+    action!: ["redact" | "block" | "warn"],
+}}
+
 shape! { PROVIDER = { input_usd_per_million: PRICE, output_usd_per_million: PRICE } }
 
 shape! { pub(super) FILE = {
     version!: (Shape::Int { min: FILE_VERSION, max: FILE_VERSION }),
-    agents: [{ name!: TEXT, elicitation: FLAG, identity: TEXT }],
-    audit: { syslog: PATH, webhook: TEXT },
+    agents: [{ name!: NAME, elicitation: FLAG, identity: TEXT }],
+    audit: { syslog: PATH, webhook: URL },
     channels: (Shape::Dict(&CHANNEL)),
+    filters: (Shape::Dict(&FILTER)),
     http: { address: TEXT, allowed_hosts: STRINGS, allowed_origins: STRINGS },
     limits: LIMITS,
+    oci: (Shape::Dict(&OCI)),
     profiles: (Shape::Dict(&PROFILE)),
-    registries: [{ name!: TEXT, url!: TEXT }],
+    registries: [{ name!: NAME, url!: TEXT }],
     providers: (Shape::Dict(&PROVIDER)),
     state: PATH,
     tools: {
+        catalog: ["list" | "search"],
         directory: PATH,
         replace_builtins: STRINGS,
         exec: LATER,
         http_get: { block_private_ips: FLAG, domain_allowlist: STRINGS, domain_blocklist: STRINGS },
         mcp_servers: (Shape::Dict(&MCP_SERVER)),
         pins: ["first-use" | "require"],
-        web_search: { endpoint: TEXT, header: TEXT, secret: TEXT },
+        signed_by: STRINGS,
+        web_search: { endpoint: URL, header: TEXT, secret: SECRET },
     },
     composites: LATER,
-    contracts: LATER,
-    immune: LATER,
+    contracts: { postcondition_mode: ["enforce" | "warn"] },
+    definitions: STRINGS,
+    immune: {
+        enabled: FLAG,
+        quarantine_threshold: FAILURES,
+        quarantine_ttl: (Shape::Duration),
+        retention_days: (from_one(365)),
+        tool_no_auto: STRINGS,
+        tool_thresholds: (Shape::Dict(&FAILURES)),
+    },
     registry: LATER,
     store: LATER,
 }}

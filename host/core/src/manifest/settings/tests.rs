@@ -140,7 +140,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
             "no address of a registry",
         ),
         ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
-        ("version: 1\nimmune: []", ":2:1: `immune` is not served by this version"),
+        ("version: 1\nregistry: []", ":2:1: `registry` is not served by this version"),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is a list"),
         ("version: 1\ntools: {pins: never}", "`tools.pins` is `never`"),
         ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
@@ -150,7 +150,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ),
         (
             "version: 1\nprofiles: {none: {secrets: [{name: ../x}]}}",
-            "`../x` is no name of a secret",
+            "`profiles.none.secrets[0].name` is no name of a secret",
         ),
         (
             "version: 1\nprofiles: {none: {secrets: [{name: a-b}]}}",
@@ -164,7 +164,10 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
             "version: 1\nprofiles: {none: {secrets: [{name: A, hosts: [\"https://x\"]}]}}",
             "is a URL and no host (write `x`)",
         ),
-        ("version: 1\naudit: {webhook: here}", ":2:18: `audit.webhook` is no URL"),
+        (
+            "version: 1\naudit: {webhook: here}",
+            ":2:18: `audit.webhook` has no scheme (write `https://here`)",
+        ),
         ("version: 1\nhttp: {address: localhost}", "`http.address` is no socket address"),
         (
             "version: 1\nhttp: {allowed_hosts: ['*']}",
@@ -178,7 +181,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ),
         ("version: 1\nlimits: {calls_running_max: 1001}", "write a whole number from 1 to 1000"),
         ("version: 1\nagents: [{name: a}, {name: a}]", "the agent name `a` is there twice"),
-        ("version: 1\nagents: [{name: a_b}]", "the agent name `a_b` is not allowed"),
+        ("version: 1\nagents: [{name: a_b}]", "the name `a_b` is not allowed"),
         ("version: 1\nprofiles: {none: {ports: [70000]}}", "write a whole number from 1 to 65535"),
         ("version: 1\nproviders: {p: {input_usd_per_million: -1}}", "the number -1"),
         ("version: 1\nproviders: {p: {price: 1}}", "unknown key `price` in `providers.p`"),
@@ -273,4 +276,15 @@ fn programs_are_names_or_absolute_paths_and_for_a_restricted_shell_only() {
         let problems = with(wrong).unwrap_err();
         assert!(problems[0].contains("does not belong into `programs`"), "{wrong}: {problems:?}");
     }
+}
+
+#[test]
+fn large_catalogs_are_searched_and_large_results_kept_where_that_is_said() {
+    let text = "version: 1\ntools: {catalog: search}\nprofiles: {a: {oversize: keep}, b: {}}";
+    let settings = read(text, &[]).unwrap();
+    assert_eq!(settings.tools.catalog, CatalogMode::Search);
+    assert_eq!(settings.profiles["a"].oversize, Oversize::Keep);
+    assert_eq!(settings.profiles["b"].oversize, Oversize::Cut);
+    assert_eq!(Settings::default().tools.catalog, CatalogMode::List);
+    assert!(read("version: 1\nprofiles: {a: {oversize: spill}}", &[]).is_err());
 }

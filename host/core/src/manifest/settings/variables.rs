@@ -13,6 +13,9 @@ const PREFIX: &str = "CLAWHOST_";
 /// Variables that something else than a key uses: the command line, the log, the build.
 const OTHER_VARIABLES: [&str; 4] =
     ["CLAWHOST_CONFIG", "CLAWHOST_LOG", "CLAWHOST_SYSROOT_DIR", "CLAWHOST_WASM_TARGETS"];
+/// What else these variables may begin with, in this order.
+const ALIASES: [(&str, &str); 2] =
+    [("CRUVERO_IMMUNE_", "CLAWHOST_IMMUNE_"), ("CRUVERO_TOOL_CONTRACT_", "CLAWHOST_CONTRACTS_")];
 /// What a cluster sets by itself for a service that is called `clawhost`.
 const CLUSTER_PREFIXES: [&str; 2] = ["CLAWHOST_PORT", "CLAWHOST_SERVICE_"];
 
@@ -35,6 +38,10 @@ pub(super) fn name(key: &str) -> String {
 impl Reader {
     /// Reads one variable; what is none of this host's is left alone, and so is an empty value.
     pub(super) fn variable(&mut self, variable: &str, value: &str) {
+        let aliased =
+            |(alias, own): (&str, &str)| Some([own, variable.strip_prefix(alias)?].concat());
+        let own = ALIASES.into_iter().find_map(aliased);
+        let variable = own.as_deref().unwrap_or(variable);
         if !variable.starts_with(PREFIX) || value.is_empty() {
             return;
         }
@@ -50,7 +57,7 @@ impl Reader {
                 let help = nearest(variable, known.iter().map(String::as_str))
                     .map_or_else(|| unset.to_owned(), |near| format!("did you mean `{near}`?"));
                 let reason = format!("the variable `{}` is unknown", shown(variable));
-                self.refuse(Place::START, reason, help);
+                self.refuse(&Place::start(&self.source), reason, help);
             }
         }
     }
@@ -66,6 +73,7 @@ impl Reader {
         if let Value::Map(entries) = &mut tree.value {
             entries.push(entry("version", node_of(Value::Number(FILE_VERSION.into()))));
         }
+        tree.stands_in(&self.source);
         self.take(&tree, Path::new(""));
     }
 
@@ -79,10 +87,10 @@ impl Reader {
             (_, Shape::List { .. }) => Some(list(items.map(text))),
             (_, Shape::Text { .. } | Shape::Path) => Some(text(value)),
             _ => match node::parse(Path::new(&name(key)), value.as_bytes()) {
-                Ok((_, node)) => Some(node),
+                Ok(node) => Some(node),
                 Err(problem) => {
                     let help = format!("write {}, as JSON or YAML", expected(shape, key));
-                    self.refuse(Place::START, problem.reason, help);
+                    self.refuse(&Place::start(&self.source), problem.reason, help);
                     None
                 }
             },
@@ -91,11 +99,11 @@ impl Reader {
 }
 
 pub(super) fn node_of(value: Value) -> Node {
-    Node { at: Place::START, value }
+    Node { at: Place { line: 1, column: 1, ..Place::default() }, value }
 }
 
 pub(super) fn entry(key: &str, node: Node) -> Entry {
-    Entry { key: key.to_owned(), at: Place::START, node }
+    Entry { key: key.to_owned(), at: Place::default(), node }
 }
 
 pub(super) fn map(entries: Vec<Entry>) -> Node {

@@ -31,9 +31,13 @@ pub(crate) fn leaves(shape: &'static Shape, path: &str) -> Vec<(String, String)>
 }
 
 fn problems(text: &str) -> Vec<String> {
-    let (source, node) = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
+    told_of(text, &OUTER)
+}
+
+fn told_of(text: &str, shape: &'static Shape) -> Vec<String> {
+    let node = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
     let mut problems = Problems::default();
-    check(&mut problems.of(&source), &node, &OUTER, "");
+    check(&mut problems, &node, shape, "");
     match problems.finish(Some(())) {
         Ok(()) => Vec::new(),
         Err(list) => list.iter().map(DocumentError::one_line).collect(),
@@ -59,7 +63,7 @@ fn every_mismatch_is_reported_with_its_place() {
             "t.yaml:3:8: `share` is the number 2 (write a number from 0 to 1)",
             "t.yaml:4:6: `age` is the text `soon` (write a time such as 90s, 5m, 24h or 30d)",
             "t.yaml:5:8: `names` is empty (add at least one entry: a text)",
-            "t.yaml:6:13: `labels.x` is the number 1 (write a text, in quotes)",
+            "t.yaml:6:13: `labels.x` is the number 1 (put it in quotes: `\"1\"`)",
         ]
     );
 }
@@ -67,9 +71,9 @@ fn every_mismatch_is_reported_with_its_place() {
 #[test]
 fn what_is_not_served_is_reported_and_fits() {
     let text = "kept: there\nsealed: true\nmore: [1]\n";
-    let (source, node) = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
+    let node = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
     let mut all = Problems::default();
-    assert!(check(&mut all.of(&source), &node, &OUTER, ""));
+    assert!(check(&mut all, &node, &OUTER, ""));
     assert_eq!(
         problems(text),
         [
@@ -88,12 +92,57 @@ fn the_wrong_kind_of_value_is_reported_once() {
     assert_eq!(problems("inner: 5").len(), 1);
     assert_eq!(
         problems("inner:\nshare: 1\n"),
-        [
-            "t.yaml:1:1: `inner` has no value (write a mapping with the keys n (also possible: mode))"
-        ]
+        ["t.yaml:1:1: `inner` has no value (write `{ n: … }` (also possible: mode))"]
     );
     assert_eq!(
         problems("age: 10 d"),
         ["t.yaml:1:6: `age` is the text `10 d` (write a time such as 90s, 5m, 24h or 30d)"]
     );
+}
+
+const WORDS: Shape = shape!({
+    name: NAME,
+    secret: SECRET,
+    url: URL,
+    tool: (Shape::Ref(Kind::Tool)),
+    idle: (idle { flag: FLAG } " (later)"),
+    tools: [(Shape::Ref(Kind::Tool))],
+});
+
+#[test]
+fn names_secrets_and_addresses_are_told_what_would_be_right() {
+    let long = "a".repeat(64);
+    for (text, expected) in [
+        (
+            "name: a_b",
+            "the name `a_b` is not allowed (write `a-b`: names in documents have hyphens)",
+        ),
+        (&format!("name: {long}"), "(it has 64 characters: write 63 at most)"),
+        ("secret: a b", "`secret` is no name of a secret (write the name, not the value"),
+        ("url: localhost:11434/v1", "`url` has no scheme (write `http://localhost:11434/v1`)"),
+        ("url: a.example/v1", "`url` has no scheme (write `https://a.example/v1`)"),
+        ("url: 'me:hunter2@a.example'", "`url` has a user name in it (take the user and"),
+        ("url: 'https://me:hunter2@a.example/'", "`url` has a user name in it (take the user and"),
+        ("url: ftp://a.example/", "`url` is no web address (write `https://host[:port]/path`"),
+        ("tool: ''", "`tool` is an empty text (write the name of a Tool, or claw://tool/<name>)"),
+        ("flag: true", "unknown key `flag` (put it under `idle:`)"),
+        ("token: x", "(values do not stand in documents"),
+    ] {
+        let told = told_of(text, &WORDS);
+        assert!(told.len() == 1 && told[0].contains(expected), "{text}: {told:?}");
+        assert!(!told[0].contains("hunter2"), "{told:?}");
+    }
+}
+
+#[test]
+fn references_and_what_is_idle_are_found_wherever_a_shape_has_them() {
+    let text = "tool: a\ntools: [b, c]\nidle: { flag: false }\n";
+    let node = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
+    let (mut names, mut idle) = (Vec::new(), Vec::new());
+    each(&node, &WORDS, "", &mut |node, shape, path| match shape {
+        Shape::Ref(Kind::Tool) => names.extend(node.as_text()),
+        Shape::Idle { remark, .. } => idle.push(format!("{path}{remark}")),
+        _ => {}
+    });
+    assert_eq!((names, idle), (vec!["a", "b", "c"], vec!["idle (later)".to_owned()]));
 }

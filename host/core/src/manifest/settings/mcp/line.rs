@@ -9,9 +9,10 @@ use std::path::Path;
 
 use super::super::reader::Reader;
 use super::super::variables::{entry, list, map, node_of, text};
-use super::super::{Place, Source, shown};
+use super::super::{Place, shown};
 use crate::grants::is_variable_name;
 use crate::manifest::node::{Entry, Value};
+use crate::manifest::problem::Source;
 use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue};
 
 impl Reader {
@@ -21,7 +22,8 @@ impl Reader {
         {
             self.source = Source::new(Path::new(name), "");
             let servers = split(value, ";;").into_iter().filter(|one| !one.trim().is_empty());
-            let servers = map(servers.map(server_node).collect());
+            let mut servers = map(servers.map(server_node).collect());
+            servers.stands_in(&self.source);
             let servers = self.take_mcp_servers(&servers, Path::new(""));
             self.settings.tools.mcp_servers.extend(servers);
         }
@@ -42,7 +44,7 @@ impl Reader {
             let name = unescaped(halves.first().copied().unwrap_or_default().trim());
             if halves.len() < 2 || !is_variable_name(&name) {
                 self.refuse(
-                    Place::START,
+                    &Place::start(&self.source),
                     "this is no `KEY=value` pair",
                     "put `\\` before a `,` that belongs to a value",
                 );
@@ -57,7 +59,11 @@ impl Reader {
                 env.extend(pairs);
             }
             Some(McpReach::Url { .. }) => {
-                self.refuse(Place::START, "the server is a URL", "only a program has variables");
+                self.refuse(
+                    &Place::start(&self.source),
+                    "the server is a URL",
+                    "only a program has variables",
+                );
             }
             None => {}
         }
@@ -68,7 +74,9 @@ impl Reader {
         for text in split(value, ",").into_iter().map(str::trim).filter(|text| !text.is_empty()) {
             match McpEndpoint::parse(&unescaped(text)) {
                 Ok(endpoint) => endpoints.push(endpoint),
-                Err((reason, help)) => return self.refuse(Place::START, reason, help),
+                Err((reason, help)) => {
+                    return self.refuse(&Place::start(&self.source), reason, help);
+                }
             }
         }
         if let Some(server) = self.meant(server) {
@@ -82,7 +90,11 @@ impl Reader {
         let mut names = self.settings.tools.mcp_servers.keys();
         let Some(name) = names.find(|name| key(name) == wanted).cloned() else {
             let reason = format!("there is no MCP server `{}`", shown(wanted));
-            self.refuse(Place::START, reason, "declare it under `tools.mcp_servers`");
+            self.refuse(
+                &Place::start(&self.source),
+                reason,
+                "declare it under `tools.mcp_servers`",
+            );
             return None;
         };
         self.settings.tools.mcp_servers.get_mut(&name).map(|entry| &mut entry.server)

@@ -1,0 +1,285 @@
+//! Definition files: what the operator says about single tools beside their documents, which the
+//! protocol has no place for: when to try again, what a call costs, what has to hold before and after
+//! it, how often arguments may be wrong.
+//!
+//! The runtime file names them; they are closed like it. Nothing in them grants anything.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::node::{self, Node, Place};
+use super::problem::{DocumentError, Problems, choices};
+use super::shape::{self, ANY, COUNT, SHARE, Shape, TEXT, opt, req, shape, shown, up_to};
+use crate::catalog::{Tool, ckp_name};
+use crate::contract::{Condition, Contract, JsonType, Root, Test};
+use crate::limits::{CONTRACT_CONDITIONS_MAX, RETRY_DELAY_CEILING_MS, RETRY_POLICY_ATTEMPTS_MAX};
+use crate::quarantine::ImmuneSettings;
+use crate::retry::{Backoff, RetryOn, RetryPlan};
+
+/// The version of the format.
+const VERSION: u64 = 1;
+const LATER: Shape = Shape::Later { help: "take it out" };
+/// More than a wait can grow by in one step.
+const MULTIPLIER: Shape = Shape::Real { max: 10.0 };
+/// More refused calls than this in a row are no repair.
+const ATTEMPTS: Shape = up_to(100);
+/// The most one call may be said to cost, in US dollars: more is a typing error.
+const USD: Shape = Shape::Real { max: 1_000.0 };
+
+shape! { CONDITION = {
+    field!: TEXT,
+    operator!: ["exists" | "not_empty" | "matches_type" | "equals" | "contains"],
+    value: ANY,
+}}
+
+shape! { TOOL = {
+    composite: LATER,
+    contract: { preconditions: [CONDITION], postconditions: [CONDITION] },
+    cost_hint: { class: TEXT, latency_ms: COUNT, tokens: COUNT, usd_per_call: USD },
+    network_policy: LATER,
+    repair_policy: { max_attempts!: ATTEMPTS },
+    retry_policy: {
+        max_attempts!: (Shape::Int { min: 1, max: RETRY_POLICY_ATTEMPTS_MAX }),
+        initial_ms: (up_to(RETRY_DELAY_CEILING_MS)),
+        multiplier: MULTIPLIER,
+        max_ms: (up_to(RETRY_DELAY_CEILING_MS)),
+        jitter: SHARE,
+        retry_on: [+ ["timeout" | "unavailable" | "rate_limited"]],
+    },
+}}
+
+shape! { FILE = {
+    version!: (Shape::Int { min: VERSION, max: VERSION }),
+    tools!: (Shape::Dict(&TOOL)),
+}}
+
+/// What a result that breaks a postcondition is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PostconditionMode {
+    /// A failed result.
+    #[default]
+    Enforce,
+    /// A result, and a line in the record.
+    Warn,
+}
+
+/// What the operator says about one tool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Definition {
+    /// When to try again.
+    retry: Option<RetryPlan>,
+    /// The operator wrote which failures are worth it: the tool need not be idempotent.
+    is_stated: bool,
+    /// What has to hold before and after a call.
+    pub contract: Contract,
+    /// What a call costs, as it was written, for the record.
+    pub cost_hint: Option<Value>,
+    /// Refused calls in a row after which an agent is no longer told what is wrong.
+    pub repair_attempts_max: Option<u32>,
+}
+
+/// What the runtime file and definition files say about calls, beside the documents.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Governance {
+    definitions: BTreeMap<String, Definition>,
+    /// What breaking a postcondition means.
+    pub postconditions: PostconditionMode,
+    /// When tools go into quarantine.
+    pub immune: ImmuneSettings,
+    /// Every tool that is named, as a CKP name, and where.
+    pub(super) named: Vec<(String, Place)>,
+}
+
+impl Definition {
+    fn plan(&self, declared: &Map<String, Value>) -> Option<RetryPlan> {
+        let may = self.is_stated || declared.get("idempotentHint") == Some(&Value::Bool(true));
+        self.retry.map(|plan| if may { plan } else { RetryPlan::ONCE })
+    }
+}
+
+impl Governance {
+    /// Returns what is said about a tool, by either of its names.
+    pub fn of(&self, tool: &Tool) -> Option<&Definition> {
+        tool.names().iter().find_map(|name| self.definitions.get(name))
+    }
+
+    /// Returns how often a call is tried: as the definition says, where the tool is declared
+    /// idempotent or the definition says for which failures; else as the tool's document says.
+    pub fn retry(&self, tool: &Tool) -> RetryPlan {
+        let own = self.of(tool).and_then(|own| own.plan(&tool.declared));
+        own.unwrap_or(tool.retry)
+    }
+
+    /// Returns a problem for each tool that is named and not known.
+    pub fn strays(&self, known: impl Fn(&str) -> bool, names: &[String]) -> Vec<DocumentError> {
+        let stray = |(name, at): &(String, Place)| {
+            let reason = format!("no tool is called `{}`", shown(name));
+            let help = choices(name, names.iter().map(String::as_str));
+            at.missing(reason, help)
+        };
+        self.named.iter().filter(|(name, _)| !known(name)).map(stray).collect()
+    }
+
+    /// Says which retry policies do nothing, for people.
+    pub fn idle<'a>(
+        &'a self,
+        tools: impl Iterator<Item = &'a Tool>,
+    ) -> impl Iterator<Item = String> {
+        let idles = |tool: &&Tool| {
+            let own = self.of(tool).filter(|own| own.retry.is_some());
+            own.is_some_and(|own| own.plan(&tool.declared) == Some(RetryPlan::ONCE))
+        };
+        tools.filter(idles).map(|tool| format!(
+            "the `retry_policy` of `{}` does nothing: the tool is not declared idempotent, and no `retry_on` says which failures are worth it",
+            tool.ckp_name
+        ))
+    }
+
+    /// Adds what a definition file says.
+    ///
+    /// # Errors
+    /// Every problem of the file.
+    pub fn read(&mut self, file: &Path, bytes: &[u8]) -> Result<(), Vec<DocumentError>> {
+        let mut problems = Problems::default();
+        match node::parse(file, bytes) {
+            Ok(root) => self.take(&root, &mut problems),
+            Err(problem) => problems.push(*problem),
+        }
+        problems.finish(Some(()))
+    }
+
+    fn take(&mut self, root: &Node, problems: &mut Problems) {
+        if !shape::check(problems, root, &FILE, "") {
+            return;
+        }
+        for entry in root.get(&["tools"]).map(Node::entries).unwrap_or_default() {
+            let name = ckp_name(&entry.key);
+            if self.definitions.contains_key(&name) {
+                let reason = format!("`{}` is defined a second time", shown(&entry.key));
+                problems.invalid(&entry.at, reason, "define each tool once, in one file");
+            }
+            let definition = Reader(problems).definition(&entry.node);
+            self.definitions.insert(name.clone(), definition);
+            self.named.push((name, entry.at.clone()));
+        }
+    }
+}
+
+struct Reader<'a>(&'a mut Problems);
+
+impl Reader<'_> {
+    fn definition(&mut self, node: &Node) -> Definition {
+        let attempts = node.number(&["repair_policy", "max_attempts"]);
+        Definition {
+            retry: node.get(&["retry_policy"]).map(|policy| self.retry(policy)),
+            is_stated: node.get(&["retry_policy", "retry_on"]).is_some(),
+            contract: Contract {
+                preconditions: self.conditions(node, "preconditions", Root::Args),
+                postconditions: self.conditions(node, "postconditions", Root::Result),
+            },
+            cost_hint: node.get(&["cost_hint"]).map(Node::to_json),
+            repair_attempts_max: attempts.and_then(|max| u32::try_from(max).ok()),
+        }
+    }
+
+    fn retry(&mut self, policy: &Node) -> RetryPlan {
+        let default = RetryPlan::default();
+        let number = |key, default| policy.number(&[key]).unwrap_or(default);
+        let thousandths = |key, default| policy.real(&[key]).map_or(default, permille);
+        let plan = RetryPlan {
+            max_attempts: number("max_attempts", 1),
+            backoff: Backoff::Exponential,
+            initial_delay_ms: number("initial_ms", default.initial_delay_ms),
+            multiplier_permille: thousandths("multiplier", default.multiplier_permille),
+            delay_max_ms: number("max_ms", default.delay_max_ms),
+            jitter_permille: thousandths("jitter", default.jitter_permille),
+            on: policy.get(&["retry_on"]).map_or(default.on, |_| retry_on(policy)),
+        };
+        if plan.multiplier_permille < permille(1.0) {
+            let at = policy.place(&["multiplier"]);
+            let help = "write 1 or more: waits do not get shorter";
+            self.0.invalid(at, "`multiplier` is less than 1", help);
+        }
+        if plan.delay_max_ms < plan.initial_delay_ms {
+            let reason =
+                format!("`max_ms` is less than the first wait, {} ms", plan.initial_delay_ms);
+            let help = "write the longest wait, or a shorter `initial_ms`";
+            self.0.invalid(policy.place(&["max_ms"]), reason, help);
+        }
+        plan
+    }
+
+    fn conditions(&mut self, tool: &Node, key: &str, root: Root) -> Vec<Condition> {
+        let all = tool.list(&["contract", key]);
+        if let Some(more) = all.get(CONTRACT_CONDITIONS_MAX) {
+            let reason = format!("more than {CONTRACT_CONDITIONS_MAX} `{key}`");
+            self.0.invalid(&more.at, reason, "a schema says more in less");
+        }
+        all.iter().filter_map(|condition| self.condition(condition, root)).collect()
+    }
+
+    fn condition(&mut self, node: &Node, root: Root) -> Option<Condition> {
+        let (field, operator) = (node.text(&["field"])?, node.text(&["operator"])?);
+        let test = match test(operator, node.get(&["value"])) {
+            Ok(test) => test,
+            Err((reason, help)) => {
+                let at = node.place(&["value"]);
+                self.0.invalid(at, format!("`{operator}` {reason}"), help);
+                return None;
+            }
+        };
+        let condition = Condition::new(root, field, test);
+        if condition.is_none() {
+            let word = root.word();
+            let reason = format!("`{}` is no field of `{word}`", shown(field));
+            let help = format!("write `{word}`, or `{word}.` and keys with dots between them");
+            self.0.invalid(node.place(&["field"]), reason, help);
+        }
+        condition
+    }
+}
+
+fn test(operator: &str, value: Option<&Node>) -> Result<Test, (&'static str, String)> {
+    let none = |test| match value {
+        None => Ok(test),
+        Some(_) => Err(("takes no value", "take `value` out".to_owned())),
+    };
+    let one =
+        || value.map(Node::to_json).ok_or_else(|| ("needs a value", "add `value:`".to_owned()));
+    match operator {
+        "contains" => one().map(Test::Contains),
+        "equals" => one().map(Test::Equals),
+        "matches_type" => {
+            let name = one()?;
+            let name = name.as_str().unwrap_or_default();
+            let names = || choices(name, JsonType::NAMES);
+            JsonType::named(name)
+                .map(Test::MatchesType)
+                .ok_or_else(|| ("knows no such type", names()))
+        }
+        "not_empty" => none(Test::NotEmpty),
+        // The shape knows no other operator.
+        _ => none(Test::Exists),
+    }
+}
+
+fn retry_on(policy: &Node) -> RetryOn {
+    let has = |name: &str| policy.texts(&["retry_on"]).any(|(_, text)| text == name);
+    RetryOn {
+        rate_limited: has("rate_limited"),
+        timeout: has("timeout"),
+        unavailable: has("unavailable"),
+    }
+}
+
+/// A thousandth of a second is to a second what a thousandth is to one.
+fn permille(real: f64) -> u64 {
+    let seconds = Duration::try_from_secs_f64(real).unwrap_or_default();
+    u64::try_from(seconds.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

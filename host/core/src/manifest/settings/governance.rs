@@ -1,0 +1,242 @@
+//! `definitions`, `contracts` and `immune`: what holds of calls beside the documents, and where more
+//! is said about single tools.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::{Manifest, Settings, shown};
+use crate::catalog::ckp_name;
+use crate::limits::DEFINITION_FILES_MAX;
+use crate::manifest::definition::{Governance, PostconditionMode};
+use crate::manifest::documents::Documents;
+use crate::manifest::glob;
+use crate::manifest::node::{Node, Place};
+use crate::manifest::problem::{DocumentError, why};
+use crate::manifest::sandbox::tidy;
+
+/// One of `definitions`: a file, or a pattern of files below the runtime file's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DefinitionFiles {
+    base: PathBuf,
+    pattern: String,
+    at: Place,
+}
+
+impl Reader {
+    /// Takes over all three keys, each where it is there.
+    pub(super) fn take_governance(&mut self, root: &Node, base: &Path) {
+        if root.get(&["definitions"]).is_some() {
+            let files = root.texts(&["definitions"]).map(|(node, pattern)| DefinitionFiles {
+                base: base.to_owned(),
+                pattern: pattern.to_owned(),
+                at: node.at.clone(),
+            });
+            self.settings.definitions = files.collect();
+        }
+        if let Some(mode) = root.text(&["contracts", "postcondition_mode"]) {
+            self.settings.governance.postconditions = match mode {
+                "warn" => PostconditionMode::Warn,
+                _ => PostconditionMode::Enforce,
+            };
+        }
+        root.get(&["immune"]).into_iter().for_each(|immune| self.take_immune(immune));
+    }
+
+    fn take_immune(&mut self, node: &Node) {
+        let days = |days: u64| Duration::from_secs(days.saturating_mul(86_400));
+        let count = |node: &Node| u32::try_from(node.number(&[])?).ok();
+        let thresholds = node.get(&["tool_thresholds"]).map(Node::entries);
+        let unwatched = node.get(&["tool_no_auto"]).map(|_| node.texts(&["tool_no_auto"]));
+        let mut named = Vec::new();
+        for entry in thresholds.unwrap_or_default() {
+            named.push((ckp_name(&entry.key), entry.at.clone()));
+        }
+        for (item, name) in unwatched.into_iter().flatten() {
+            named.push((ckp_name(name), item.at.clone()));
+        }
+        let Governance { immune, named: all, .. } = &mut self.settings.governance;
+        all.extend(named);
+        immune.enabled = node.flag(&["enabled"]).unwrap_or(immune.enabled);
+        immune.threshold =
+            node.get(&["quarantine_threshold"]).and_then(count).unwrap_or(immune.threshold);
+        immune.ttl = node.duration(&["quarantine_ttl"]).unwrap_or(immune.ttl);
+        immune.retention = node.number(&["retention_days"]).map_or(immune.retention, days);
+        if let Some(entries) = thresholds {
+            let own = entries.iter().filter_map(|of| Some((ckp_name(&of.key), count(&of.node)?)));
+            immune.tool_thresholds = own.collect();
+        }
+        if node.get(&["tool_no_auto"]).is_some() {
+            immune.no_auto =
+                node.texts(&["tool_no_auto"]).map(|(_, name)| ckp_name(name)).collect();
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the definition files and gives the manifest what they say.
+    ///
+    /// # Errors
+    /// Every problem of every file, and files that are not there.
+    pub fn define(
+        &self,
+        docs: &dyn Documents,
+        manifest: &mut Manifest,
+    ) -> Result<(), Vec<DocumentError>> {
+        let mut problems = Vec::new();
+        let mut files: Vec<(PathBuf, &Place)> = Vec::new();
+        for one in &self.definitions {
+            match one.files(docs) {
+                Ok(found) => files.extend(found.into_iter().map(|file| (file, &one.at))),
+                Err(problem) => problems.push(*problem),
+            }
+        }
+        if let Some((_, at)) = files.get(DEFINITION_FILES_MAX) {
+            let reason = format!("more than {DEFINITION_FILES_MAX} definition files");
+            let help = "put several tools into one";
+            problems.push(at.missing(reason, help));
+        }
+        for (file, at) in files.iter().take(DEFINITION_FILES_MAX) {
+            match docs.read(file) {
+                Ok(bytes) => {
+                    let read = manifest.governance.read(file, &bytes);
+                    problems.extend(read.err().unwrap_or_default());
+                }
+                Err(error) => problems.push(unread(file, at, &error)),
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
+impl DefinitionFiles {
+    fn files(&self, docs: &dyn Documents) -> Result<Vec<PathBuf>, Box<DocumentError>> {
+        let Self { base, pattern, at } = self;
+        if !glob::is_pattern(pattern) {
+            return Ok(vec![tidy(&base.join(pattern))]);
+        }
+        let refused = |reason: String, help: &str| Err(Box::new(at.missing(reason, help)));
+        if glob::leaves(pattern) {
+            let help = "a pattern starts in the folder of the runtime file, stays inside, and knows `*`, `?` and `**`: name other files by their paths";
+            return refused(format!("the pattern `{}` may lead elsewhere", shown(pattern)), help);
+        }
+        match glob::expand(docs, base, pattern) {
+            files if files.is_empty() => {
+                let reason = format!("the pattern `{}` matches no file", shown(pattern));
+                refused(reason, "mend the pattern, or take it out")
+            }
+            files => Ok(files),
+        }
+    }
+}
+
+fn unread(file: &Path, at: &Place, error: &std::io::Error) -> DocumentError {
+    let file = shown(&file.display().to_string());
+    let reason = format!("the definition file `{file}` cannot be read: {}", why(error));
+    let help = "name a file that is there; relative paths start at this one";
+    at.missing(reason, help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::documents::{DirEntry, OneDocument};
+    use crate::manifest::{Surroundings, builtin_profiles, load};
+
+    const CLAW: &str = "{claw: '0.3.0', kind: Claw, metadata: {name: a}, spec: {identity: {inline: {personality: p, autonomy: autonomous}}, providers: [{inline: {protocol: custom, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]}}";
+
+    struct Folder;
+
+    impl Documents for Folder {
+        fn read(&self, file: &Path) -> std::io::Result<Vec<u8>> {
+            match file.to_str() {
+                Some("conf/d/a.yaml") => Ok(b"version: 1\ntools: { a: {} }".to_vec()),
+                Some("conf/d/b.yaml") => Ok(b"version: 1\ntools: { b: {} }".to_vec()),
+                Some("conf/again.yaml") => {
+                    Ok(b"version: 1\ntools: { a: {}, c: { x: 1 } }".to_vec())
+                }
+                _ => Err(std::io::ErrorKind::NotFound.into()),
+            }
+        }
+
+        fn list(&self, directory: &Path) -> std::io::Result<Vec<DirEntry>> {
+            let entry = |name: &str, is_directory| DirEntry { name: name.to_owned(), is_directory };
+            Ok(match directory.to_str() {
+                Some("conf") => vec![entry("d", true), entry("again.yaml", false)],
+                _ => vec![entry("b.yaml", false), entry("a.yaml", false), entry("x.md", false)],
+            })
+        }
+    }
+
+    fn settings(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let text = format!("version: 1\n{text}\n");
+        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let read = Settings::read(Some((Path::new("conf/c.yaml"), text.as_bytes())), variables);
+        read.map_err(|list| told(&list))
+    }
+
+    fn told(list: &[DocumentError]) -> String {
+        list.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn defined(text: &str) -> Result<Governance, String> {
+        let settings = settings(text, &[]).unwrap();
+        let profiles = builtin_profiles(Path::new("/")).unwrap();
+        let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
+        let documents = OneDocument(CLAW.as_bytes().to_vec());
+        let mut manifest = load(&documents, &["claw.yaml".into()], around).unwrap();
+        settings.apply(&mut manifest).unwrap();
+        settings.define(&Folder, &mut manifest).map_err(|list| told(&list))?;
+        Ok(manifest.governance)
+    }
+
+    #[test]
+    fn files_and_patterns_start_at_the_runtime_file() {
+        let all = defined("definitions: ['d/*.yaml', d/a.yaml]");
+        assert!(all.unwrap_err().contains("`a` is defined a second time"));
+        let all = defined("definitions: ['d/*.yaml']").unwrap();
+        let names: Vec<&str> = all.named.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_not_there_or_leads_elsewhere_is_refused_and_every_problem_is_told() {
+        for (files, expected) in [
+            (
+                "gone.yaml",
+                "conf/c.yaml:2:15: the definition file `conf/gone.yaml` cannot be read: it does not exist",
+            ),
+            ("'e/*.txt'", "matches no file"),
+            ("'../*.yaml'", "may lead elsewhere"),
+            ("d/a.yaml, again.yaml", "conf/again.yaml:2:22: unknown key `x` in `tools.c`"),
+        ] {
+            let error = defined(&format!("definitions: [{files}]")).unwrap_err();
+            assert!(error.contains(expected), "{files}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_immune_system_is_set_by_file_and_by_either_name_of_a_variable() {
+        let text = "immune: { enabled: false, quarantine_threshold: 5, tool_thresholds: { a_b: 1 }, tool_no_auto: [c_d], quarantine_ttl: 2h, retention_days: 3 }\ncontracts: { postcondition_mode: warn }";
+        let Governance { immune, postconditions, named, .. } =
+            settings(text, &[]).unwrap().governance;
+        assert_eq!((immune.enabled, immune.threshold), (false, 5));
+        assert_eq!((immune.tool_thresholds["a-b"], immune.no_auto), (1, vec!["c-d".to_owned()]));
+        assert_eq!((immune.ttl.as_secs(), immune.retention.as_secs()), (7_200, 259_200));
+        assert_eq!((postconditions, named.len()), (PostconditionMode::Warn, 2));
+        for prefix in ["CLAWHOST", "CRUVERO"] {
+            let variable = format!("{prefix}_IMMUNE_QUARANTINE_TTL");
+            let found = settings(text, &[(&variable, "3h")]).unwrap().governance.immune;
+            assert_eq!((found.ttl.as_secs(), found.threshold), (10_800, 5), "{prefix}");
+        }
+        for variable in
+            ["CLAWHOST_CONTRACTS_POSTCONDITION_MODE", "CRUVERO_TOOL_CONTRACT_POSTCONDITION_MODE"]
+        {
+            let found = settings("", &[(variable, "warn")]).unwrap().governance;
+            assert_eq!(found.postconditions, PostconditionMode::Warn, "{variable}");
+            assert!(settings("", &[(variable, "ignore")]).is_err(), "{variable}");
+        }
+        assert!(settings("", &[("CRUVERO_IMMUNE_ENABELD", "false")]).is_err());
+        assert!(settings("immune: { quarantine_threshold: 0 }", &[]).is_err());
+    }
+}
