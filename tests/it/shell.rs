@@ -121,6 +121,71 @@ async fn output_memory_and_depth_are_bounded() {
     assert_eq!(run(&host, "echo well").await["stdout"], "well\n");
 }
 
+/// A host whose command lines run inside the sandbox.
+async fn inside(shell: &str) -> TestHost {
+    let tools = ["exec-shell", "bash-exec", "spawn", "wasm-shell"];
+    let builder = TestHost::builder().only(&tools).limits("timeout_ms: 20000");
+    let builder = builder.capabilities(&format!("shell: {{{shell}}}"));
+    builder.file("fruit.txt", "pear\napple\nfig\napple\n").build().await
+}
+
+async fn exec(host: &TestHost, command: &str) -> Result<Value, CallError> {
+    let call = host.call("exec_shell", json!({"command": command, "timeout": 10}));
+    let reply = wait::within("the command", HANGS, call).await?;
+    Ok(reply.structured.clone().unwrap_or_else(|| panic!("{command}: {reply:?}")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_the_wasm_level_exec_shell_starts_no_program_and_its_neighbours_are_refused() {
+    let host = inside("mode: full").await;
+    assert_eq!(host.names(), ["exec_shell", "wasm_shell"]);
+    for tool in ["bash_exec", "spawn"] {
+        let why = host.refused();
+        assert!(why.contains(&format!("tool `{tool}`")) && why.contains("`level: wasm`"), "{why}");
+    }
+    let ended = exec(&host, "for f in *.txt; do wc -l < $f; done; echo oops >&2; exit 3").await;
+    let ended = ended.unwrap();
+    assert_eq!((&ended["stdout"], &ended["stderr"]), (&json!("4\n"), &json!("oops\n")));
+    assert_eq!(ended["exit_code"], 3);
+    assert_eq!(exec(&host, "curl localhost").await.unwrap()["exit_code"], 127);
+    let empty = host.call("exec_shell", json!({"command": " "})).await.unwrap();
+    assert_eq!(empty.error_kind, Some("invalid-args"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_of_a_profiles_shell_hold_inside_the_sandbox_as_in_a_jail() {
+    let rules = "mode: restricted, blocked_commands: [\"rm *fruit*\"], blocked_patterns: [sec+ret]";
+    let host = inside(rules).await;
+    for (line, says) in [
+        ("sort fruit.txt | uniq -c | wc -l", "3\n"),
+        ("sed -n 's/pear/plum/p' fruit.txt", "plum\n"),
+        ("mkdir -p a && cd a && echo x > y; cat y /fruit.txt | head -n 1", "x\n"),
+        ("[ -f fruit.txt ] && printf '%s' 'a;b'", "a;b"),
+    ] {
+        assert_eq!(exec(&host, line).await.unwrap()["stdout"], says, "{line}");
+    }
+    for line in [
+        "awk 'BEGIN{print 1}'",
+        "eval ls",
+        "echo $(ls)",
+        "for x in 1; do echo $x; done",
+        "find . -exec rm {} +",
+        "xargs rm < fruit.txt",
+        "rm -f 'fruit.txt'",
+        "echo seccret",
+        "cat ../outside/canary.txt > ../x",
+    ] {
+        let error = exec(&host, line).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Sandbox, "{line}: {error:?}");
+        let other = try_run(&host, json!({"command": line})).await.unwrap_err();
+        assert_eq!(other.message, error.message, "one answer for both tools");
+    }
+    let violations = &host.finished().pop().unwrap()["violations"];
+    assert!(violations[0].as_str().unwrap().starts_with("shell: "), "{violations}");
+    assert!(host.workspace().join("fruit.txt").is_file());
+    host.canaries().check();
+}
+
 #[tokio::test]
 async fn its_annotations_say_that_it_changes_files_of_a_closed_world() {
     let host = host("timeout_ms: 1000").await;

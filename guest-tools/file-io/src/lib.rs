@@ -17,7 +17,8 @@ struct ReadFile {
     /// The byte to start at: 0, or the next_offset of the piece before.
     #[serde(default)]
     offset: u64,
-    /// Bytes to read at most; 0 means as much as one piece holds, 4 MiB.
+    /// Bytes to read at most; 0, like any number above it, means as much as a reply holds: 32500
+    /// bytes, and fewer where many have to be escaped.
     #[serde(default)]
     limit: u64,
 }
@@ -147,9 +148,9 @@ use patch::apply_patch;
 use search::search_files;
 
 claw_tool::export! {
-    /// Reads a UTF-8 text file of the workspace and returns its whole content; of a file over
-    /// 4 MiB, one piece. A reply of more than 64 KB is cut: read a long file in pieces, with
-    /// `limit` (20000, say) and `offset`.
+    /// Reads a UTF-8 text file of the workspace and returns its whole content; of a file that is
+    /// longer than a reply (about 32 KB), one piece and, as `next_offset`, where the next one
+    /// begins.
     read_file [read_only, idempotent, closed_world],
     /// Writes a text file of the workspace: makes it, with missing folders on the way, or
     /// replaces its whole content. To change part of a file, use edit_file.

@@ -1,11 +1,11 @@
-//! One piece of a file, as text that fits a result.
+//! One piece of a file, as text that fits a reply: what the host would cut off could not be asked
+//! for again.
 
-use claw_tool::json::fitting;
+use claw_tool::json::{REPLY_TEXT_BYTES_MAX, fitting_reply};
 use claw_tool::{ToolError, fs};
 
-/// The most that one piece has, as it is and as JSON: its way to the caller costs many times as
-/// much memory.
-const PIECE_BYTES_MAX: usize = 4_194_304;
+/// The most that one piece has: a reply holds it twice.
+const PIECE_BYTES_MAX: usize = REPLY_TEXT_BYTES_MAX / 2;
 
 /// The least that a caller may ask for: the longest character, so that each piece gets further.
 const LIMIT_BYTES_MIN: usize = 4;
@@ -47,7 +47,7 @@ pub(crate) fn cut(path: &str, bytes: Vec<u8>, offset: u64, size: u64) -> Result<
             return Err(fs::no_text(path, wrong));
         }
     };
-    text.truncate(fitting(&text, PIECE_BYTES_MAX));
+    text.truncate(fitting_reply(&text));
     let next = offset.saturating_add(text.len() as u64);
     Ok(Page { text, next })
 }
@@ -85,13 +85,15 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_fits_a_result_whatever_it_holds() {
-        let page = cut("f", vec![1; PIECE_BYTES_MAX], 0, 1 << 30).unwrap();
-        assert_eq!(page.text.len(), PIECE_BYTES_MAX / 6);
+    fn a_piece_fits_a_reply_whatever_it_holds() {
+        for (byte, in_reply) in [(b'a', 2), (b'"', 6), (b'\n', 5), (1, 13)] {
+            let page = cut("f", vec![byte; PIECE_BYTES_MAX], 0, 1 << 30).unwrap();
+            assert_eq!(page.text.len(), REPLY_TEXT_BYTES_MAX / in_reply, "{byte}");
+        }
     }
 
     #[test]
-    fn a_limit_is_at_least_a_character_and_at_most_a_result() {
+    fn a_limit_is_at_least_a_character_and_at_most_a_reply() {
         assert!(limit(3).is_err());
         assert_eq!(limit(4).unwrap(), 4);
         for much in [0, u64::MAX] {

@@ -1,14 +1,29 @@
-//! How long text gets as JSON, for tools that cut what would not fit a result.
+//! How long text gets as JSON, for tools that cut what would not fit a result or a reply.
 
 use crate::reply::RESULT_BYTES_MAX;
 
 /// What one text of a result may take as JSON: room is left for everything else.
 pub const TEXT_JSON_BYTES_MAX: usize = RESULT_BYTES_MAX - 65_536;
 
+/// What one text of a result may take in a reply that the host does not cut, where it says nothing
+/// else about the size of replies: room is left for the other fields.
+pub const REPLY_TEXT_BYTES_MAX: usize = 65_000;
+
 /// How many bytes of `text` have a JSON form of at most `json_bytes_max` bytes.
 #[must_use]
 pub fn fitting(text: &str, json_bytes_max: usize) -> usize {
-    let mut left = json_bytes_max;
+    fitting_by(text, json_bytes_max, bytes_of)
+}
+
+/// How many bytes of `text` a reply holds whole. A structured result is there twice: as JSON, and
+/// as a text that holds that JSON.
+#[must_use]
+pub fn fitting_reply(text: &str) -> usize {
+    fitting_by(text, REPLY_TEXT_BYTES_MAX, |letter| bytes_of(letter) + bytes_in_text_of(letter))
+}
+
+fn fitting_by(text: &str, bytes_max: usize, bytes_of: fn(char) -> usize) -> usize {
+    let mut left = bytes_max;
     for (at, letter) in text.char_indices() {
         match left.checked_sub(bytes_of(letter)) {
             Some(rest) => left = rest,
@@ -25,5 +40,30 @@ pub fn bytes_of(letter: char) -> usize {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         '\0'..='\u{1f}' => 6,
         other => other.len_utf8(),
+    }
+}
+
+/// Bytes of one character inside a JSON string inside another: an escape is escaped again.
+fn bytes_in_text_of(letter: char) -> usize {
+    match letter {
+        '"' | '\\' => 4,
+        other if other.is_ascii_control() && other != '\u{7f}' => bytes_of(other) + 1,
+        other => other.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_is_as_long_as_it_is_written() {
+        for letter in ('\0'..='\u{ff}').chain(['€', '𝄞']) {
+            let json = serde_json::to_string(&letter).unwrap();
+            let in_text = serde_json::to_string(&json).unwrap();
+            // Its own quotes, and their escapes and the quotes around them.
+            let bytes = (json.len() - 2, in_text.len() - 6);
+            assert_eq!((bytes_of(letter), bytes_in_text_of(letter)), bytes, "{letter:?}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Built-in tool: `wasm_shell`, a shell that needs no process.
+//! Built-in tools: `wasm_shell`, a shell that needs no process, and `exec_shell` for profiles whose
+//! command lines run in it. Which lines run is the host's to say.
 //!
 //! A POSIX-like shell with the commands that scripts use, all of it inside this component and
 //! over the granted files alone. `/` is the granted folder.
@@ -56,21 +57,40 @@ struct WasmShell {
     stdin: String,
 }
 
+/// Arguments of `exec_shell`: those of the tool that starts programs.
+#[claw_tool::input]
+struct ExecShell {
+    /// The command line, in the language of `sh`, run in the workspace.
+    command: String,
+    /// Seconds until it is ended; fractions are fine. More than 300 counts as 300.
+    #[serde(default = "timeout_default")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    timeout: f64,
+}
+
 fn timeout_default() -> f64 {
     TIMEOUT_DEFAULT_SECONDS
 }
 
 fn wasm_shell(args: &WasmShell) -> Result<Ended, ToolError> {
-    if args.command.trim().is_empty() {
+    run(&args.command, args.timeout, &args.stdin)
+}
+
+fn exec_shell(args: &ExecShell) -> Result<Ended, ToolError> {
+    run(&args.command, args.timeout, "")
+}
+
+fn run(command: &str, seconds: f64, stdin: &str) -> Result<Ended, ToolError> {
+    if command.trim().is_empty() {
         return Err(ToolError::invalid_args("command is empty"));
     }
-    if args.command.len() > SCRIPT_BYTES_MAX {
+    if command.len() > SCRIPT_BYTES_MAX {
         let why = format!("a script may have {SCRIPT_BYTES_MAX} bytes; put long texts into files");
         return Err(ToolError::invalid_args(why));
     }
-    let time = process::timeout(args.timeout)?;
+    let time = process::timeout(seconds)?;
     let started = HostClock.steady();
-    let ended = Shell::run(Rc::new(Granted), Rc::new(HostClock), &args.command, &args.stdin, time);
+    let ended = Shell::run(Rc::new(Granted), Rc::new(HostClock), command, stdin, time);
     let Ok(ended) = ended else {
         let seconds = time.as_secs_f64();
         return Err(ToolError::Timeout(format!("the script did not end within {seconds} s")));
@@ -106,4 +126,10 @@ claw_tool::export! {
     /// other programs, no background jobs, no network, and no back-references in patterns. The
     /// commands of a pipeline run one after the other, with up to 8 MiB between two of them.
     wasm_shell [destructive, closed_world],
+    /// Runs a command line in the workspace, `/`, and returns its exit code, standard output and
+    /// standard error. No program is started: the language is that of POSIX `sh`, and the common
+    /// commands are built in; one that is not there is answered with the list of those that are. A
+    /// command that fails is a result with its exit code, not an error. The host may admit only
+    /// some commands and a plain grammar; a refusal says which.
+    exec_shell [destructive, closed_world],
 }

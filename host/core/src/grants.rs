@@ -35,7 +35,9 @@ pub struct Grants {
     pub secrets: Vec<SecretGrant>,
     /// Whether native processes may run.
     pub shell: Shell,
-    /// Which command lines may.
+    /// Whether command lines may run in the shell that is a component and starts no process.
+    pub wasm_shell: Shell,
+    /// Which command lines may, in either shell.
     pub shell_rules: ShellRules,
     /// Whether the manifest's language model providers may be asked.
     pub provider: bool,
@@ -43,15 +45,29 @@ pub struct Grants {
     pub agent: AgentGrants,
     /// How much of everything.
     pub limits: CallLimits,
+    /// Nothing of this holds but time and output: the tool is the embedding program's own code.
+    pub native: bool,
 }
 
+/// What is said of a tool that no profile contains.
+pub const NATIVE: &str = "native: runs in the host's process, not contained";
+/// What stands for the profile of such a tool: no document can be called so.
+const NATIVE_PROFILE: &str = "native (not contained)";
+
 impl Grants {
+    /// Returns what a tool of the embedding program runs under: only time and output are bounded.
+    pub fn native(limits: CallLimits) -> Self {
+        Self { profile: NATIVE_PROFILE.to_owned(), limits, native: true, ..Self::default() }
+    }
+
     /// Returns what these and `other` both grant, but for the mounts: how a caller narrows a call
     /// to a second profile (CKP 0.3.0, section 10.3). What is not plainly within both is not
     /// granted. Folders have many names, so what is left of the mounts is settled where they are
     /// open.
     #[must_use]
     pub fn within(self, other: &Self) -> Self {
+        let (own, also) = (self.any_shell(), other.any_shell());
+        let shell_rules = self.shell_rules.clone().within(own, also, &other.shell_rules);
         let mut denied_paths = self.denied_paths;
         denied_paths.extend_from_slice(&other.denied_paths);
         Self {
@@ -61,12 +77,19 @@ impl Grants {
             network: self.network.zip(other.network.as_ref()).map(|(own, also)| own.within(also)),
             env: self.env.into_iter().filter(|(key, it)| other.env.get(key) == Some(it)).collect(),
             secrets: self.secrets.into_iter().filter_map(|s| s.within(&other.secrets)).collect(),
-            shell_rules: self.shell_rules.within(&self.shell, &other.shell, &other.shell_rules),
+            shell_rules,
             shell: self.shell.within(&other.shell),
+            wasm_shell: self.wasm_shell.within(&other.wasm_shell),
             provider: self.provider && other.provider,
             agent: self.agent.within(&other.agent),
             limits: self.limits.within(&other.limits),
+            native: self.native,
         }
+    }
+
+    /// Returns the mode of the one shell that a profile has.
+    fn any_shell(&self) -> &Shell {
+        if self.shell == Shell::Deny { &self.wasm_shell } else { &self.shell }
     }
 }
 
@@ -120,14 +143,14 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Whether native processes may run in the jail.
+/// Which command lines may run, in a jail or in a component.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shell {
     /// None.
     #[default]
     Deny,
-    /// Any command line, inside the jail.
+    /// Any command line.
     Full,
     /// Command lines that a parser understands, of programs on a list.
     Restricted,
@@ -193,5 +216,17 @@ mod tests {
         assert_eq!(both.limits.timeout, Duration::from_secs(5));
         assert_eq!(both.denied_paths, [PathBuf::from("/w/x")]);
         assert_eq!(both.profile, "p within p");
+    }
+
+    #[test]
+    fn a_shell_inside_the_sandbox_is_not_one_of_programs() {
+        let shells = |shell, wasm_shell| Grants { shell, wasm_shell, ..grants() };
+        let (native, wasm) = (shells(Shell::Full, Shell::Deny), shells(Shell::Deny, Shell::Full));
+        let both = wasm.clone().within(&native);
+        assert_eq!((both.shell, both.wasm_shell), (Shell::Deny, Shell::Deny));
+        let mut restricted = shells(Shell::Deny, Shell::Restricted);
+        restricted.shell_rules.programs = vec!["awk".to_owned()];
+        let both = restricted.within(&wasm);
+        assert_eq!((both.wasm_shell, both.shell_rules.programs.len()), (Shell::Restricted, 1));
     }
 }

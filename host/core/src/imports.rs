@@ -114,6 +114,9 @@ pub fn check<'a>(
             Some(Class::Network) if grants.network.is_none() => {
                 "bind it to a profile whose `network.mode` is `allowlist` or `allow-all`"
             }
+            Some(Class::Process) if grants.wasm_shell != Shell::Deny => {
+                "its shell runs inside the sandbox (`level: wasm`), which has `exec_shell` and starts no program; write `level: process` for a jail"
+            }
             Some(Class::Process) if grants.shell == Shell::Deny => {
                 "bind it to a profile whose `shell.mode` is `restricted` or `full`"
             }

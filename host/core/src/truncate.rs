@@ -24,7 +24,7 @@ pub fn text(text: &str, bytes_max: usize) -> &str {
 /// says its true size, other blocks and the structured value are left out. `cut_from_bytes` then
 /// holds the true size.
 pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
-    let size = size_of(&reply);
+    let Sizes { all: size, shown } = sizes_of(&reply);
     if size <= bytes_max {
         return reply;
     }
@@ -32,12 +32,13 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     // Said of what is cut.
     reply.extras.clear();
     reply.meta.clear();
-    if let (true, Some(value)) = (reply.content.is_empty(), reply.structured.take()) {
+    if let (true, Some(mut value)) = (reply.content.is_empty(), reply.structured.take()) {
         let room = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES);
-        if let Some(short) = strings::shorten(&value, room) {
-            return ToolReply { content: vec![Content::Text(short)], ..reply };
-        }
+        let fits = strings::shorten(&mut value, shown, room);
         reply.content.push(Content::Text(value.to_string()));
+        if fits {
+            return reply;
+        }
     }
     let note =
         format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
@@ -70,12 +71,24 @@ fn append_note(content: &mut Vec<Content>, note: &str) {
 /// Returns the size of `reply` as serialised JSON, in bytes, within a few of the exact one
 /// and never below it.
 pub fn size_of(reply: &ToolReply) -> usize {
+    sizes_of(reply).all
+}
+
+/// What a reply takes as serialised JSON, in bytes.
+struct Sizes {
+    all: usize,
+    /// The structured value, where it is shown as text: JSON within JSON.
+    shown: usize,
+}
+
+fn sizes_of(reply: &ToolReply) -> Sizes {
     let blocks: usize = reply.content.iter().map(size_of_block).sum();
+    let structured = reply.structured.as_ref().map(Value::to_string).unwrap_or_default();
     // A reply without blocks shows its structured value as text too.
-    let copies = if reply.content.is_empty() { 2 } else { 1 };
-    let structured = reply.structured.as_ref().map_or(0, |value| size_of_json(value) * copies);
+    let shown = if reply.content.is_empty() { escaped_len(&structured) } else { 0 };
     let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
-    FRAME_BYTES + blocks + structured + more.sum::<usize>()
+    let all = FRAME_BYTES + blocks + structured.len() + shown + more.sum::<usize>();
+    Sizes { all, shown }
 }
 
 fn size_of_block(block: &Content) -> usize {
@@ -97,13 +110,7 @@ fn size_of_block(block: &Content) -> usize {
 }
 
 fn size_of_object(object: &Map<String, Value>) -> usize {
-    object.iter().map(|(key, value)| escaped_len(key) + 4 + size_of_json(value)).sum()
-}
-
-fn size_of_json(value: &Value) -> usize {
-    // Escaped once more where it is shown as text; doubling quotes is its upper bound.
-    let text = value.to_string();
-    escaped_len(&text)
+    object.iter().map(|(key, value)| escaped_len(key) + 4 + value.to_string().len()).sum()
 }
 
 const fn base64_len(bytes: usize) -> usize {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::{CallLimits, Grants};
 use clawhost_core::manifest::{
     self, DocumentError, LimitSettings, Manifest, OneDocument, Profile, Surroundings,
@@ -35,6 +35,8 @@ const SECRET: &str = "canary-9d41-no-secret-of-yours";
 const GOOD: &str = "answer";
 /// The time of a call, whatever the profile allows: enough to misbehave in.
 const CALL: Duration = Duration::from_millis(250);
+/// The time of one that is to use all of it up.
+const SPINS: Duration = Duration::from_millis(50);
 /// A call that is not over by then hangs; a jail takes a while to end.
 const HANGS: Duration = Duration::from_secs(5);
 /// Calls that may run at once: the lab makes one at a time.
@@ -95,9 +97,11 @@ impl Lab {
             environment: Some(Box::new(|_| Some(OsString::from(SECRET)))),
             ..SecretSources::default()
         });
-        let manifest = manifest(self.folder.path(), profile).map_err(|errors| {
+        let mut manifest = manifest(self.folder.path(), profile).map_err(|errors| {
             io::Error::other(errors.iter().map(DocumentError::one_line).collect::<String>())
         })?;
+        // The sandbox has to hold each of many attempts, and not only the first ones.
+        manifest.governance.immune.enabled = false;
         let limits = LimitSettings { calls_running_max: CALLS_RUNNING, ..LimitSettings::default() };
         let builder = HostBuilder::new(manifest, audit)
             .tools_dir(Some(self.folder.path().join("tools")))
@@ -152,7 +156,7 @@ impl Place {
             Expected::Refused(reason) => {
                 broken.extend(refusal(&self.host.catalog(), &attack.guest, reason).err());
             }
-            _ => match tokio::time::timeout(HANGS, self.call(attack)).await {
+            _ => match tokio::time::timeout(HANGS, self.call(attack, time_of(&expected))).await {
                 Ok(outcome) => {
                     let is_stricter = grants.limits != limits_of(grants);
                     broken.extend(judge(&expected, &outcome, is_stricter).err());
@@ -166,10 +170,10 @@ impl Place {
         if broken.is_empty() { Outcome::Held } else { Outcome::Broken(broken) }
     }
 
-    async fn call(&self, attack: &Attack) -> Result<ToolReply, CallError> {
+    async fn call(&self, attack: &Attack, within: Duration) -> Result<ToolReply, CallError> {
         let fill = |text: &str| self.filled.fill(text);
         let arguments = attack.case.as_ref().map_or_else(|| json!({}), |it| it.arguments(fill));
-        self.host.call(call(attack.guest.tool(), arguments, CALL)).await
+        self.host.call(call(attack.guest.tool(), arguments, within)).await
     }
 
     /// Says what is wrong with a good call, if anything is.
@@ -201,6 +205,14 @@ impl Place {
         let outcome = if broken.is_empty() { Outcome::Held } else { Outcome::Broken(broken) };
         let (attack, rows) = ("record".to_owned(), vec!["M32".to_owned(), "D8".to_owned()]);
         Finding { attack, rows, profile: self.profile.name.clone(), outcome }
+    }
+}
+
+/// What a call that ends as `expected` needs to show it.
+fn time_of(expected: &Expected) -> Duration {
+    match expected {
+        Expected::Exceeds(code, _) if *code == ErrorKind::Timeout.code() => SPINS,
+        _ => CALL,
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::copies::{Copies, Copy};
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
+use super::room::Room;
 use crate::clock::now_ms;
 use crate::secrets::Secrets;
 
@@ -40,6 +41,7 @@ struct Chain {
     head: std::fs::File,
     /// Bytes of whole lines.
     len: u64,
+    room: Room,
     records: u64,
     last_hash: String,
     /// A failed write could not be undone; nothing may follow it.
@@ -94,6 +96,7 @@ impl AuditLog {
             log,
             head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std(),
             len: 0,
+            room: Room::default(),
             records: 0,
             last_hash: CHAIN_START.to_owned(),
             broken: false,
@@ -146,7 +149,7 @@ impl AuditLog {
     }
 
     fn append_one(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
-        let mut chain = self.chain.lock();
+        let chain = &mut *self.chain.lock();
         let mut line = record::line(chain.records, now_ms(), event, facts, &chain.last_hash);
         let hash = digest::of_bytes(line.as_bytes());
         line.push('\n');
@@ -155,12 +158,15 @@ impl AuditLog {
                 "the log ends in half a line that cannot be taken back",
             ));
         }
+        chain.room.keep(&chain.log, chain.len, event, line.len() as u64)?;
         // One write a line: a reader never sees half of one.
         if let Err(error) = chain.log.write_all(line.as_bytes()) {
             // Half a line (a full disk) would read as tampering: take it back.
             chain.broken = chain.log.set_len(chain.len).is_err();
+            chain.room.lose();
             return Err(error);
         }
+        chain.room.count(event);
         chain.len += line.len() as u64;
         chain.records += 1;
         chain.last_hash = hash;
@@ -186,6 +192,15 @@ impl Drop for AuditLog {
     fn drop(&mut self) {
         if let Err(error) = self.note_gaps(self.copies.all_gaps()) {
             tracing::error!("what is missing in a copy of the audit log is not recorded: {error}");
+        }
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        // Gives back the room that nothing will need.
+        if let Err(error) = self.log.set_len(self.len) {
+            tracing::warn!("the end of the audit log cannot be tidied: {error}");
         }
     }
 }

@@ -8,6 +8,7 @@ mod copies;
 mod log;
 mod record;
 mod retention;
+mod room;
 mod span;
 mod verify;
 

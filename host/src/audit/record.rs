@@ -14,6 +14,8 @@ pub(super) const CHAIN_START: &str =
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
+    /// Somebody said what helps against a kind of failure.
+    AnomalyResolved,
     /// A person, or what stands for one, said yes or no to a call.
     ApprovalAnswered,
     /// A call started to wait for a person.
@@ -34,12 +36,23 @@ pub enum Event {
     PinChanged,
     /// A call arrived; nothing was decided yet.
     Received,
+    /// The host serves what another manifest says from now on.
+    Reloaded,
+    /// The operator switched a tool off.
+    ToolDisabled,
+    /// The operator switched a tool on again.
+    ToolEnabled,
+    /// A tool failed again and again, and rests.
+    ToolQuarantined,
+    /// A tool's rest was ended, by the operator or by a call that went well.
+    ToolReleased,
 }
 
 impl Event {
     /// Returns the name in the log.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::AnomalyResolved => "anomaly.resolved",
             Self::ApprovalAnswered => "approval.answered",
             Self::ApprovalAsked => "approval.asked",
             Self::ChainOpened => "chain.opened",
@@ -50,6 +63,11 @@ impl Event {
             Self::PinAccepted => "pin.accepted",
             Self::PinChanged => "pin.changed",
             Self::Received => "call.received",
+            Self::Reloaded => "host.reloaded",
+            Self::ToolDisabled => "tool.disabled",
+            Self::ToolEnabled => "tool.enabled",
+            Self::ToolQuarantined => "tool.quarantined",
+            Self::ToolReleased => "tool.released",
         }
     }
 }

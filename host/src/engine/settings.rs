@@ -1,12 +1,11 @@
 //! How the engine is set up: the pool of instances, metering, and what WebAssembly is allowed.
 
 use clawhost_core::limits::{
-    GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_CEILING_MB, GUEST_TABLE_ELEMENTS_MAX,
+    GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_CEILING_MB, GUEST_MEMORY_KEPT_BYTES,
+    GUEST_TABLE_ELEMENTS_MAX,
 };
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// Dirtied memory a slot keeps between calls, to reset by copying rather than by page faults.
-const KEEP_RESIDENT_BYTES: usize = 8 << 20;
 /// Slots given back to the kernel at a time where memory is not kept.
 const DECOMMIT_BATCH: usize = 16;
 /// Stack of a guest. Deeper recursion traps.
@@ -71,7 +70,7 @@ fn pool(instances_max: usize) -> PoolingAllocationConfig {
     if PoolingAllocationConfig::is_pagemap_scan_available() && no_swap() {
         // With swap in use, 48.0.8 can carry a swapped-out page into the next instance; and
         // keeping memory without the scan is a blind memset.
-        pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEEP_RESIDENT_BYTES);
+        pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(GUEST_MEMORY_KEPT_BYTES);
     } else {
         pool.pagemap_scan(Enabled::No).decommit_batch_size(DECOMMIT_BATCH);
     }

@@ -8,15 +8,19 @@
 use std::os::fd::AsFd;
 
 use rustix::fs::fstat;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, configure_capability_in_ambient_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
 
-use super::{JailError, sys};
+use super::JailError;
 
 /// The user and group that own nothing.
 const NOBODY: u32 = 65_534;
 /// Passes over the modes of files (`capabilities(7)`); it does not make anybody their owner.
-const CAP_DAC_OVERRIDE: u32 = 1;
-/// Numbers of capabilities there can be; the last one of Linux 6 is 40.
-const CAPABILITIES: u32 = 64;
+const ANY_FILE: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 
 /// As whom a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,27 +57,37 @@ impl Identity {
     /// Becomes it, giving up every capability it does not have. Only system calls.
     pub(super) fn assume(self) -> std::io::Result<()> {
         let (keep, other) = match self {
-            Self::Same => (0, None),
-            Self::Other { uid, gid, any_file } => {
-                (u32::from(any_file) << CAP_DAC_OVERRIDE, Some((uid, gid)))
-            }
+            Self::Same => (CapabilitySet::empty(), None),
+            Self::Other { uid, gid, any_file: true } => (ANY_FILE, Some((uid, gid))),
+            Self::Other { uid, gid, any_file: false } => (CapabilitySet::empty(), Some((uid, gid))),
         };
-        for capability in 0..CAPABILITIES {
-            if keep.checked_shr(capability).unwrap_or(0) & 1 == 0 {
+        for number in 0..u64::BITS {
+            let capability = CapabilitySet::from_bits_retain(1 << number);
+            if !keep.contains(capability) {
                 // No such capability, or none to give up: what is left is dropped below.
-                drop(sys::prctl(libc::PR_CAPBSET_DROP, capability.into()));
+                let _ = remove_capability_from_bounding_set(capability);
             }
         }
         if let Some((uid, gid)) = other {
-            sys::prctl(libc::PR_SET_KEEPCAPS, 1)?;
-            sys::become_user(uid, gid)?;
+            set_keep_capabilities(true)?;
+            become_user(Uid::from_raw(uid), Gid::from_raw(gid))?;
         }
-        sys::set_capabilities(keep)?;
-        if keep != 0 {
-            sys::raise_ambient(CAP_DAC_OVERRIDE.into())?;
+        let sets = CapabilitySets { effective: keep, permitted: keep, inheritable: keep };
+        set_capabilities(None, sets)?;
+        if !keep.is_empty() {
+            // A program run as no root keeps it.
+            configure_capability_in_ambient_set(keep, true)?;
         }
         Ok(())
     }
+}
+
+/// Becomes `uid` and `gid` in every respect, with no further group. The system calls and not the
+/// functions of the C library, which would tell other threads; this process has one.
+fn become_user(uid: Uid, gid: Gid) -> std::io::Result<()> {
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    Ok(set_thread_res_uid(uid, uid, uid)?)
 }
 
 /// Returns whether the host runs as root.

@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 
 use libc::{CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, c_int};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{getegid, geteuid};
+use rustix::process::{Pid, getegid, geteuid};
 
 use super::identity::host_is_root;
 use super::spec::Opened;
-use super::sys::{self, Fork, Pid};
+use super::sys::{self, Fork};
 use super::view::View;
 use super::{JailError, JailSpec};
 
@@ -52,7 +52,7 @@ fn can_be_had(flags: c_int) -> bool {
             let entered = tried.view.as_ref().map_or(Ok(()), View::enter);
             sys::exit(entered.is_err().into())
         }
-        Ok(Fork::Parent(pid)) => matches!(sys::wait(pid), Ok((_, 0))),
+        Ok(Fork::Parent(pid)) => sys::wait(Some(pid)).is_ok_and(|it| it.1.as_raw() == 0),
         Err(_) => false,
     }
 }
@@ -98,7 +98,7 @@ impl Namespaces {
         let written = self.ids.iter().try_for_each(|(file, text)| write_of(pid, file, text));
         if let Err(error) = written.and_then(|()| ready.write_all(&[0])) {
             sys::kill(pid);
-            drop(sys::wait(pid));
+            drop(sys::wait(Some(pid)));
             return Err(error);
         }
         Ok(Fork::Parent(pid))
@@ -110,7 +110,7 @@ fn write_of(pid: Pid, file: &str, text: &str) -> io::Result<()> {
     let mut path = [0; PATH_BYTES];
     // The last byte stays zero.
     let (room, _) = path.split_at_mut(PATH_BYTES - 1);
-    write!(&mut *room, "/proc/{pid}/{file}")?;
+    write!(&mut *room, "/proc/{}/{file}", pid.as_raw_nonzero())?;
     let path = CStr::from_bytes_until_nul(&path).map_err(io::Error::other)?;
     let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(rustix::io::write(file, text.as_bytes()).map(drop)?)

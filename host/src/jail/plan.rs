@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::process::Resource;
 use seccompiler::BpfProgram;
 
 use super::cgroup::Group;
@@ -9,7 +10,6 @@ use super::filter::Needs;
 use super::identity::{Identity, tasks_of};
 use super::namespaces::Namespaces;
 use super::support::support;
-use super::sys::Resource;
 use super::{JailError, JailSpec, files, filter};
 
 /// The Landlock ABI from which signals stay inside.
@@ -91,7 +91,7 @@ fn limits(
     identity: Identity,
     namespaces: Option<&Namespaces>,
 ) -> [(Resource, u64); LIMITS] {
-    let memory = if spec.reserves_addresses { libc::RLIMIT_DATA } else { libc::RLIMIT_AS };
+    let memory = if spec.reserves_addresses { Resource::Data } else { Resource::As };
     let most = u64::from(spec.limits.processes_max);
     // The kernel counts by user, and in each user namespace anew.
     let processes = if namespaces.is_some_and(Namespaces::count_alone) {
@@ -102,9 +102,9 @@ fn limits(
     };
     [
         (memory, spec.limits.memory_bytes),
-        (libc::RLIMIT_NPROC, processes),
-        (libc::RLIMIT_NOFILE, spec.limits.open_files_max.into()),
-        (libc::RLIMIT_FSIZE, spec.limits.file_bytes_max),
-        (libc::RLIMIT_CORE, 0),
+        (Resource::Nproc, processes),
+        (Resource::Nofile, spec.limits.open_files_max.into()),
+        (Resource::Fsize, spec.limits.file_bytes_max),
+        (Resource::Core, 0),
     ]
 }

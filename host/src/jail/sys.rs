@@ -1,6 +1,8 @@
-//! The few system calls of the jail that the standard library does not have, as safe functions.
+//! The few system calls of the jail that rustix does not have, as safe functions, and what is made
+//! of some that it has.
 //!
-//! All of them are safe to call between fork and exec: none allocates or takes a lock.
+//! All of them, and those of rustix, are safe to call between fork and exec: none allocates or takes
+//! a lock.
 
 #![expect(unsafe_code, reason = "raw system calls, each with its argument in a SAFETY comment")]
 
@@ -8,8 +10,9 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// A process id, always above 0 here.
-pub(super) type Pid = libc::pid_t;
+use rustix::io::retry_on_intr;
+use rustix::process::{self, getpid, getrlimit, kill_process, setrlimit, waitpid};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus};
 
 /// The side of a fork that is running.
 pub(super) enum Fork {
@@ -32,11 +35,9 @@ pub(super) fn clone(flags: libc::c_int) -> io::Result<Fork> {
     // with its copy of this one; no pointer is passed. The callers run nothing but system
     // calls in the child.
     let pid = check(unsafe { libc::syscall(libc::SYS_clone, flags, zero, zero, zero, zero) })?;
-    match Pid::try_from(pid) {
-        Ok(0) => Ok(Fork::Child),
-        Ok(pid) => Ok(Fork::Parent(pid)),
-        Err(_) => Err(io::Error::from_raw_os_error(libc::ERANGE)),
-    }
+    // Ids have less bits than what a call returns.
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ERANGE))?;
+    Ok(Pid::from_raw(pid).map_or(Fork::Child, Fork::Parent))
 }
 
 /// Ends this process at once, without running anything registered for its exit.
@@ -45,102 +46,10 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Makes this process the head of a session without a terminal.
-pub(super) fn new_session() -> io::Result<()> {
-    // SAFETY: takes no pointer.
-    check(libc::c_long::from(unsafe { libc::setsid() })).map(drop)
-}
-
-/// Puts `pid` (0: this process) into a group of its own.
-pub(super) fn new_group(pid: Pid) -> io::Result<()> {
-    // SAFETY: takes no pointer.
-    check(libc::c_long::from(unsafe { libc::setpgid(pid, 0) })).map(drop)
-}
-
-/// `prctl` with number arguments only.
-pub(super) fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
-    let zero: libc::c_ulong = 0;
-    // SAFETY: no option used here takes a pointer (death signal, dumpable, no new privileges,
-    // subreaper, keep capabilities, drop from the bounding set).
-    check(libc::c_long::from(unsafe { libc::prctl(option, value, zero, zero, zero) })).map(drop)
-}
-
-/// Raises an ambient capability, which a program run as no root keeps.
-pub(super) fn raise_ambient(capability: libc::c_ulong) -> io::Result<()> {
-    let raise = libc::c_ulong::from(libc::PR_CAP_AMBIENT_RAISE.unsigned_abs());
-    let zero: libc::c_ulong = 0;
-    // SAFETY: takes no pointer.
-    let done = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, capability, zero, zero) };
-    check(libc::c_long::from(done)).map(drop)
-}
-
-/// The kernel's header of a set of capabilities.
-#[repr(C)]
-struct CapHeader {
-    version: u32,
-    pid: libc::c_int,
-}
-
-/// One half (32 bits) of the three sets of capabilities.
-#[repr(C)]
-struct CapData {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
-/// The only version of the header in use since Linux 2.6.26.
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
-
-/// Keeps of this process's capabilities exactly those in `low` (numbers 0 to 31).
-pub(super) fn set_capabilities(low: u32) -> io::Result<()> {
-    let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-    let data = [
-        CapData { effective: low, permitted: low, inheritable: low },
-        CapData { effective: 0, permitted: 0, inheritable: 0 },
-    ];
-    // SAFETY: both structures have the layout of version 3 (a header, two halves) and outlive
-    // the call.
-    check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
-}
-
-/// Becomes `uid` and `gid` in every respect, with no further group.
-pub(super) fn become_user(uid: libc::uid_t, gid: libc::gid_t) -> io::Result<()> {
-    // The system calls and not the functions of the C library, which would take locks to tell
-    // other threads; this process has one.
-    let (gid, uid) = (libc::c_long::from(gid), libc::c_long::from(uid));
-    let none: libc::c_long = 0;
-    // SAFETY: an empty list of groups is never read; the others take no pointer.
-    unsafe {
-        check(libc::syscall(libc::SYS_setgroups, none, none))?;
-        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
-        check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
-    }
-    Ok(())
-}
-
-/// A resource that can be limited, as this C library types it.
-#[cfg(target_env = "gnu")]
-pub(super) type Resource = libc::__rlimit_resource_t;
-/// A resource that can be limited, as this C library types it.
-#[cfg(not(target_env = "gnu"))]
-pub(super) type Resource = libc::c_int;
-
 /// Sets a soft and hard resource limit, where the hard one is not already lower.
 pub(super) fn limit(resource: Resource, value: u64) -> io::Result<()> {
-    let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure is valid for the call.
-    check(libc::c_long::from(unsafe { libc::getrlimit(resource, &raw mut old) }))?;
-    let value = value.min(old.rlim_max);
-    let new = libc::rlimit { rlim_cur: value, rlim_max: value };
-    // SAFETY: as above.
-    check(libc::c_long::from(unsafe { libc::setrlimit(resource, &raw const new) })).map(drop)
-}
-
-/// Makes `dir` the working directory.
-pub(super) fn change_dir(dir: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes no pointer; the descriptor is open while it is borrowed.
-    check(libc::c_long::from(unsafe { libc::fchdir(dir.as_raw_fd()) })).map(drop)
+    let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
 /// Restricts this process by a Landlock ruleset, for good.
@@ -179,70 +88,35 @@ pub(super) fn close_from(first: u32, flags: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
 }
 
-/// Copies `from` to the descriptor number `to`, closing what was there.
-pub(super) fn copy_fd(from: RawFd, to: RawFd) -> io::Result<()> {
-    // SAFETY: takes no pointer; called only in processes whose descriptors nobody else uses.
-    check(libc::c_long::from(unsafe { libc::dup2(from, to) })).map(drop)
+/// Kills a process. One that is gone already is as good as killed.
+pub(super) fn kill(process: Pid) {
+    let _ = kill_process(process, Signal::KILL);
 }
 
-/// Returns a descriptor that becomes readable when `pid` ends.
-pub(super) fn open_pid(pid: Pid) -> io::Result<RawFd> {
-    let (pid, flags) = (libc::c_long::from(pid), 0 as libc::c_long);
-    // SAFETY: takes no pointer.
-    let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, flags) })?;
-    RawFd::try_from(fd).map_err(|_| io::Error::from_raw_os_error(libc::ERANGE))
-}
+/// A child, whatever tells of its end.
+const ALL: WaitOptions = WaitOptions::from_bits_retain(libc::__WALL.unsigned_abs());
 
-/// Waits until one of two descriptors is readable or hung up, or `pause_ms` have passed (-1: for
-/// as long as it takes). Says whether one is.
-pub(super) fn wait_for_either(a: RawFd, b: RawFd, pause_ms: i32) -> bool {
-    let mut set = [a, b].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    loop {
-        // SAFETY: the array outlives the call and its length is 2.
-        let ready = unsafe { libc::poll(set.as_mut_ptr(), 2, pause_ms) };
-        if ready >= 0 {
-            return ready > 0;
-        }
-    }
-}
-
-/// Kills a process, or the group `-target`. One that is gone already is as good as killed.
-pub(super) fn kill(target: Pid) {
-    // SAFETY: takes no pointer.
-    unsafe { libc::kill(target, libc::SIGKILL) };
-}
-
-/// Waits for a child (-1: any) and returns its id and status.
-pub(super) fn wait(pid: Pid) -> io::Result<(Pid, i32)> {
-    let mut status = 0;
-    loop {
-        // SAFETY: the status is a valid place for the call.
-        let ended = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) };
-        if ended >= 0 {
-            return Ok((ended, status));
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EINTR) {
-            return Err(error);
-        }
-    }
+/// Waits for a child, any where none is named, and returns its id and status.
+pub(super) fn wait(child: Option<Pid>) -> io::Result<(Pid, WaitStatus)> {
+    // No id means any child of the same group to `waitpid`.
+    let ended = retry_on_intr(|| match child {
+        Some(child) => waitpid(Some(child), ALL),
+        None => process::wait(ALL),
+    })?;
+    ended.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Collects a child that has ended, if there is one.
-pub(super) fn reap() -> Option<(Pid, i32)> {
-    let mut status = 0;
-    // SAFETY: the status is a valid place for the call.
-    let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
-    (ended > 0).then_some((ended, status))
+pub(super) fn reap() -> Option<(Pid, WaitStatus)> {
+    process::wait(ALL | WaitOptions::NOHANG).ok().flatten()
 }
 
-/// Ends this process the way `status` says a child ended: its code, or killed.
-pub(super) fn end_like(status: Option<i32>) -> ! {
-    if let Some(status) = status.filter(|status| libc::WIFEXITED(*status)) {
-        exit(libc::WEXITSTATUS(status));
+/// Ends this process the way a child ended: with its code, or killed.
+pub(super) fn end_like(code: Option<i32>) -> ! {
+    if let Some(code) = code {
+        exit(code);
     }
-    // SAFETY: takes no pointer. The id is this process's own.
-    kill(unsafe { libc::getpid() });
+    kill(getpid());
     exit(libc::EXIT_FAILURE)
 }
 
@@ -255,26 +129,6 @@ pub(super) fn block_signals() {
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
-}
-
-/// Writes a few bytes at once.
-pub(super) fn write(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the buffer and its length belong together.
-    let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-    if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Writes a status to `fd`; whoever waits for it makes do without, where that fails.
-pub(super) fn send_status(fd: RawFd, status: i32) {
-    drop(write(fd, &status.to_ne_bytes()));
-}
-
-/// Reads what [`send_status`] wrote, if it did.
-pub(super) fn receive_status(fd: RawFd) -> Option<i32> {
-    let mut bytes = [0_u8; 4];
-    // SAFETY: the buffer and its length belong together.
-    let count = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
-    (count == 4).then(|| i32::from_ne_bytes(bytes))
 }
 
 // What a mount refuses, `MOUNT_ATTR_…` of the kernel.

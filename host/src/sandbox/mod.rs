@@ -16,14 +16,16 @@ pub mod log;
 mod masked;
 mod process;
 mod provider;
+mod script;
 mod secrets;
 mod state;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clawhost_core::error::CallError;
 use clawhost_core::grants::{Access, Grants, Mount, Shell};
+use clawhost_core::shell::{Refusal, ShellPolicy};
 
 pub use crate::progress::ProgressSink;
 pub use linker::link;
@@ -36,7 +38,7 @@ use crate::upstream::http::HttpClient;
 use crate::upstream::provider::Providers;
 use agent::AgentCtx;
 use clock::CallClock;
-use fs::{FsCtx, Outlook, Places, Roots};
+use fs::{FsCtx, Outlook, Places, Private, RootError, Roots};
 use http::HttpCtx;
 use log::CallLog;
 pub use process::Spawns;
@@ -52,6 +54,8 @@ pub struct Sandbox {
     roots: Arc<Roots>,
     egress: Option<Arc<clawhost_core::egress::EgressRules>>,
     jail: Option<Arc<ProfileJail>>,
+    private: Arc<Private>,
+    scripts: Option<Arc<ShellPolicy>>,
     backends: Backends,
 }
 
@@ -100,20 +104,25 @@ impl Sandbox {
     /// Opens everything `grants` name, for calls that reach `backends`.
     ///
     /// # Errors
-    /// A directory that is missing or is no directory, or a jail this system cannot build.
+    /// A directory that is missing, is no directory or is one of the host's own, or a jail this
+    /// system cannot build.
     pub fn open(mut grants: Grants, backends: Backends) -> Result<Self, SandboxError> {
         let profile = grants.profile.clone();
         resolve_parents(&mut grants).map_err(|reason| SandboxError { profile, reason })?;
         let fail = |reason: String| SandboxError { profile: grants.profile.clone(), reason };
-        let roots =
-            Roots::open(&grants.mounts, &grants.denied_paths).map_err(|e| fail(e.to_string()))?;
+        let refused = |error: RootError| fail(error.to_string());
+        let private = Arc::new(Private::look_up(backends.secrets.folders()).map_err(refused)?);
+        let roots = Roots::open_without(&private, &grants.mounts, &grants.denied_paths);
+        let roots = roots.map_err(refused)?;
+        let open = || ProfileJail::open(&grants, Arc::clone(&private)).map_err(fail);
         let jail = match grants.shell {
-            Shell::Full | Shell::Restricted => Some(ProfileJail::open(&grants).map_err(fail)?),
+            Shell::Full | Shell::Restricted => Some(open()?),
             Shell::Deny => None,
         };
         let egress = grants.network.clone().map(Arc::new);
+        let scripts = script::policy(&grants).map_err(fail)?;
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
-        Ok(Self { roots, egress, jail, backends, grants })
+        Ok(Self { roots, egress, jail, private, scripts, backends, grants })
     }
 
     /// Returns what both this sandbox and `other` grant, whose paths lead to `places`. Folders keep
@@ -134,7 +143,9 @@ impl Sandbox {
         let jail = jail.map(|jail| jail.within(&grants, &left).map_err(fail)).transpose()?;
         let egress = grants.network.clone().map(Arc::new);
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
-        Ok(Self { roots, egress, jail, backends: self.backends.clone(), grants })
+        let scripts = script::policy(&grants).map_err(fail)?;
+        let (private, backends) = (Arc::clone(&self.private), self.backends.clone());
+        Ok(Self { roots, egress, jail, private, scripts, backends, grants })
     }
 
     /// Opens nothing: what a component gets while it describes itself.
@@ -144,6 +155,8 @@ impl Sandbox {
             roots: Arc::new(Roots::default()),
             egress: None,
             jail: None,
+            private: Arc::default(),
+            scripts: None,
             backends: Backends::none(),
         }
     }
@@ -153,9 +166,31 @@ impl Sandbox {
         &self.grants
     }
 
+    /// Returns what was opened, for a native program that runs under it for as long as the host does.
+    ///
+    /// # Errors
+    /// A mount holds a folder of the host's own, which no jail can close.
+    pub(crate) fn native_grants(&self) -> Result<&Grants, SandboxError> {
+        let fail = |error: RootError| {
+            let (profile, reason) = (self.grants.profile.clone(), error.to_string());
+            SandboxError { profile, reason }
+        };
+        self.private.check_native(&self.grants.mounts).map_err(fail)?;
+        Ok(&self.grants)
+    }
+
     /// Says what a path of a call's arguments would meet. Nothing is made.
     pub fn foretell(&self, path: &str) -> Outlook {
         Outlook::of(&self.roots, path)
+    }
+
+    /// Returns the arguments of a script inside the sandbox, with what the profile's rules for a
+    /// shell, if it has any, make of the command line in them by `ends_at`.
+    ///
+    /// # Errors
+    /// What of the line is not allowed.
+    pub fn script(&self, arguments: &str, ends_at: Instant) -> Result<String, Refusal> {
+        script::admitted(self.scripts.as_deref(), arguments, ends_at)
     }
 
     /// Returns the capabilities of one call of `tool`. Its clock bounds start-up; the call's

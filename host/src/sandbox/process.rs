@@ -12,6 +12,7 @@ use clawhost_core::limits::{PROCESS_ARGUMENTS_BYTES_MAX, SCRIPT_BYTES_MAX, SPAWN
 use clawhost_core::shell::{Machine, Refusal, ShellPolicy, check_variable};
 
 use super::bindings::claw::host::process::{self, Outcome, ProcessError, Program};
+use super::fs::Private;
 use super::state::CallState;
 use crate::jail::{self, JailError, JailSpec};
 use crate::offload;
@@ -76,22 +77,24 @@ impl ProcessCtx {
 #[derive(Debug)]
 pub(super) struct ProfileJail {
     grants: Grants,
+    private: Arc<Private>,
     policy: ShellPolicy,
     spec: OnceLock<JailSpec>,
 }
 
 impl ProfileJail {
-    /// Returns the jail that `grants` describe.
+    /// Returns the jail that `grants` describe, which holds nothing `private`.
     ///
     /// # Errors
-    /// The system has no jail, or a directory cannot be opened.
-    pub(super) fn open(grants: &Grants) -> Result<Self, String> {
+    /// The system has no jail, or a directory cannot be opened or granted.
+    pub(super) fn open(grants: &Grants, private: Arc<Private>) -> Result<Self, String> {
         let support = jail::support();
         if !support.available() {
             return Err(format!("native programs need a jail, which is {support}"));
         }
         let policy = policy(grants)?;
-        let jail = Self { grants: grants.clone(), policy, spec: OnceLock::new() };
+        private.check_native(&grants.mounts).map_err(|error| error.to_string())?;
+        let jail = Self { grants: grants.clone(), private, policy, spec: OnceLock::new() };
         if !grants.mounts.iter().any(|mount| mount.create) {
             jail.spec().map_err(|error| error.to_string())?;
         }
@@ -104,16 +107,20 @@ impl ProfileJail {
     /// # Errors
     /// No jail can hold what is left.
     pub(super) fn within(&self, grants: &Grants, left: &[Option<Access>]) -> Result<Self, String> {
-        let Some(spec) = self.spec.get() else { return Self::open(grants) };
+        let private = Arc::clone(&self.private);
+        let Some(spec) = self.spec.get() else { return Self::open(grants, private) };
         let policy = policy(grants)?;
         let spec = spec.narrowed(left, grants).map_err(|error| error.to_string())?;
-        Ok(Self { grants: grants.clone(), policy, spec: OnceLock::from(spec) })
+        Ok(Self { grants: grants.clone(), private, policy, spec: OnceLock::from(spec) })
     }
 
     fn spec(&self) -> Result<&JailSpec, JailError> {
         if let Some(spec) = self.spec.get() {
             return Ok(spec);
         }
+        // Where a folder is made with the first call, its path may lead elsewhere by now.
+        let checked = self.private.check_native(&self.grants.mounts);
+        checked.map_err(|error| JailError::Denied(error.to_string()))?;
         let spec = JailSpec::granted(&self.grants)?;
         Ok(self.spec.get_or_init(|| spec))
     }

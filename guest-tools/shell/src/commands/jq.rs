@@ -15,14 +15,16 @@ use crate::stop::{Done, Fault, usage};
 
 const KNOWN: &str = "rcnsSejRaMC";
 
-/// What would look at the world: there is no clock and no environment below the shell.
+/// What would look at the world past the shell: [`FORMATS`] and [`run`] have the clock's.
 const ABSENT: [&str; 6] =
     ["now", "localtime", "strflocaltime", "mktime_local", "env", "input_filename"];
 
-/// Formats that jaq leaves to its program.
+/// Formats that jaq leaves to its program, and the local time, which is UTC.
 const FORMATS: &str = r#"
 def @csv: map(if . == null then "" elif isstring then "\"" + (split("\"") | join("\"\"")) + "\"" else tostring end) | join(",");
 def @tsv: map(if . == null then "" else tostring | split("\\") | join("\\\\") | split("\t") | join("\\t") | split("\n") | join("\\n") end) | join("\t");
+def localtime: gmtime;
+def strflocaltime($format): strftime($format);
 "#;
 
 pub(super) fn jq(shell: &mut Shell, arguments: &[String]) -> Done {
@@ -118,7 +120,8 @@ fn run(
         .chain(jaq_std::funs())
         .chain(jaq_json::funs())
         .filter(|(name, ..)| !ABSENT.contains(name));
-    let file = File { code: filter, path: () };
+    let timed = format!("def now: {}; {filter}", shell.clock.wall().as_secs_f64());
+    let file = File { code: timed.as_str(), path: () };
     let Ok(modules) = Loader::new(definitions).load(&arena, file) else {
         return Err(Fault::Status(3, format!("{filter:?} is no filter of jq")));
     };

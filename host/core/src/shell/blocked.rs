@@ -92,7 +92,11 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
         .size_limit(SHELL_PATTERN_BYTES_MAX)
         .dfa_size_limit(SHELL_PATTERN_BYTES_MAX)
         .build();
-    built.map_err(|error| error.to_string().lines().last().unwrap_or_default().to_owned())
+    built.map_err(|error| {
+        let error = error.to_string();
+        let last = error.lines().last().unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned()
+    })
 }
 
 /// Compiles one of `blocked_commands`: one word is a program with any arguments.

@@ -129,6 +129,9 @@ impl ShellPolicy {
         mounts: &[&Path],
         machine: Machine<'_>,
     ) -> Result<String, Refusal> {
+        if line.contains('\0') {
+            return Err(Refusal::new("a command line holds no NUL"));
+        }
         self.blocked.search(line, machine.is_over)?;
         if self.is_full {
             return Ok(line.to_owned());

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{prefix, size_of_json};
+use super::prefix;
 use crate::json;
 
 /// What a cut string ends with takes at most this much, its number included.
@@ -11,28 +11,33 @@ const NOTE_BYTES: usize = 48;
 /// Below this a string says nothing; the value is then cut as text.
 const STRING_BYTES_MIN: usize = 128;
 
-/// Returns `value` as JSON text that takes at most `bytes_max` inside a JSON string, its longest
-/// strings cut to one length; or nothing, where other things than strings are too long.
-pub(super) fn shorten(value: &Value, bytes_max: usize) -> Option<String> {
-    let size = size_of_json(value);
-    if size <= bytes_max {
-        return Some(value.to_string());
+/// Cuts the longest strings of `value`, which takes `bytes` inside a JSON string, to one length, so
+/// that it takes at most `bytes_max`; or leaves it and says no, where other things than strings are
+/// too long.
+pub(super) fn shorten(value: &mut Value, bytes: usize, bytes_max: usize) -> bool {
+    if bytes <= bytes_max {
+        return true;
     }
-    let mut value = value.clone();
     let mut costs = Vec::new();
-    json::rewrite(&mut value, false, &mut |_, text| {
+    json::rewrite(value, false, &mut |_, text| {
         costs.push(cost(text));
         None
     });
-    let others = size.saturating_sub(costs.iter().sum());
-    let level = level(costs, bytes_max.checked_sub(others)?);
-    let kept = level.checked_sub(NOTE_BYTES).filter(|kept| *kept >= STRING_BYTES_MIN)?;
-    json::rewrite(&mut value, false, &mut |_, text| {
+    let others = bytes.saturating_sub(costs.iter().sum());
+    let Some(room) = bytes_max.checked_sub(others) else { return false };
+    let level = level(costs.clone(), room);
+    let kept = level.saturating_sub(NOTE_BYTES);
+    if kept < STRING_BYTES_MIN {
+        return false;
+    }
+    // In the order in which they were measured.
+    let mut costs = costs.into_iter();
+    json::rewrite(value, false, &mut |_, text| {
         let cut =
             || format!("{} [cut: {} bytes in all]", prefix(text, kept, char_cost), text.len());
-        (cost(text) > level).then(cut)
+        costs.next().is_some_and(|cost| cost > level).then(cut)
     });
-    Some(value.to_string())
+    true
 }
 
 /// Returns how long each of `costs` may be, at most, for all of them to fit `bytes_max`: those
@@ -72,11 +77,17 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    fn shortened(value: &Value, bytes_max: usize) -> Option<String> {
+        let mut value = value.clone();
+        let bytes = escaped_len(&value.to_string());
+        shorten(&mut value, bytes, bytes_max).then(|| value.to_string())
+    }
+
     #[test]
     fn short_fields_survive_and_a_cut_string_states_its_size() {
         let value =
             json!({"exit_code": 3, "stdout": "a".repeat(9_000), "stderr": "oh\n".repeat(10)});
-        let text = shorten(&value, 2_000).unwrap();
+        let text = shortened(&value, 2_000).unwrap();
         let cut: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&cut["exit_code"], &cut["stderr"]), (&value["exit_code"], &value["stderr"]));
         let stdout = cut["stdout"].as_str().unwrap();
@@ -86,8 +97,8 @@ mod tests {
 
     #[test]
     fn what_is_long_without_long_strings_is_not_shortened() {
-        assert_eq!(shorten(&json!(vec![1; 5_000]), 2_000), None);
-        assert_eq!(shorten(&json!(vec!["abc"; 5_000]), 2_000), None);
+        assert_eq!(shortened(&json!(vec![1; 5_000]), 2_000), None);
+        assert_eq!(shortened(&json!(vec!["abc"; 5_000]), 2_000), None);
     }
 
     proptest! {
@@ -96,7 +107,7 @@ mod tests {
             strings in prop::collection::vec("\\PC{0,600}|[\\x00-\\x1f\"\\\\]{0,600}", 1..6),
             max in 300usize..3_000,
         ) {
-            if let Some(text) = shorten(&json!(strings), max) {
+            if let Some(text) = shortened(&json!(strings), max) {
                 prop_assert!(escaped_len(&text) <= max, "{} > {max}", escaped_len(&text));
                 prop_assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap().len(), strings.len());
             }

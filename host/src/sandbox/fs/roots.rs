@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::folder::Folder;
 use super::places::{Places, nearest};
+use super::private::Private;
 use super::rules::{Rules, self_and_above};
 use super::stat::{Facts, Id};
 
@@ -33,6 +34,18 @@ pub enum RootError {
         path: PathBuf,
         /// The system's answer.
         fault: Fault,
+    },
+    /// The mount is, lies in or, for a native program, holds a folder of the host's own.
+    #[error(
+        "mount {}: {} is where this host keeps its secrets, which nobody is granted: mount a folder beside it",
+        mount.display(),
+        folder.display()
+    )]
+    Private {
+        /// The path as configured.
+        mount: PathBuf,
+        /// The host's folder.
+        folder: PathBuf,
     },
     /// Paths of the host are absolute and without `..`.
     #[error("use {}: a host path must be absolute and without `..`", .0.display())]
@@ -81,7 +94,20 @@ impl Roots {
     /// # Errors
     /// Names the first path that cannot be used. Nothing is granted then.
     pub fn open(mounts: &[Mount], denied_paths: &[PathBuf]) -> Result<Self, RootError> {
-        let mut rules = Rules::default();
+        Self::open_without(&Private::default(), mounts, denied_paths)
+    }
+
+    /// As [`Roots::open`], and without the host's own folders.
+    ///
+    /// # Errors
+    /// As [`Roots::open`], and where one of the mounts is or lies in a folder of the host's own.
+    pub fn open_without(
+        private: &Private,
+        mounts: &[Mount],
+        denied_paths: &[PathBuf],
+    ) -> Result<Self, RootError> {
+        private.check(mounts)?;
+        let mut rules = private.rules.clone();
         for path in denied_paths {
             require_plain(path)?;
             rules.add_closed(path).map_err(open_error(path))?;

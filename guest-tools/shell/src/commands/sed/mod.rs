@@ -11,7 +11,7 @@ use crate::commands::{inputs, lossy};
 use crate::io::Input;
 use crate::options::Options;
 use crate::shell::Shell;
-use crate::stop::{Done, usage};
+use crate::stop::{Done, failed, usage};
 
 /// Where a command applies.
 enum Address {
@@ -69,6 +69,19 @@ enum Action {
     Write(String),
 }
 
+impl Command {
+    fn names_a_file(&self) -> bool {
+        match &self.action {
+            Action::Read(_) | Action::Write(_) => true,
+            Action::Substitute(substitute) => substitute.write.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// `--sandbox`, which has no letter of its own.
+const SANDBOX: char = '!';
+
 struct Substitute {
     regex: Option<Regex>,
     parts: Vec<Part>,
@@ -90,6 +103,7 @@ enum Part {
 pub(super) fn sed(shell: &mut Shell, arguments: &[String]) -> Done {
     let (arguments, suffix) = in_place(arguments);
     let long = [
+        ("sandbox", SANDBOX),
         ("quiet", 'n'),
         ("silent", 'n'),
         ("expression", 'e'),
@@ -113,6 +127,9 @@ pub(super) fn sed(shell: &mut Shell, arguments: &[String]) -> Done {
     let script = scripts.join("\n");
     let quiet = options.has('n') || script.starts_with("#n\n");
     let commands = parse::parse(&script, flavour)?;
+    if options.has(SANDBOX) && commands.iter().any(Command::names_a_file) {
+        return failed("r and w commands are not taken with --sandbox");
+    }
     match suffix {
         Some(suffix) => edit(shell, &commands, quiet, &operands, &suffix),
         None => {
