@@ -24,15 +24,17 @@ impl Progress {
         Self { sink, last: None }
     }
 
+    /// Says whether a report of `progress` would be forwarded now: what costs something to say is said
+    /// only then.
+    pub(crate) fn is_due(&self, progress: f64) -> bool {
+        self.last.is_none_or(|(at, value)| at.elapsed() >= PROGRESS_PAUSE && progress > value)
+    }
+
     /// Forwards a report, unless it comes too soon or says nothing new.
     pub(crate) fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) {
-        let now = Instant::now();
-        let is_due = self
-            .last
-            .is_none_or(|(at, value)| now.duration_since(at) >= PROGRESS_PAUSE && progress > value);
         let is_number = progress.is_finite() && total.is_none_or(f64::is_finite);
-        if is_due && is_number {
-            self.last = Some((now, progress));
+        if self.is_due(progress) && is_number {
+            self.last = Some((Instant::now(), progress));
             (self.sink)(
                 progress,
                 total,

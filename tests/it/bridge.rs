@@ -13,12 +13,14 @@ use serde_json::{Value, json};
 use crate::cli::PROGRAM;
 
 /// Everything on this machine that is going to happen has happened by then.
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+/// Eight programs that begin beside everything else that is tested, and once more if one took too long.
+const STARTED: Duration = Duration::from_secs(150);
 
-const PYTHON: &str = "/usr/bin/python3";
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 /// One side of a conversation over standard input and output.
-struct Peer {
+pub(crate) struct Peer {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -26,7 +28,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
@@ -56,11 +58,11 @@ impl Peer {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].clone()
     }
 
-    fn names(&mut self) -> Vec<String> {
+    pub(crate) fn names(&mut self) -> Vec<String> {
         let tools = self.ask("tools/list", &json!({}))["result"]["tools"].clone();
         let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
         names.map(str::to_owned).collect()
@@ -74,7 +76,7 @@ impl Drop for Peer {
     }
 }
 
-fn skipped(why: &str) {
+pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
@@ -132,7 +134,7 @@ fn sandbox(mounts: &[(&Path, &str)]) -> String {
 }
 
 /// Writes documents and the runtime file into a folder of the test's, and returns it.
-fn documents(cli: &Cli, mounts: &[(&Path, &str)], servers: &Value) -> PathBuf {
+pub(crate) fn documents(cli: &Cli, mounts: &[(&Path, &str)], servers: &Value) -> PathBuf {
     let folder = cli.here().join("documents");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("sandbox.json"), sandbox(mounts)).unwrap();
@@ -175,7 +177,7 @@ async fn eight_real_servers_are_bridged_at_once_and_none_outlives_its_host() {
             .iter()
             .all(|(server, ..)| names.iter().any(|name| name.starts_with(&format!("{server}__"))))
     };
-    until("all servers", SOON, || has_all(&host.names()).then_some(())).await;
+    until("all servers", STARTED, || has_all(&host.names()).then_some(())).await;
     let started = Instant::now();
     let names = host.names();
     assert!(started.elapsed() < Duration::from_millis(200), "{:?}", started.elapsed());
@@ -199,7 +201,7 @@ async fn eight_real_servers_are_bridged_at_once_and_none_outlives_its_host() {
     until("its servers to end", Duration::from_secs(1), || (alive(&work) == 0).then_some(())).await;
 
     let mut host = Peer::start(&mut cli.command(&arguments_of_run));
-    until("all servers", SOON, || has_all(&host.names()).then_some(())).await;
+    until("all servers", STARTED, || has_all(&host.names()).then_some(())).await;
     // SIGKILL: nothing of the host runs any more.
     host.child.kill().unwrap();
     until("its servers to end", SOON, || (alive(&work) == 0).then_some(())).await;
@@ -275,6 +277,38 @@ fn a_tool_that_says_something_else_is_refused_until_that_is_accepted() {
     assert_eq!(call("s__one").code, Some(0));
     let log = cli.log();
     assert!(log.contains("\"pin.changed\"") && log.contains("\"pin.accepted\""), "{log}");
+}
+
+#[test]
+fn m31_no_text_of_a_server_is_run_or_asked_for() {
+    let cli = Cli::new(PROGRAM);
+    let Some((folder, work)) = scripted(&cli, false) else { return };
+    let tripwire = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    tripwire.set_nonblocking(true).unwrap();
+    let (hit, address) = (cli.here().join("hit"), tripwire.local_addr().unwrap());
+    let touch = format!("touch {}", hit.display());
+    let text = format!(
+        "$({touch}) `{touch}`; {touch} | {touch} & '; {touch}; ' \"; {touch}; \" http://{address}/ \
+         file://{} stdio:///bin/sh?arg=-c&arg={touch} claw://{address}/tool/x@1.0.0",
+        hit.display()
+    );
+    std::fs::write(work.join("description"), &text).unwrap();
+    let folder = folder.to_str().unwrap();
+    let said = format!("b={text}");
+    for (arguments, code) in [
+        // One of its names is refused.
+        (&["tools", folder][..], 3),
+        (&["call", folder, "s__one", "a=1", &said], 0),
+        (&["explain", folder, "s__one", "a=1", &said], 0),
+        (&["pins", "list"], 0),
+    ] {
+        let run = cli.run(arguments);
+        assert_eq!(run.code, Some(code), "{arguments:?}: {}", run.stderr);
+    }
+    std::fs::write(work.join("description"), format!("{text} {text}")).unwrap();
+    assert_ne!(cli.run(&["call", folder, "s__one", "a=1"]).code, Some(0), "it has changed");
+    assert!(cli.run(&["pins", "diff", "s"]).stdout.contains(&touch), "what it says is shown");
+    assert!(!hit.exists() && tripwire.accept().is_err());
 }
 
 #[test]

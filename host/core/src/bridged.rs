@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::catalog::{ToolDefinition, check_definition, ckp_name};
 use crate::digest;
 use crate::limits::MCP_TOOL_NAME_BYTES_MAX;
-use crate::manifest::McpEndpoint;
+use crate::manifest::{McpEndpoint, McpReach, McpValue};
 use crate::visible;
 
 /// The two names under which a tool of a server is served.
@@ -27,9 +27,11 @@ const NAME_BYTES_MAX: usize = 63;
 const HASH_DIGITS: usize = 8;
 
 impl BridgedName {
-    /// Returns the name of one tool that a document names.
-    pub fn of_document(name: &str) -> Self {
-        Self { mcp: name.to_owned(), ckp: name.to_owned() }
+    /// Returns the name of the one tool `tool` of a server that the document `name` names: clients see
+    /// the tool's own, where the document is called like it.
+    pub fn of_document(name: &str, tool: &str) -> Self {
+        let mcp = if ckp_name(tool) == name { tool } else { name };
+        Self { mcp: mcp.to_owned(), ckp: name.to_owned() }
     }
 
     /// Returns the name of the tool `tool` of the server, or whole-server document, `server`.
@@ -63,6 +65,16 @@ impl BridgedName {
     }
 }
 
+/// Returns what a tool of a server is remembered under. Names that would be served alike are one, so
+/// that none takes the place of another.
+pub fn remembered_as(tool: &str) -> String {
+    let plain = |c: char| match c {
+        '.' | '/' | ':' | ' ' | '_' => '-',
+        c => c.to_ascii_lowercase(),
+    };
+    tool.chars().map(plain).collect()
+}
+
 /// Cuts `name` where it is too long; digits of `digest` then tell it from others cut to the same.
 fn fitted(mut name: String, separator: &str, digest: &str) -> String {
     if name.len() > NAME_BYTES_MAX {
@@ -85,7 +97,7 @@ pub fn cleaned(raw: &ToolDefinition, name: &str) -> Result<ToolDefinition, Strin
     definition.description = shown(&raw.description);
     if definition.description.trim().is_empty() {
         let title = definition.title.as_deref().unwrap_or(name);
-        definition.description = format!("{title} (its server does not describe it)");
+        definition.description = format!("{title} (nothing describes it)");
     }
     let schemas =
         std::iter::once(&mut definition.input_schema).chain(&mut definition.output_schema);
@@ -129,9 +141,24 @@ fn plain(text: &str) -> Result<(), String> {
     ))
 }
 
-/// Returns what is remembered of a tool: its definition as the server gave it, and where the server is.
-pub fn pinned(endpoint: &McpEndpoint, raw: &ToolDefinition) -> Value {
-    json!({ "endpoint": endpoint.as_str(), "definition": raw })
+/// Returns what is remembered of a tool: its definition as the server gave it, where the server is,
+/// and the digest of how it is reached.
+pub fn pinned(endpoint: &McpEndpoint, reach: &McpReach, raw: &ToolDefinition) -> Value {
+    json!({ "endpoint": endpoint.as_str(), "started_with": started_with(reach), "definition": raw })
+}
+
+/// Returns the digest of a command line and the names of its variables, or of a URL and the names of
+/// its headers. Their values are the operator's to change.
+fn started_with(reach: &McpReach) -> String {
+    let names = |values: &[(String, McpValue)]| {
+        let mut names: Vec<_> = values.iter().map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
+    };
+    digest::of_json(&match reach {
+        McpReach::Program { command, args, env } => json!([command, args, names(env)]),
+        McpReach::Url { url, headers } => json!([url.as_str(), names(headers)]),
+    })
 }
 
 /// Returns what differs between two remembered values: a line for each thing taken out, and one for
@@ -182,6 +209,37 @@ mod tests {
             input_schema: schema,
             output_schema: None,
             annotations: Annotations::default(),
+        }
+    }
+
+    fn endpoint() -> McpEndpoint {
+        McpEndpoint::parse("stdio:///bin/s").unwrap()
+    }
+
+    fn program(args: &[&str], variable: &str, value: &str) -> McpReach {
+        let env = vec![(variable.to_owned(), McpValue::Literal(value.to_owned()))];
+        let args = args.iter().map(|&text| text.to_owned()).collect();
+        McpReach::Program { command: "/bin/s".to_owned(), args, env }
+    }
+
+    #[test]
+    fn another_command_line_is_a_change_and_another_value_of_a_variable_is_none() {
+        let of = |reach: &McpReach| pinned(&endpoint(), reach, &definition("d", json!({})));
+        let first = of(&program(&["x"], "A", "1"));
+        assert_eq!(first, of(&program(&["x"], "A", "2")));
+        for other in
+            [program(&["y"], "A", "1"), program(&[], "A", "1"), program(&["x"], "LD_PRELOAD", "1")]
+        {
+            let lines = changes(&first, &of(&other));
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            assert!(lines[0].starts_with("- /started_with: "), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_would_be_served_alike_are_remembered_as_one() {
+        for tool in ["a_b.c", "a-b_c", "A.b/c", "a b:c"] {
+            assert_eq!(remembered_as(tool), "a-b-c");
         }
     }
 
@@ -249,9 +307,9 @@ mod tests {
 
     #[test]
     fn one_character_is_a_change_and_the_order_of_keys_is_none() {
-        let endpoint = McpEndpoint::parse("stdio:///bin/s").unwrap();
         let of = |text: &str, schema: &str| {
-            pinned(&endpoint, &definition(text, serde_json::from_str(schema).unwrap()))
+            let definition = definition(text, serde_json::from_str(schema).unwrap());
+            pinned(&endpoint(), &program(&["x"], "A", "1"), &definition)
         };
         let first = of("d", r#"{"type":"object","title":"a"}"#);
         let same = of("d", r#"{"title":"a","type":"object"}"#);

@@ -4,17 +4,21 @@
 //! Deliberately absent: starting anything, and writing secrets into a file: their values stay where
 //! they are, and the commands that store them are printed without them.
 
-use std::fmt::Write as _;
+mod credentials;
+mod folders;
+mod made;
+mod yaml;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clawhost_core::error::exit;
-use clawhost_core::grants::{is_secret_name, is_variable_name};
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::screen::is_credential;
 use clawhost_core::{json, visible};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use self::made::Made;
+use self::yaml::yaml;
 use super::fail::Fail;
 use super::show;
 use crate::regular;
@@ -37,24 +41,6 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
-
-/// What is made of a configuration.
-#[derive(Debug, Default)]
-struct Made {
-    /// Names and contents.
-    files: Vec<(String, String)>,
-    servers: Map<String, Value>,
-    /// What is left for a person to do.
-    todo: Vec<String>,
-}
-
-/// Folders whose programs every jail may run.
-const SYSTEM: [&str; 4] = ["/usr", "/bin", "/sbin", "/lib"];
-/// Programs that fetch what they run, which a sandbox without a network cannot.
-const FETCHERS: [&str; 6] = ["npx", "uvx", "bunx", "pipx", "docker", "podman"];
-/// Endings of names whose values are secrets, whatever they look like.
-const SECRET_ENDINGS: [&str; 7] =
-    ["TOKEN", "SECRET", "PASSWORD", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"];
 
 pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
     let made = read(&args.file)?;
@@ -82,7 +68,8 @@ fn read(file: &Path) -> Result<Made, Fail> {
     let value = json::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
     let servers = ["mcpServers", "servers"].iter().find_map(|key| value.get(key)?.as_object());
     let servers = servers.ok_or_else(|| wrong("it names no MCP servers".to_owned()))?;
-    let mut made = Made::default();
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let mut made = Made { home, ..Made::default() };
     for (name, server) in servers {
         made.server(name, server);
     }
@@ -113,188 +100,10 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
     Ok(())
 }
 
-impl Made {
-    fn server(&mut self, given: &str, server: &Value) {
-        let name = self.free(&safe(given));
-        if name != given {
-            self.todo.push(format!("`{given}` is called `{name}` here"));
-        }
-        let text = |key: &str| server.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (command, url) = (text("command"), text("url"));
-        let mut entry = Map::new();
-        let mut secrets = Vec::new();
-        if !command.is_empty() {
-            let args = server.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
-            let args: Vec<&str> = args.iter().filter_map(Value::as_str).collect();
-            entry.insert("command".to_owned(), json!(command));
-            entry.insert("args".to_owned(), json!(args));
-            let env = self.values(&name, server.get("env"), "env", &mut secrets);
-            entry.insert("env".to_owned(), env);
-            self.sandbox(&name, command, &args);
-            entry.insert("sandbox".to_owned(), json!(name));
-            self.note_arguments(&name, command, &args);
-        } else if !url.is_empty() {
-            entry.insert("url".to_owned(), json!(url));
-            let headers = self.values(&name, server.get("headers"), "header", &mut secrets);
-            entry.insert("headers".to_owned(), headers);
-        } else {
-            return self
-                .todo
-                .push(format!("`{given}` has neither `command` nor `url`, and was left out"));
-        }
-        if !secrets.is_empty() {
-            entry.insert("secrets".to_owned(), Value::Array(secrets));
-        }
-        entry.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
-        entry.insert("internal_only".to_owned(), json!(false));
-        self.servers.insert(name, Value::Object(entry));
-    }
-
-    /// Returns `name`, or the first number behind it that nobody has.
-    fn free(&self, name: &str) -> String {
-        let alike = |one: &str| one.to_ascii_lowercase().replace('_', "-");
-        let taken = |name: &str| self.servers.keys().any(|other| alike(other) == alike(name));
-        if !taken(name) {
-            return name.to_owned();
-        }
-        (2..).map(|number| format!("{name}-{number}")).find(|name| !taken(name)).unwrap_or_default()
-    }
-
-    /// Returns what is no secret of a mapping; the secrets go where they belong, by name.
-    fn values(
-        &mut self,
-        server: &str,
-        given: Option<&Value>,
-        place: &str,
-        secrets: &mut Vec<Value>,
-    ) -> Value {
-        let mut plain = Map::new();
-        for (key, value) in given.and_then(Value::as_object).into_iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            if !is_secret(key, &text) {
-                plain.insert(key.clone(), json!(text));
-                continue;
-            }
-            let name = match is_secret_name(key) && is_variable_name(key) {
-                true => key.clone(),
-                false => format!("{server}-{}", safe(key)),
-            };
-            secrets.push(json!({"name": name, place: key}));
-            let whole = if place == "header" { " (all of the header's value)" } else { "" };
-            self.todo.push(format!("run: clawhost secrets set {name}{whole}"));
-        }
-        Value::Object(plain)
-    }
-
-    /// Writes the sandbox of a program: the folders that its command line names, its own to read.
-    fn sandbox(&mut self, name: &str, command: &str, args: &[&str]) {
-        let mut mounts: Vec<(PathBuf, &str)> = Vec::new();
-        for argument in args.iter().map(Path::new).filter(|path| path.is_absolute()) {
-            if argument.is_dir() {
-                mounts.push((argument.to_owned(), "rw"));
-            } else if let Some(folder) = argument.parent().filter(|folder| folder.is_dir()) {
-                mounts.push((folder.to_owned(), "ro"));
-            }
-        }
-        if let Some(folder) = own_folder(Path::new(command)) {
-            mounts.push((folder, "ro"));
-        }
-        let is_system = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
-        mounts.retain(|(path, _)| !is_system(path) && path.parent().is_some());
-        mounts.sort();
-        mounts.dedup_by(|one, first| one.0 == first.0);
-        let mounts: Vec<Value> = mounts
-            .iter()
-            .map(|(path, may)| json!({"path": path.display().to_string(), "permissions": may}))
-            .collect();
-        let files = match mounts.is_empty() {
-            true => json!({"mode": "deny"}),
-            false => json!({"mode": "scoped", "mount_paths": mounts}),
-        };
-        let document = json!({
-            "claw": "0.3.0",
-            "kind": "Sandbox",
-            "metadata": {"name": name},
-            "spec": {
-                "level": "process",
-                "capabilities": {"network": {"mode": "deny"}, "filesystem": files},
-            },
-        });
-        self.files.push((format!("{name}-sandbox.yaml"), yaml(&document)));
-    }
-
-    fn note_arguments(&mut self, name: &str, command: &str, args: &[&str]) {
-        let program =
-            Path::new(command).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if FETCHERS.contains(&program) {
-            self.todo.push(format!("`{name}`: `{program}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server into a folder, name its program as `command`, and mount the folder `ro` in {name}-sandbox.yaml"));
-        }
-        if let Some(argument) = args.iter().find(|text| is_credential("", text)) {
-            let begin: String = argument.chars().take_while(|c| *c != '=').take(24).collect();
-            let begin = if argument.contains('=') { begin } else { "one of them".to_owned() };
-            self.todo.push(format!("`{name}`: an argument looks like a credential ({begin}): give it by `env` or a file, if the server can take it so"));
-        }
-    }
-}
-
-/// Returns the folder of a program that lies outside of the system: that of a whole environment where it
-/// is in its `bin`.
-fn own_folder(command: &Path) -> Option<PathBuf> {
-    let folder = command.parent().filter(|_| command.is_absolute())?;
-    match folder.file_name().is_some_and(|name| name == "bin" || name == ".bin") {
-        true => folder.parent().map(Path::to_owned),
-        false => Some(folder.to_owned()),
-    }
-}
-
-fn is_secret(key: &str, text: &str) -> bool {
-    let name = key.to_ascii_uppercase().replace('-', "_");
-    let is_reference = text.starts_with("${");
-    !text.is_empty()
-        && (is_reference
-            || name == "AUTHORIZATION"
-            || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
-            || is_credential(key, text))
-}
-
-/// Returns `name` as a server, or part of a secret, may be called.
-fn safe(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let mapped: String = name.chars().map(plain).collect();
-    let parts: Vec<&str> = mapped.split('-').filter(|part| !part.is_empty()).collect();
-    // Room for the number of a second one of that name.
-    let short: String = parts.join("-").chars().take(28).collect();
-    let short = short.trim_end_matches('-');
-    if short.is_empty() { "server".to_owned() } else { short.to_owned() }
-}
-
-/// Returns `value` as YAML, every text quoted as JSON would have it.
-fn yaml(value: &Value) -> String {
-    let mut text = String::new();
-    block(value, 0, &mut text);
-    text
-}
-
-fn block(value: &Value, depth: usize, text: &mut String) {
-    let Value::Object(object) = value else { return };
-    for (key, value) in object {
-        let indent = "  ".repeat(depth);
-        let key = if is_variable_name(key) { key.clone() } else { json!(key).to_string() };
-        // Writing to a text cannot fail.
-        let _ = match value {
-            Value::Object(inner) if !inner.is_empty() => {
-                let _ = writeln!(text, "{indent}{key}:");
-                block(value, depth + 1, text);
-                Ok(())
-            }
-            other => writeln!(text, "{indent}{key}: {other}"),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clawhost_core::manifest::Settings;
+    use serde_json::Value;
 
     use super::*;
 
@@ -307,6 +116,21 @@ mod tests {
         let settings = Settings::read(Some((Path::new(name), text.as_bytes())), []);
         let settings = settings.unwrap_or_else(|errors| panic!("{}\n{text}", errors[0].one_line()));
         (made, settings)
+    }
+
+    #[test]
+    fn two_servers_with_one_word_for_different_secrets_have_two() {
+        let of = |url: &str, token: &str| json!({"url": url, "headers": {"Authorization": token}});
+        let config = json!({"mcpServers": {
+            "a": of("https://a.example/", "Bearer aaa"), "b": of("https://b.example/", "Bearer bbb"),
+            "c": of("https://c.example/", "Bearer aaa"),
+        }});
+        let (_, settings) = made(&config);
+        let secret = |name: &str| settings.tools.mcp_servers[name].server.secrets().next().unwrap();
+        assert_eq!(
+            ["a", "b", "c"].map(secret),
+            ["Authorization", "b-authorization", "Authorization"]
+        );
     }
 
     #[test]
@@ -343,18 +167,31 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_the_command_line_are_mounted_and_fetching_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().display().to_string();
-        let config = json!({"mcpServers": {"fs": {"command": "npx", "args": ["-y", "pkg", path]}}});
+    fn fetching_is_told() {
+        let config = json!({"mcpServers": {"fs": {"command": "npx", "args": ["-y", "pkg"]}}});
         let (made, _) = made(&config);
-        assert!(
-            made.files[1].1.contains(&format!("\"path\":\"{path}\",\"permissions\":\"rw\"")),
-            "{made:?}"
-        );
         assert!(made.todo[0].contains("fetches what it runs"));
-        assert_eq!(own_folder(Path::new("/opt/x/bin/srv")), Some(PathBuf::from("/opt/x")));
-        assert_eq!(own_folder(Path::new("srv")), None);
+    }
+
+    #[test]
+    fn what_is_written_loads_whatever_it_is_called_and_with_whatever_credentials() {
+        let config = json!({"mcpServers": {
+            "none": {"command": "/opt/srv", "args": ["--token=hunter2", "--db", "/tmp/x.db"]},
+            "Process": {"command": "srv", "env": {"OPENAI_KEY": "hunter2", "DB_PASS": "hunter2"}},
+            "url": {"url": "https://u:hunter2@x.example/?api_key=hunter2", "headers": {"Cookie": "a=hunter2"}},
+        }});
+        let (made, settings) = made(&config);
+        assert!(!format!("{made:?}").contains("hunter2"), "{made:?}");
+        let names: Vec<_> = settings.tools.mcp_servers.keys().collect();
+        assert_eq!(names, ["none-2", "process-2", "url"]);
+        assert!(made.todo.contains(&"`none` is called `none-2` here".to_owned()));
+        assert!(made.todo.iter().any(|one| one.contains("may read and write /tmp")), "{made:?}");
+        let secrets: Vec<_> =
+            settings.tools.mcp_servers.values().flat_map(|one| one.server.secrets()).collect();
+        assert_eq!(
+            secrets,
+            ["none-2-token", "DB_PASS", "OPENAI_KEY", "Cookie", "url-authorization"]
+        );
     }
 
     #[test]

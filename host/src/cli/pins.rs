@@ -73,7 +73,9 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
             (which.server.as_ref(), which.tool.as_ref())
         }
     };
-    let all = pins.list(server.cloned(), tool.cloned()).await.map_err(|e| failed(&e))?;
+    // However its server spells it: what is called alike is remembered as one.
+    let tool = tool.map(|tool| bridged::remembered_as(tool));
+    let all = pins.list(server.cloned(), tool).await.map_err(|e| failed(&e))?;
     if let PinsVerb::List(_) = args.verb {
         print(&all, args.common.json, line);
         return Ok(exit::OK);

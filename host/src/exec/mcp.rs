@@ -7,22 +7,26 @@ use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
 
 use super::wasm::within_output;
+use crate::dialogue::Caller;
 use crate::gate::Admitted;
 use crate::registry::Bridged;
-use crate::sandbox::ProgressSink;
 
 /// Runs `admitted` on the server that has the tool.
 ///
 /// # Errors
-/// -32014 at the deadline, -32603 where the server is not there or ends, -32010 where the result is
-/// larger than the profile allows.
+/// -32011 where the server does not say of the tool what was accepted, -32014 at the deadline, -32603
+/// where the server is not there or ends, -32010 where the result is larger than the profile allows.
 pub(super) async fn run(
     bridged: &Bridged,
     admitted: Admitted,
-    progress: Option<ProgressSink>,
+    caller: Caller,
 ) -> Result<ToolReply, CallError> {
     let (arguments, timeout) = (admitted.arguments(), admitted.timeout());
-    let reply = bridged.server.call(&bridged.tool, arguments, timeout, progress).await?;
+    let Bridged { server, definition, kind, .. } = bridged;
+    let reply = match kind {
+        None => server.call(&definition.name, Some(definition), arguments, timeout, caller).await?,
+        Some(kind) => server.get(*kind, arguments, timeout, caller).await?,
+    };
     let bytes = reply.bytes();
     within_output(reply, bytes, &admitted)
 }

@@ -46,14 +46,14 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
 }
 
 /// What a host has beside its tools, as the dialects use it. What a host does not have is refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Services<'a> {
     /// Where calls wait for a person.
     pub(crate) approvals: &'a Approvals,
     /// Who agents are in swarms, where that is not the host's own identity.
     pub(crate) identities: &'a BTreeMap<String, String>,
     /// The manifest the host runs.
-    pub(crate) manifest: &'a Manifest,
+    pub(crate) manifest: Arc<Manifest>,
     /// What the agents remember.
     pub(crate) memory: Option<&'a Memory>,
     /// Answers a repeated request as before; without it a request is carried out again.

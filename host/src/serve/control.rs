@@ -13,6 +13,8 @@
 //! | `clawhost.approvals.deny` | `id reason?` | `acknowledged` |
 //! | `clawhost.approvals.leases` | | `leases[]` |
 //! | `clawhost.approvals.revoke` | `id` | `acknowledged` |
+//! | `clawhost.tools.disable` | `tool reason? now? dry_run?` | `tool known changed` |
+//! | `clawhost.tools.enable` | `tool reason? dry_run?` | the same |
 //!
 //! `until` is `"session"` or a number of milliseconds; `arguments` is `"any"`,
 //! `{"exactly": digest}` or `{"matching": {argument: pattern}}`.
@@ -37,9 +39,12 @@ use super::message::{self, Fault, INTERNAL_ERROR, INVALID_REQUEST, Incoming, Out
 use super::params::Params;
 use super::status::status;
 use crate::approvals::{Answer, Approver, Lease, Pending, Shown, Until};
-use crate::host::Host;
+use crate::host::{Host, SwitchError, Switched, Turn};
 use crate::lines::{Line, Lines};
 use crate::state::ControlSocket;
+
+/// Who turns switches here: the system says that it is the operator.
+const OPERATOR: &str = "operator";
 
 /// Serves `socket` until it is told to stop. While it does, people can be asked.
 pub fn serve_control(host: Host, socket: ControlSocket, stop: CancellationToken) -> JoinHandle<()> {
@@ -154,6 +159,15 @@ impl Control {
                 let revoked = approvals.revoke(params.text("id")?).await.map_err(unavailable)?;
                 Ok(json!({"acknowledged": revoked}))
             }
+            "clawhost.tools.disable" => {
+                params.only(&["tool", "reason", "now", "dry_run"])?;
+                let now = flag(params, "now")?;
+                self.switch(params, Turn::Off { now }).await
+            }
+            "clawhost.tools.enable" => {
+                params.only(&["tool", "reason", "dry_run"])?;
+                self.switch(params, Turn::On).await
+            }
             _ => Err(Fault::method(method, "there is no such method here")),
         }
     }
@@ -173,10 +187,39 @@ impl Control {
         Err(params.fault("lease.arguments", reason))
     }
 
+    /// Turns the switch of a tool, or says what that would do.
+    async fn switch(&self, params: Params<'_>, to: Turn) -> Outcome {
+        let tool = params.text("tool")?;
+        let unusable = |error: SwitchError| match error {
+            SwitchError::Name(_) | SwitchError::Ambiguous(_) => {
+                params.fault("tool", error.to_string())
+            }
+            error => unavailable(error),
+        };
+        let done = if flag(params, "dry_run")? {
+            let (tool, is_known) = self.host.named(tool).map_err(unusable)?;
+            let is_off = self.host.switches().get(&tool).is_some();
+            Switched { tool, is_known, changed: is_off != (to != Turn::On) }
+        } else {
+            let reason = params.text_or_none("reason")?;
+            self.host.switch(tool, to, OPERATOR, reason).await.map_err(unusable)?
+        };
+        Ok(json!({"tool": done.tool, "known": done.is_known, "changed": done.changed}))
+    }
+
     async fn decide(&self, params: Params<'_>, answer: Answer) -> Outcome {
         let id = params.text("id")?;
         let done = self.host.approvals().answer(id, None, answer, &Approver::Operator).await;
         Ok(json!({"acknowledged": done}))
+    }
+}
+
+/// Reads a yes; what is absent is a no.
+fn flag(params: Params<'_>, key: &str) -> Result<bool, Fault> {
+    match params.any(key) {
+        Err(_) => Ok(false),
+        Ok(Value::Bool(yes)) => Ok(*yes),
+        Ok(_) => Err(params.fault(key, "has to be true or false")),
     }
 }
 

@@ -12,8 +12,8 @@ use clawhost_core::error::CallError;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject, ResourceContents, Tool,
-    ToolAnnotations,
+    CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject, PromptMessage,
+    ResourceContents, Role, Tool, ToolAnnotations,
 };
 use serde_json::{Map, Value, json};
 
@@ -97,6 +97,29 @@ pub(crate) fn reply(reply: ToolReply, era: Era) -> CallToolResult {
     result
 }
 
+/// Returns a reply's blocks that have an address of their own, as the contents of a resource.
+pub(crate) fn resources(answer: ToolReply) -> Vec<ResourceContents> {
+    let blocks = reply(answer, Era::Modern).content.into_iter();
+    let contents = blocks.filter_map(|block| match block {
+        ContentBlock::Resource(embedded) => Some(embedded.resource),
+        _ => None,
+    });
+    contents.collect()
+}
+
+/// Returns a reply's blocks as the messages of a prompt. One that does not say whose it is, is the
+/// user's.
+pub(crate) fn messages(mut answer: ToolReply) -> Vec<PromptMessage> {
+    let mut role = |at| answer.extras.get_mut(&at).and_then(|extras| extras.remove("role"));
+    let roles: Vec<_> = (0..answer.content.len()).map(&mut role).collect();
+    let blocks = reply(answer, Era::Modern).content.into_iter();
+    let message = |(block, role): (ContentBlock, Option<Value>)| {
+        let is_assistants = role.is_some_and(|role| role == "assistant");
+        PromptMessage::new(if is_assistants { Role::Assistant } else { Role::User }, block)
+    };
+    blocks.zip(roles).map(message).collect()
+}
+
 fn block(content: Content) -> ContentBlock {
     match content {
         Content::Audio { data, mime_type } => ContentBlock::audio(STANDARD.encode(data), mime_type),
@@ -151,7 +174,8 @@ pub(crate) fn failure(error: CallError) -> Result<CallToolResult, ErrorData> {
     if error.kind.is_protocol_error() { Err(protocol_error(error)) } else { Ok(refused(error)) }
 }
 
-fn protocol_error(error: CallError) -> ErrorData {
+/// Returns a failure as an error of the protocol.
+pub(crate) fn protocol_error(error: CallError) -> ErrorData {
     let Fault { code, message, data, .. } = error.into();
     ErrorData::new(ErrorCode(code), message, Some(Value::Object(data)))
 }

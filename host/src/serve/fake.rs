@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clawhost_core::catalog::{Annotations, Catalog, Origin, Tool, ToolDefinition};
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::exposed::{Exposed, Kind, List, Served};
 use clawhost_core::grants::Grants;
+use clawhost_core::limits::EXPOSED_ITEM_BYTES_MAX;
 use clawhost_core::manifest::{self, Manifest, OneDocument, Surroundings};
 use clawhost_core::policy::{ApprovalTerms, PathNames};
 use clawhost_core::reply::{Content, ToolReply};
@@ -41,7 +43,7 @@ struct State {
     secrets: Secrets,
     telemetry: Telemetry,
     catalog: Arc<Catalog>,
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     dropped: watch::Sender<usize>,
     listed: watch::Sender<usize>,
     released: watch::Sender<bool>,
@@ -58,19 +60,29 @@ impl Fake {
     /// Returns a host that runs this Claw.
     pub(crate) fn of(claw: &'static str) -> Self {
         let names = ["echo", "whoami", "slow", "steps", "denied", "broken", "panics", "asks"];
-        Self::with(claw, names.map(tool))
+        Self::with(claw, names.map(tool), Vec::new())
     }
 
-    /// Returns a host that takes [`DESCRIPTION_BYTES`] to describe its one tool.
+    /// Returns a host that takes [`DESCRIPTION_BYTES`] to describe its one tool, by which a hundred
+    /// resources with much to say are read.
     pub(crate) fn wordy() -> Self {
         let mut slow = tool("slow");
         slow.definition.description = "x".repeat(DESCRIPTION_BYTES);
-        Self::with(CLAW, [slow])
+        let words = "x".repeat(EXPOSED_ITEM_BYTES_MAX / 2);
+        let item = |n| json!({"uri": format!("x:{n}"), "name": "n", "description": words});
+        let items = (0..100).map(item).collect();
+        let lists = Arc::new(Exposed([(List::Resources, items)].into()));
+        let tool = "slow".to_owned();
+        Self::with(CLAW, [slow], vec![Served { kind: Kind::Resources, tool, lists }])
     }
 
-    fn with(claw: &'static str, tools: impl IntoIterator<Item = Tool>) -> Self {
+    fn with(
+        claw: &'static str,
+        tools: impl IntoIterator<Item = Tool>,
+        exposed: Vec<Served>,
+    ) -> Self {
         let mut catalog = Catalog::default();
-        catalog.version = 1;
+        (catalog.version, catalog.exposed) = (1, exposed);
         tools.into_iter().for_each(|tool| catalog.add(Arc::new(tool)).unwrap());
         let database = Database::in_memory(&[("approvals", approvals::MIGRATIONS)]).unwrap();
         let running = TaskTracker::new();
@@ -82,7 +94,7 @@ impl Fake {
             secrets: Secrets::none(),
             telemetry: Telemetry::off(),
             catalog: Arc::new(catalog),
-            manifest: read(claw),
+            manifest: Arc::new(read(claw)),
             dropped: watch::Sender::new(0),
             listed: watch::Sender::new(0),
             released: watch::Sender::new(false),
@@ -151,7 +163,7 @@ fn tool(name: &str) -> Tool {
         asks: false,
         origin: Origin::DropIn { file: "fake.wasm".to_owned() },
         grants: Grants::default(),
-        policy_ref: None,
+        policy_refs: Vec::new(),
         category: None,
         retry: clawhost_core::retry::RetryPlan::ONCE,
         input: Vec::new(),
@@ -269,7 +281,7 @@ impl Calls for Fake {
         Services {
             approvals,
             identities,
-            manifest,
+            manifest: Arc::clone(manifest),
             memory,
             replay,
             running,

@@ -1,32 +1,36 @@
 //! MCP, both eras: `initialize` up to 2025-11-25, and the stateless 2026-07-28.
 //!
 //! One [`McpServer`] belongs to one principal, so whatever arrives through it is that principal's.
-//! Deliberately absent: requests of our own to clients beyond the one question of `elicit`,
-//! prompts, resources, and any state of a session beyond "tell me when the tools change".
+//! Deliberately absent: requests of our own to clients beyond the one question of `elicit`, and any
+//! state of a session beyond "tell me when the lists change".
+
+use std::sync::Arc;
 
 use clawhost_core::digest;
-use clawhost_core::error::CallError;
-use clawhost_core::limits::CALL_PROGRESS_QUEUE_MAX;
-use clawhost_core::reply::ToolReply;
+use clawhost_core::limits::QUESTION_ROUNDS_MAX;
 use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-    Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
 use super::elicit;
-use super::progress::growing;
-use super::waiting::{Client, Turn, Underway, WAITING_ENDS_AT};
-use crate::approvals::{Reachable, WaitingSink};
+use super::progress::{Reports, progress_channel, with_progress};
+use super::questions;
+use super::waiting::{Client, Outcome, Turn, Underway};
+use crate::approvals::WaitingSink;
+use crate::dialogue::Dialogue;
 use crate::gate::CallContext;
 use crate::host::{Principal, ProgressSink, ToolCall};
 use crate::replay::stopped;
@@ -37,14 +41,26 @@ const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call s
     the reason; repeating it unchanged will not help.";
 
 /// MCP methods this server knows; one of them that cannot be read has wrong parameters.
-const KNOWN_METHODS: [&str; 6] =
-    ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
+const KNOWN_METHODS: [&str; 10] = [
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+/// Those that only the older revisions have.
+const OLDER_METHODS: [&str; 2] = ["initialize", "ping"];
 
 /// The tools of one host, for one principal, as an MCP server.
 #[derive(Debug)]
 pub(crate) struct McpServer<C> {
-    calls: C,
-    principal: Principal,
+    pub(super) calls: C,
+    pub(super) principal: Principal,
     /// The changes of the catalog since this server was made, before anybody could list its tools:
     /// who asks late still hears of what came before, once, as the list it has may be older.
     changes: watch::Receiver<u64>,
@@ -69,6 +85,25 @@ impl<C: Calls> McpServer<C> {
         Self { calls, principal, changes, closing, stopped, watcher: Mutex::new(None) }
     }
 
+    /// As [`McpServer::turn`], as long as there is somebody to be answered and the host serves.
+    pub(super) async fn see(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Turn, ErrorData> {
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(cancelled()),
+            // Nobody is there to be answered: the answer is for when rmcp no longer waits for it.
+            () = session_ended(context) => {
+                context.ct.cancelled().await;
+                Err(cancelled())
+            }
+            () = self.stopped.cancelled() => Ok(Turn::Done(Err(stopped()))),
+            turn = self.turn(request, context) => turn,
+        }
+    }
+
     /// Begins a call or takes one up again, and sees how far it gets.
     async fn turn(
         &self,
@@ -86,18 +121,48 @@ impl<C: Calls> McpServer<C> {
             elicits: approvals.reach().may_elicit(principal)
                 && elicit::is_declared(context.client_capabilities().as_ref()),
         };
-        let ticket = request.request_state.take();
-        if let (Era::Modern, Some(ticket)) = (era(context), ticket) {
-            let turn = client.resume(&ticket, request.input_responses.as_ref()).await;
-            return turn.ok_or_else(stale_state);
+        let capabilities = context.client_capabilities();
+        if era(context) == Era::Legacy {
+            let brought = questions::dialogue(capabilities.as_ref(), None, None);
+            return Ok(Turn::Done(self.rounds(&client, &request, context, brought).await));
         }
-        // While the call runs, its own user can be asked about it.
-        let reachable = client.elicits.then(|| approvals.reach().open_for(principal));
-        let underway = self.start(request, context, reachable);
-        Ok(match era(context) {
-            Era::Legacy => Turn::Done(client.see_through(underway, client.elicits).await),
-            Era::Modern => client.begin(underway).await,
-        })
+        let state = request.request_state.take();
+        let servers = state.as_deref().and_then(questions::servers_state);
+        if let (Some(ticket), None) = (state, &servers) {
+            let turn = client.resume(&ticket, request.input_responses.as_ref()).await;
+            return questions::told(turn.ok_or_else(stale_state)?, false, capabilities.as_ref());
+        }
+        let brought =
+            questions::dialogue(capabilities.as_ref(), request.input_responses.take(), servers);
+        let is_answer = brought.is_answer();
+        let turn = client.begin(self.start(request, context, brought, &client)).await;
+        questions::told(turn, is_answer, capabilities.as_ref())
+    }
+
+    /// Makes a call of an older revision, again with what its client answers where its server asks.
+    async fn rounds(
+        &self,
+        client: &Client<'_>,
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        mut brought: Dialogue,
+    ) -> Outcome {
+        let mut rounds = 0;
+        loop {
+            let capabilities = brought.capabilities.clone();
+            let underway = self.start(request.clone(), context, brought, client);
+            let outcome = client.see_through(underway, client.elicits).await;
+            rounds += 1;
+            let answers = match &outcome {
+                Err(error) if rounds < QUESTION_ROUNDS_MAX => {
+                    let can = context.client_capabilities();
+                    questions::answered(client.peer, error, can.as_ref()).await
+                }
+                _ => None,
+            };
+            let Some((responses, state)) = answers else { return outcome };
+            brought = Dialogue { capabilities, responses, state };
+        }
     }
 
     /// Returns a call that has not begun, with its reports where the client asked for them.
@@ -105,13 +170,17 @@ impl<C: Calls> McpServer<C> {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-        reachable: Option<Reachable>,
+        brought: Dialogue,
+        client: &Client<'_>,
     ) -> Underway {
+        // While the call runs, its own user can be asked about it.
+        let reach = client.approvals.reach();
+        let reachable = client.elicits.then(|| reach.open_for(client.principal));
         let (waiting, question) = watch::channel(None);
         let answered = CancellationToken::new();
         let token = context.meta.get_progress_token();
         let (sink, updates) = token.is_some().then(progress_channel).unzip();
-        let call = guarded(self.calls.call(self.tool_call(request, sink, waiting)));
+        let call = guarded(self.calls.call(self.tool_call(request, brought, sink, waiting)));
         let (peer, silenced) = (context.peer.clone(), answered.clone());
         let asked = question.clone();
         let call = Box::pin(async move {
@@ -130,21 +199,25 @@ impl<C: Calls> McpServer<C> {
     fn tool_call(
         &self,
         request: CallToolRequestParams,
+        brought: Dialogue,
         progress: Option<ProgressSink>,
         waiting: WaitingSink,
     ) -> ToolCall {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let call = ToolCall::new(self.principal.clone(), request.name, arguments);
-        let context = CallContext { waiting: Some(waiting), ..CallContext::default() };
+        let (dialogue, waiting) = (Some(Arc::new(brought)), Some(waiting));
+        let context = CallContext { dialogue, waiting, ..CallContext::default() };
         ToolCall { progress, context, ..call }
     }
 }
 
 impl<C: Calls> ServerHandler for McpServer<C> {
     fn get_info(&self) -> ServerConfig {
-        let tools = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let tools = ServerCapabilities::builder().enable_tools().enable_tool_list_changed();
+        let mut capabilities = tools.build();
+        self.declare(&mut capabilities);
         let server = Implementation::new("clawhost", env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(tools).with_server_info(server).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -168,31 +241,69 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let era = era(&context);
-        let turn = tokio::select! {
-            biased;
-            () = context.ct.cancelled() => return Err(cancelled()),
-            // Nobody is there to be answered: the answer is for when rmcp no longer waits for it.
-            () = session_ended(&context) => {
-                context.ct.cancelled().await;
-                return Err(cancelled());
-            }
-            () = self.stopped.cancelled() => Turn::Done(Err(stopped())),
-            turn = self.turn(request, &context) => turn?,
-        };
-        Ok(match turn {
-            Turn::Done(Ok(reply)) => convert::reply(reply, era).into(),
+        Ok(match self.see(request, &context).await? {
+            Turn::Done(Ok(reply)) => convert::reply(reply, era(&context)).into(),
             Turn::Done(Err(error)) => convert::failure(error)?.into(),
             Turn::Waits(result) => result.into(),
         })
     }
 
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.prompts(request)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.resources(request)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.templates(request)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.read(request, context).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.prompt(request, context).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.completion(request, context).await
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if KNOWN_METHODS.contains(&request.method.as_str()) {
+        let method = request.method.as_str();
+        let is_older = era(&context) == Era::Legacy && OLDER_METHODS.contains(&method);
+        if is_older || KNOWN_METHODS.contains(&method) {
             let text = format!("the parameters of {} do not fit", request.method);
             return Err(ErrorData::invalid_params(text, None));
         }
@@ -203,7 +314,8 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         &self,
         _requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
+        let all = SubscriptionFilter::builder().tools_list_changed();
+        Some(all.prompts_list_changed().resources_list_changed().build())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -215,7 +327,17 @@ impl<C: Calls> ServerHandler for McpServer<C> {
                 () = self.closing.cancelled() => return Ok(()),
                 news = changes.changed() => news,
             };
-            if news.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+            let (told, sink) = (context.accepted(), context.sink());
+            let is_told = |told: Option<bool>| told == Some(true);
+            // Which of the lists has changed is not looked at: they are cheap to ask for.
+            let ended = news.is_err()
+                || (is_told(told.tools_list_changed)
+                    && sink.notify_tool_list_changed().await.is_err())
+                || (is_told(told.prompts_list_changed)
+                    && sink.notify_prompt_list_changed().await.is_err())
+                || (is_told(told.resources_list_changed)
+                    && sink.notify_resource_list_changed().await.is_err());
+            if ended {
                 return Ok(());
             }
         }
@@ -227,9 +349,17 @@ impl<C: Calls> ServerHandler for McpServer<C> {
             return;
         }
         let mut changes = self.changes.clone();
+        let mut capabilities = ServerCapabilities::default();
+        self.declare(&mut capabilities);
         let watcher = tokio::spawn(async move {
+            let peer = &context.peer;
             while changes.changed().await.is_ok() {
-                if context.peer.notify_tool_list_changed().await.is_err() {
+                let ended = peer.notify_tool_list_changed().await.is_err()
+                    || (capabilities.prompts.is_some()
+                        && peer.notify_prompt_list_changed().await.is_err())
+                    || (capabilities.resources.is_some()
+                        && peer.notify_resource_list_changed().await.is_err());
+                if ended {
                     return;
                 }
             }
@@ -270,64 +400,4 @@ fn stale_state() -> ErrorData {
     let text = "the request state is not good for this call: it was used, has expired, or belongs \
         to another";
     ErrorData::invalid_params(text, None)
-}
-
-/// One report of a running call: how far, of how much, and a word about it.
-type Update = (f64, Option<f64>, Option<String>);
-
-fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
-    let (sender, receiver) = mpsc::channel(CALL_PROGRESS_QUEUE_MAX);
-    let sink = growing(move |done, total, text| {
-        // A full queue means a client that reads slowly: it misses a report, the call goes on.
-        let _ = sender.try_send((done, total, text));
-    });
-    (sink, receiver)
-}
-
-/// Where a call's reports go.
-struct Reports {
-    peer: Peer<RoleServer>,
-    token: ProgressToken,
-    /// The call's last question: whether it waited.
-    question: watch::Receiver<Option<String>>,
-    /// Cancelled when the request is answered and nothing may be said about it any more.
-    silenced: CancellationToken,
-}
-
-impl Reports {
-    async fn tell(&self, (done, total, text): Update) {
-        let waited = done <= WAITING_ENDS_AT && self.question.borrow().is_some();
-        if waited || self.silenced.is_cancelled() {
-            return;
-        }
-        let mut param = ProgressNotificationParam::new(self.token.clone(), done);
-        param.total = total;
-        param.message = text;
-        // Reports are advice: the call goes on without.
-        let _ = self.peer.notify_progress(param).await;
-    }
-}
-
-/// Runs `call` and, beside it, passes its reports on. All of them go out before the result.
-async fn with_progress(
-    call: impl Future<Output = Result<ToolReply, CallError>>,
-    mut updates: mpsc::Receiver<Update>,
-    reports: &Reports,
-) -> Result<ToolReply, CallError> {
-    let finished = CancellationToken::new();
-    let forward = async {
-        // What was reported before the end is passed on behind it.
-        while let Some(update) = match finished.run_until_cancelled(updates.recv()).await {
-            Some(update) => update,
-            None => updates.try_recv().ok(),
-        } {
-            reports.tell(update).await;
-        }
-    };
-    let call = async {
-        let outcome = call.await;
-        finished.cancel();
-        outcome
-    };
-    tokio::join!(call, forward).0
 }

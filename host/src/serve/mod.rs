@@ -7,6 +7,7 @@
 pub mod client_config;
 
 mod accept;
+mod beside;
 mod calls;
 mod ckp;
 mod connection;
@@ -21,6 +22,7 @@ mod mcp;
 mod message;
 mod params;
 mod progress;
+mod questions;
 mod registry;
 mod status;
 mod stdio;

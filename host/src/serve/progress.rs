@@ -4,9 +4,17 @@
 
 use std::sync::Arc;
 
-use clawhost_core::limits::CALL_PROGRESS_MAX;
+use clawhost_core::error::CallError;
+use clawhost_core::limits::{CALL_PROGRESS_MAX, CALL_PROGRESS_QUEUE_MAX};
+use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::Peer;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
+use super::waiting::WAITING_ENDS_AT;
 use crate::host::ProgressSink;
 
 /// Passes on to `sink` what a client may be told. Progress that does not grow, or is no number, is
@@ -23,4 +31,65 @@ pub(super) fn growing(
             sink(done, total.filter(|total| total.is_finite()), text);
         }
     })
+}
+
+/// One report of a running call: how far, of how much, and a word about it.
+pub(super) type Update = (f64, Option<f64>, Option<String>);
+
+/// Returns where a call's reports go in, and where they come out.
+pub(super) fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
+    let (sender, receiver) = mpsc::channel(CALL_PROGRESS_QUEUE_MAX);
+    let sink = growing(move |done, total, text| {
+        // A full queue means a client that reads slowly: it misses a report, the call goes on.
+        let _ = sender.try_send((done, total, text));
+    });
+    (sink, receiver)
+}
+
+/// Where a call's reports go.
+pub(super) struct Reports {
+    pub(super) peer: Peer<RoleServer>,
+    pub(super) token: ProgressToken,
+    /// The call's last question: whether it waited.
+    pub(super) question: watch::Receiver<Option<String>>,
+    /// Cancelled when the request is answered and nothing may be said about it any more.
+    pub(super) silenced: CancellationToken,
+}
+
+impl Reports {
+    async fn tell(&self, (done, total, text): Update) {
+        let waited = done <= WAITING_ENDS_AT && self.question.borrow().is_some();
+        if waited || self.silenced.is_cancelled() {
+            return;
+        }
+        let mut param = ProgressNotificationParam::new(self.token.clone(), done);
+        param.total = total;
+        param.message = text;
+        // Reports are advice: the call goes on without.
+        let _ = self.peer.notify_progress(param).await;
+    }
+}
+
+/// Runs `call` and, beside it, passes its reports on. All of them go out before the result.
+pub(super) async fn with_progress(
+    call: impl Future<Output = Result<ToolReply, CallError>>,
+    mut updates: mpsc::Receiver<Update>,
+    reports: &Reports,
+) -> Result<ToolReply, CallError> {
+    let finished = CancellationToken::new();
+    let forward = async {
+        // What was reported before the end is passed on behind it.
+        while let Some(update) = match finished.run_until_cancelled(updates.recv()).await {
+            Some(update) => update,
+            None => updates.try_recv().ok(),
+        } {
+            reports.tell(update).await;
+        }
+    };
+    let call = async {
+        let outcome = call.await;
+        finished.cancel();
+        outcome
+    };
+    tokio::join!(call, forward).0
 }

@@ -1,6 +1,8 @@
 //! The line connection as a client sees it: both eras, hostile lines, endings.
 
-use clawhost_core::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{
+    CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX, REPLY_BYTES_MAX,
+};
 use serde_json::{Value, json};
 
 use super::fake::{Client, DESCRIPTION_BYTES, Fake, modern};
@@ -45,6 +47,26 @@ async fn the_stateless_era_needs_no_handshake() {
     assert_eq!(answer["id"], json!("3"));
     assert_eq!(answer["result"]["content"][0]["text"], json!("tester"));
     assert_eq!(answer["result"]["resultType"], json!("complete"));
+}
+
+#[tokio::test]
+async fn a_long_list_of_resources_comes_in_pages_that_fit() {
+    let mut client = Client::connect_to(Fake::wordy());
+    let (mut found, mut cursor) = (Vec::new(), json!({}));
+    loop {
+        let page = client.ask(modern(json!(1), "resources/list", cursor)).await["result"].clone();
+        assert!(page["resources"].to_string().len() <= REPLY_BYTES_MAX);
+        let items = page["resources"].as_array().unwrap();
+        assert!(!items.is_empty());
+        found.extend(items.iter().map(|item| item["uri"].as_str().unwrap().to_owned()));
+        if page["nextCursor"].is_null() {
+            break;
+        }
+        cursor = json!({"cursor": page["nextCursor"]});
+    }
+    assert_eq!(found, (0..100).map(|n| format!("x:{n}")).collect::<Vec<_>>());
+    let wrong = modern(json!(2), "resources/list", json!({"cursor": "-1"}));
+    assert_eq!(client.ask(wrong).await["error"]["code"], json!(-32602));
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! Binding the tools of MCP servers: which of them are served, and under which names.
 
+use std::sync::Arc;
+
 use clawhost_core::bridged::BridgedName;
-use clawhost_core::catalog::{Origin, Refused, ckp_name};
-use clawhost_core::manifest::ToolBinding;
+use clawhost_core::catalog::{Origin, Refused, Tool, ckp_name};
+use clawhost_core::exposed::Served;
+use clawhost_core::manifest::{Manifest, ToolBinding};
 use clawhost_core::screen;
 
 use super::{Binder, Draft, Source, reserved};
@@ -26,6 +29,10 @@ impl Binder {
         let title = connection.plan.title();
         if connection.is_connecting() {
             draft.catalog.loading.push(title.clone());
+            draft.catalog.awaited.extend(connection.plan.uses.iter().map(|used| match used {
+                Use::All => connection.plan.server.clone(),
+                Use::Document(binding) => binding.name.clone(),
+            }));
         }
         if let Some(reason) = &connection.failed {
             draft.catalog.refused.push(Refused::new(&title, reason));
@@ -36,6 +43,7 @@ impl Binder {
                 Use::Document(binding) => self.bind_document(draft, connection, binding),
             }
         }
+        self.bind_beside(draft, connection);
         let internal = connection.tools.len();
         if connection.plan.uses.is_empty() && internal > 0 {
             let at = &connection.plan.at;
@@ -43,35 +51,65 @@ impl Binder {
         }
     }
 
-    /// Serves everything that an entry's server has, each under the document of its name where there
-    /// is one.
+    /// Serves everything that an entry's server has.
     fn bind_all(&self, draft: &mut Draft, connection: &Connection) {
-        let plan = &connection.plan;
         for remote in &connection.tools {
-            let Some(name) = named(draft, connection, &plan.server, remote) else { continue };
-            let own = ToolBinding {
-                sandbox: plan.profile.clone(),
-                at: plan.at.clone(),
-                ..ToolBinding::default()
-            };
-            let binding = self.listed(&name.ckp).cloned().unwrap_or(own);
-            if binding.sandbox != plan.profile {
-                let reason = format!(
-                    "tool `{}`: {} puts it under `{}`, and its server runs under `{}`: name the same one, or write a Tool with `mcp_source`",
-                    name.mcp, binding.at, binding.sandbox, plan.profile
-                );
-                draft.refuse_tool(&origin(connection, remote), &name.mcp, &reason);
-                continue;
-            }
-            self.bind_remote(draft, connection, remote, &name, binding);
+            self.bind_listed(draft, connection, remote);
         }
+    }
+
+    /// Serves what it has beside tools, where the tool that stands for it is served.
+    fn bind_beside(&self, draft: &mut Draft, connection: &Connection) {
+        // What they say cannot be pinned, but they come from the server that the operator saw.
+        if connection.tools.iter().any(|remote| remote.waits) {
+            let reason = "a tool of its server has changed: what it exposes waits as well";
+            for remote in &connection.beside {
+                draft.refuse_tool(&origin(connection, remote), &remote.name, reason);
+            }
+            return;
+        }
+        for (remote, kind) in connection.beside.iter().zip(&connection.plan.expose.kinds) {
+            let Some(name) = self.bind_listed(draft, connection, remote) else { continue };
+            let is_served = |tool: &Arc<Tool>| tool.origin == origin(connection, remote);
+            if draft.catalog.find(&name.mcp).is_some_and(is_served) {
+                let lists = Arc::clone(&connection.exposed);
+                draft.catalog.exposed.push(Served { kind: *kind, tool: name.mcp, lists });
+            }
+        }
+    }
+
+    /// Serves a tool of an entry's server, under the document of its name where there is one. Returns
+    /// its name, where it can have one.
+    fn bind_listed(
+        &self,
+        draft: &mut Draft,
+        connection: &Connection,
+        remote: &Remote,
+    ) -> Option<BridgedName> {
+        let plan = &connection.plan;
+        let name = self.named(draft, connection, &plan.server, remote)?;
+        let own = ToolBinding {
+            sandbox: plan.profile.clone(),
+            at: plan.at.clone(),
+            ..ToolBinding::default()
+        };
+        let binding = self.listed(&name.ckp).cloned().unwrap_or(own);
+        if binding.sandbox != plan.profile {
+            let reason = format!(
+                "tool `{}`: {} puts it under `{}`, and its server runs under `{}`: name the same one, or write a Tool with `mcp_source`",
+                name.mcp, binding.at, binding.sandbox, plan.profile
+            );
+            draft.refuse_tool(&origin(connection, remote), &name.mcp, &reason);
+            return None;
+        }
+        self.bind_remote(draft, connection, remote, &name, binding);
+        Some(name)
     }
 
     /// Serves the tool that a document names, or the one that is called like it, or all.
     fn bind_document(&self, draft: &mut Draft, connection: &Connection, binding: &ToolBinding) {
-        if connection.is_connecting()
-            || (connection.tools.is_empty() && connection.failed.is_some())
-        {
+        let is_unknown = connection.is_connecting() || connection.failed.is_some();
+        if connection.tools.is_empty() && is_unknown {
             return;
         }
         let wanted = binding.mcp.as_ref().and_then(|source| source.tool.as_deref());
@@ -81,8 +119,11 @@ impl Binder {
         };
         let one = connection.tools.iter().find(called);
         if let Some(remote) = one {
-            let name = BridgedName::of_document(&binding.name);
+            let name = BridgedName::of_document(&binding.name, &remote.name);
             return self.bind_remote(draft, connection, remote, &name, binding.clone());
+        }
+        if connection.is_connecting() {
+            return;
         }
         if let Some(wanted) = wanted {
             let names: Vec<&str> = connection.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -96,7 +137,7 @@ impl Binder {
             return draft.catalog.refused.push(refused);
         }
         for remote in &connection.tools {
-            if let Some(name) = named(draft, connection, &binding.name, remote) {
+            if let Some(name) = self.named(draft, connection, &binding.name, remote) {
                 self.bind_remote(draft, connection, remote, &name, binding.clone());
             }
         }
@@ -129,36 +170,52 @@ impl Binder {
         }
         let mut offered = Offered { ckp_name: name.ckp.clone(), ..offered };
         offered.definition.name.clone_from(&name.mcp);
-        let plan = &connection.plan;
-        let policy = match (&binding.policy, &plan.policy) {
-            (Some(own), Some(servers)) if own != servers => {
-                let reason = format!(
-                    "tool `{}`: its document names the policy `{own}` and its server's entry \
-                     `{servers}`: one of them has to hold all that is to bind it",
-                    name.mcp
-                );
-                return draft.refuse_tool(&origin, &name.mcp, &reason);
-            }
-            (own, servers) => own.clone().or_else(|| servers.clone()),
-        };
-        let sandbox = plan.profile.clone();
-        let binding = ToolBinding { name: name.ckp.clone(), sandbox, policy, ..binding };
+        let sandbox = connection.plan.profile.clone();
+        let binding = ToolBinding { name: name.ckp.clone(), sandbox, ..binding };
         let source = Source { origin: &origin, code: Code::Bridged(bridged) };
         self.bind(draft, &source, &offered, Some(&binding));
     }
 }
 
-fn origin(connection: &Connection, remote: &Remote) -> Origin {
-    Origin::Bridged { server: connection.plan.server.clone(), tool: remote.name.clone() }
+impl Binder {
+    /// Returns the names of a tool of `server`; one that can have none, or one of another server's,
+    /// is refused.
+    fn named(
+        &self,
+        draft: &mut Draft,
+        connection: &Connection,
+        server: &str,
+        remote: &Remote,
+    ) -> Option<BridgedName> {
+        let name = BridgedName::of_server(server, &remote.name).and_then(|name| {
+            match owner(&self.sources.manifest, server, &name.ckp) {
+                None => Ok(name),
+                Some(other) => Err(format!(
+                    "tool `{}`: policies and documents know it as `{}`, which is a name of `{other}`: call one of the two servers otherwise",
+                    name.mcp, name.ckp
+                )),
+            }
+        });
+        let refuse =
+            |reason: String| draft.refuse_tool(&origin(connection, remote), &remote.name, &reason);
+        name.map_err(refuse).ok()
+    }
 }
 
-/// Returns the names of a tool of `server`; one that can have none is refused.
-fn named(
-    draft: &mut Draft,
-    connection: &Connection,
-    server: &str,
-    remote: &Remote,
-) -> Option<BridgedName> {
-    let name = BridgedName::of_server(server, &remote.name);
-    name.map_err(|reason| draft.refuse(&origin(connection, remote), &reason)).ok()
+/// Returns the server or document, other than `own`, whose name a tool's begins with: of several the
+/// longest counts, whatever it offers. So no server takes a name from another.
+fn owner<'m>(manifest: &'m Manifest, own: &str, ckp: &str) -> Option<&'m str> {
+    let lower = |name: &str| ckp_name(name).to_ascii_lowercase();
+    let (tool, servers) = (lower(ckp), manifest.mcp_servers.iter().map(|one| one.name.as_str()));
+    let documents = manifest.tools.iter().filter(|binding| binding.mcp.is_some());
+    let names = servers.chain(documents.map(|binding| binding.name.as_str()));
+    let begins = |name: &&str| {
+        let rest = tool.strip_prefix(&lower(name));
+        name.len() > own.len() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    names.filter(begins).max_by_key(|name| name.len())
+}
+
+fn origin(connection: &Connection, remote: &Remote) -> Origin {
+    Origin::Bridged { server: connection.plan.server.clone(), tool: remote.name.clone() }
 }

@@ -9,10 +9,11 @@ mod pins;
 mod plan;
 mod remote;
 
-use clawhost_core::catalog::Refused;
+use std::sync::Arc;
+
+use clawhost_core::catalog::{Refused, ToolDefinition};
+use clawhost_core::exposed::{Exposed, Kind};
 use clawhost_core::grants::Grants;
-use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
-use clawhost_core::{truncate, visible};
 use futures_util::future::select_all;
 use tokio::sync::watch;
 
@@ -29,9 +30,13 @@ use crate::upstream::mcp::{Offers, Parts, Server, ServerPlan, State};
 pub(crate) struct Bridged {
     /// Who has it. The last one to let go ends it.
     pub(crate) server: Server,
-    /// What the server calls it.
-    pub(crate) tool: String,
-    /// The digest of its definition, and of where the server is.
+    /// What it stands for, where it is no tool of the server.
+    pub(crate) kind: Option<Kind>,
+    /// What the server says of it, which is what was accepted.
+    pub(crate) definition: ToolDefinition,
+    /// The policy of its server's entry.
+    pub(super) policy: Option<String>,
+    /// The digest of its definition, and of where the server is and how it is reached.
     pub(super) digest: String,
 }
 
@@ -48,8 +53,14 @@ pub(super) struct Bridges {
 pub(super) struct Connection {
     pub(super) plan: Plan,
     pub(super) tools: Vec<Remote>,
+    /// The tools that stand for what it has beside tools.
+    pub(super) beside: Vec<Remote>,
+    /// What that is.
+    pub(super) exposed: Arc<Exposed>,
     /// Why it cannot be called, the last time that was known.
     pub(super) failed: Option<String>,
+    /// Attempts that failed since it could last be called.
+    failures: u32,
     server: Server,
     offers: watch::Receiver<Offers>,
     generation: u64,
@@ -60,13 +71,14 @@ pub(super) struct Connection {
 }
 
 impl Bridges {
-    /// Starts every server that the manifest needs; none is waited for.
-    pub(super) fn start(sources: &Sources) -> Self {
+    /// Starts every server that the manifest needs; none is waited for. What was accepted of one is
+    /// known at once.
+    pub(super) async fn start(sources: &Sources) -> Self {
         let (plans, refused) = plan::plans(&sources.manifest, &crate::jail::find);
         let mut bridges = Self { connections: Vec::new(), refused };
         for plan in plans {
             let at = plan.title();
-            match Connection::start(plan, sources) {
+            match Connection::start(plan, sources).await {
                 Ok(connection) => bridges.connections.push(connection),
                 Err(reason) => bridges.refused.push(Refused::new(&at, &reason)),
             }
@@ -103,26 +115,51 @@ impl Bridges {
     /// Asks again about what was not accepted: the operator may have done so meanwhile. Says whether
     /// anything was.
     pub(super) async fn recheck(&mut self, pins: &Pins) -> bool {
+        let waits = |one: &&mut Connection| one.tools.iter().any(|tool| tool.waits);
+        let waiting: Vec<_> = self.connections.iter_mut().filter(waits).collect();
+        if waiting.is_empty() || !pins.were_touched().await {
+            return false;
+        }
         let mut changed = false;
-        for connection in &mut self.connections {
-            if connection.tools.iter().any(|tool| tool.waits) {
-                changed |= connection.refresh(pins, true).await;
-            }
+        for connection in waiting {
+            changed |= connection.refresh(pins, true).await;
         }
         changed
+    }
+
+    /// Says whether `source` is one of these servers, of which another word on the same failure is no
+    /// news.
+    pub(super) fn has(&self, source: &str) -> bool {
+        self.connections.iter().any(|connection| connection.plan.title() == source)
     }
 }
 
 impl Connection {
-    fn start(plan: Plan, sources: &Sources) -> Result<Self, String> {
+    async fn start(plan: Plan, sources: &Sources) -> Result<Self, String> {
         let endpoint = plan.endpoint(grants(&plan, sources)?);
         let Sources { backends, .. } = sources;
         let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
-        let server = Server::start(ServerPlan { name: plan.server.clone(), endpoint }, parts);
+        let (name, expose) = (plan.server.clone(), plan.expose.clone());
+        let server = Server::start(ServerPlan { name, endpoint, expose }, parts);
         let offers = server.offers();
-        let (tools, failed) = (Vec::new(), None);
-        let (generation, is_known, is_over) = (0, false, false);
-        Ok(Self { plan, tools, failed, server, offers, generation, is_known, is_over })
+        let pins = sources.pins.list(Some(plan.server.clone()), None).await.unwrap_or_default();
+        let tools = remote::accepted(&plan, &server, &pins);
+        let (beside, exposed) = (remote::beside(&plan, &server), Arc::default());
+        let (failed, failures, generation) = (None, 0, 0);
+        let (is_known, is_over) = (false, false);
+        Ok(Self {
+            plan,
+            tools,
+            beside,
+            exposed,
+            failed,
+            failures,
+            server,
+            offers,
+            generation,
+            is_known,
+            is_over,
+        })
     }
 
     pub(super) fn is_connecting(&self) -> bool {
@@ -136,13 +173,23 @@ impl Connection {
 
     /// Takes in what the server says now. Says whether its tools are other ones.
     async fn refresh(&mut self, pins: &Pins, again: bool) -> bool {
-        let Offers { state, tools, generation, .. } = self.offers.borrow_and_update().clone();
+        let Offers { state, tools, exposed, generation, .. } =
+            self.offers.borrow_and_update().clone();
+        self.exposed = exposed;
         match state {
             State::Connecting => {}
-            State::Ready => (self.is_known, self.failed) = (true, None),
-            State::Failed { reason } => {
-                let reason = visible::line(truncate::text(&reason, ERROR_TEXT_BYTES_MAX));
-                (self.is_known, self.failed) = (true, Some(reason));
+            State::Ready => {
+                if self.failures > 0 {
+                    tracing::info!(
+                        "{} is back after {} failures",
+                        self.plan.title(),
+                        self.failures
+                    );
+                }
+                (self.is_known, self.failed, self.failures) = (true, None, 0);
+            }
+            State::Failed { reason, attempt, .. } => {
+                (self.is_known, self.failed, self.failures) = (true, Some(reason), attempt);
             }
         }
         if generation == self.generation && !again {
@@ -162,5 +209,6 @@ fn grants(plan: &Plan, sources: &Sources) -> Result<Grants, String> {
     let profile =
         profile.ok_or_else(|| format!("there is no sandbox profile `{}`", plan.profile))?;
     let opened = Sandbox::open(profile.grants(None), sources.backends.clone());
-    Ok(opened.map_err(|error| error.to_string())?.grants().clone())
+    let granted = opened.and_then(|sandbox| sandbox.native_grants().cloned());
+    granted.map_err(|error| error.to_string())
 }

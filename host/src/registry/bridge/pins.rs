@@ -5,9 +5,10 @@
 //! accepted by itself. Hosts that share a state folder share the pins.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use clawhost_core::digest;
-use clawhost_core::limits::PINS_PER_SERVER_MAX;
+use clawhost_core::limits::{PINS_BYTES_PER_SERVER_MAX, PINS_PER_SERVER_MAX};
 use clawhost_core::manifest::PinMode;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::{Map, Value};
@@ -17,7 +18,7 @@ use crate::clock;
 use crate::state::{Database, DatabaseError};
 
 /// The table of pins.
-pub const MIGRATIONS: &[&str] = &[include_str!("pins.sql")];
+pub const MIGRATIONS: &[&str] = &[include_str!("pins.sql"), include_str!("pins_alike.sql")];
 
 /// The pins of one store.
 #[derive(Debug, Clone)]
@@ -25,6 +26,10 @@ pub struct Pins {
     database: Database,
     audit: Option<Arc<AuditLog>>,
     mode: PinMode,
+    /// Nothing is accepted or noted.
+    only_looks: bool,
+    /// What the store said when it was last asked for writes of others.
+    touched: Arc<AtomicI64>,
 }
 
 /// What is kept about one tool.
@@ -32,9 +37,9 @@ pub struct Pins {
 pub struct Pin {
     /// What the runtime file calls the server, or its address.
     pub server: String,
-    /// What the server calls the tool.
+    /// What the tool is remembered under.
     pub tool: String,
-    /// Endpoint and definition as they were accepted, as JSON.
+    /// Where it is, how it is reached and its definition as they were accepted, as JSON.
     pub accepted: Option<String>,
     /// The same as it was last offered.
     pub offered: String,
@@ -63,6 +68,14 @@ impl Pin {
         }
     }
 
+    fn verdict(&self, is_new: bool) -> Verdict {
+        match self.state() {
+            PinState::Accepted => Verdict::Accepted,
+            PinState::Changed => Verdict::Changed { is_new },
+            PinState::New => Verdict::New,
+        }
+    }
+
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             server: row.get(0)?,
@@ -75,10 +88,20 @@ impl Pin {
 }
 
 /// A tool as a server offers it now.
+#[derive(Debug, Clone)]
 pub(super) struct Seen {
+    /// What it is remembered under.
     pub(super) tool: String,
-    /// Endpoint and definition, as canonical JSON.
+    /// Where it is, how it is reached and its definition, as canonical JSON.
     pub(super) definition: String,
+    /// The digest of that.
+    pub(super) digest: String,
+}
+
+impl Seen {
+    fn bytes(&self) -> i64 {
+        i64::try_from(self.definition.len()).unwrap_or(i64::MAX)
+    }
 }
 
 /// What is to become of it.
@@ -111,7 +134,9 @@ impl Verdict {
                 "its server says something else about it than what was accepted: look at `clawhost pins diff {server}`, then `clawhost pins accept {server}`"
             ),
             Self::New => format!("nobody has accepted it yet: `clawhost pins accept {server}`"),
-            Self::Full => format!("its server has named more than {PINS_PER_SERVER_MAX} tools"),
+            Self::Full => format!(
+                "more than {PINS_PER_SERVER_MAX} tools or {PINS_BYTES_PER_SERVER_MAX} bytes would be remembered of its server"
+            ),
             Self::Unknown => "the store cannot say whether it was accepted".to_owned(),
         };
         Some(reason)
@@ -121,24 +146,50 @@ impl Verdict {
 impl Pins {
     /// Returns the pins in `database`; what becomes of them is noted in `audit`.
     pub fn new(database: Database, audit: Option<Arc<AuditLog>>, mode: PinMode) -> Self {
-        Self { database, audit, mode }
+        let touched = Arc::new(AtomicI64::new(-1));
+        Self { database, audit, mode, only_looks: false, touched }
     }
 
-    /// Returns for each tool of `server` the digest of what it says, and whether it is served.
-    pub(super) async fn judge(&self, server: &str, seen: Vec<Seen>) -> Vec<(String, Verdict)> {
-        let digests: Vec<String> =
-            seen.iter().map(|tool| digest::of_bytes(tool.definition.as_bytes())).collect();
-        let names: Vec<String> = seen.iter().map(|tool| tool.tool.clone()).collect();
+    /// Returns the same pins for whoever only looks: nothing is accepted by it, and nothing noted.
+    #[must_use]
+    pub fn only_looking(self, only_looks: bool) -> Self {
+        Self { only_looks, ..self }
+    }
+
+    /// Says for each tool of `server` whether it is served.
+    pub(super) async fn judge(&self, server: &str, seen: Vec<Seen>) -> Vec<Verdict> {
+        let names: Vec<_> = seen.iter().map(|it| (it.tool.clone(), it.digest.clone())).collect();
         let (of, mode, now_ms) = (server.to_owned(), self.mode, clock::now_ms());
-        let judged = self.database.run(move |db| judge(db, &of, &seen, mode, now_ms)).await;
-        let verdicts = judged.unwrap_or_else(|error| {
+        let only_looks = self.only_looks;
+        let work = move |db: &mut Connection| {
+            let transaction = db.transaction()?;
+            let verdicts = judge(&transaction, &of, &seen, mode, now_ms)?;
+            // What is not committed never was.
+            if only_looks {
+                transaction.rollback()?
+            } else {
+                transaction.commit()?
+            }
+            Ok(verdicts)
+        };
+        let verdicts = self.database.run(work).await.unwrap_or_else(|error| {
             tracing::warn!("the pins of the MCP server `{server}` cannot be used: {error}");
             vec![Verdict::Unknown; names.len()]
         });
-        for ((name, digest), verdict) in names.iter().zip(&digests).zip(&verdicts) {
+        for ((name, digest), verdict) in names.iter().zip(&verdicts).filter(|_| !only_looks) {
             self.note(server, name, digest, *verdict);
         }
-        digests.into_iter().zip(verdicts).collect()
+        verdicts
+    }
+
+    /// Says whether somebody else has written to the store since this was last asked: an operator
+    /// accepts from another process.
+    pub(super) async fn were_touched(&self) -> bool {
+        let read = |db: &mut Connection| {
+            db.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
+        };
+        let Ok(version) = self.database.run(read).await else { return true };
+        self.touched.swap(version, Ordering::Relaxed) != version
     }
 
     /// Returns what is kept of every tool, or of one server's, or of one.
@@ -213,40 +264,50 @@ impl Pins {
     }
 }
 
+/// What is remembered of one server.
+struct Total {
+    rows: i64,
+    bytes: i64,
+}
+
+impl Total {
+    fn of(db: &Connection, server: &str) -> rusqlite::Result<Self> {
+        const TEXT: &str = "SELECT count(*), coalesce(sum(length(CAST(offered AS BLOB)) \
+             + coalesce(length(CAST(accepted AS BLOB)), 0)), 0) FROM pins WHERE server = ?1";
+        db.query_row(TEXT, [server], |row| Ok(Self { rows: row.get(0)?, bytes: row.get(1)? }))
+    }
+
+    /// Counts `rows` and `bytes` more; where they are too many it is as it was.
+    fn takes(&mut self, rows: i64, bytes: i64) -> bool {
+        let (rows, bytes) = (self.rows + rows, self.bytes.saturating_add(bytes));
+        let fits = rows <= PINS_PER_SERVER_MAX && bytes <= PINS_BYTES_PER_SERVER_MAX;
+        if fits {
+            *self = Self { rows, bytes };
+        }
+        fits
+    }
+}
+
 fn judge(
-    db: &mut Connection,
+    db: &Connection,
     server: &str,
     seen: &[Seen],
     mode: PinMode,
     now_ms: i64,
 ) -> rusqlite::Result<Vec<Verdict>> {
-    let transaction = db.transaction()?;
-    let count = "SELECT count(*) FROM pins WHERE server = ?1";
-    let mut rows: i64 = transaction.query_row(count, [server], |row| row.get(0))?;
-    let mut verdicts = Vec::with_capacity(seen.len());
-    for tool in seen {
-        let verdict = match kept(&transaction, server, &tool.tool)? {
-            None if rows >= PINS_PER_SERVER_MAX => Verdict::Full,
-            None => {
-                rows += 1;
-                insert(&transaction, server, tool, mode, now_ms)?
-            }
-            Some(pin) => {
-                let is_new = pin.offered != tool.definition;
-                if is_new {
-                    update(&transaction, server, tool, now_ms)?;
-                }
-                match pin.accepted {
-                    Some(accepted) if accepted == tool.definition => Verdict::Accepted,
-                    Some(_) => Verdict::Changed { is_new },
-                    None => Verdict::New,
-                }
-            }
-        };
-        verdicts.push(verdict);
-    }
-    transaction.commit()?;
-    Ok(verdicts)
+    let mut total = Total::of(db, server)?;
+    let one = |tool: &Seen| match kept(db, server, &tool.tool)? {
+        // Once as it is offered, and once as it is accepted.
+        None if !total.takes(1, 2 * tool.bytes()) => Ok(Verdict::Full),
+        None => insert(db, server, tool, mode, now_ms),
+        Some(pin) if pin.offered == tool.definition => Ok(pin.verdict(false)),
+        Some(_) if !total.takes(0, tool.bytes()) => Ok(Verdict::Full),
+        Some(pin) => {
+            update(db, server, tool, now_ms)?;
+            Ok(Pin { offered: tool.definition.clone(), ..pin }.verdict(true))
+        }
+    };
+    seen.iter().map(one).collect()
 }
 
 fn kept(db: &Connection, server: &str, tool: &str) -> rusqlite::Result<Option<Pin>> {
@@ -274,63 +335,4 @@ fn update(db: &Connection, server: &str, tool: &Seen, now_ms: i64) -> rusqlite::
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pins(mode: PinMode) -> Pins {
-        Pins::new(Database::in_memory(&[("pins", MIGRATIONS)]).unwrap(), None, mode)
-    }
-
-    async fn judged(pins: &Pins, definition: &str) -> Verdict {
-        let seen = Seen { tool: "t".to_owned(), definition: definition.to_owned() };
-        pins.judge("s", vec![seen]).await.remove(0).1
-    }
-
-    async fn accept(pins: &Pins) -> usize {
-        pins.accept(pins.list(Some("s".to_owned()), None).await.unwrap()).await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn the_first_sight_counts_and_a_change_waits_until_it_is_accepted() {
-        let pins = pins(PinMode::FirstUse);
-        assert_eq!(judged(&pins, "a").await, Verdict::Trusted);
-        assert_eq!(judged(&pins, "a").await, Verdict::Accepted);
-        assert_eq!(judged(&pins, "b").await, Verdict::Changed { is_new: true });
-        assert_eq!(judged(&pins, "b").await, Verdict::Changed { is_new: false });
-        assert_eq!(judged(&pins, "a").await, Verdict::Accepted, "it came back");
-        assert_eq!(judged(&pins, "b").await, Verdict::Changed { is_new: true });
-        assert_eq!(accept(&pins).await, 1);
-        assert_eq!(judged(&pins, "b").await, Verdict::Accepted);
-        assert_eq!(judged(&pins, "a").await, Verdict::Changed { is_new: true });
-    }
-
-    #[tokio::test]
-    async fn where_it_is_required_nothing_is_served_unaccepted() {
-        let pins = pins(PinMode::Require);
-        assert_eq!(judged(&pins, "a").await, Verdict::New);
-        assert!(Verdict::New.reason("s").unwrap().contains("clawhost pins accept s"));
-        assert_eq!(accept(&pins).await, 1);
-        assert_eq!(judged(&pins, "a").await, Verdict::Accepted);
-    }
-
-    #[tokio::test]
-    async fn only_what_the_operator_saw_is_accepted() {
-        let pins = pins(PinMode::Require);
-        judged(&pins, "a").await;
-        let seen = pins.list(None, None).await.unwrap();
-        assert_eq!(seen[0].state(), PinState::New);
-        judged(&pins, "b").await;
-        assert_eq!(pins.accept(seen).await.unwrap(), 0);
-        assert_eq!(judged(&pins, "b").await, Verdict::New);
-    }
-
-    #[tokio::test]
-    async fn a_server_that_names_ever_new_tools_fills_nothing() {
-        let pins = pins(PinMode::FirstUse);
-        let seen = |name: i64| Seen { tool: name.to_string(), definition: "d".to_owned() };
-        let all = (0..PINS_PER_SERVER_MAX + 1).map(seen).collect();
-        let verdicts = pins.judge("s", all).await;
-        assert_eq!(verdicts.last().unwrap().1, Verdict::Full);
-        assert_eq!(verdicts.iter().filter(|one| one.1 == Verdict::Full).count(), 1);
-    }
-}
+mod tests;

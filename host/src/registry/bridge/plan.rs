@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clawhost_core::catalog::Refused;
+use clawhost_core::exposed::Exposure;
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::{Manifest, McpEndpoint, McpReach, McpServer, McpSource, ToolBinding};
 
@@ -26,6 +27,8 @@ pub(in crate::registry) struct Plan {
     pub(in crate::registry) at: String,
     /// What of it is served.
     pub(in crate::registry) uses: Vec<Use>,
+    /// What of it is served beside its tools.
+    pub(in crate::registry) expose: Exposure,
     reach: McpReach,
 }
 
@@ -52,7 +55,12 @@ impl Plan {
         format!("the MCP server `{}`", self.server)
     }
 
-    /// Returns how it is reached, under `grants`.
+    /// Returns how it is reached.
+    pub(super) const fn reach(&self) -> &McpReach {
+        &self.reach
+    }
+
+    /// Returns what starts it, or connects to it, under `grants`.
     pub(super) fn endpoint(&self, grants: Grants) -> Endpoint {
         match &self.reach {
             McpReach::Program { command, args, env } => Endpoint::Stdio {
@@ -93,7 +101,7 @@ pub(super) fn plans(manifest: &Manifest, find: &Find) -> (Vec<Plan>, Vec<Refused
         let is_used = plans.iter().any(|plan| plan.server == one.entry.name);
         if !one.entry.internal_only {
             add(&mut plans, one.plan(&one.entry.sandbox, Some(Use::All)));
-        } else if !is_used {
+        } else if !is_used || !one.entry.expose.kinds.is_empty() {
             // One that nobody names is asked all the same, so that it can be said what it has.
             add(&mut plans, one.plan(&one.entry.sandbox, None));
         }
@@ -146,7 +154,12 @@ fn program(command: &str, find: &Find) -> Result<(String, McpEndpoint), String> 
 
 impl Located<'_> {
     fn plan(&self, profile: &str, uses: Option<Use>) -> Plan {
+        // What a server has beside tools is served once, under the profile of its entry.
+        let is_own = profile == self.entry.sandbox;
+        let mut expose = self.entry.expose.clone();
+        expose.kinds.retain(|_| is_own);
         Plan {
+            expose,
             server: self.entry.name.clone(),
             endpoint: self.endpoint.clone(),
             profile: profile.to_owned(),
@@ -198,6 +211,7 @@ fn bare(binding: &ToolBinding, source: &McpSource, used: Use) -> Result<Plan, St
         policy: None,
         at: binding.at.clone(),
         uses: vec![used],
+        expose: Exposure::default(),
         reach,
     })
 }

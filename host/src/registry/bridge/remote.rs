@@ -1,13 +1,15 @@
 //! One server's tools, as far as they can be served: checked, compiled, and held against the pins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use clawhost_core::bridged::{BridgedName, cleaned, pinned};
+use clawhost_core::bridged::{BridgedName, pinned, remembered_as};
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::digest;
-use clawhost_core::manifest::McpEndpoint;
+use clawhost_core::exposed::Kind;
+use serde_json::Value;
 
-use super::pins::Seen;
+use super::pins::{Pin, PinState, Seen, Verdict};
 use super::{Bridged, Pins, Plan};
 use crate::offload;
 use crate::registry::offer::Offered;
@@ -19,10 +21,13 @@ pub(in crate::registry) struct Remote {
     /// The server's own name of it.
     pub(in crate::registry) name: String,
     /// What is served of it, or why nothing is.
-    pub(in crate::registry) offered: Result<(Arc<Bridged>, Offered), String>,
+    pub(in crate::registry) offered: Result<Ready, String>,
     /// Somebody has to accept it first.
-    pub(super) waits: bool,
+    pub(in crate::registry) waits: bool,
 }
+
+/// A tool that can be served: what runs it, and its definition with its schemas compiled.
+type Ready = (Arc<Bridged>, Offered);
 
 /// Reads what `server` says it has. What is as it was `before` is kept.
 pub(super) async fn read(
@@ -32,58 +37,103 @@ pub(super) async fn read(
     before: Vec<Remote>,
     pins: &Pins,
 ) -> Vec<Remote> {
-    // What can never be served is not remembered either: it may be of any size.
-    let all = || tools.iter().map(definition).collect::<Vec<_>>();
-    let definitions = offload::blocking(!tools.is_empty(), all);
-    let sound = tools.iter().zip(&definitions).filter(|(_, definition)| definition.is_ok());
-    let seen = sound.map(|(tool, _)| Seen::of(&plan.endpoint, tool)).collect();
-    let mut verdicts = pins.judge(&plan.server, seen).await.into_iter();
-    let mut one = |(raw, definition): (&ToolDefinition, Result<ToolDefinition, String>)| {
-        let name = raw.name.clone();
-        let unjudged = || "it was not compared with what was accepted".to_owned();
-        let judged = definition.and_then(|it| Ok((it, verdicts.next().ok_or_else(unjudged)?)));
-        let (definition, (digest, verdict)) = match judged {
-            Ok(judged) => judged,
-            Err(reason) => return Remote { name, offered: Err(reason), waits: false },
-        };
-        let offered = match verdict.reason(&plan.server) {
-            Some(reason) => Err(reason),
-            None => kept(&before, &name, &digest)
-                .map_or_else(|| offered(server, &name, &definition, digest), Ok),
-        };
-        Remote { name, offered, waits: verdict.waits() }
+    let alike = alike(tools);
+    let one = |raw: &ToolDefinition| match alike.contains(&remembered_as(&raw.name)) {
+        true => Err("another tool of its server is called alike: neither is served".to_owned()),
+        false => sound(plan, server, raw, &before),
     };
     // Compiling hundreds of schemas takes a while.
-    offload::blocking(!tools.is_empty(), || tools.iter().zip(definitions).map(&mut one).collect())
+    let sound = offload::blocking(!tools.is_empty(), || tools.iter().map(one).collect::<Vec<_>>());
+    // What can never be served is not remembered either: it may be of any size.
+    let seen = sound.iter().flatten().map(|(_, seen)| seen.clone()).collect();
+    let mut verdicts = pins.judge(&plan.server, seen).await.into_iter();
+    let judged = tools.iter().zip(sound).map(|(raw, sound)| {
+        let verdict = sound
+            .as_ref()
+            .map_or(Verdict::Accepted, |_| verdicts.next().unwrap_or(Verdict::Unknown));
+        let offered = sound.and_then(|(ready, _)| match verdict.reason(&plan.server) {
+            Some(reason) => Err(reason),
+            None => Ok(ready),
+        });
+        Remote { name: raw.name.clone(), offered, waits: verdict.waits() }
+    });
+    judged.collect()
 }
 
-/// Returns what a server says of a tool as it may be shown.
-fn definition(raw: &ToolDefinition) -> Result<ToolDefinition, String> {
-    // Any server's name will do to find out whether the tool's own can be part of one.
-    cleaned(raw, &BridgedName::of_server("tool", &raw.name)?.mcp)
+/// Returns what was accepted of a server that has not said anything yet: its tools are served at
+/// once, and their calls wait for it.
+pub(super) fn accepted(plan: &Plan, server: &Server, pins: &[Pin]) -> Vec<Remote> {
+    let one = |pin: &Pin| {
+        let offered = Some(pin.offered.as_str()).filter(|_| pin.state() == PinState::Accepted)?;
+        let mut kept: Value = serde_json::from_str(offered).ok()?;
+        let raw: ToolDefinition =
+            serde_json::from_value(kept.get_mut("definition")?.take()).ok()?;
+        // Another address or command line is another server.
+        let (ready, seen) = sound(plan, server, &raw, &[]).ok()?;
+        (seen.definition == offered).then_some(Remote {
+            name: raw.name,
+            offered: Ok(ready),
+            waits: false,
+        })
+    };
+    offload::blocking(!pins.is_empty(), || pins.iter().filter_map(one).collect())
 }
 
-/// Returns the tool of that name and definition, where it was there.
-fn kept(before: &[Remote], name: &str, digest: &str) -> Option<(Arc<Bridged>, Offered)> {
-    let offers = before.iter().filter(|tool| tool.name == name);
-    let mut ready = offers.filter_map(|tool| tool.offered.as_ref().ok());
-    ready.find(|(bridged, _)| bridged.digest == digest).cloned()
+/// Returns the host's own tools that stand for what a server has beside tools: they are its words, so
+/// there is nothing to accept.
+pub(super) fn beside(plan: &Plan, server: &Server) -> Vec<Remote> {
+    let one = |kind: &Kind| {
+        let definition = kind.definition();
+        let offered = Offered::new(&definition).map(|offered| {
+            let seen = pinned(&plan.endpoint, plan.reach(), &definition);
+            let digest = digest::of_json(&seen);
+            (Arc::new(bridged(plan, server, Some(*kind), definition, digest)), offered)
+        });
+        Remote { name: kind.method().to_owned(), offered, waits: false }
+    };
+    plan.expose.kinds.iter().map(one).collect()
 }
 
-fn offered(
+/// Returns what several of these tools would be remembered as.
+fn alike(tools: &[ToolDefinition]) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let names = tools.iter().map(|tool| remembered_as(&tool.name));
+    names.filter(|name| !seen.insert(name.clone())).collect()
+}
+
+/// Returns a tool as it would be served, and what is to be remembered of it.
+fn sound(
+    plan: &Plan,
     server: &Server,
-    name: &str,
-    definition: &ToolDefinition,
-    digest: String,
-) -> Result<(Arc<Bridged>, Offered), String> {
-    let offered = Offered::new(definition)?;
-    let bridged = Bridged { server: server.clone(), tool: name.to_owned(), digest };
-    Ok((Arc::new(bridged), offered))
+    raw: &ToolDefinition,
+    before: &[Remote],
+) -> Result<(Ready, Seen), String> {
+    // Any server's name will do to find out whether the tool's own can be part of one.
+    let name = BridgedName::of_server("tool", &raw.name)?.mcp;
+    let definition = digest::canonical(&pinned(&plan.endpoint, plan.reach(), raw));
+    let digest = digest::of_bytes(definition.as_bytes());
+    let ready = match kept(before, &digest) {
+        Some(ready) => ready,
+        None => {
+            let offered = Offered::new(&ToolDefinition { name, ..raw.clone() })?;
+            (Arc::new(bridged(plan, server, None, raw.clone(), digest.clone())), offered)
+        }
+    };
+    Ok((ready, Seen { tool: remembered_as(&raw.name), definition, digest }))
 }
 
-impl Seen {
-    fn of(endpoint: &McpEndpoint, raw: &ToolDefinition) -> Self {
-        let definition = digest::canonical(&pinned(endpoint, raw));
-        Self { tool: raw.name.clone(), definition }
-    }
+fn bridged(
+    plan: &Plan,
+    server: &Server,
+    kind: Option<Kind>,
+    definition: ToolDefinition,
+    digest: String,
+) -> Bridged {
+    Bridged { server: server.clone(), kind, definition, policy: plan.policy.clone(), digest }
+}
+
+/// Returns the tool of that definition, where it was there.
+fn kept(before: &[Remote], digest: &str) -> Option<Ready> {
+    let mut ready = before.iter().filter_map(|tool| tool.offered.as_ref().ok());
+    ready.find(|(bridged, _)| bridged.digest == digest).cloned()
 }

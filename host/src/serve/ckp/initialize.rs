@@ -68,7 +68,7 @@ impl<C: Calls> Session<C> {
         }
         let long = value.to_string().len() > QUICK_MANIFEST_BYTES;
         let base = self.inner().calls.services().manifest;
-        let read = || SessionManifest::read(value, version, base).map(SessionTerms::new);
+        let read = || SessionManifest::read(value, version, &base).map(SessionTerms::new);
         offload::blocking(long, read).map_err(|errors| refused(&errors))
     }
 
@@ -76,7 +76,7 @@ impl<C: Calls> Session<C> {
         let wanted = &asked.capabilities;
         let calls = &self.inner().calls;
         let base = calls.services().manifest;
-        let served = Served::by(base, &calls.catalog());
+        let served = Served::by(&base, &calls.catalog());
         let result = json!({
             "protocolVersion": version,
             "agentInfo": {

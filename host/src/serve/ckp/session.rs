@@ -206,7 +206,7 @@ impl<C: Calls> Session<C> {
     }
 
     fn served(&self) -> Served {
-        let current = || Served::by(self.0.calls.services().manifest, &self.0.calls.catalog());
+        let current = || Served::by(&self.0.calls.services().manifest, &self.0.calls.catalog());
         self.life().taking_calls().map_or_else(|_| current(), |agreed| agreed.served)
     }
 

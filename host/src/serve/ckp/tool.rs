@@ -112,7 +112,7 @@ impl<C: Calls> Session<C> {
         let asked = Asked::read(members)?;
         let manifest = self.inner().calls.services().manifest;
         let ticket = self.ticket().and_then(|ticket| {
-            asked.check(manifest, &ticket.agreed)?;
+            asked.check(&manifest, &ticket.agreed)?;
             Ok(ticket)
         });
         let mut ticket = match ticket {

@@ -1,12 +1,16 @@
-//! What a server that is a program writes to standard error: a few lines of it for the log and,
-//! the last ones, for the reason why it ended. Without secrets, and safe to show.
+//! What a server that is a program writes to standard error: a few lines of it for the log and, the
+//! first and the last ones, for the reason why it ended. Without secrets, and safe to show.
+//!
+//! A secret may have many lines. So what is searched is never a line alone, but as much before it, or
+//! behind it, as the longest secret has.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use clawhost_core::limits::{
-    BRIDGE_COMPLAINT_BYTES_MAX, BRIDGE_COMPLAINTS_MAX, BRIDGE_COMPLAINTS_MS,
+    BRIDGE_COMPLAINT_BYTES_MAX, BRIDGE_COMPLAINTS_MAX, BRIDGE_COMPLAINTS_MS, SECRET_BYTES_MAX,
 };
+use clawhost_core::redact::Redactor;
 use clawhost_core::visible;
 use tokio::io::BufReader;
 use tokio::process::ChildStderr;
@@ -15,8 +19,12 @@ use tracing::debug;
 use crate::lines::{Line, Lines};
 use crate::secrets::Secrets;
 
-/// Lines that are kept for the reason of an end.
+/// Lines that are shown of the beginning, where the cause of the others often stands.
+const FIRST_MAX: usize = 3;
+/// Lines that are shown of the end.
 const LAST_MAX: usize = 5;
+/// Bytes that are kept of the end: the lines that are shown, and a secret that ends in them.
+const KEPT_BYTES_MAX: usize = SECRET_BYTES_MAX + LAST_MAX * BRIDGE_COMPLAINT_BYTES_MAX;
 
 /// Lines of a program's standard error.
 pub(super) type ErrorLines = Lines<BufReader<ChildStderr>>;
@@ -26,16 +34,50 @@ pub(super) type ErrorLines = Lines<BufReader<ChildStderr>>;
 pub(super) struct Complaints {
     server: String,
     secrets: Secrets,
-    last: VecDeque<Vec<u8>>,
+    first: Text,
+    last: Text,
     since: Instant,
     logged: u32,
+}
+
+/// Lines as they came.
+#[derive(Debug, Default)]
+struct Text {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Lines that came before these.
+    dropped: usize,
+}
+
+impl Text {
+    fn push(&mut self, line: &[u8]) {
+        self.bytes += line.len();
+        self.lines.push_back(line.to_owned());
+    }
+
+    fn drop_oldest(&mut self) {
+        let dropped = self.lines.pop_front().unwrap_or_default();
+        self.bytes -= dropped.len();
+        self.dropped += 1;
+    }
+
+    /// Returns the lines without secrets, nor the beginning of one at the end.
+    fn shown(&self, redactor: &Redactor) -> Vec<String> {
+        let lines: Vec<&[u8]> = self.lines.iter().map(Vec::as_slice).collect();
+        let text = lines.join(&b'\n');
+        let text = redactor.bytes(&text);
+        let whole = text.len().saturating_sub(redactor.unfinished(&text));
+        let text = String::from_utf8_lossy(text.get(..whole).unwrap_or_default());
+        text.lines().map(visible::line).collect()
+    }
 }
 
 impl Complaints {
     /// Hears the server of that name.
     pub(super) fn of(server: &str, secrets: Secrets) -> Self {
-        let (server, last) = (server.to_owned(), VecDeque::new());
-        Self { server, secrets, last, since: Instant::now(), logged: 0 }
+        let (first, last) = (Text::default(), Text::default());
+        let server = server.to_owned();
+        Self { server, secrets, first, last, since: Instant::now(), logged: 0 }
     }
 
     /// Returns the lines of `errors`.
@@ -56,17 +98,17 @@ impl Complaints {
 
     fn hear(&mut self, line: &[u8]) {
         let line = line.trim_ascii_end();
+        if self.first.lines.len() < FIRST_MAX || self.first.bytes < SECRET_BYTES_MAX {
+            self.first.push(line);
+        }
+        self.last.push(line);
+        while self.last.bytes > KEPT_BYTES_MAX {
+            self.last.drop_oldest();
+        }
         if self.is_due() {
-            debug!(server = self.server, "{}", self.shown(line));
+            let shown = self.last.shown(&self.secrets.redactor());
+            debug!(server = self.server, "{}", shown.last().map_or("", String::as_str));
         }
-        if self.last.len() == LAST_MAX {
-            self.last.pop_front();
-        }
-        self.last.push_back(line.to_owned());
-    }
-
-    fn shown(&self, line: &[u8]) -> String {
-        visible::line(&self.secrets.redactor().text(&String::from_utf8_lossy(line)))
     }
 
     /// Says whether another line may go to the log.
@@ -78,12 +120,68 @@ impl Complaints {
         self.logged <= BRIDGE_COMPLAINTS_MAX
     }
 
-    /// Returns what it said last, to be added to a sentence.
+    /// Returns what it said first and last, to be added to a sentence.
     pub(super) fn last_words(&self) -> String {
-        if self.last.is_empty() {
-            return String::new();
+        let redactor = self.secrets.redactor();
+        let mut lines = self.last.shown(&redactor);
+        // What the beginning has and the end does not.
+        let first = if self.last.dropped > 0 || lines.len() > FIRST_MAX + LAST_MAX {
+            self.first.shown(&redactor).into_iter().take(FIRST_MAX).collect()
+        } else {
+            Vec::new()
+        };
+        let kept = if first.is_empty() { FIRST_MAX + LAST_MAX } else { LAST_MAX };
+        lines.drain(..lines.len().saturating_sub(kept));
+        let mut text = String::new();
+        if !first.is_empty() {
+            text.push_str(&format!("; it said first: {}", first.join(" / ")));
         }
-        let lines: Vec<String> = self.last.iter().map(|line| self.shown(line)).collect();
-        format!("; it said last: {}", lines.join(" / "))
+        if !lines.is_empty() {
+            text.push_str(&format!("; it said last: {}", lines.join(" / ")));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "-----BEGIN KEY-----\nAAAA1111\nBBBB2222\nCCCC3333\nDDDD4444\nEEEE5555\nFFFF6666\n-----END KEY-----";
+
+    fn heard(lines: &str) -> Complaints {
+        let secrets = Secrets::none();
+        secrets.hide("KEY", KEY).unwrap();
+        let mut complaints = Complaints::of("s", secrets);
+        lines.lines().for_each(|line| complaints.hear(line.as_bytes()));
+        complaints
+    }
+
+    #[test]
+    fn a_secret_of_many_lines_is_taken_out_wherever_it_stands() {
+        let many = "\nx".repeat(20);
+        for text in [
+            format!("wrong key: {KEY}"),
+            format!("wrong key: {KEY}{many}"),
+            format!("{many}\nwrong key: {KEY}\nbye"),
+            // What ends within it shows none of it either.
+            format!("x\n{}", KEY.split_at(60).0),
+            format!("x\n{}", KEY.split_at(56).0),
+        ] {
+            let said = heard(&text).last_words();
+            assert!(!said.contains("1111") && !said.contains("6666"), "{text}: {said}");
+        }
+        let said = heard(&format!("{many}\nwrong key: {KEY}\nbye")).last_words();
+        assert!(said.ends_with("x / wrong key: [redacted:KEY] / bye"), "{said}");
+    }
+
+    #[test]
+    fn the_first_lines_are_told_as_well_as_the_last() {
+        let lines: Vec<String> = (0..2_000).map(|n| format!("{n}\u{1b}")).collect();
+        let said = heard(&lines.join("\n")).last_words();
+        let first = "; it said first: 0\\u{1b} / 1\\u{1b} / 2\\u{1b}; it said last: 1995";
+        assert!(said.starts_with(first) && said.ends_with("1999\\u{1b}"), "{said}");
+        assert_eq!(heard("a\nb").last_words(), "; it said last: a / b");
+        assert_eq!(heard("").last_words(), "");
     }
 }

@@ -14,7 +14,7 @@ use crate::secrets::Secrets;
 const NOWHERE: &str = "/usr";
 
 /// Returns the jail of a program under `grants`.
-pub(super) fn jail(grants: &Grants, env: &[(String, String)]) -> Result<JailSpec, String> {
+pub(super) fn jail(grants: &Grants) -> Result<JailSpec, String> {
     if !grants.denied_paths.is_empty() {
         return Err("`denied_paths` cannot hold a native program: grant less instead".to_owned());
     }
@@ -29,8 +29,7 @@ pub(super) fn jail(grants: &Grants, env: &[(String, String)]) -> Result<JailSpec
     // A runtime opens its modules beside each other.
     grants.limits.open_files = grants.limits.open_files.max(BRIDGE_OPEN_FILES_MAX);
     let spec = JailSpec::granted(&grants).map_err(|error| error.to_string())?;
-    let given = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let spec = spec.with_env(given).executing_read_only().reserving_addresses();
+    let spec = spec.executing_read_only().reserving_addresses();
     Ok(if jail::grants_network(&grants) { spec.allowing_network() } else { spec })
 }
 

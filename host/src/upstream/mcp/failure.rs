@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::redact::Redactor;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::truncate;
 use clawhost_core::visible;
+use serde_json::Value;
 
+use super::questions::INPUT_REQUIRED;
 use crate::upstream::http::UpstreamError;
 
 /// How much of a server's own words about an error is repeated.
@@ -18,18 +21,21 @@ pub(super) enum Failure {
     /// More requests wait for this server than may.
     #[error("too many requests wait for it")]
     Busy,
+    /// It does not say of the tool what was accepted.
+    #[error("it says something else about the tool than what was accepted")]
+    Changed,
     /// The connection ended, or none can be had.
     #[error("{0}")]
     Gone(String),
     /// It answers that it wants something from whoever asks: a completion, an answer of a person.
-    #[error("it asks for more input, which is not granted")]
-    InputRequired,
+    #[error("it asks for more input")]
+    InputRequired(Value),
     /// It answers with an error.
     #[error("it answers with error {code}: {message}")]
     Refused {
         /// The JSON-RPC code.
         code: i64,
-        /// Its words, safe to show and short.
+        /// Its words as they are: of any length, hostile, and perhaps with a secret in them.
         message: String,
     },
     /// Its HTTP server refuses.
@@ -44,10 +50,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Returns the failure of a server that answers with an error.
-    pub(super) fn refused(code: i64, message: &str) -> Self {
-        let message = visible::line(truncate::text(message, WORDS_BYTES_MAX));
-        Self::Refused { code, message }
+    /// Says it without secrets, short and on one line.
+    pub(super) fn told(&self, redactor: &Redactor) -> String {
+        told(redactor, &self.to_string(), WORDS_BYTES_MAX)
     }
 
     /// Returns what a call of `tool` of the server `name` comes to. What the server itself says of
@@ -57,13 +62,14 @@ impl Failure {
         name: &str,
         tool: &str,
         timeout: Duration,
+        redactor: &Redactor,
     ) -> Result<ToolReply, CallError> {
-        let tool = visible::line(tool);
+        let (tool, why) = (visible::line(tool), self.told(redactor));
         let error = match &self {
             Self::Refused { .. } | Self::Wrong(_) => {
                 let kind =
                     if matches!(self, Self::Wrong(_)) { "invalid-result" } else { "server-error" };
-                let text = format!("the MCP server `{name}`: {self}");
+                let text = format!("the MCP server `{name}`: {why}");
                 return Ok(ToolReply {
                     internal: Some(text.clone()),
                     ..ToolReply::error(kind, text)
@@ -76,11 +82,18 @@ impl Failure {
                 );
                 CallError::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
             }
-            Self::InputRequired => {
+            Self::InputRequired(asked) => {
                 let text = format!(
-                    "`{tool}` asks for more input (a completion, a person's answer, a list of folders), which is not granted"
+                    "`{tool}` asks for more input (a completion, a person's answer, a list of folders), which nobody here can give"
                 );
-                CallError::new(ErrorKind::Sandbox, text).with("stage", "run")
+                let error = CallError::new(ErrorKind::Sandbox, text).with("stage", "run");
+                if asked.is_null() { error } else { error.with(INPUT_REQUIRED, asked.clone()) }
+            }
+            Self::Changed => {
+                let text = format!(
+                    "the MCP server `{name}` does not say of `{tool}` what was accepted: look at `clawhost pins diff {name}`"
+                );
+                CallError::new(ErrorKind::Policy, text).with("stage", "pins")
             }
             Self::Busy => CallError::new(
                 ErrorKind::Overloaded,
@@ -93,8 +106,14 @@ impl Failure {
                 format!("the MCP server `{name}` does not answer"),
             ),
         };
-        Err(error.with_internal(format!("the MCP server `{name}`: {self}")))
+        Err(error.with_internal(format!("the MCP server `{name}`: {why}")))
     }
+}
+
+/// Returns `text` without secrets, of which a cut would leave a half, at most `bytes_max` bytes of it,
+/// and safe to show.
+pub(super) fn told(redactor: &Redactor, text: &str, bytes_max: usize) -> String {
+    visible::line(truncate::text(&redactor.text(text), bytes_max))
 }
 
 impl From<UpstreamError> for Failure {

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use clawhost_core::limits::{
     BRIDGE_INSTRUCTIONS_BYTES_MAX, BRIDGE_PROBE_MS, BRIDGE_TOKEN_BYTES_MAX,
 };
-use clawhost_core::{truncate, visible};
+use clawhost_core::redact::Redactor;
+use clawhost_core::truncate;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::failure::Failure;
+use super::failure::{Failure, told};
 use super::session::{Ask, Era, MODERN, Session, Wire, client_info};
 
 /// The revisions that begin with `initialize`, newest first.
@@ -87,12 +88,18 @@ fn is_modern(found: &Value) -> bool {
 }
 
 fn hello(said: &Value, info: Option<&Value>) -> Hello {
-    let text = |value: Option<&Value>, bytes_max| {
-        value.and_then(Value::as_str).map(|text| truncate::text(text, bytes_max).to_owned())
-    };
-    let name = text(info.and_then(|info| info.get("name")), BRIDGE_TOKEN_BYTES_MAX);
-    Hello {
-        instructions: text(said.get("instructions"), BRIDGE_INSTRUCTIONS_BYTES_MAX),
-        server: visible::line(&name.unwrap_or_default()),
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let name = text(info.and_then(|info| info.get("name")));
+    Hello { instructions: text(said.get("instructions")), server: name.unwrap_or_default() }
+}
+
+impl Hello {
+    /// Returns it without secrets, and cut.
+    pub(super) fn cleaned(self, redactor: &Redactor) -> Self {
+        let cut = |text: String| {
+            truncate::text(&redactor.text(&text), BRIDGE_INSTRUCTIONS_BYTES_MAX).to_owned()
+        };
+        let server = told(redactor, &self.server, BRIDGE_TOKEN_BYTES_MAX);
+        Self { instructions: self.instructions.map(cut), server }
     }
 }

@@ -85,7 +85,8 @@ fn answered(mut message: Map<String, Value>, rounds: bool) -> Said {
 /// Reads the `error` of an answer.
 pub(super) fn refusal(error: &Value) -> Failure {
     let message = error.get("message").and_then(Value::as_str).unwrap_or("it says nothing more");
-    Failure::refused(error.get("code").and_then(Value::as_i64).unwrap_or_default(), message)
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+    Failure::Refused { code, message: message.to_owned() }
 }
 
 /// Returns a request as one line without its newline. `params` are the members of its parameters.
@@ -114,11 +115,13 @@ pub(super) fn denial(id: &Value, method: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::redact::Redactor;
+
     use super::*;
 
     #[test]
     fn an_answer_has_a_number_and_one_outcome() {
-        let refused = Failure::refused(-5, "no");
+        let refused = Failure::Refused { code: -5, message: "no".to_owned() };
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#, Ok(json!({"a": 1}))),
             (r#"{"jsonrpc":"2.0","id":7,"error":{"code":-5,"message":"no"}}"#, Err(refused)),
@@ -162,9 +165,12 @@ mod tests {
 
     #[test]
     fn words_of_a_server_are_short_and_on_one_line() {
-        let said =
-            refusal(&json!({"code": 1, "message": format!("a\n\u{1b}[2J{}", "x".repeat(9_999))}));
-        let Failure::Refused { message, .. } = said else { panic!() };
-        assert!(message.len() < 1_100 && !message.contains(['\n', '\u{1b}']), "{message}");
+        let message = format!("a\n\u{1b}[2J{}secret-secret", "x".repeat(984));
+        let said = refusal(&json!({"code": 1, "message": message}));
+        let redactor = Redactor::new([("S", b"secret-secret".as_slice())]).unwrap();
+        let told = said.told(&redactor);
+        assert!(told.len() < 1_100 && !told.contains(['\n', '\u{1b}']), "{told}");
+        // The cut goes through the marker, and not through the secret.
+        assert!(told.ends_with("x[redacted"), "{told}");
     }
 }

@@ -9,8 +9,8 @@
 //! The client is one of ours, over the lines that the host's own framer reads: a request, an
 //! answer, a notification are all it needs of JSON-RPC, and every queue and table has an end.
 //!
-//! Deliberately absent: sampling, elicitation and roots (nothing is granted to a server by its
-//! asking), resources and prompts, tasks, OAuth (a token is a secret that the operator sets),
+//! Deliberately absent: requests of a server while a call runs (nothing is granted to a server by its
+//! asking), tasks, OAuth (a token is a secret that the operator sets),
 //! shared sessions: who shares a [`Server`] shares its credentials.
 
 mod complaints;
@@ -20,7 +20,9 @@ mod handshake;
 mod message;
 mod mirror;
 mod pipe;
+mod questions;
 mod reply;
+mod resources;
 mod session;
 mod supervise;
 #[cfg(test)]
@@ -30,11 +32,12 @@ mod waiting;
 mod web;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::error::CallError;
+use clawhost_core::exposed::{Exposed, Exposure, Kind};
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::McpValue;
 use clawhost_core::reply::ToolReply;
@@ -45,10 +48,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
-use crate::progress::ProgressSink;
+use crate::dialogue::Caller;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 use failure::Failure;
+pub use questions::INPUT_REQUIRED;
 use session::{Ask, Session};
 use supervise::Supervisor;
 
@@ -59,6 +63,8 @@ pub struct ServerPlan {
     pub name: String,
     /// Where it is.
     pub endpoint: Endpoint,
+    /// What of it is served beside its tools.
+    pub expose: Exposure,
 }
 
 /// Where a server is, and what it is given.
@@ -100,6 +106,8 @@ pub struct Offers {
     pub tools: Arc<[ToolDefinition]>,
     /// Grows by one whenever they change; nothing is known before it is one.
     pub generation: u64,
+    /// What it has beside tools, as far as that is served, with nothing that hides.
+    pub exposed: Arc<Exposed>,
     /// What it wants models to read.
     pub instructions: Option<String>,
     /// What it calls itself.
@@ -113,8 +121,12 @@ pub enum State {
     Connecting,
     /// It is not there, and will be tried again: a call fails at once.
     Failed {
-        /// Why, for the operator, with what it said last.
+        /// Why, for the operator, with what it said first and last.
         reason: String,
+        /// Attempts that ended so since it last stood for long.
+        attempt: u32,
+        /// Time from then until the next.
+        wait: Duration,
     },
     /// It can.
     Ready,
@@ -127,6 +139,9 @@ pub struct Server(Arc<Inner>);
 struct Inner {
     name: String,
     is_web: bool,
+    /// What it asks of its callers' clients is passed on.
+    may_ask: bool,
+    secrets: Secrets,
     offers: watch::Receiver<Offers>,
     session: watch::Receiver<Option<Arc<Session>>>,
     stop: CancellationToken,
@@ -143,9 +158,12 @@ impl Server {
         let (session, current) = watch::channel(None);
         let stop = CancellationToken::new();
         let (name, is_web) = (plan.name.clone(), matches!(plan.endpoint, Endpoint::Http { .. }));
-        let supervisor = Supervisor { plan, parts, offers, session, stop: stop.clone() };
+        let may_ask = plan.expose.questions;
+        let (secrets, jail, ends) = (parts.secrets.clone(), OnceLock::new(), stop.clone());
+        let supervisor = Supervisor { plan, parts, offers, session, stop: ends, jail };
         let task = Mutex::new(Some(tokio::spawn(supervisor.run())));
-        Self(Arc::new(Inner { name, is_web, offers: offered, session: current, stop, task }))
+        let (offers, session) = (offered, current);
+        Self(Arc::new(Inner { name, is_web, may_ask, secrets, offers, session, stop, task }))
     }
 
     /// Returns the operator's name for it.
@@ -160,30 +178,79 @@ impl Server {
 
     /// Calls `tool` with `arguments`, the text of a JSON object. While the server is being
     /// connected, the call waits within its own `timeout`; progress does not extend it. Dropping
-    /// the future cancels the call.
+    /// the future cancels the call. Where something of the tool was `accepted`, it has to be what
+    /// the server says when it is asked.
     ///
     /// # Errors
-    /// -32014 where the time is over, -32603 (`upstream`) where the server is not there or ends,
-    /// -32010 where it asks for more than its answer to a call, -32011 where too many calls wait.
+    /// -32011 (`pins`) where it says something else; -32014 where the time is over, -32603
+    /// (`upstream`) where the server is not there or ends, -32010 where it asks for more than its answer to a call, -32011 where too many calls wait.
     /// An error that the server itself answers with is a reply with `is_error`.
     pub async fn call(
         &self,
         tool: &str,
+        accepted: Option<&ToolDefinition>,
         arguments: &str,
         timeout: Duration,
-        progress: Option<ProgressSink>,
+        caller: Caller,
     ) -> Result<ToolReply, CallError> {
         let deadline = Instant::now() + timeout;
+        let caller = self.heard(caller);
         let called = async {
             let session = self.session(deadline).await?;
-            // Line breaks between the parts of JSON mean nothing; in a line they would.
-            let arguments = arguments.replace(['\n', '\r'], " ");
+            if accepted.is_some_and(|it| !self.0.offers.borrow().tools.contains(it)) {
+                return Err(Failure::Changed);
+            }
+            let arguments = on_one_line(arguments);
             let params = format!(r#""name":{},"arguments":{arguments}"#, json!(tool));
             let headers = mirror::headers(tool, self.schema(tool).as_ref(), &arguments);
-            let ask = Ask { method: "tools/call", params, headers, deadline, progress };
+            let ask = Ask { method: "tools/call", params, headers, deadline, caller };
             reply::read(session.ask(ask).await?)
         };
-        called.await.or_else(|failure: Failure| failure.of_call(&self.0.name, tool, timeout))
+        called.await.or_else(|failure| self.failed(failure, tool, timeout))
+    }
+
+    /// Uses what it has of `kind`, with `arguments` for parameters; otherwise as [`Server::call`].
+    ///
+    /// # Errors
+    /// Those of [`Server::call`].
+    pub async fn get(
+        &self,
+        kind: Kind,
+        arguments: &str,
+        timeout: Duration,
+        caller: Caller,
+    ) -> Result<ToolReply, CallError> {
+        let deadline = Instant::now() + timeout;
+        let caller = self.heard(caller);
+        let got = async {
+            let session = self.session(deadline).await?;
+            let ask = resources::ask(kind, &on_one_line(arguments), deadline);
+            resources::read(kind, session.ask(Ask { caller, ..ask }).await?)
+        };
+        got.await.or_else(|failure| self.failed(failure, kind.method(), timeout))
+    }
+
+    /// Returns a caller without what its client could be asked, where nothing is passed on to it.
+    fn heard(&self, caller: Caller) -> Caller {
+        let dialogue = caller.dialogue.filter(|_| self.0.may_ask);
+        Caller { dialogue, ..caller }
+    }
+
+    fn failed(
+        &self,
+        failure: Failure,
+        what: &str,
+        timeout: Duration,
+    ) -> Result<ToolReply, CallError> {
+        let failure = match failure {
+            Failure::InputRequired(asked) => {
+                let passed_on =
+                    Some(asked).filter(|_| self.0.may_ask).and_then(questions::passed_on);
+                Failure::InputRequired(passed_on.unwrap_or_default())
+            }
+            other => other,
+        };
+        failure.of_call(&self.0.name, what, timeout, &self.0.secrets.redactor())
     }
 
     /// Stops it, and returns when it is gone.
@@ -209,11 +276,16 @@ impl Server {
         let known = offers.wait_for(|offers| offers.state != State::Connecting);
         let waited = timeout_at(deadline.into(), known).await.map_err(|_| Failure::Timeout)?;
         let gone = || Failure::Gone("it was stopped".to_owned());
-        if let State::Failed { reason } = &waited.map_err(|_| gone())?.state {
+        if let State::Failed { reason, .. } = &waited.map_err(|_| gone())?.state {
             return Err(Failure::Gone(reason.clone()));
         }
         self.0.session.borrow().clone().ok_or_else(gone)
     }
+}
+
+/// Line breaks between the parts of JSON mean nothing; in a line they would.
+fn on_one_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
 }
 
 impl Drop for Inner {
@@ -228,6 +300,7 @@ impl Offers {
             state: State::Connecting,
             tools: Arc::new([]),
             generation: 0,
+            exposed: Arc::default(),
             instructions: None,
             server: String::new(),
         }

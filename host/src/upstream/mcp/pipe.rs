@@ -173,17 +173,21 @@ impl Hears {
         let mut since = Instant::now();
         loop {
             let wanted = match lines.next().await {
-                Ok(Some(Line::Text(text))) => self.hear(&text),
-                Ok(Some(Line::TooLong)) => false,
+                Ok(Some(Line::Text(text))) if self.hear(&text) => text.len(),
+                Ok(Some(Line::Text(_) | Line::TooLong)) => 0,
                 Ok(None) if lines.reader().get_ref().limit() == 0 => {
                     return "it says too much that nobody asked for".to_owned();
                 }
                 Ok(None) => return "it ended".to_owned(),
                 Err(error) => return format!("it cannot be read: {error}"),
             };
-            if wanted || since.elapsed() >= Duration::from_millis(BRIDGE_UNASKED_MS) {
-                lines.reader().get_mut().set_limit(BRIDGE_UNASKED_BYTES_MAX);
+            let output = lines.reader().get_mut();
+            if since.elapsed() >= Duration::from_millis(BRIDGE_UNASKED_MS) {
+                output.set_limit(BRIDGE_UNASKED_BYTES_MAX);
                 since = Instant::now();
+            } else {
+                // An answer does not count, and forgives nothing beside it.
+                output.set_limit(output.limit().saturating_add(wanted as u64));
             }
         }
     }
@@ -200,7 +204,7 @@ impl Hears {
                     let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
                     self.waiting.progress(&params, clean);
                 }
-                "notifications/tools/list_changed" => self.changed.notify_one(),
+                told if told.ends_with("/list_changed") => self.changed.notify_one(),
                 _ => {}
             },
             Said::Nothing => {}

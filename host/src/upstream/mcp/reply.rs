@@ -19,7 +19,7 @@ pub(super) fn read(result: Value) -> Result<ToolReply, Failure> {
     let Value::Object(mut result) = result else { return Err(wrong("the result is no object")) };
     match result.get("resultType").and_then(Value::as_str) {
         None | Some("complete") => {}
-        Some("input_required") => return Err(Failure::InputRequired),
+        Some("input_required") => return Err(Failure::InputRequired(Value::Object(result))),
         Some(_) => return Err(wrong("the result is of an unknown type")),
     }
     let mut reply = ToolReply {
@@ -37,7 +37,7 @@ pub(super) fn read(result: Value) -> Result<ToolReply, Failure> {
     Ok(reply)
 }
 
-fn list(content: Option<Value>) -> Result<Vec<Value>, Failure> {
+pub(super) fn list(content: Option<Value>) -> Result<Vec<Value>, Failure> {
     match content {
         Some(Value::Array(blocks)) => Ok(blocks),
         None => Ok(Vec::new()),
@@ -97,14 +97,14 @@ fn take(block: &mut Object, key: &str) -> Result<String, Failure> {
     }
 }
 
-fn object(value: Option<Value>) -> Object {
+pub(super) fn object(value: Option<Value>) -> Object {
     match value {
         Some(Value::Object(object)) => object,
         _ => Object::new(),
     }
 }
 
-fn wrong(reason: &str) -> Failure {
+pub(super) fn wrong(reason: &str) -> Failure {
     Failure::Wrong(reason.to_owned())
 }
 
@@ -161,7 +161,7 @@ mod tests {
             assert!(matches!(read(result.clone()), Err(Failure::Wrong(_))), "{result}");
         }
         let asks = json!({"resultType": "input_required", "inputRequests": {}});
-        assert_eq!(read(asks), Err(Failure::InputRequired));
+        assert_eq!(read(asks.clone()), Err(Failure::InputRequired(asks)));
         assert_eq!(read(json!({"structuredContent": null})).unwrap().structured, Some(Value::Null));
     }
 }

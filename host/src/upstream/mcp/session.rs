@@ -13,12 +13,16 @@ use tokio::time::timeout_at;
 use super::failure::Failure;
 use super::message;
 use super::pipe::Pipe;
+use super::questions::brought;
 use super::waiting::Outcome;
 use super::web::Web;
-use crate::progress::ProgressSink;
+use crate::dialogue::{Caller, Dialogue};
 
 /// The newest revision of the protocol.
 pub(super) const MODERN: &str = "2026-07-28";
+
+/// What a subscription asks to be told of.
+const LISTENS_TO: &str = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
 
 /// What a server and this host agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +60,19 @@ pub(super) struct Ask {
     /// Headers that repeat parts of it, where it goes over HTTP.
     pub(super) headers: HeaderMap,
     pub(super) deadline: Instant,
-    pub(super) progress: Option<ProgressSink>,
+    pub(super) caller: Caller,
 }
 
 impl Ask {
     /// Asks `method`, without parameters, for an answer by `deadline`.
     pub(super) fn new(method: &'static str, deadline: Instant) -> Self {
-        Self { method, params: String::new(), headers: HeaderMap::new(), deadline, progress: None }
+        Self {
+            method,
+            params: String::new(),
+            headers: HeaderMap::new(),
+            deadline,
+            caller: Caller::default(),
+        }
     }
 }
 
@@ -81,13 +91,15 @@ impl Session {
     pub(super) async fn ask_in(&self, era: Era, ask: Ask) -> Outcome {
         let _place = self.places.try_acquire().map_err(|_| Failure::Busy)?;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let params = with_meta(&ask.params, meta(era, ask.progress.as_ref().map(|_| id)));
+        let dialogue = ask.caller.dialogue.as_deref().filter(|_| era == Era::Modern);
+        let token = ask.caller.progress.as_ref().map(|_| id);
+        let params = with_meta(&brought(&ask.params, dialogue), meta(era, token, dialogue));
         let line = message::request(id, ask.method, &params);
         let until = ask.deadline.into();
         let answer = async {
             match &self.wire {
                 Wire::Pipe(pipe) => {
-                    pipe.ask(id, line, ask.method != "initialize", ask.progress).await
+                    pipe.ask(id, line, ask.method != "initialize", ask.caller.progress).await
                 }
                 Wire::Web(web) => web.ask(id, line, era, ask).await,
             }
@@ -107,15 +119,14 @@ impl Session {
         timeout_at(deadline.into(), told).await.map_err(|_| Failure::Timeout)?
     }
 
-    /// Asks a program of the newest revision to say when its tools change. Nobody waits for the
+    /// Asks a program of the newest revision to say when its lists change. Nobody waits for the
     /// answer, which comes when the subscription ends.
     pub(super) async fn listen(&self) -> Result<(), Failure> {
         let (Wire::Pipe(pipe), Some(Era::Modern)) = (&self.wire, self.era.get()) else {
             return Ok(());
         };
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let params =
-            with_meta(r#""notifications":{"toolsListChanged":true}"#, meta(Era::Modern, None));
+        let params = with_meta(LISTENS_TO, meta(Era::Modern, None, None));
         pipe.tell(message::request(id, "subscriptions/listen", &params)).await
     }
 }
@@ -126,12 +137,13 @@ pub(super) fn client_info() -> Value {
 }
 
 /// Returns the `_meta` of a request; a progress token is the request's own id.
-fn meta(era: Era, token: Option<u64>) -> Map<String, Value> {
+fn meta(era: Era, token: Option<u64>, dialogue: Option<&Dialogue>) -> Map<String, Value> {
     let mut meta = Map::new();
     if era == Era::Modern {
         let name = |key| format!("io.modelcontextprotocol/{key}");
         meta.insert(name("protocolVersion"), MODERN.into());
-        meta.insert(name("clientCapabilities"), json!({}));
+        let can = dialogue.map(|dialogue| dialogue.capabilities.clone()).unwrap_or_default();
+        meta.insert(name("clientCapabilities"), Value::Object(can));
         meta.insert(name("clientInfo"), client_info());
     }
     if let Some(token) = token {

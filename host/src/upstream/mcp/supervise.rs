@@ -1,26 +1,28 @@
 //! One task for each server: connects, lists, looks again, and begins anew when it ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::exposed::Exposed;
 use clawhost_core::limits::{
-    BRIDGE_CIRCUIT_MS, BRIDGE_ENDS_MAX, BRIDGE_RELIST_MS, BRIDGE_RELIST_PAUSE_MS,
+    BRIDGE_CALM_MS, BRIDGE_CIRCUIT_MS, BRIDGE_ENDS_MAX, BRIDGE_RELIST_MS, BRIDGE_RELIST_PAUSE_MS,
     BRIDGE_RESTART_CEILING_MS, BRIDGE_RESTART_MS, BRIDGE_STABLE_MS, BRIDGE_START_MS,
+    ERROR_TEXT_BYTES_MAX,
 };
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::complaints::Complaints;
-use super::failure::Failure;
+use super::failure::{Failure, told};
 use super::handshake::Hello;
 use super::pipe::Pipe;
 use super::session::{Session, Wire};
 use super::web::Web;
 use super::{Endpoint, Offers, Parts, ServerPlan, State, credentials};
-use crate::jail::{self, JailError};
+use crate::jail::{self, JailError, JailSpec};
 use crate::random;
 
 /// What a server's task works with.
@@ -31,6 +33,29 @@ pub(super) struct Supervisor {
     pub(super) offers: watch::Sender<Offers>,
     pub(super) session: watch::Sender<Option<Arc<Session>>>,
     pub(super) stop: CancellationToken,
+    /// The jail of a program, opened when it is first started: what replaces a folder later is not
+    /// let in with the next start.
+    pub(super) jail: OnceLock<JailSpec>,
+}
+
+/// How often a server had its lists looked at lately: each time doubles the wait for the next.
+#[derive(Debug, Default)]
+struct Calm {
+    looks: u32,
+    last: Option<Instant>,
+}
+
+impl Calm {
+    /// Returns how long to wait before a look at `now`.
+    fn pause(&mut self, now: Instant) -> Duration {
+        let calm = Duration::from_millis(BRIDGE_CALM_MS);
+        if self.last.is_none_or(|last| now.saturating_duration_since(last) >= calm) {
+            self.looks = 0;
+        }
+        let doubled = BRIDGE_RELIST_PAUSE_MS.saturating_mul(2_u64.saturating_pow(self.looks));
+        (self.looks, self.last) = (self.looks.saturating_add(1), Some(now));
+        Duration::from_millis(doubled.min(BRIDGE_RELIST_MS))
+    }
 }
 
 /// How one connection went.
@@ -41,15 +66,18 @@ struct Life {
     ready: Option<Instant>,
     /// Whether the two agreed on a revision.
     met: bool,
+    /// How often its lists were looked at, in this life and those before.
+    calm: Calm,
 }
 
 impl Supervisor {
     /// Keeps the server going until it is told to stop.
     pub(super) async fn run(self) {
-        let (mut ends, mut probes) = (0, true);
+        let (mut ends, mut probes, mut calm) = (0, true, Calm::default());
         while !self.stop.is_cancelled() {
             self.offers.send_modify(|offers| offers.state = State::Connecting);
-            let life = self.live(probes).await;
+            let life = self.live(probes, calm).await;
+            calm = life.calm;
             self.session.send_replace(None);
             if self.stop.is_cancelled() {
                 break;
@@ -67,20 +95,21 @@ impl Supervisor {
             }
         }
         let reason = "it was stopped".to_owned();
-        self.offers.send_modify(|offers| offers.state = State::Failed { reason });
+        let state = State::Failed { reason, attempt: ends, wait: Duration::ZERO };
+        self.offers.send_modify(|offers| offers.state = state);
     }
 
     fn failed(&self, reason: &str, wait: Duration, ends: u32) {
-        let reason = self.parts.secrets.redactor().text(reason).into_owned();
-        warn!(server = self.plan.name, "an MCP server is not available: {reason}");
-        let next = format!("; attempt {} in {} ms", ends.saturating_add(1), wait.as_millis());
-        let state = State::Failed { reason: reason + &next };
+        let reason = told(&self.parts.secrets.redactor(), reason, ERROR_TEXT_BYTES_MAX);
+        let (server, wait_ms) = (&self.plan.name, wait.as_millis());
+        debug!(server, "not available, attempt {ends}, the next in {wait_ms} ms: {reason}");
+        let state = State::Failed { reason, attempt: ends, wait };
         self.offers.send_modify(|offers| offers.state = state);
     }
 
     /// Makes one connection and keeps it for as long as it lasts.
-    async fn live(&self, probes: bool) -> Life {
-        let mut life = Life { reason: String::new(), ready: None, met: false };
+    async fn live(&self, probes: bool, calm: Calm) -> Life {
+        let mut life = Life { reason: String::new(), ready: None, met: false, calm };
         life.reason = match &self.plan.endpoint {
             Endpoint::Stdio { .. } => self.live_in_jail(probes, &mut life).await,
             Endpoint::Http { .. } => self.live_on_the_web(probes, &mut life).await,
@@ -128,8 +157,13 @@ impl Supervisor {
             return Err("it is no program".to_owned());
         };
         let env = credentials::environment(env, &self.parts.secrets).await?;
-        let spec = credentials::jail(grants, &env)?;
-        jail::start(&spec, argv.clone()).await.map_err(|error| match error {
+        if self.jail.get().is_none() {
+            // Nobody else opens it.
+            let _ = self.jail.set(credentials::jail(grants)?);
+        }
+        let spec = self.jail.get().ok_or("it has no jail")?;
+        let given = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        jail::start(&spec.with_env(given), argv.clone()).await.map_err(|error| match error {
             JailError::Denied(reason) => format!("the jail does not allow it: {reason}"),
             other => other.to_string(),
         })
@@ -168,42 +202,55 @@ impl Supervisor {
     ) -> Failure {
         let deadline = in_ms(BRIDGE_START_MS);
         let hello = match session.begin(deadline, probes).await {
-            Ok(hello) => hello,
+            Ok(hello) => hello.cleaned(&self.parts.secrets.redactor()),
             Err(failure) => return failure,
         };
         life.met = true;
-        let tools = match session.tools(deadline).await {
+        let tools = match session.tools(&self.parts.secrets.redactor(), deadline).await {
             Ok(tools) => tools,
             Err(failure) => return failure,
         };
+        let exposed = self.exposed(session, deadline).await;
         self.session.send_replace(Some(Arc::clone(session)));
-        self.publish(tools, Some(hello));
+        self.publish(tools, exposed, Some(hello));
         life.ready = Some(Instant::now());
         if let Err(failure) = session.listen().await {
             return failure;
         }
-        self.look_again(session, changed).await
+        self.look_again(session, changed, &mut life.calm).await
     }
 
-    async fn look_again(&self, session: &Session, changed: &Notify) -> Failure {
+    async fn look_again(&self, session: &Session, changed: &Notify, calm: &mut Calm) -> Failure {
         let is_web = matches!(session.wire, Wire::Web(_));
         loop {
             match timeout(Duration::from_millis(BRIDGE_RELIST_MS), changed.notified()).await {
-                Ok(()) => sleep(Duration::from_millis(BRIDGE_RELIST_PAUSE_MS)).await,
+                Ok(()) => sleep(calm.pause(Instant::now())).await,
                 Err(_) if is_web => {}
                 Err(_) => continue,
             }
-            match session.tools(in_ms(BRIDGE_START_MS)).await {
-                Ok(tools) => self.publish(tools, None),
+            let deadline = in_ms(BRIDGE_START_MS);
+            match session.tools(&self.parts.secrets.redactor(), deadline).await {
+                Ok(tools) => self.publish(tools, self.exposed(session, deadline).await, None),
                 Err(failure) if is_web => return failure,
                 // Its earlier tools stay: it answers, only not this.
-                Err(failure) => debug!(server = self.plan.name, "cannot list its tools: {failure}"),
+                Err(failure) => {
+                    let why = failure.told(&self.parts.secrets.redactor());
+                    debug!(server = self.plan.name, "cannot list its tools: {why}");
+                }
             }
         }
     }
 
-    fn publish(&self, tools: Arc<[ToolDefinition]>, hello: Option<Hello>) {
+    async fn exposed(&self, session: &Session, deadline: Instant) -> Exposed {
+        session.exposed(&self.plan.expose.kinds, &self.parts.secrets.redactor(), deadline).await
+    }
+
+    fn publish(&self, tools: Arc<[ToolDefinition]>, exposed: Exposed, hello: Option<Hello>) {
         self.offers.send_if_modified(|offers| {
+            let shows = *offers.exposed != exposed;
+            if shows {
+                offers.exposed = Arc::new(exposed);
+            }
             let is_new = offers.tools != tools || offers.generation == 0;
             let was_ready = offers.state == State::Ready;
             if is_new {
@@ -214,7 +261,7 @@ impl Supervisor {
                 (offers.instructions, offers.server) = (hello.instructions, hello.server);
             }
             offers.state = State::Ready;
-            is_new || !was_ready
+            is_new || shows || !was_ready
         });
     }
 }
@@ -238,6 +285,17 @@ fn wait_after(ends: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_wants_its_lists_read_again_and_again_waits_ever_longer() {
+        let (mut calm, start) = (Calm::default(), Instant::now());
+        let pauses: Vec<Duration> = (0..20).map(|_| calm.pause(start)).collect();
+        assert_eq!(pauses[0], Duration::from_millis(BRIDGE_RELIST_PAUSE_MS));
+        assert_eq!(pauses[3], Duration::from_millis(8 * BRIDGE_RELIST_PAUSE_MS));
+        assert_eq!(pauses[19], Duration::from_millis(BRIDGE_RELIST_MS));
+        let calm_again = start + Duration::from_millis(BRIDGE_CALM_MS);
+        assert_eq!(calm.pause(calm_again), pauses[0]);
+    }
 
     #[test]
     fn waits_double_and_then_the_circuit_opens() {

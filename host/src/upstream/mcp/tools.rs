@@ -9,41 +9,65 @@ use std::time::Instant;
 use clawhost_core::catalog::{Annotations, ToolDefinition};
 use clawhost_core::limits::{
     BRIDGE_DEFINITIONS_BYTES_MAX, BRIDGE_PAGES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_TOOLS_MAX,
+    MCP_TOOL_NAME_BYTES_MAX,
 };
+use clawhost_core::redact::Redactor;
+use clawhost_core::truncate;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::message::METHOD_NOT_FOUND;
 use super::session::{Ask, Session};
+use crate::offload;
 
 impl Session {
-    /// Returns all tools.
-    pub(super) async fn tools(&self, deadline: Instant) -> Result<Arc<[ToolDefinition]>, Failure> {
-        let (mut tools, mut bytes) = (Vec::new(), 0);
+    /// Returns all tools, without secrets in what is said of them.
+    pub(super) async fn tools(
+        &self,
+        redactor: &Redactor,
+        deadline: Instant,
+    ) -> Result<Arc<[ToolDefinition]>, Failure> {
+        let tools = self.pages("tools/list", "tools", deadline).await?;
+        // A server knows its secrets, and what it says is remembered and shown.
+        let read = |tool| {
+            read(&redactor.json(tool)).ok_or_else(|| wrong("a tool of its list has no name"))
+        };
+        let read = || tools.into_iter().map(read).collect::<Result<_, _>>();
+        whole(offload::blocking(true, read)?)
+    }
+
+    /// Returns all pages of what `method` lists under `key`.
+    pub(super) async fn pages(
+        &self,
+        method: &'static str,
+        key: &str,
+        deadline: Instant,
+    ) -> Result<Vec<Value>, Failure> {
+        let (mut items, mut bytes) = (Vec::new(), 0);
         let mut cursors = BTreeSet::new();
         let mut params = String::new();
         for _ in 0..BRIDGE_PAGES_MAX {
-            let ask = Ask { params, ..Ask::new("tools/list", deadline) };
-            let page = match self.ask(ask).await {
-                // A server without tools need not know the method.
+            let ask = Ask { params, ..Ask::new(method, deadline) };
+            let mut page = match self.ask(ask).await {
+                // A server that has none need not know the method.
                 Err(Failure::Refused { code: METHOD_NOT_FOUND, .. }) if cursors.is_empty() => {
-                    return Ok(Arc::new([]));
+                    return Ok(items);
                 }
                 page => page?,
             };
-            take(page.get("tools"), &mut tools, &mut bytes)?;
+            take(key, page.get_mut(key).map(Value::take), &mut items, &mut bytes)?;
             match page.get("nextCursor") {
-                None | Some(Value::Null) => return whole(tools),
+                None | Some(Value::Null) => return Ok(items),
                 Some(Value::String(next)) if next.len() <= BRIDGE_TOKEN_BYTES_MAX => {
                     params = format!(r#""cursor":{}"#, json!(next));
                     if !cursors.insert(next.clone()) {
-                        return Err(wrong("its list of tools goes in a circle"));
+                        return Err(wrong(format!("its list of {key} goes in a circle")));
                     }
                 }
                 Some(_) => return Err(wrong("the next page of its list has no usable name")),
             }
         }
-        Err(wrong(format!("its list of tools has over {BRIDGE_PAGES_MAX} pages")))
+        Err(wrong(format!("its list of {key} has over {BRIDGE_PAGES_MAX} pages")))
     }
 }
 
@@ -51,26 +75,25 @@ fn wrong(reason: impl Into<String>) -> Failure {
     Failure::Wrong(reason.into())
 }
 
-/// Adds the tools of one page.
+/// Adds the items of one page.
 fn take(
-    page: Option<&Value>,
-    tools: &mut Vec<ToolDefinition>,
+    key: &str,
+    page: Option<Value>,
+    items: &mut Vec<Value>,
     bytes: &mut usize,
 ) -> Result<(), Failure> {
     let Some(Value::Array(page)) = page else {
-        return Err(wrong("a page of its list has no `tools`"));
+        return Err(wrong(format!("a page of its list has no `{key}`")));
     };
-    if tools.len() + page.len() > BRIDGE_TOOLS_MAX {
-        return Err(wrong(format!("it has over {BRIDGE_TOOLS_MAX} tools")));
+    if items.len() + page.len() > BRIDGE_TOOLS_MAX {
+        return Err(wrong(format!("it has over {BRIDGE_TOOLS_MAX} {key}")));
     }
-    *bytes += page.iter().map(|tool| tool.to_string().len()).sum::<usize>();
+    *bytes += page.iter().map(|item| item.to_string().len()).sum::<usize>();
     if *bytes > BRIDGE_DEFINITIONS_BYTES_MAX {
-        let text = format!("its list of tools is over {BRIDGE_DEFINITIONS_BYTES_MAX} bytes");
+        let text = format!("its list of {key} is over {BRIDGE_DEFINITIONS_BYTES_MAX} bytes");
         return Err(wrong(text));
     }
-    for tool in page {
-        tools.push(read(tool).ok_or_else(|| wrong("a tool of its list has no name"))?);
-    }
+    items.extend(page);
     Ok(())
 }
 
@@ -87,7 +110,8 @@ fn read(tool: &Value) -> Option<ToolDefinition> {
     let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
     let hint = |key: &str| tool.get("annotations")?.get(key)?.as_bool();
     Some(ToolDefinition {
-        name: text("name")?,
+        // What is longer can be no name, however much longer it is.
+        name: truncate::text(&text("name")?, MCP_TOOL_NAME_BYTES_MAX + 1).to_owned(),
         title: text("title"),
         description: text("description").unwrap_or_default(),
         input_schema: tool.get("inputSchema").cloned().unwrap_or_default(),

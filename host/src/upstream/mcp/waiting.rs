@@ -84,8 +84,8 @@ pub(super) fn report(
     clean: impl FnOnce(&str) -> String,
 ) {
     let number = |key: &str| params.get(key).and_then(Value::as_f64);
-    let text = params.get("message").and_then(Value::as_str).map(clean);
-    if let Some(done) = number("progress") {
+    if let Some(done) = number("progress").filter(|done| progress.is_due(*done)) {
+        let text = params.get("message").and_then(Value::as_str).map(clean);
         progress.report(done, number("total"), text);
     }
 }

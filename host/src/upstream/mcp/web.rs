@@ -91,7 +91,7 @@ impl Web {
             cancel.id = None;
         }
         let headers = self.headers_of(era, &ask);
-        let outcome = self.exchange(id, line, headers, ask.deadline, ask.progress).await;
+        let outcome = self.exchange(id, line, headers, ask.deadline, ask.caller.progress).await;
         if outcome != Err(Failure::Timeout) {
             cancel.id = None;
         }

@@ -128,6 +128,15 @@ impl Fake {
             "growing" => {
                 json!({"tools": (0..=self.calls).map(|n| tool(&format!("t{n}"))).collect::<Vec<_>>()})
             }
+            "leaks" => {
+                let secret = std::env::var("GIVEN").unwrap();
+                let schema = json!({"type": "object", "title": format!("with {secret}"), "properties": {secret.as_str(): {"default": secret}}});
+                let long = "x".repeat(4 << 20);
+                json!({"tools": [
+                    {"name": "echo", "title": secret, "description": format!("use {secret}"), "inputSchema": schema},
+                    {"name": secret, "inputSchema": schema}, {"name": long, "inputSchema": schema},
+                ]})
+            }
             "names" => {
                 let names = ["a/b", "a:b", "a.b", "", "__proto__", "e\u{1b}[2J", "n\nl"];
                 json!({"tools": names.map(tool)})
@@ -148,6 +157,10 @@ impl Fake {
             }
             "asks" => self.ask(),
             "modern" => params.to_string(),
+            "reads" => {
+                let path = params["arguments"]["path"].as_str().unwrap();
+                std::fs::read_to_string(path).unwrap_or_else(|error| error.to_string())
+            }
             "silent" | "mid-line" => return,
             "refusing" => return refuse(id, -32602),
             "input" => {
@@ -195,6 +208,13 @@ impl Fake {
                     done += 1;
                 }
             }
+            "forgiven-flood" => loop {
+                // What it is asked between two floods is answered, and wanted.
+                (0..40).for_each(|_| say(&"x".repeat(1 << 20)));
+                say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+                let asked: Value = serde_json::from_str(&hear().unwrap()).unwrap();
+                self.list(&asked["id"], &asked["params"]);
+            },
             "flood" => loop {
                 say(&"x".repeat(1 << 20));
             },
@@ -203,6 +223,7 @@ impl Fake {
                 std::io::stdout().flush().unwrap();
                 std::process::exit(5);
             }
+            "reads" if params["arguments"]["path"].is_null() => std::process::exit(6),
             "errors" => (0..50_000).for_each(|_| eprintln!("oops hunter2-hunter2")),
             "growing" => say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#),
             _ => {}

@@ -15,6 +15,7 @@ use futures_util::StreamExt as _;
 
 use super::*;
 use crate::jail::support;
+use crate::progress::ProgressSink;
 use crate::secrets::{SecretSources, Secrets};
 
 /// Longer than anything here takes.
@@ -56,7 +57,7 @@ fn plan(mode: &str) -> ServerPlan {
         ("GIVEN".to_owned(), McpValue::Secret("TOKEN".to_owned())),
     ];
     let endpoint = Endpoint::Stdio { argv: argv.into(), env, grants: Box::new(grants) };
-    ServerPlan { name: mode.to_owned(), endpoint }
+    ServerPlan { name: mode.to_owned(), endpoint, expose: Exposure::default() }
 }
 
 fn start(mode: &str) -> Server {
@@ -77,7 +78,7 @@ async fn until(server: &Server, is: impl FnMut(&Offers) -> bool) -> Offers {
 }
 
 async fn echo(server: &Server, arguments: &str) -> Result<String, CallError> {
-    let reply = server.call("echo", arguments, PATIENCE, None).await?;
+    let reply = server.call("echo", None, arguments, PATIENCE, Caller::default()).await?;
     match reply.content.as_slice() {
         [Content::Text(text)] => Ok(text.clone()),
         other => panic!("{other:?}"),
@@ -86,7 +87,7 @@ async fn echo(server: &Server, arguments: &str) -> Result<String, CallError> {
 
 fn failed(offers: &Offers) -> &str {
     match &offers.state {
-        State::Failed { reason } => reason,
+        State::Failed { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -140,6 +141,74 @@ async fn m12_a_flood_ends_the_server_and_not_the_host() {
 }
 
 #[tokio::test]
+async fn m12_an_answer_forgives_no_flood() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("forgiven-flood");
+    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
+    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    assert!(failed(&offers).contains("nobody asked for"), "{offers:?}");
+}
+
+#[tokio::test]
+async fn m33_what_a_server_says_of_its_tools_holds_no_secret_and_no_endless_name() {
+    if !jail_here() {
+        return;
+    }
+    let offers = settled(&start("leaks")).await;
+    let said = format!("{offers:?}");
+    assert!(!said.contains(SECRET) && said.len() < 4_096, "{}", said.len());
+    assert_eq!(offers.tools[0].description, "use [redacted:TOKEN]");
+    assert_eq!(offers.tools[1].name, "[redacted:TOKEN]");
+    assert_eq!(offers.tools[2].name.len(), 129);
+}
+
+#[tokio::test]
+async fn m1_a_call_of_what_was_accepted_is_no_call_of_something_else() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("good");
+    let accepted = settled(&server).await.tools[0].clone();
+    let call = async |definition: &ToolDefinition| {
+        server.call("echo", Some(definition), "{}", PATIENCE, Caller::default()).await
+    };
+    assert!(call(&accepted).await.is_ok());
+    let other = ToolDefinition { description: "Deletes all.".to_owned(), ..accepted };
+    let error = call(&other).await.unwrap_err();
+    assert_eq!((error.kind, &error.data["stage"]), (ErrorKind::Policy, &json!("pins")));
+}
+
+#[tokio::test]
+async fn m22_a_folder_that_is_replaced_is_not_let_in_by_a_restart() {
+    if !jail_here() {
+        return;
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().canonicalize().unwrap().join(name);
+    for name in ["own", "other"] {
+        std::fs::create_dir(path(name)).unwrap();
+        std::fs::write(path(name).join("f"), name).unwrap();
+    }
+    let mut plan = plan("reads");
+    if let Endpoint::Stdio { grants, .. } = &mut plan.endpoint {
+        let (host, guest) = (path("own"), "/own".to_owned());
+        grants.mounts.push(Mount { host, guest, access: Access::ReadOnly, create: false });
+    }
+    let server = Server::start(plan, parts());
+    let read = json!({"path": path("own").join("f")}).to_string();
+    assert_eq!(echo(&server, &read).await.unwrap(), "own");
+    std::fs::rename(path("own"), path("kept")).unwrap();
+    std::os::unix::fs::symlink(path("other"), path("own")).unwrap();
+    assert!(echo(&server, "{}").await.is_err(), "it ends itself");
+    until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    // Where it starts at all it sees what was granted, and nothing else.
+    let again = echo(&server, &read).await;
+    assert!(again.as_deref() != Ok("other"), "{again:?}");
+}
+
+#[tokio::test]
 async fn m13_everybody_gets_their_own_answer() {
     if !jail_here() {
         return;
@@ -161,7 +230,7 @@ async fn m14_a_number_that_would_change_is_no_result() {
         return;
     }
     let server = start("huge-number");
-    let reply = server.call("echo", "{}", PATIENCE, None).await.unwrap();
+    let reply = server.call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap();
     assert_eq!((reply.is_error, reply.error_kind), (true, Some("invalid-result")));
 }
 
@@ -185,13 +254,22 @@ async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
     settled(&server).await;
     let short = Duration::from_millis(100);
     for _ in 0..2 {
-        let error = server.call("echo", "{}", short, None).await.unwrap_err();
+        let error = server.call("echo", None, "{}", short, Caller::default()).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Timeout);
     }
     assert_eq!(settled(&server).await.state, State::Ready);
     let forever = start("progress-forever");
     settled(&forever).await;
-    let error = forever.call("echo", "{}", short, Some(Arc::new(|_, _, _| {}))).await.unwrap_err();
+    let error = forever
+        .call(
+            "echo",
+            None,
+            "{}",
+            short,
+            Caller { progress: Some(Arc::new(|_, _, _| {})), dialogue: None },
+        )
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Timeout);
 }
 
@@ -207,7 +285,10 @@ async fn m29_progress_is_passed_on_now_and_then() {
         assert_eq!(text.as_deref(), Some("m"));
         counted.fetch_add(1, Ordering::Relaxed);
     });
-    server.call("echo", "{}", PATIENCE, Some(sink)).await.unwrap();
+    server
+        .call("echo", None, "{}", PATIENCE, Caller { progress: Some(sink), dialogue: None })
+        .await
+        .unwrap();
     assert!((1..1_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");
 }
 
@@ -293,8 +374,9 @@ async fn m19_a_crash_loop_opens_the_circuit() {
         return;
     }
     let server = start("crash-spawn");
-    let wait = format!("in {} ms", clawhost_core::limits::BRIDGE_CIRCUIT_MS);
-    let is_open = |offers: &Offers| matches!(&offers.state, State::Failed { reason } if reason.ends_with(&wait));
+    let open = Duration::from_millis(clawhost_core::limits::BRIDGE_CIRCUIT_MS);
+    let is_open =
+        |offers: &Offers| matches!(&offers.state, State::Failed { wait, .. } if *wait == open);
     until(&server, is_open).await;
     let started = Instant::now();
     assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
@@ -379,7 +461,8 @@ async fn an_error_of_the_server_is_a_failed_result() {
     if !jail_here() {
         return;
     }
-    let reply = start("refusing").call("echo", "{}", PATIENCE, None).await.unwrap();
+    let reply =
+        start("refusing").call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap();
     assert_eq!((reply.is_error, reply.error_kind), (true, Some("server-error")));
     let [Content::Text(text)] = reply.content.as_slice() else { panic!() };
     assert!(text.contains("-32602") && !text.contains(['\n', '\u{1b}']), "{text}");

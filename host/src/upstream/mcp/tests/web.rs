@@ -105,7 +105,10 @@ fn legacy(asked: &Asked, call: impl Fn(&Asked) -> String) -> String {
 fn start_at(url: &str) -> Server {
     let headers = vec![("Authorization".to_owned(), McpValue::Bearer("TOKEN".to_owned()))];
     let endpoint = Endpoint::Http { url: url.to_owned(), headers };
-    Server::start(ServerPlan { name: "web".to_owned(), endpoint }, parts())
+    Server::start(
+        ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() },
+        parts(),
+    )
 }
 
 #[tokio::test]
@@ -177,7 +180,7 @@ async fn answers_that_are_none_are_told_and_the_server_stays() {
         let given = answer.clone();
         let (url, _) = serve(move |asked| modern(asked, |_| given.clone())).await;
         let server = start_at(&url);
-        let outcome = server.call("echo", "{}", PATIENCE, None).await;
+        let outcome = server.call("echo", None, "{}", PATIENCE, Caller::default()).await;
         let shown = outcome.map(|reply| reply.error_kind.unwrap()).map_err(|error| error.kind);
         assert_eq!(shown, kind, "{answer}");
         assert_eq!(settled(&server).await.state, State::Ready);
@@ -190,7 +193,10 @@ async fn a_call_that_nobody_waits_for_is_cancelled_at_an_older_server() {
     let server = start_at(&url);
     settled(&server).await;
     let short = Duration::from_millis(200);
-    assert_eq!(server.call("echo", "{}", short, None).await.unwrap_err().kind, ErrorKind::Timeout);
+    assert_eq!(
+        server.call("echo", None, "{}", short, Caller::default()).await.unwrap_err().kind,
+        ErrorKind::Timeout
+    );
     let started = Instant::now();
     loop {
         let id = |name: &str, at: &str| {

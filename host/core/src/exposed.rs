@@ -1,0 +1,342 @@
+//! What MCP servers have beside tools, where the runtime file has it served: which kinds there are,
+//! what of a server's words is kept, and whose a name is.
+//!
+//! Each kind of one server is one tool of the catalog. By it policies, approvals and records know it:
+//! to read a resource is to call that tool. Deliberately absent: pins. What a resource or a prompt
+//! says may be another thing each time, so there is nothing in a list of them to hold on to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::catalog::{Annotations, ToolDefinition};
+use crate::limits::{EXPOSED_ITEM_BYTES_MAX, EXPOSED_NAME_BYTES_MAX};
+use crate::visible;
+
+/// What a server can have beside tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Suggestions for the arguments of its prompts and resource templates.
+    Completions,
+    /// Messages that a user picks.
+    Prompts,
+    /// Contents with an address of their own.
+    Resources,
+}
+
+/// What of a server is served beside its tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exposure {
+    /// What it has.
+    pub kinds: Vec<Kind>,
+    /// What it asks of its callers' clients is passed on to them.
+    pub questions: bool,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Completions, Self::Prompts, Self::Resources];
+
+    /// Returns what the runtime file calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completions => "completions",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+        }
+    }
+
+    /// Returns the method by which it is used, which is also the server's own name of its tool.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Completions => "completion/complete",
+            Self::Prompts => "prompts/get",
+            Self::Resources => "resources/read",
+        }
+    }
+
+    /// Returns the lists that a server has of it.
+    pub const fn lists(self) -> &'static [List] {
+        match self {
+            Self::Completions => &[],
+            Self::Prompts => &[List::Prompts],
+            Self::Resources => &[List::Resources, List::Templates],
+        }
+    }
+
+    /// Returns the tool that stands for it; its arguments are the parameters of the method.
+    pub fn definition(self) -> ToolDefinition {
+        let text = json!({"type": "string"});
+        let (description, properties, required) = match self {
+            Self::Completions => (
+                "Completes an argument of a prompt or resource template of this MCP server.",
+                json!({"ref": {"type": "object"}, "argument": {"type": "object"}, "context": {"type": "object"}}),
+                json!(["ref", "argument"]),
+            ),
+            Self::Prompts => (
+                "Returns the messages of a prompt of this MCP server.",
+                json!({"name": text, "arguments": {"type": "object", "additionalProperties": text}}),
+                json!(["name"]),
+            ),
+            Self::Resources => {
+                ("Reads a resource of this MCP server.", json!({"uri": text}), json!(["uri"]))
+            }
+        };
+        let input_schema = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+        ToolDefinition {
+            name: self.method().replace('/', "_"),
+            title: None,
+            description: description.to_owned(),
+            input_schema,
+            output_schema: None,
+            // What the server does meanwhile is not known.
+            annotations: Annotations::default(),
+        }
+    }
+}
+
+/// A list that a server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum List {
+    /// Its prompts.
+    Prompts,
+    /// Its resources.
+    Resources,
+    /// Patterns of addresses of more resources.
+    Templates,
+}
+
+impl List {
+    /// Returns the method that lists it, and the member of the answer that holds it.
+    pub const fn method(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Prompts => ("prompts/list", "prompts"),
+            Self::Resources => ("resources/list", "resources"),
+            Self::Templates => ("resources/templates/list", "resourceTemplates"),
+        }
+    }
+
+    /// Returns the member by which an item is asked for.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// Returns the kind it belongs to.
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Prompts => Kind::Prompts,
+            Self::Resources | Self::Templates => Kind::Resources,
+        }
+    }
+
+    /// Returns what is served of an item: the members that are known, without what hides. Nothing of
+    /// one whose name is hidden, too long or missing, that is too large, or whose pattern begins with
+    /// no text of its own.
+    pub fn cleaned(self, raw: &Value) -> Option<Value> {
+        let known = KNOWN.iter().filter_map(|key| Some(((*key).to_owned(), raw.get(key)?.clone())));
+        let mut item = Value::Object(known.collect::<Map<_, _>>());
+        let name = item.get(self.key())?.as_str()?;
+        let is_plain = |c: char| visible::is_plain(c) && !c.is_whitespace();
+        let is_name =
+            (1..=EXPOSED_NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_plain);
+        let is_open = self == Self::Templates && name.starts_with('{');
+        if !is_name || is_open || item.to_string().len() > EXPOSED_ITEM_BYTES_MAX {
+            return None;
+        }
+        without_hidden(&mut item);
+        Some(item)
+    }
+}
+
+/// What is kept of an item. Deliberately absent: icons, which clients would fetch.
+const KNOWN: [&str; 9] = [
+    "annotations",
+    "arguments",
+    "description",
+    "mimeType",
+    "name",
+    "size",
+    "title",
+    "uri",
+    "uriTemplate",
+];
+
+/// Takes what hides out of the texts of `value`. Bounded by the nesting that JSON from outside may have.
+pub fn without_hidden(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_hidden),
+        Value::Object(object) => object.values_mut().for_each(without_hidden),
+        Value::String(text) => text.retain(visible::is_plain),
+        _ => {}
+    }
+}
+
+/// The lists of one server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Exposed(pub BTreeMap<List, Vec<Value>>);
+
+impl Exposed {
+    /// Returns a list.
+    fn items(&self, list: List) -> &[Value] {
+        self.0.get(&list).map_or(&[], Vec::as_slice)
+    }
+
+    fn has(&self, list: List, name: &str) -> bool {
+        self.items(list).iter().any(|item| name_of(list, item) == name)
+    }
+
+    fn has_pattern_of(&self, uri: &str) -> bool {
+        let mut patterns = self.items(List::Templates).iter();
+        patterns.any(|item| fits(name_of(List::Templates, item), uri))
+    }
+}
+
+fn name_of(list: List, item: &Value) -> &str {
+    item.get(list.key()).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Says whether an address can be one of a template (RFC 6570): its server knows, so what stands
+/// before the first and behind the last variable is enough to find it.
+fn fits(template: &str, uri: &str) -> bool {
+    let before = template.split('{').next().unwrap_or_default();
+    let behind = template.rsplit('}').next().unwrap_or_default();
+    uri.strip_prefix(before).is_some_and(|rest| rest.ends_with(behind))
+}
+
+/// A kind that one server has, and the tool that stands for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served {
+    /// What it is.
+    pub kind: Kind,
+    /// The tool's MCP name.
+    pub tool: String,
+    /// What there is.
+    pub lists: Arc<Exposed>,
+}
+
+/// What of several servers one caller may use. What two of them have under the same name is nobody's,
+/// so no server can put its own in the place of another's.
+#[derive(Debug)]
+pub struct Offers<'a>(pub Vec<&'a Served>);
+
+impl<'a> Offers<'a> {
+    /// Returns the items of a list, in the order of the servers.
+    pub fn list(&self, list: List) -> Vec<&'a Value> {
+        let all = self.of(list.kind()).flat_map(|served| served.lists.items(list));
+        all.filter(|item| self.owner(list, name_of(list, item)).is_some()).collect()
+    }
+
+    /// Returns the tool that reads the resource at `uri`. What is listed goes before patterns.
+    pub fn resource(&self, uri: &str) -> Option<&'a str> {
+        let patterned =
+            || one(self.of(Kind::Resources).filter(|served| served.lists.has_pattern_of(uri)));
+        let is_listed =
+            self.of(Kind::Resources).any(|served| served.lists.has(List::Resources, uri));
+        if is_listed { self.owner(List::Resources, uri) } else { patterned() }
+    }
+
+    /// Returns the tool that gets the prompt `name`.
+    pub fn prompt(&self, name: &str) -> Option<&'a str> {
+        self.owner(List::Prompts, name)
+    }
+
+    /// Returns the tool that completes arguments of the prompt, or resource template, `name`.
+    pub fn completion(&self, list: List, name: &str) -> Option<&'a str> {
+        one(self.of(Kind::Completions).filter(|served| served.lists.has(list, name)))
+    }
+
+    fn owner(&self, list: List, name: &str) -> Option<&'a str> {
+        one(self.of(list.kind()).filter(|served| served.lists.has(list, name)))
+    }
+
+    fn of(&self, kind: Kind) -> impl Iterator<Item = &'a Served> {
+        self.0.iter().copied().filter(move |served| served.kind == kind)
+    }
+}
+
+/// Returns the tool of the only one there is.
+fn one<'a>(mut found: impl Iterator<Item = &'a Served>) -> Option<&'a str> {
+    let first = found.next()?;
+    found.next().is_none().then_some(first.tool.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::check_definition;
+
+    fn served(tool: &str, kind: Kind, lists: &[(List, &[&str])]) -> Served {
+        let items = |(list, names): &(List, &[&str])| {
+            let item = |name: &&str| json!({list.key(): name, "name": name});
+            (*list, names.iter().map(item).collect())
+        };
+        let lists = Arc::new(Exposed(lists.iter().map(items).collect()));
+        Served { kind, tool: tool.to_owned(), lists }
+    }
+
+    #[test]
+    fn each_kind_has_a_sound_tool() {
+        for kind in Kind::ALL {
+            assert_eq!(check_definition(&kind.definition()), Ok(()), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_two_servers_have_is_nobodys() {
+        let a = served("a", Kind::Resources, &[(List::Resources, &["x:1", "x:2"])]);
+        let b = served("b", Kind::Resources, &[(List::Resources, &["x:2", "x:3"])]);
+        let offers = Offers(vec![&a, &b]);
+        assert_eq!((offers.resource("x:1"), offers.resource("x:3")), (Some("a"), Some("b")));
+        assert_eq!((offers.resource("x:2"), offers.resource("x:4")), (None, None));
+        let listed: Vec<_> =
+            offers.list(List::Resources).into_iter().map(|item| &item["uri"]).collect();
+        assert_eq!(listed, ["x:1", "x:3"]);
+    }
+
+    #[test]
+    fn a_pattern_takes_nothing_that_another_server_lists() {
+        let a = served("a", Kind::Resources, &[(List::Resources, &["x:1/data"])]);
+        let b = served("b", Kind::Resources, &[(List::Templates, &["x:{id}/data", "y:{id}"])]);
+        let offers = Offers(vec![&a, &b]);
+        assert_eq!(offers.resource("x:1/data"), Some("a"));
+        assert_eq!(offers.resource("x:2/data"), Some("b"));
+        assert_eq!((offers.resource("x:2/other"), offers.resource("z:1")), (None, None));
+        let c = served("c", Kind::Resources, &[(List::Templates, &["x:{+path}"])]);
+        assert_eq!(Offers(vec![&a, &b, &c]).resource("x:2/data"), None, "two could have it");
+    }
+
+    #[test]
+    fn completions_are_of_the_server_that_has_the_prompt() {
+        let lists: &[(List, &[&str])] = &[(List::Prompts, &["p"]), (List::Templates, &["x:{id}"])];
+        let all = Kind::ALL.map(|kind| served(kind.name(), kind, lists));
+        let offers = Offers(all.iter().collect());
+        assert_eq!(offers.prompt("p"), Some("prompts"));
+        assert_eq!(offers.completion(List::Prompts, "p"), Some("completions"));
+        assert_eq!(offers.completion(List::Templates, "x:{id}"), Some("completions"));
+        assert_eq!(offers.completion(List::Prompts, "q"), None);
+    }
+
+    #[test]
+    fn of_an_item_only_what_is_known_and_plain_is_kept() {
+        let raw = json!({"uri": "x:1", "name": "n\u{200b}", "icons": [], "_meta": {}, "size": 3});
+        let kept = json!({"uri": "x:1", "name": "n", "size": 3});
+        assert_eq!(List::Resources.cleaned(&raw), Some(kept));
+        let long = "x".repeat(EXPOSED_ITEM_BYTES_MAX);
+        for (list, wrong) in [
+            (List::Resources, json!({"name": "n"})),
+            (List::Resources, json!({"uri": "x:\u{202e}1"})),
+            (List::Resources, json!({"uri": ""})),
+            (List::Resources, json!({"uri": "x:1", "description": long})),
+            (List::Templates, json!({"uriTemplate": "{+any}"})),
+            (List::Prompts, json!({"name": "a b"})),
+            (List::Prompts, json!("a")),
+        ] {
+            assert_eq!(list.cleaned(&wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What becomes of tools that a server describes, and describes otherwise.
+
+use super::*;
+
+fn pins(mode: PinMode) -> Pins {
+    Pins::new(Database::in_memory(&[("pins", MIGRATIONS)]).unwrap(), None, mode)
+}
+
+async fn judged(pins: &Pins, definition: &str) -> Verdict {
+    pins.judge("s", vec![seen("t", definition)]).await.remove(0)
+}
+
+fn seen(tool: &str, definition: &str) -> Seen {
+    let digest = digest::of_bytes(definition.as_bytes());
+    Seen { tool: tool.to_owned(), definition: definition.to_owned(), digest }
+}
+
+async fn accept(pins: &Pins) -> usize {
+    pins.accept(pins.list(Some("s".to_owned()), None).await.unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_first_sight_counts_and_a_change_waits_until_it_is_accepted() {
+    let pins = pins(PinMode::FirstUse);
+    assert_eq!(judged(&pins, "a").await, Verdict::Trusted);
+    assert_eq!(judged(&pins, "a").await, Verdict::Accepted);
+    assert_eq!(judged(&pins, "b").await, Verdict::Changed { is_new: true });
+    assert_eq!(judged(&pins, "b").await, Verdict::Changed { is_new: false });
+    assert_eq!(judged(&pins, "a").await, Verdict::Accepted, "it came back");
+    assert_eq!(judged(&pins, "b").await, Verdict::Changed { is_new: true });
+    assert_eq!(accept(&pins).await, 1);
+    assert_eq!(judged(&pins, "b").await, Verdict::Accepted);
+    assert_eq!(judged(&pins, "a").await, Verdict::Changed { is_new: true });
+}
+
+#[tokio::test]
+async fn where_it_is_required_nothing_is_served_unaccepted() {
+    let pins = pins(PinMode::Require);
+    assert_eq!(judged(&pins, "a").await, Verdict::New);
+    assert!(Verdict::New.reason("s").unwrap().contains("clawhost pins accept s"));
+    assert_eq!(accept(&pins).await, 1);
+    assert_eq!(judged(&pins, "a").await, Verdict::Accepted);
+}
+
+#[tokio::test]
+async fn only_what_the_operator_saw_is_accepted() {
+    let pins = pins(PinMode::Require);
+    judged(&pins, "a").await;
+    let seen = pins.list(None, None).await.unwrap();
+    assert_eq!(seen[0].state(), PinState::New);
+    judged(&pins, "b").await;
+    assert_eq!(pins.accept(seen).await.unwrap(), 0);
+    assert_eq!(judged(&pins, "b").await, Verdict::New);
+}
+
+#[tokio::test]
+async fn a_server_that_names_ever_new_tools_fills_nothing() {
+    let pins = pins(PinMode::FirstUse);
+    let all = (0..PINS_PER_SERVER_MAX + 1).map(|name| seen(&name.to_string(), "d")).collect();
+    let verdicts = pins.judge("s", all).await;
+    assert_eq!(verdicts.last(), Some(&Verdict::Full));
+    assert_eq!(verdicts.iter().filter(|one| **one == Verdict::Full).count(), 1);
+}
+
+#[tokio::test]
+async fn a_server_of_many_words_fills_nothing_either() {
+    let pins = pins(PinMode::FirstUse);
+    let long = "x".repeat(usize::try_from(PINS_BYTES_PER_SERVER_MAX / 4).unwrap());
+    let of = |names: &[&str], text: &str| names.iter().map(|name| seen(name, text)).collect();
+    let full = |verdicts: Vec<Verdict>| verdicts.iter().filter(|v| **v == Verdict::Full).count();
+    assert_eq!(full(pins.judge("s", of(&["a", "b", "c"], &long)).await), 1);
+    // Another server's are counted apart, and what is kept stays what it is.
+    assert_eq!(pins.judge("t", of(&["a"], &long)).await, [Verdict::Trusted]);
+    assert_eq!(pins.judge("s", of(&["a"], &long)).await, [Verdict::Accepted]);
+    assert_eq!(full(pins.judge("s", of(&["a"], &format!("{long}!"))).await), 1);
+}
+
+#[tokio::test]
+async fn who_only_looks_accepts_nothing() {
+    let pins = pins(PinMode::FirstUse);
+    let looking = pins.clone().only_looking(true);
+    assert_eq!(judged(&looking, "a").await, Verdict::Trusted);
+    assert_eq!(pins.list(None, None).await.unwrap(), []);
+    assert_eq!(judged(&pins, "b").await, Verdict::Trusted);
+    assert_eq!(judged(&looking, "a").await, Verdict::Changed { is_new: true });
+    assert_eq!(pins.list(None, None).await.unwrap()[0].offered, "b");
+}
+
+#[tokio::test]
+async fn names_that_are_alike_become_one() {
+    let (first, later) = MIGRATIONS.split_first().unwrap();
+    let mut db = Connection::open_in_memory().unwrap();
+    db.execute_batch(first).unwrap();
+    for tool in ["a_b", "a.b", "A b", "other"] {
+        let tool = seen(tool, "d");
+        insert(&db, "s", &tool, PinMode::FirstUse, 0).unwrap();
+    }
+    later.iter().for_each(|step| db.execute_batch(step).unwrap());
+    let text = "SELECT tool FROM pins ORDER BY tool";
+    let read = |db: &mut Connection| -> rusqlite::Result<Vec<String>> {
+        db.prepare(text)?.query_map([], |row| row.get(0))?.collect()
+    };
+    assert_eq!(read(&mut db).unwrap(), ["a-b", "other"]);
+}

@@ -1,0 +1,278 @@
+//! What MCP servers have beside tools, and what they ask of the clients that call them: the server of
+//! the conformance suite's fixtures, bridged. Without a python3 the tests say so and pass.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use clawhost_tests::{Cli, source_root};
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+const PYTHON: &str = "/usr/bin/python3";
+/// A tool of the fixtures that asks for more.
+const ASKS: &str = "test_input_required_result_request_state";
+/// Everything on this machine that is going to happen has happened by then.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A client that speaks to a host line by line.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+impl Client {
+    fn start(cli: &Cli, folder: &Path) -> Self {
+        let mut command = cli.command(&["run", folder.to_str().unwrap(), "--stdio"]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, input, output: BufReader::new(output), asked: 0 }
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn request(&mut self, method: &str, params: &Value) {
+        self.asked += 1;
+        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
+    }
+
+    /// Asks, and returns the answer: what is told meanwhile is skipped.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.request(method, params);
+        loop {
+            let message = self.hear();
+            if message["id"] == self.asked && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    /// Asks as the stateless revision does, with a client that can do `capabilities`.
+    fn modern(&mut self, method: &str, mut params: Value, capabilities: &Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        });
+        self.ask(method, &params)
+    }
+
+    /// Asks until what the server has is served.
+    fn until_served(&mut self, list: impl Fn(&mut Self) -> Value) {
+        let deadline = Instant::now() + SOON;
+        while !list(self).to_string().contains(ASKS) {
+            assert!(Instant::now() < deadline, "the server does not come");
+        }
+    }
+
+    /// Begins a session of the older revisions.
+    fn initialize(&mut self, capabilities: &Value) -> Value {
+        let client = json!({"name": "test", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
+        let answer = self.ask("initialize", &hello)["result"].clone();
+        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        self.until_served(|client| client.ask("tools/list", &json!({})));
+        answer
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Returns a folder of documents that exposes `expose` of the fixtures under `rules`.
+fn documents(cli: &Cli, expose: &Value, rules: &Value) -> Option<PathBuf> {
+    if !Path::new(PYTHON).exists() {
+        eprintln!("SKIPPED: there is no {PYTHON}");
+        return None;
+    }
+    let folder = cli.here().canonicalize().unwrap().join("documents");
+    std::fs::create_dir(&folder).unwrap();
+    let fixtures = source_root().join("tests/conformance/mcp");
+    std::fs::copy(fixtures.join("upstream.py"), folder.join("upstream.py")).unwrap();
+    std::fs::copy(fixtures.join("servers.yaml"), folder.join("servers.yaml")).unwrap();
+    let provider = json!({"protocol": "openai-compatible", "endpoint": "http://127.0.0.1:9/v1", "model": "none", "auth": {"type": "none"}});
+    let tool = |name: &str| {
+        let source = json!({"uri": format!("stdio://{PYTHON}"), "tool_name": name});
+        json!({"inline": {"name": name.replace('_', "-"), "mcp_source": source}})
+    };
+    let claw = json!({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "exposes"}, "spec": {
+        "identity": {"inline": {"personality": "Is tested.", "autonomy": "autonomous"}},
+        "providers": [{"inline": provider}],
+        "policies": [{"inline": {"name": "rules", "rules": rules}}],
+        "tools": [tool("test_elicitation"), tool("test_missing_capability"), tool("test_input_required_result_request_state")],
+    }});
+    let server =
+        json!({"command": PYTHON, "args": ["upstream.py"], "sandbox": "servers", "expose": expose});
+    let runtime = json!({"version": 1, "tools": {"mcp_servers": {"fixtures": server}}});
+    std::fs::write(folder.join("claw.json"), claw.to_string()).unwrap();
+    std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
+    Some(folder)
+}
+
+fn everything() -> Value {
+    json!([{"id": "everything", "action": "allow", "scope": "all"}])
+}
+
+fn named(list: &Value, key: &str) -> Vec<String> {
+    let name = |item: &Value| item[key].as_str().unwrap().to_owned();
+    list.as_array().unwrap().iter().map(name).collect()
+}
+
+#[test]
+fn resources_prompts_and_completions_of_a_server_are_served() {
+    let cli = Cli::new(PROGRAM);
+    let expose = json!(["resources", "prompts", "completions"]);
+    let Some(folder) = documents(&cli, &expose, &everything()) else { return };
+    let mut client = Client::start(&cli, &folder);
+    let hello = client.initialize(&json!({}));
+    let listens = json!({"listChanged": true});
+    assert_eq!(hello["capabilities"]["resources"], listens);
+    assert_eq!(hello["capabilities"]["prompts"], listens);
+    let resources = client.ask("resources/list", &json!({}))["result"]["resources"].clone();
+    assert_eq!(named(&resources, "uri").len(), 3, "{resources}");
+    let templates = client.ask("resources/templates/list", &json!({}))["result"].clone();
+    assert_eq!(
+        named(&templates["resourceTemplates"], "uriTemplate"),
+        ["test://template/{id}/data"]
+    );
+
+    let read = |client: &mut Client, uri: &str| client.ask("resources/read", &json!({"uri": uri}));
+    let text = read(&mut client, "test://static-text")["result"]["contents"].clone();
+    let expected = json!([{"uri": "test://static-text", "mimeType": "text/plain", "text": "This is the content of test://static-text."}]);
+    assert_eq!(text, expected);
+    let image = read(&mut client, "test://static-binary")["result"]["contents"][0].clone();
+    assert!(image["blob"].as_str().unwrap().starts_with("iVBOR"), "{image}");
+    let one = read(&mut client, "test://template/7/data")["result"]["contents"][0].clone();
+    assert!(one["text"].as_str().unwrap().contains("Data for ID: 7"), "{one}");
+    let none = read(&mut client, "test://nowhere")["error"].clone();
+    assert_eq!((&none["code"], &none["data"]["uri"]), (&json!(-32002), &json!("test://nowhere")));
+
+    let prompts = client.ask("prompts/list", &json!({}))["result"]["prompts"].clone();
+    assert!(named(&prompts, "name").contains(&"test_prompt_with_arguments".to_owned()));
+    let get =
+        json!({"name": "test_prompt_with_arguments", "arguments": {"arg1": "a", "arg2": "b"}});
+    let messages = client.ask("prompts/get", &get)["result"]["messages"].clone();
+    let expected = json!([{"role": "user", "content": {"type": "text", "text": "Prompt with arguments: arg1='a', arg2='b'"}}]);
+    assert_eq!(messages, expected);
+    let reference = json!({"type": "ref/prompt", "name": "test_prompt_with_arguments"});
+    let complete = json!({"ref": reference, "argument": {"name": "arg1", "value": "par"}});
+    let values = client.ask("completion/complete", &complete)["result"]["completion"].clone();
+    assert_eq!(values["values"], json!(["paris", "park", "party"]));
+
+    drop(client);
+    let log = cli.log();
+    for tool in ["resources_read", "prompts_get", "completion_complete"] {
+        assert!(log.contains(&format!("fixtures__{tool}")), "{tool} is not in the record");
+    }
+}
+
+#[test]
+fn what_policy_denies_is_neither_listed_nor_read() {
+    let cli = Cli::new(PROGRAM);
+    let rules = json!([
+        {"id": "no", "action": "deny", "scope": "tool", "match": {"name": "fixtures-prompts-get"}},
+        {"id": "everything", "action": "allow", "scope": "all"},
+    ]);
+    let Some(folder) = documents(&cli, &json!(["resources", "prompts"]), &rules) else { return };
+    let mut client = Client::start(&cli, &folder);
+    client.initialize(&json!({}));
+    let prompts = client.ask("prompts/list", &json!({}))["result"]["prompts"].clone();
+    assert_eq!(prompts, json!([]));
+    let refused = client.ask("prompts/get", &json!({"name": "test_simple_prompt"}));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let call =
+        json!({"name": "fixtures__prompts_get", "arguments": {"name": "test_simple_prompt"}});
+    assert_eq!(client.ask("tools/call", &call)["result"]["isError"], true);
+    let resources = client.ask("resources/list", &json!({}))["result"]["resources"].clone();
+    assert_eq!(named(&resources, "uri").len(), 3);
+    // What nobody exposes completes nothing, and asks nothing.
+    let complete =
+        json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}});
+    let values = client.ask("completion/complete", &complete)["result"]["completion"].clone();
+    assert_eq!(values["values"], json!([]));
+}
+
+#[test]
+fn a_server_asks_the_client_that_calls_it_where_that_is_granted() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = documents(&cli, &json!(["questions", "resources"]), &everything()) else {
+        return;
+    };
+    let mut client = Client::start(&cli, &folder);
+    let (elicits, nothing) = (json!({"elicitation": {}}), json!({}));
+    client.until_served(|client| client.modern("tools/list", json!({}), &json!({})));
+    let call = |name: &str| json!({"name": name, "arguments": {}});
+    let asked = client.modern("tools/call", call(ASKS), &elicits)["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    assert_eq!(asked["inputRequests"]["confirm"]["params"]["message"], "Please confirm");
+    let state = asked["requestState"].as_str().unwrap();
+    let again = |state: &str| {
+        let mut call = call(ASKS);
+        call["inputResponses"] = json!({"confirm": {"action": "accept", "content": {"ok": true}}});
+        call["requestState"] = json!(state);
+        call
+    };
+    let done = client.modern("tools/call", again(state), &elicits)["result"].clone();
+    let text = done["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("state-ok"), "{done}");
+    // The server refuses a state that is not its own, and the host one that is nobody's.
+    for wrong in ["server:forged", "forged"] {
+        let refused = client.modern("tools/call", again(wrong), &elicits);
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    let unable = client.modern("tools/call", call("test_missing_capability"), &nothing);
+    assert_eq!(unable["error"]["code"], -32021, "{unable}");
+}
+
+#[test]
+fn an_older_client_is_asked_while_its_call_waits() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = documents(&cli, &json!(["questions", "resources"]), &everything()) else {
+        return;
+    };
+    let mut client = Client::start(&cli, &folder);
+    client.initialize(&json!({"elicitation": {}}));
+    let call = json!({"name": "test_elicitation", "arguments": {"message": "Who?"}});
+    client.request("tools/call", &call);
+    let question = client.hear();
+    assert_eq!(
+        (&question["method"], &question["params"]["message"]),
+        (&json!("elicitation/create"), &json!("Who?"))
+    );
+    let answer = json!({"action": "accept", "content": {"username": "a", "email": "b"}});
+    client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+    let done = client.hear()["result"].clone();
+    assert!(done["content"][0]["text"].as_str().unwrap().contains("action=accept"), "{done}");
+}
+
+#[test]
+fn nobody_is_asked_anything_where_that_is_not_granted() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = documents(&cli, &json!([]), &everything()) else { return };
+    let mut client = Client::start(&cli, &folder);
+    client.until_served(|client| client.modern("tools/list", json!({}), &json!({})));
+    let call = json!({"name": ASKS, "arguments": {}});
+    let refused = client.modern("tools/call", call, &json!({"elicitation": {}}))["result"].clone();
+    assert_eq!(
+        (&refused["isError"], &refused["_meta"]["clawhost/code"]),
+        (&json!(true), &json!(-32010))
+    );
+    let read = client.modern("resources/read", json!({"uri": "test://static-text"}), &json!({}));
+    assert_eq!(read["error"]["code"], -32602, "{read}");
+}
