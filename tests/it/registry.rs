@@ -1,6 +1,6 @@
 //! Registries, as whoever publishes and whoever runs a manifest sees them: programs on this machine.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Child;
@@ -15,14 +15,14 @@ use crate::cli::PROGRAM;
 const URI: &str = "claw://registry/community/word-count@1.2.0";
 
 /// A registry of its own: the program with a folder, ended with the test.
-struct Registry {
+pub(crate) struct Registry {
     cli: Cli,
     program: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Registry {
-    fn serve() -> Self {
+    pub(crate) fn serve() -> Self {
         let cli = Cli::new(PROGRAM);
         std::fs::create_dir(cli.here().join("published")).unwrap();
         let arguments = ["registry", "serve", "published", "--address", "127.0.0.1:0"];
@@ -34,7 +34,7 @@ impl Registry {
         Self { cli, program, url }
     }
 
-    fn publish(&self, place: &str, document: &str, component: Option<&[u8]>) -> &Self {
+    pub(crate) fn publish(&self, place: &str, document: &str, component: Option<&[u8]>) -> &Self {
         self.cli.write(&format!("published/{place}/document.yaml"), document);
         if let Some(component) = component {
             self.cli.write(&format!("published/{place}/component.wat"), component);
@@ -50,11 +50,11 @@ impl Drop for Registry {
     }
 }
 
-fn word_count() -> Vec<u8> {
+pub(crate) fn word_count() -> Vec<u8> {
     std::fs::read(source_root().join("host/examples/tools/word-count.wat")).unwrap()
 }
 
-fn tool(name: &str, version: &str, description: &str) -> String {
+pub(crate) fn tool(name: &str, version: &str, description: &str) -> String {
     format!(
         "claw: \"0.3.0\"\nkind: Tool\nmetadata: {{ name: {name}, version: {version} }}\nspec:\n  description: {description}\n  input_schema: {{ type: object }}\n"
     )
@@ -77,7 +77,7 @@ spec:
 }
 
 /// A host whose runtime file names `registries`, in order.
-fn host(tools: &str, registries: &[(&str, &str)]) -> Cli {
+pub(crate) fn host(tools: &str, registries: &[(&str, &str)]) -> Cli {
     let cli = Cli::new(PROGRAM);
     cli.write("claw.yaml", manifest(tools));
     let list: Vec<Value> =
@@ -213,8 +213,10 @@ fn a_registry_that_is_offline_is_named_and_no_other_answers_for_it() {
     assert!(problems[0].1.contains("the registry `gone` cannot be asked"), "{problems:?}");
 }
 
-/// Answers every request with what `answer` makes of its path, and keeps the paths.
-fn hostile(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+/// Answers every request with what `answer` makes of its head, and keeps the heads.
+pub(crate) fn answering(
+    answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -222,25 +224,40 @@ fn hostile(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> (String, Arc<Mu
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                let mut byte = [0];
-                if stream.read(&mut byte).unwrap_or(0) == 0 {
-                    break;
-                }
-                head.push(byte[0]);
-            }
-            let head = String::from_utf8_lossy(&head).into_owned();
-            let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+            let head = read_head(&mut stream);
+            let answer = answer(&head);
+            seen.lock().unwrap().push(head);
             // Whoever has had enough hangs up: that is no failure of this test.
-            let _ = stream.write_all(&answer(&path));
-            seen.lock().unwrap().push(path);
+            let _ = stream.write_all(&answer);
         }
     });
     (url, asked)
 }
 
-fn ok(body: &[u8]) -> Vec<u8> {
+pub(crate) fn read_head(stream: &mut impl Read) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if stream.read(&mut byte).unwrap_or(0) == 0 {
+            break;
+        }
+        head.push(byte[0]);
+    }
+    String::from_utf8_lossy(&head).into_owned()
+}
+
+/// Returns the method and the path of a request.
+pub(crate) fn head_of(head: &str) -> (&str, &str) {
+    let mut words = head.split(' ');
+    (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+}
+
+/// As [`answering`], for what looks at the path alone.
+fn hostile(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+    answering(move |head| answer(head_of(head).1))
+}
+
+pub(crate) fn ok(body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()

@@ -11,6 +11,14 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     text
 }
 
+/// Says whether `text` is `sha256:` and 64 hex digits in lower case.
+pub fn is_digest(text: &str) -> bool {
+    const HEX_DIGITS: usize = 64;
+    text.strip_prefix("sha256:").is_some_and(|hex| {
+        hex.len() == HEX_DIGITS && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
 /// Returns the digest of `value` in canonical form: keys sorted, no white space.
 pub fn of_json(value: &Value) -> String {
     of_bytes(canonical(value).as_bytes())

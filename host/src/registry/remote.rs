@@ -23,6 +23,7 @@ use clawhost_core::limits::{
 use clawhost_core::manifest::{
     Component, DirEntry, Documents, Package, RegistryError, RegistrySettings,
 };
+use clawhost_core::package::Lock;
 use clawhost_core::uri::RegistryUri;
 use clawhost_core::{digest, truncate, visible};
 use http::{Request, StatusCode};
@@ -37,6 +38,7 @@ pub struct Registries {
     servers: Vec<Server>,
     client: HttpClient,
     times: Times,
+    pinned: Lock,
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +70,28 @@ impl Registries {
         let servers = settings.iter().map(server).collect::<Result<_, String>>()?;
         let read = Duration::from_millis(REGISTRY_READ_MS);
         let load = Duration::from_millis(REGISTRY_LOAD_MS);
-        Ok(Self { servers, client, times: Times { read, load } })
+        Ok(Self { servers, client, times: Times { read, load }, pinned: Lock::default() })
+    }
+
+    /// Lets no address be anything else than what is locked.
+    #[must_use]
+    pub fn pinned(self, pinned: Lock) -> Self {
+        Self { pinned, ..self }
+    }
+
+    /// Compares what came with what is locked, where the address is.
+    fn check(&self, uri: &RegistryUri, package: &Package) -> Result<(), RegistryError> {
+        let Some(locked) = self.pinned.get(&uri.to_string()) else { return Ok(()) };
+        let component = package.component.as_ref().map(|component| &component.digest);
+        if component == Some(&locked.digest) && locked.document.as_ref() == Some(&package.digest) {
+            return Ok(());
+        }
+        let Package { registry, digest, .. } = package;
+        let component = component.map_or("no component", String::as_str);
+        let reason = format!(
+            "has something else than clawhost.lock says, which `clawhost pull {uri} --update` accepts: {component}, with the document {digest}"
+        );
+        Err(RegistryError::Failed { registry: registry.clone(), reason })
     }
 
     /// Returns `files` with these registries beside them, for one load: its time begins now.
@@ -128,6 +151,7 @@ impl Documents for Published<'_> {
             components_left: self.left.get(),
         };
         let package = on_a_thread(ask.all(&self.registries.servers, uri))?;
+        self.registries.check(uri, &package)?;
         let bytes = package.component.as_ref().map_or(0, |component| component.bytes.len());
         self.left.set(self.left.get().saturating_sub(bytes));
         Ok(package)
