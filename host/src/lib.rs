@@ -3,8 +3,55 @@
 //! Every tool call, whatever runs it and whoever sends it, walks one path through one gate,
 //! in a fresh sandbox that holds only what was granted, and leaves one record.
 //!
-//! Each module may use only those above it in this list, and [`clawhost_core`]; the empty lines keep
-//! the order.
+//! # A host inside a program
+//!
+//! What a program needs to hold a host is at the root of this crate: [`HostBuilder`] makes a [`Host`]
+//! of a checked [`manifest`] and the folder of its record, and [`Host::call`] is the one path. The
+//! library reads no environment, no home folder and no terminal. [`Tool`] and [`ToolProvider`] are for
+//! tools in Rust; `host/examples/embed.rs` is a whole program.
+//!
+//! ```
+//! use cap_std::{ambient_authority, fs::Dir};
+//! use clawhost::manifest::{self, OneDocument, Surroundings};
+//! use clawhost::{HostBuilder, Principal, ToolCall};
+//! use serde_json::json;
+//!
+//! const CLAW: &str = r#"
+//! claw: "0.3.0"
+//! kind: Claw
+//! metadata: {name: example}
+//! spec:
+//!   identity: {inline: {personality: Calculates., autonomy: autonomous}}
+//!   providers:
+//!     - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
+//!   tools: [{name: calculator, sandbox: claw://sandbox/none}]
+//!   policies:
+//!     - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
+//! "#;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let profiles = manifest::builtin_profiles(folder.path()).unwrap();
+//! let around = Surroundings { directory: folder.path(), profiles: &profiles };
+//! let documents = OneDocument(CLAW.as_bytes().to_vec());
+//! let manifest = manifest::load(&documents, &["claw.yaml".into()], around).unwrap();
+//!
+//! let audit = Dir::open_ambient_dir(folder.path(), ambient_authority())?;
+//! let host = HostBuilder::new(manifest, audit).build().await?;
+//! let me = Principal("me".to_owned());
+//! let call = ToolCall::new(me, "calculator", json!({"expression": "6 * 7"}));
+//! let reply = host.call(call).await?;
+//! assert_eq!(reply.structured.unwrap()["result"], "42");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Modules
+//!
+//! Each may use only those above it in this list, and [`clawhost_core`]; the empty lines keep the
+//! order. Those that the documentation hides are public for the tests and benches of this repository,
+//! and promise nothing.
 
 #[expect(clippy::disallowed_methods, reason = "it asks for the time of day")]
 mod clock;
@@ -15,6 +62,7 @@ mod random;
 mod regular;
 
 #[expect(clippy::disallowed_methods, reason = "it reads the environment")]
+#[doc(hidden)]
 pub mod config;
 
 #[expect(
@@ -32,55 +80,85 @@ mod lines;
 
 mod progress;
 
+mod dialogue;
+
 mod outbox;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests look at their own files"))]
+#[doc(hidden)]
 pub mod memory;
 
+#[doc(hidden)]
 pub mod replay;
 
 pub mod approvals;
 
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+pub mod switches;
+
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+pub mod quarantine;
+
+#[doc(hidden)]
+pub mod results;
+
+#[doc(hidden)]
 pub mod jail;
 
 #[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
+#[doc(hidden)]
 pub mod upstream;
 
 #[expect(clippy::disallowed_methods, reason = "it puts a file aside that is full")]
 mod place;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+#[doc(hidden)]
 pub mod forward;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests read their own files"))]
+#[doc(hidden)]
 pub mod telemetry;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests read their own files"))]
+#[doc(hidden)]
 pub mod channels;
 
+#[doc(hidden)]
 pub mod swarm;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests lay out directories"))]
+#[doc(hidden)]
 pub mod sandbox;
 
 #[expect(clippy::disallowed_methods, reason = "it asks the system whether it swaps")]
+#[doc(hidden)]
 pub mod engine;
+
+mod native;
 
 #[expect(clippy::disallowed_methods, reason = "it reads documents and the drop-in directory")]
 pub mod registry;
 
+#[doc(hidden)]
+#[expect(clippy::disallowed_methods, reason = "it writes the tools folder and the lock file")]
+mod distribution;
+
 pub mod gate;
 
+#[doc(hidden)]
 pub mod exec;
 
+#[doc(hidden)]
 pub mod dispatch;
 
 pub mod host;
 
 #[expect(clippy::disallowed_methods, reason = "it makes a folder of its own, and looks at it")]
+#[doc(hidden)]
 pub mod attack;
 
 pub mod serve;
@@ -91,4 +169,7 @@ pub mod serve;
 )]
 pub mod cli;
 
-pub use host::{BuildError, Host, HostBuilder};
+pub use async_trait::async_trait;
+pub use clawhost_core::{catalog, error, manifest, reply, uri};
+pub use host::{BuildError, Host, HostBuilder, Principal, ProgressSink, ToolCall};
+pub use native::{Tool, ToolError, ToolProvider};

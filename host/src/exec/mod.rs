@@ -3,6 +3,8 @@
 //! A closed set. Deliberately absent: any check. Whoever holds an `Admitted` was checked.
 
 mod mcp;
+mod native;
+mod own;
 mod wasm;
 
 use std::time::Instant;
@@ -10,9 +12,10 @@ use std::time::Instant;
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
 
+use crate::dialogue::Caller;
 use crate::gate::Admitted;
 use crate::registry::Code;
-use crate::sandbox::ProgressSink;
+pub use own::Desk;
 pub use wasm::Usage;
 
 /// Runs `admitted` by what its tool is made of.
@@ -21,15 +24,18 @@ pub use wasm::Usage;
 /// Whatever keeps it from an answer; a tool that ran and failed is a reply with `is_error`.
 pub async fn run(
     engine: &wasmtime::Engine,
+    desk: Desk<'_>,
     admitted: Admitted,
-    progress: Option<ProgressSink>,
+    caller: Caller,
 ) -> (Result<ToolReply, CallError>, Usage) {
-    match admitted.resolved().code().clone() {
-        Code::Component(loaded) => wasm::run(engine, &loaded, admitted, progress).await,
-        Code::Bridged(bridged) => {
-            let started = Instant::now();
-            let outcome = mcp::run(&bridged, admitted, progress).await;
-            (outcome, Usage { guest: started.elapsed(), ..Usage::default() })
+    let started = Instant::now();
+    let outcome = match admitted.resolved().code().clone() {
+        Code::Component(loaded) => {
+            return wasm::run(engine, &loaded, admitted, caller.progress).await;
         }
-    }
+        Code::Bridged(bridged) => mcp::run(&bridged, admitted, caller).await,
+        Code::Native(native) => native::run(&native, admitted).await,
+        Code::Own(tool) => own::run(tool, desk, admitted).await,
+    };
+    (outcome, Usage { guest: started.elapsed(), ..Usage::default() })
 }

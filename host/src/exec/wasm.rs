@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::GUEST_STARTUP_MS;
 use clawhost_core::reply::ToolReply;
+use clawhost_core::shell::Refusal;
 use wasmtime::Store;
 use wasmtime::component::ResourceTableError;
 
@@ -48,7 +49,15 @@ pub(super) async fn run(
         Ok(state) => state.called_by(admitted.principal()),
         Err(error) => return (Err(error), Usage::default()),
     };
-    let (code, state) = match Code::of(loaded, &admitted, state) {
+    let arguments = match arguments(&admitted) {
+        Ok(arguments) => arguments,
+        Err(refusal) => {
+            let violation = format!("shell: {refusal}");
+            let error = refused(&admitted, &violation);
+            return (Err(error), Usage { violations: vec![violation], ..Usage::default() });
+        }
+    };
+    let (code, state) = match Code::of(loaded, &admitted, arguments, state) {
         Ok(ready) => ready,
         Err(failed) => return (Ok(*failed), Usage::default()),
     };
@@ -64,6 +73,15 @@ pub(super) async fn run(
         violations: store.data().violations(),
     };
     (conclude(answer, &store, &admitted, &usage), usage)
+}
+
+/// Returns what the guest is given: the arguments of the call, of a script what is allowed of it.
+fn arguments(admitted: &Admitted) -> Result<String, Refusal> {
+    let (resolved, given) = (admitted.resolved(), admitted.arguments());
+    match resolved.is_shell() {
+        true => resolved.sandbox().script(given, Instant::now() + admitted.timeout()),
+        false => Ok(given.to_owned()),
+    }
 }
 
 /// Instantiates, then starts the call's clock and calls. An error leaves the store unusable.
@@ -109,8 +127,7 @@ fn conclude(
     // The guest may hide a refusal behind any error of its own: a failed tool that was refused
     // something was refused.
     if let Some(violation) = usage.violations.first() {
-        let error = sandbox(admitted, &format!("the sandbox refused it: {violation}"));
-        return Err(error.with_internal(text_of(&failed)));
+        return Err(refused(admitted, violation).with_internal(text_of(&failed)));
     }
     // So was one that needed a completion, or a place for a program, and got none.
     match store.data().backend_failure() {
@@ -198,6 +215,10 @@ fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) 
         _ => sandbox(admitted, &format!("`{tool}` exceeded {} and was stopped", exceeded.name())),
     };
     error.with("limit", exceeded.name()).with_internal(format!("{cause:#}"))
+}
+
+fn refused(admitted: &Admitted, violation: &str) -> CallError {
+    sandbox(admitted, &format!("the sandbox refused it: {violation}"))
 }
 
 fn sandbox(admitted: &Admitted, reason: &str) -> CallError {

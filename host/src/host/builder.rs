@@ -5,16 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use cap_std::fs::Dir;
 use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
 
+use super::reload::Stock;
 use super::services::{MIGRATIONS, Outside, Services};
 use super::{Host, Inner};
 use crate::audit::AuditLog;
-use crate::dispatch::{Dispatch, Parts};
+use crate::dispatch::{Dispatch, Parts, Terms};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
-use crate::registry::{self, Pins, Shelf, Sources};
+use crate::native::{NativeTools, Tool, ToolProvider};
+use crate::registry::{Patience, Shelf};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
@@ -25,7 +28,8 @@ pub struct HostBuilder {
     manifest: Manifest,
     audit: Dir,
     tools_dir: Option<PathBuf>,
-    patience: Option<Duration>,
+    patience: Patience,
+    only_looks: bool,
     cache: Option<CodeCache>,
     limits: LimitSettings,
     replaceable: BTreeSet<String>,
@@ -35,6 +39,7 @@ pub struct HostBuilder {
     elicitation: BTreeSet<String>,
     identities: BTreeMap<String, String>,
     audit_places: AuditSettings,
+    native: NativeTools,
 }
 
 /// Why there is no host.
@@ -49,6 +54,9 @@ pub enum BuildError {
     /// The system cannot run WebAssembly.
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),
+    /// A tool of the embedding program cannot be served.
+    #[error("a native tool: {0}")]
+    Native(String),
     /// The embedded store cannot be opened.
     #[error("the store cannot be opened: {0}")]
     Database(#[source] DatabaseError),
@@ -69,7 +77,8 @@ impl HostBuilder {
             manifest,
             audit,
             tools_dir: None,
-            patience: None,
+            patience: Patience::default(),
+            only_looks: false,
             cache: None,
             limits: LimitSettings::default(),
             replaceable: BTreeSet::new(),
@@ -79,7 +88,24 @@ impl HostBuilder {
             elicitation: BTreeSet::new(),
             identities: BTreeMap::new(),
             audit_places: AuditSettings::default(),
+            native: NativeTools::default(),
         }
+    }
+
+    /// Serves `tool` as well, which is Rust code of this program: on the one path like any other, and not
+    /// contained.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.native.add_tool(tool);
+        self
+    }
+
+    /// Serves what `provider` lists as well, each tool as `namespace__tool`; as
+    /// [`tool`](Self::tool) otherwise.
+    #[must_use]
+    pub fn provider(mut self, provider: impl ToolProvider + 'static) -> Self {
+        self.native.add_provider(provider);
+        self
     }
 
     /// Serves and watches the components in `path`.
@@ -89,11 +115,26 @@ impl HostBuilder {
         self
     }
 
-    /// Waits at most this long for dropped-in components to compile; those that take longer
-    /// join the catalog when they are ready. Without it, waits for all.
+    /// Waits at most this long for dropped-in components to compile and for MCP servers to connect;
+    /// those that take longer join the catalog when they are ready. Without it, waits for all.
     #[must_use]
     pub fn patience(mut self, patience: Option<Duration>) -> Self {
-        self.patience = patience;
+        self.patience.all = patience;
+        self
+    }
+
+    /// Waits at most this long for MCP servers. A tool that was accepted earlier is served at once, and
+    /// its calls wait for its server.
+    #[must_use]
+    pub fn server_patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience.servers = patience;
+        self
+    }
+
+    /// Accepts nothing that MCP servers say for the first time: for a host that is only looked at.
+    #[must_use]
+    pub fn only_looking(mut self, only_looks: bool) -> Self {
+        self.only_looks = only_looks;
         self
     }
 
@@ -178,7 +219,7 @@ impl HostBuilder {
             .map_err(BuildError::AuditCopy)?;
         let audit = AuditLog::open_with(&self.audit, terms.retention, copies);
         let audit = Arc::new(audit.map_err(BuildError::Audit)?.without(self.secrets.clone()));
-        let pinned = database.clone();
+        let kept = database.clone();
         let services = Services::open(Outside {
             manifest: &manifest,
             audit: Arc::clone(&audit),
@@ -192,24 +233,25 @@ impl HostBuilder {
         let engine = Engine::new(self.limits.calls_running_max, self.cache)
             .map_err(|e| BuildError::Engine(format!("{e:#}")))?;
         let engine = Arc::new(engine);
-        let shelf = Arc::new(Shelf::default());
-        let sources = Sources {
+        let stock = Stock {
             engine: Arc::clone(&engine),
-            manifest: Arc::clone(&manifest),
-            backends: services.backends(),
+            database: kept,
+            audit: Arc::clone(&audit),
+            native: self.native,
             replaceable: self.replaceable,
-            pins: Pins::new(pinned, Some(Arc::clone(&audit)), manifest.mcp_pins),
+            tools_dir: self.tools_dir,
+            patience: self.patience,
+            only_looks: self.only_looks,
         };
-        let path = self.tools_dir.clone().unwrap_or_default();
-        let watcher =
-            registry::open(sources, self.tools_dir, self.patience, Arc::clone(&shelf)).await;
-        let watcher = watcher.map_err(|source| BuildError::ToolsDir { path, source })?;
+        let shelf = Arc::new(Shelf::default());
+        let watcher = stock.open(&manifest, &services, &shelf).await?;
+        let gate = services.gate(&manifest, &self.limits);
         let allocator = engine.allocator();
         let dispatch = Dispatch::new(Parts {
             engine,
-            shelf: Arc::clone(&shelf),
-            gate: services.gate(&manifest, &self.limits),
+            terms: ArcSwap::from_pointee(Terms { shelf, gate, watcher }),
             audit: Arc::clone(&audit),
+            results: services.results.clone(),
             secrets: services.secrets.clone(),
             telemetry: services.telemetry.clone(),
             limits: self.limits,
@@ -218,10 +260,9 @@ impl HostBuilder {
             allocator,
             audit,
             dispatch,
-            manifest,
+            reloading: tokio::sync::Mutex::default(),
             services,
-            shelf,
-            _watcher: watcher,
+            stock,
         }))
     }
 }

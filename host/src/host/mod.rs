@@ -4,20 +4,24 @@
 //! through [`HostBuilder`].
 
 mod builder;
+mod reload;
 mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clawhost_core::catalog::{Catalog, Tool};
+use clawhost_core::catalog::{Catalog, Origin, Tool};
 use clawhost_core::error::CallError;
-use clawhost_core::manifest::Manifest;
+use clawhost_core::limits::FLUSH_MS;
+use clawhost_core::manifest::{CatalogMode, Manifest};
 use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 pub use self::builder::{BuildError, HostBuilder};
+pub use self::reload::ReloadError;
+use self::reload::Stock;
 pub use self::services::MIGRATIONS;
 use self::services::Services;
 use crate::approvals::Approvals;
@@ -27,11 +31,13 @@ pub use crate::dispatch::{Principal, Timings, ToolCall};
 use crate::engine::Allocator;
 use crate::gate::{CallContext, Rehearsal, Standing};
 use crate::memory::Memory;
-use crate::registry::{Shelf, Watcher};
+use crate::quarantine::Quarantine;
 use crate::replay::Replay;
 pub use crate::sandbox::ProgressSink;
 use crate::secrets::Secrets;
 use crate::swarm::Swarm;
+use crate::switches::meant;
+pub use crate::switches::{Off, SwitchError, Switches, Turn};
 use crate::telemetry::Telemetry;
 use crate::upstream::provider::Providers;
 
@@ -44,10 +50,21 @@ struct Inner {
     allocator: Allocator,
     audit: Arc<AuditLog>,
     dispatch: Dispatch,
-    manifest: Arc<Manifest>,
+    /// Held while another manifest takes the place of the one in service.
+    reloading: tokio::sync::Mutex<()>,
     services: Services,
-    shelf: Arc<Shelf>,
-    _watcher: Option<Watcher>,
+    stock: Stock,
+}
+
+/// What became of a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switched {
+    /// The tool, by its CKP name.
+    pub tool: String,
+    /// Somebody offers a tool of that name now.
+    pub is_known: bool,
+    /// It was the other way before.
+    pub changed: bool,
 }
 
 impl Host {
@@ -68,15 +85,20 @@ impl Host {
         self.0.dispatch.call_timed(call).await
     }
 
-    /// Returns the tools that the gate would not refuse `principal` outright, in a fixed order.
+    /// Returns the tools that the gate would not refuse `principal` outright, in a fixed order; where
+    /// the catalog is for searching, only those that find and call the others.
     pub fn list(&self, principal: &Principal) -> Vec<Arc<Tool>> {
-        let catalog = self.catalog();
-        catalog.tools().filter(|tool| self.offers(tool, principal)).cloned().collect()
+        let terms = self.0.dispatch.terms();
+        let is_searched = terms.gate.manifest().catalog == CatalogMode::Search;
+        let is_shown = |tool: &&Arc<Tool>| {
+            (!is_searched || tool.origin == Origin::Own) && terms.gate.offers(tool, &principal.0)
+        };
+        terms.shelf.catalog().tools().filter(is_shown).cloned().collect()
     }
 
     /// Says whether `tool` is offered to `principal`: the decision that [`Host::list`] uses.
     pub fn offers(&self, tool: &Tool, principal: &Principal) -> bool {
-        self.0.dispatch.gate().offers(tool, &principal.0)
+        self.0.dispatch.terms().gate.offers(tool, &principal.0)
     }
 
     /// Says what would become of a call of `tool`, short of asking anybody; nothing where nobody
@@ -87,28 +109,69 @@ impl Host {
         arguments: Option<&Value>,
         context: &CallContext,
     ) -> Option<Rehearsal> {
-        let resolved = self.0.shelf.resolve(tool)?;
-        Some(self.0.dispatch.gate().rehearse(resolved, arguments, context))
+        let terms = self.0.dispatch.terms();
+        let resolved = terms.shelf.resolve(tool)?;
+        Some(terms.gate.rehearse(resolved, arguments, context))
     }
 
     /// Says what would become of a call of `tool` with the best of arguments.
     pub fn standing(&self, tool: &Tool) -> Standing {
-        self.0.dispatch.gate().standing(tool)
+        self.0.dispatch.terms().gate.standing(tool)
+    }
+
+    /// Returns the CKP name that `tool` means, and whether somebody offers it now.
+    ///
+    /// # Errors
+    /// It is no name that a tool can have.
+    pub fn named(&self, tool: &str) -> Result<(String, bool), SwitchError> {
+        match self.catalog().find(tool) {
+            Some(tool) => Ok((tool.ckp_name.clone(), true)),
+            None => Ok((meant(tool)?, false)),
+        }
+    }
+
+    /// Turns the operator's switch of a tool, by any of its names, and tells clients. It is for whoever
+    /// may decide about the host, never for one of its agents; `by` and `reason` are recorded, and
+    /// callers read the reason.
+    ///
+    /// # Errors
+    /// [`SwitchError`].
+    pub async fn switch(
+        &self,
+        tool: &str,
+        to: Turn,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<Switched, SwitchError> {
+        let (tool, is_known) = self.named(tool)?;
+        let done = self.switches().turn(&tool, to, by, reason).await;
+        self.0.dispatch.terms().shelf.touch();
+        Ok(Switched { tool, is_known, changed: done? })
+    }
+
+    /// Returns what the operator has switched off.
+    pub fn switches(&self) -> &Switches {
+        &self.0.services.switches
     }
 
     /// Returns the catalog in service.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.0.shelf.catalog()
+        self.0.dispatch.terms().shelf.catalog()
     }
 
     /// Returns a receiver that changes with the catalog.
     pub fn catalog_version(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.0.shelf.versions()
+        self.0.dispatch.terms().shelf.versions()
     }
 
     /// Returns the questions that wait for a person, and the way to answer them.
     pub fn approvals(&self) -> &Approvals {
         &self.0.services.approvals
+    }
+
+    /// Returns what knows which tools rest, as they failed again and again.
+    pub fn quarantine(&self) -> &Quarantine {
+        &self.0.services.quarantine
     }
 
     /// Returns what the agents remember.
@@ -159,9 +222,17 @@ impl Host {
         tokio::join!(telemetry, channels, self.0.audit.flush_copies(patience));
     }
 
+    /// Ends what the host does: nobody is asked any more, calls have `grace` to end, and what others
+    /// are owed is handed over. Whoever holds the host sends it no further call.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.approvals().close();
+        drop(tokio::time::timeout(grace, self.running().wait()).await);
+        self.flush(Duration::from_millis(FLUSH_MS)).await;
+    }
+
     /// Returns the manifest the host runs.
-    pub fn manifest(&self) -> &Manifest {
-        &self.0.manifest
+    pub fn manifest(&self) -> Arc<Manifest> {
+        Arc::clone(self.0.dispatch.terms().gate.manifest())
     }
 
     /// Returns where instances get their memory.

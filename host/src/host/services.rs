@@ -10,14 +10,17 @@ use crate::audit::AuditLog;
 use crate::channels::Channels;
 use crate::clock::Clock;
 use crate::forward;
-use crate::gate::Gate;
+use crate::gate::{Gate, Sides};
 use crate::memory::{self, Keys, Memory};
+use crate::quarantine::{self, Quarantine};
 use crate::registry;
 use crate::replay::{self, Replay};
+use crate::results::{self, Results};
 use crate::sandbox::{Backends, Spawns};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError, Migrations};
 use crate::swarm::Swarm;
+use crate::switches::{self, Switches};
 use crate::telemetry::{Event, Telemetry};
 use crate::upstream::http::HttpClient;
 use crate::upstream::provider::{self, Providers, UsageSink};
@@ -30,7 +33,10 @@ pub const MIGRATIONS: &[Migrations] = &[
     ("memory", memory::MIGRATIONS),
     ("pins", registry::MIGRATIONS),
     ("providers", provider::MIGRATIONS),
+    ("quarantine", quarantine::MIGRATIONS),
     ("replay", replay::MIGRATIONS),
+    ("results", results::MIGRATIONS),
+    ("switches", switches::MIGRATIONS),
 ];
 
 /// What services are made from.
@@ -53,9 +59,12 @@ pub(super) struct Services {
     pub(super) keys: Keys,
     pub(super) memory: Memory,
     pub(super) providers: Providers,
+    pub(super) quarantine: Quarantine,
     pub(super) replay: Replay,
+    pub(super) results: Results,
     pub(super) secrets: Secrets,
     pub(super) swarm: Swarm,
+    pub(super) switches: Switches,
     pub(super) telemetry: Telemetry,
 }
 
@@ -63,14 +72,15 @@ impl Services {
     /// Opens them all. Nothing is connected to yet.
     pub(super) async fn open(outside: Outside<'_>) -> Result<Self, DatabaseError> {
         let Outside { manifest, audit, client, database, identities, secrets } = outside;
-        let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
-        let granted = granted.map(|secret| secret.name.as_str());
-        let servers = manifest.mcp_servers.iter().flat_map(McpServer::secrets);
-        secrets.learn(granted.chain(servers));
+        learn(&secrets, manifest);
+        let switches = Switches::open(database.clone(), Arc::clone(&audit)).await?;
+        let (own, log) = (database.clone(), Arc::clone(&audit));
+        let quarantine = Quarantine::open(own, log, Clock::system()).await?;
         let plan = manifest.telemetry.as_ref();
         let telemetry = plan.map_or_else(Telemetry::off, |plan| {
             Telemetry::start(plan, &manifest.name, &client, &secrets)
         });
+        let screens = (manifest.policies.screens().clone(), *secrets.tokens());
         let (identity, swarms) = (manifest.identity.as_str(), manifest.swarms.clone());
         let swarm = Swarm::new(swarms, identity, telemetry.clone(), Clock::system());
         let (plans, rates) = (manifest.providers.clone(), manifest.policies.rates());
@@ -82,19 +92,25 @@ impl Services {
             approvals: Approvals::new(database.clone(), Clock::system()),
             channels: Channels::start(&manifest.channels, &client, &secrets),
             keys: Keys::new(database.clone(), identity),
-            memory: Memory::new(manifest.memory.clone(), database.clone(), audit),
+            memory: Memory::new(manifest.memory.clone(), database.clone(), audit, screens),
             providers,
-            replay: Replay::new(database, Clock::system()),
+            quarantine,
+            replay: Replay::new(database.clone(), Clock::system()),
+            results: Results::new(database),
             client,
             identities,
             secrets,
             swarm,
+            switches,
             telemetry,
         })
     }
-}
 
-impl Services {
+    /// Keeps what another manifest grants out of sight as well.
+    pub(super) fn learn(&self, manifest: &Manifest) {
+        learn(&self.secrets, manifest);
+    }
+
     /// Returns what the sandboxes of this host reach.
     pub(super) fn backends(&self) -> Backends {
         Backends {
@@ -109,14 +125,24 @@ impl Services {
 
     /// Returns the checks that calls of this host have to pass.
     pub(super) fn gate(&self, manifest: &Arc<Manifest>, limits: &LimitSettings) -> Gate {
-        Gate::new(
-            Arc::clone(manifest),
-            self.approvals.clone(),
-            self.providers.clone(),
-            self.secrets.clone(),
-            limits.arguments_bytes_max,
-        )
+        let sides = Sides {
+            approvals: self.approvals.clone(),
+            providers: self.providers.clone(),
+            secrets: self.secrets.clone(),
+            switches: self.switches.clone(),
+            quarantine: self.quarantine.clone(),
+            arguments_bytes_max: limits.arguments_bytes_max,
+        };
+        Gate::new(Arc::clone(manifest), sides)
     }
+}
+
+/// Takes note of the secrets that tools and servers of `manifest` get.
+fn learn(secrets: &Secrets, manifest: &Manifest) {
+    let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
+    let granted = granted.map(|secret| secret.name.as_str());
+    let servers = manifest.mcp_servers.iter().flat_map(McpServer::secrets);
+    secrets.learn(granted.chain(servers));
 }
 
 /// Tells telemetry what completions use.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clawhost_core::catalog::{self, Annotations, Catalog, Origin, Refused, Tool, ToolDefinition};
 use clawhost_core::grants::Grants;
 use clawhost_core::imports;
-use clawhost_core::manifest::{Manifest, ToolBinding};
+use clawhost_core::manifest::{Manifest, PROFILE_NONE, ToolBinding};
 use clawhost_core::policy::PathNames;
 use clawhost_core::retry::RetryPlan;
 use clawhost_core::schema::Schema;
@@ -21,6 +21,7 @@ use super::bridge::Bridges;
 use super::builtin;
 use super::drop_in::{self, DropIn, Status};
 use super::offer::{Offer, Offered};
+use super::own::Own;
 use super::package;
 use super::{Code, Runnable, Snapshot, Sources};
 use crate::sandbox::Sandbox;
@@ -31,6 +32,8 @@ pub(super) struct Binder {
     pub(super) sources: Sources,
     /// The MCP servers, which are another source beside the files.
     pub(super) bridges: Bridges,
+    /// What comes with the program.
+    pub(super) own: Vec<Own>,
     built_in: Vec<Result<Offer, Refused>>,
     packaged: Vec<Result<Offer, Refused>>,
     bound: BTreeMap<Key, Bound>,
@@ -74,7 +77,12 @@ impl Binder {
     ) -> Self {
         let last = Arc::new(Catalog::default());
         let (bridges, bound, refused) = (Bridges::default(), BTreeMap::new(), Vec::new());
-        Self { sources, bridges, built_in, packaged, bound, refused, last }
+        Self { sources, bridges, own: Vec::new(), built_in, packaged, bound, refused, last }
+    }
+
+    /// Counts on from `last`, the catalog of another manifest.
+    pub(super) fn follow(&mut self, last: Arc<Catalog>) {
+        self.last = last;
     }
 
     /// Returns the catalog of the built-in components, the MCP servers and `files`. Its version is a new one
@@ -88,6 +96,7 @@ impl Binder {
             bound: BTreeMap::new(),
         };
         self.bind_built_in(&mut draft, false);
+        self.own.iter().for_each(|own| self.bind_own(&mut draft, own));
         for offer in self.packaged.iter().flatten() {
             self.bind_packaged(&mut draft, offer);
         }
@@ -115,7 +124,7 @@ impl Binder {
         for offer in self.built_in.iter().flatten() {
             for tool in &offer.tools {
                 let name = &tool.definition.name;
-                let binding = self.listed(name);
+                let binding = self.listed(name).filter(|it| self.is_from(offer, name, it));
                 if binding.is_some()
                     && self.sources.replaceable.contains(name) == replaceable
                     && !draft.runnables.contains_key(name)
@@ -126,6 +135,24 @@ impl Binder {
         }
     }
 
+    /// The program's tools are served by being there. A document may say more of one, and
+    /// cannot contain it.
+    fn bind_own(&self, draft: &mut Draft, Own { origin, code, offered }: &Own) {
+        let name = &offered.definition.name;
+        let binding = self.listed(&offered.ckp_name);
+        if self.is_built_in(name) {
+            return draft.refuse_tool(origin, name, &reserved(name));
+        }
+        let source = Source { origin, code: code.clone() };
+        self.bind(draft, &source, offered, binding);
+    }
+
+    /// Says whether a built-in tool is `offer`'s under the profile that it is bound to.
+    fn is_from(&self, offer: &Offer, tool: &str, binding: &ToolBinding) -> bool {
+        let Origin::BuiltIn { component } = offer.origin else { return false };
+        builtin::serves(component, tool, self.sources.manifest.profile(&binding.sandbox))
+    }
+
     /// A component of a registry serves the tool that it was fetched for.
     fn bind_packaged(&self, draft: &mut Draft, offer: &Offer) {
         for tool in &offer.tools {
@@ -133,7 +160,7 @@ impl Binder {
             if self.is_built_in(name) {
                 draft.refuse(&offer.origin, &reserved(name));
             } else {
-                self.bind(draft, &offer.source(), tool, find(&self.sources.manifest, name));
+                self.bind_signed(draft, offer, tool, find(&self.sources.manifest, name));
             }
         }
     }
@@ -157,6 +184,9 @@ impl Binder {
             Status::Failed(error) => {
                 draft.catalog.refused.push(Refused::new(&file.name, &error.to_string()));
             }
+            Status::Wrong(problems) => {
+                draft.catalog.refused.push(Refused::wrong(&file.name, problems.clone()));
+            }
             Status::Ready { offer, sidecars } => {
                 for tool in &offer.tools {
                     let name = &tool.definition.name;
@@ -167,7 +197,7 @@ impl Binder {
                     let ckp = catalog::ckp_name(name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
                     let binding = sidecar.or_else(|| self.listed(name));
-                    self.bind(draft, &offer.source(), tool, binding);
+                    self.bind_signed(draft, offer, tool, binding);
                 }
             }
         }
@@ -178,6 +208,10 @@ impl Binder {
     fn reserved(&self, name: &str) -> Option<String> {
         if self.is_built_in(name) {
             return Some(reserved(name));
+        }
+        let ckp = catalog::ckp_name(name);
+        if self.own.iter().any(|own| own.offered.ckp_name == ckp) {
+            return Some(format!("tool `{name}`: the program that runs the host has it"));
         }
         let binding = find(&self.sources.manifest, name)?;
         if let Some(source) = &binding.mcp {
@@ -192,6 +226,31 @@ impl Binder {
         let ckp = catalog::ckp_name(name);
         !self.sources.replaceable.contains(name)
             && builtin::built_in_names().any(|built_in| built_in.eq_ignore_ascii_case(&ckp))
+    }
+
+    /// A component that is not built in needs a signature where the runtime file wants one, of
+    /// all or of what runs under a profile.
+    fn bind_signed(
+        &self,
+        draft: &mut Draft,
+        offer: &Offer,
+        tool: &Offered,
+        binding: Option<&ToolBinding>,
+    ) {
+        let profile = binding.map_or(PROFILE_NONE, |binding| binding.sandbox.as_str());
+        let wanted = self.sources.manifest.signature_wanted(profile);
+        let Some(unmet) = wanted.into_iter().find(|(keys, _)| {
+            !keys.is_empty() && !keys.iter().any(|key| offer.signed_by.contains(key))
+        }) else {
+            return self.bind(draft, &offer.source(), tool, binding);
+        };
+        draft.offered.extend(binding.map(|binding| binding.name.clone()));
+        let name = &tool.definition.name;
+        let reason = format!(
+            "tool `{name}`: it carries no signature of a key that `{}` names: `minisign -S -m FILE` makes one beside the file",
+            unmet.1
+        );
+        draft.refuse_tool(&offer.origin, name, &reason);
     }
 
     fn bind(
@@ -245,7 +304,7 @@ impl Binder {
         Offered { definition, ckp_name, input, output }: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Tool, String> {
-        let mut grants = self.grants(binding)?;
+        let mut grants = self.grants(origin, binding)?;
         if matches!(origin, Origin::BuiltIn { .. }) {
             self.sources.manifest.web.apply(&definition.name, &mut grants);
         }
@@ -258,6 +317,8 @@ impl Binder {
             output.extend(compile(binding.output_schema.as_ref())?);
         }
         let described = described(definition, binding);
+        let policies = [binding.and_then(|binding| binding.policy.as_ref()), code.policy()];
+        let policies = policies.into_iter();
         Ok(Tool {
             declared: declared(origin, described.annotations, binding),
             definition: described,
@@ -265,7 +326,7 @@ impl Binder {
             digest: code.digest().to_owned(),
             origin: (*origin).clone(),
             asks: builtin::always_asks(origin),
-            policy_ref: binding.and_then(|binding| binding.policy.clone()),
+            policy_refs: policies.flatten().cloned().collect(),
             category: binding.and_then(|binding| binding.category.clone()),
             retry: binding.map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
             paths: path_names(definition, binding),
@@ -275,19 +336,37 @@ impl Binder {
         })
     }
 
-    fn grants(&self, binding: Option<&ToolBinding>) -> Result<Grants, String> {
-        let name = binding.map_or("none", |binding| binding.sandbox.as_str());
+    fn grants(&self, origin: &Origin, binding: Option<&ToolBinding>) -> Result<Grants, String> {
+        let name = binding.map_or(PROFILE_NONE, |binding| binding.sandbox.as_str());
         let profile = self
             .sources
             .manifest
             .profiles
             .get(name)
             .ok_or_else(|| format!("there is no sandbox profile `{name}`"))?;
-        Ok(profile.grants(binding.and_then(|binding| binding.timeout)))
+        let grants = profile.grants(binding.and_then(|binding| binding.timeout));
+        match origin {
+            Origin::Native { .. } if name != PROFILE_NONE => Err(format!(
+                "it is native, so the sandbox `{name}` would contain nothing: write `{PROFILE_NONE}`"
+            )),
+            Origin::Native { .. } => Ok(Grants::native(grants.limits)),
+            Origin::Bridged { .. } if !profile.signed_by.is_empty() => Err(format!(
+                "it is an MCP server's, which carries no signature, and `profiles.{name}.signed_by` wants one"
+            )),
+            _ => Ok(grants),
+        }
     }
 
     fn warn_of_new(&mut self, catalog: &Catalog) {
-        for refused in catalog.refused.iter().filter(|refused| !self.refused.contains(refused)) {
+        // A server that fails again, with other words, is known to.
+        let is_known = |refused: &&Refused| {
+            let same = |other: &Refused| other.source == refused.source && other.tool.is_none();
+            self.refused.contains(refused)
+                || (refused.tool.is_none()
+                    && self.bridges.has(&refused.source)
+                    && self.refused.iter().any(same))
+        };
+        for refused in catalog.refused.iter().filter(|refused| !is_known(refused)) {
             tracing::warn!("refused: {}: {}", refused.source, refused.reason);
         }
         for note in catalog.notes.iter().filter(|note| !self.last.notes.contains(note)) {
@@ -327,6 +406,15 @@ impl Binder {
         let is_declared =
             |key: &str| draft.catalog.tools().any(|tool| tool.declared.contains_key(key));
         draft.notes.extend(manifest.stray_rules(names, is_declared));
+        let tools = || draft.catalog.tools().map(AsRef::as_ref);
+        draft.notes.extend(manifest.governance.idle(tools()));
+        let served = tools().flat_map(Tool::names);
+        let names: Vec<String> = builtin::built_in_names().chain(served).collect();
+        let known = |name: &str| names.iter().any(|of| of == name) || draft.catalog.may_come(name);
+        let strays = manifest.governance.strays(known, &names).into_iter();
+        let strays: Vec<_> =
+            strays.map(|one| Refused::wrong(&one.file.clone(), vec![one])).collect();
+        draft.catalog.refused.extend(strays);
     }
 }
 
@@ -365,7 +453,9 @@ fn key(source: &Source<'_>, definition: &ToolDefinition) -> Key {
 
 /// Says whether two catalogs serve the same: a tool is made anew only where it changed.
 fn same_tools(a: &Catalog, b: &Catalog) -> bool {
-    a.len() == b.len() && a.tools().zip(b.tools()).all(|(a, b)| Arc::ptr_eq(a, b))
+    a.exposed == b.exposed
+        && a.len() == b.len()
+        && a.tools().zip(b.tools()).all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
 fn reserved(name: &str) -> String {
@@ -402,14 +492,14 @@ fn described(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> Tool
     definition
 }
 
-/// Returns the hints that rules may trust: the host's own word about its own components, and over
-/// it the operator's.
+/// Returns the hints that rules may trust: the word of the host, and of the program it is part of, about
+/// their own tools, and over it the operator's.
 fn declared(
     origin: &Origin,
     own: Annotations,
     binding: Option<&ToolBinding>,
 ) -> serde_json::Map<String, serde_json::Value> {
-    let is_own = matches!(origin, Origin::BuiltIn { .. });
+    let is_own = matches!(origin, Origin::BuiltIn { .. } | Origin::Native { .. } | Origin::Own);
     let hint = |key: &str| Some((key.to_owned(), own.hint(key).filter(|_| is_own)?.into()));
     let hints = Annotations::KEYS.into_iter().filter_map(hint);
     hints.chain(binding.map(ToolBinding::declared).unwrap_or_default()).collect()

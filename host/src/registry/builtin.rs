@@ -2,7 +2,8 @@
 
 use claw_guest_artifacts::{Artifact, BUILT_IN};
 use clawhost_core::catalog::{Origin, Refused, ckp_name};
-use clawhost_core::manifest::Manifest;
+use clawhost_core::grants::Shell;
+use clawhost_core::manifest::{Manifest, Profile};
 
 use super::Sources;
 use super::offer::Offer;
@@ -21,10 +22,13 @@ struct BuiltIn {
     asks: bool,
     /// It is here only where the host was built with the feature `interpreters`.
     optional: bool,
+    /// Tools of another component that it offers too, without starting a program: it has them under
+    /// profiles whose shell runs inside the sandbox, the other one under all others.
+    in_wasm: &'static str,
 }
 
 const fn built_in(component: &'static str, tools: &'static str) -> BuiltIn {
-    BuiltIn { component, tools, asks: false, optional: false }
+    BuiltIn { component, tools, asks: false, optional: false, in_wasm: "" }
 }
 
 const TABLE: &[BuiltIn] = &[
@@ -37,7 +41,7 @@ const TABLE: &[BuiltIn] = &[
     built_in("message", "message"),
     built_in("models", "cost_summary model_list model_prefs"),
     BuiltIn { optional: true, ..built_in("python", "python_exec") },
-    built_in("shell", "wasm_shell"),
+    BuiltIn { in_wasm: "exec_shell", ..built_in("shell", "wasm_shell") },
     BuiltIn { asks: true, ..built_in("sim", SIMULATED) },
     built_in("web-fetch", "http_get web_fetch web_search"),
 ];
@@ -61,6 +65,22 @@ pub(super) fn always_asks(origin: &Origin) -> bool {
     TABLE.iter().any(|row| row.component == *component && row.asks)
 }
 
+/// Says whether `component` is the one that has its `tool` under `profile`.
+pub(super) fn serves(component: &str, tool: &str, profile: Option<&Profile>) -> bool {
+    let is_in_wasm = profile.is_some_and(|profile| profile.wasm_shell != Shell::Deny);
+    match TABLE.iter().find(|row| row.in_wasm.split_whitespace().any(|name| name == tool)) {
+        Some(row) => (row.component == component) == is_in_wasm,
+        None => true,
+    }
+}
+
+/// Says whether the tools of `origin` run scripts inside the sandbox, which the rules of a
+/// profile's shell are for.
+pub(super) fn is_shell(origin: &Origin) -> bool {
+    let Origin::BuiltIn { component } = origin else { return false };
+    TABLE.iter().any(|row| row.component == *component && !row.in_wasm.is_empty())
+}
+
 /// Says why no component offers the tool of a CKP name, where one could.
 pub(super) fn missing(name: &str) -> Option<String> {
     let row = TABLE.iter().filter(|row| row.optional && row.artifact().is_none());
@@ -70,8 +90,8 @@ pub(super) fn missing(name: &str) -> Option<String> {
 }
 
 impl BuiltIn {
-    fn names(&self) -> impl Iterator<Item = String> {
-        self.tools.split(' ').map(ckp_name)
+    fn offered(&self) -> impl Iterator<Item = &'static str> {
+        self.in_wasm.split_whitespace().chain(self.tools.split(' '))
     }
 
     fn artifact(&self) -> Option<&'static Artifact> {
@@ -79,7 +99,11 @@ impl BuiltIn {
     }
 
     fn is_bound(&self, manifest: &Manifest) -> bool {
-        self.names().any(|name| manifest.tools.iter().any(|binding| binding.name == name))
+        self.offered().any(|tool| {
+            let name = ckp_name(tool);
+            let mut bindings = manifest.tools.iter().filter(|binding| binding.name == name);
+            bindings.any(|it| serves(self.component, tool, manifest.profile(&it.sandbox)))
+        })
     }
 }
 
@@ -101,19 +125,36 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
 mod tests {
     use std::sync::Arc;
 
+    use clawhost_core::catalog::ToolDefinition;
+
     use super::*;
     use crate::engine::Engine;
 
     #[tokio::test]
     async fn the_table_says_what_every_component_offers() {
         let engine = Arc::new(Engine::new(1, None).unwrap());
+        let mut loaded = Vec::new();
         for artifact in BUILT_IN_COMPONENTS {
-            let loaded = engine.load(artifact.bytes.to_vec()).await.unwrap();
-            let mut offered: Vec<_> = loaded.definitions.iter().map(|tool| &*tool.name).collect();
+            loaded.push(engine.load(artifact.bytes.to_vec()).await.unwrap());
+            let described = &loaded.last().unwrap().definitions;
+            let mut offered: Vec<_> = described.iter().map(|tool| &*tool.name).collect();
             offered.sort_unstable();
             let row = TABLE.iter().find(|row| row.component == artifact.name).unwrap();
-            assert_eq!(offered.join(" "), row.tools, "{}", artifact.name);
+            let row: Vec<_> = row.offered().collect();
+            assert_eq!(offered, row, "{}", artifact.name);
         }
+        let definitions = loaded.iter().flat_map(|loaded| &loaded.definitions);
+        let twice: Vec<_> = definitions.filter(|tool| tool.name == "exec_shell").collect();
+        let [own, other] = twice.as_slice() else { panic!("{twice:?}") };
+        assert_eq!(own.output_schema, other.output_schema);
+        let plain = |tool: &ToolDefinition| {
+            let mut arguments = tool.input_schema["properties"].clone();
+            for argument in arguments.as_object_mut().unwrap().values_mut() {
+                argument.as_object_mut().unwrap().remove("description");
+            }
+            (arguments, tool.input_schema["required"].clone())
+        };
+        assert_eq!(plain(own), plain(other));
         let absent = TABLE.iter().filter(|row| row.artifact().is_none());
         assert!(absent.into_iter().all(|row| row.optional));
     }

@@ -9,6 +9,7 @@ mod documents;
 mod drop_in;
 mod index;
 mod offer;
+mod own;
 mod package;
 mod preview;
 mod remote;
@@ -17,11 +18,10 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::{Catalog, Tool};
-use clawhost_core::grants::Grants;
+use clawhost_core::grants::{Grants, NATIVE, Shell};
 use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
 
@@ -30,14 +30,17 @@ pub use bridge::{MIGRATIONS, Pin, PinState, Pins, misplaced};
 pub use builtin::{BUILT_IN_COMPONENTS, built_in_names, built_in_tools};
 pub use documents::FileDocuments;
 pub(crate) use index::{Index, Part, is_publishable};
-pub use preview::{Preview, preview, wrong_documents};
+pub(crate) use own::Own;
+pub use own::OwnTool;
+pub use preview::{Preview, preview};
 pub use remote::{Published, Registries};
 
 /// What is served without a manifest: the built-in tools under safe profiles.
 pub const DEFAULT_MANIFEST: &str = include_str!("default.yaml");
-pub use watch::Watcher;
+pub use watch::{Patience, Watcher};
 
 use crate::engine::{Engine, Loaded};
+use crate::native::Native;
 use crate::sandbox::fs::Places;
 use crate::sandbox::{Backends, Sandbox};
 use bind::Binder;
@@ -64,6 +67,10 @@ pub(crate) enum Code {
     Bridged(Arc<Bridged>),
     /// A component, linked.
     Component(Arc<Loaded>),
+    /// The embedding program's own code.
+    Native(Arc<Native>),
+    /// A tool of the host itself.
+    Own(OwnTool),
 }
 
 impl Code {
@@ -72,6 +79,8 @@ impl Code {
         match (self, other) {
             (Self::Bridged(own), Self::Bridged(other)) => Arc::ptr_eq(own, other),
             (Self::Component(own), Self::Component(other)) => Arc::ptr_eq(own, other),
+            (Self::Native(own), Self::Native(other)) => Arc::ptr_eq(own, other),
+            (Self::Own(own), Self::Own(other)) => own == other,
             _ => false,
         }
     }
@@ -80,13 +89,23 @@ impl Code {
         match self {
             Self::Bridged(bridged) => &bridged.digest,
             Self::Component(loaded) => &loaded.digest,
+            Self::Native(native) => &native.digest,
+            Self::Own(own) => own.digest(),
+        }
+    }
+
+    /// Returns the policy that comes with it: that of an MCP server's entry.
+    fn policy(&self) -> Option<&String> {
+        match self {
+            Self::Bridged(bridged) => bridged.policy.as_ref(),
+            Self::Component(_) | Self::Native(_) | Self::Own(_) => None,
         }
     }
 
     /// Returns what it needs granted to be linked.
     fn imports(&self) -> impl Iterator<Item = &str> + Clone {
         let imports = match self {
-            Self::Bridged(_) => Default::default(),
+            Self::Bridged(_) | Self::Native(_) | Self::Own(_) => Default::default(),
             Self::Component(loaded) => loaded.imports.as_slice(),
         };
         imports.iter().map(String::as_str)
@@ -116,10 +135,16 @@ impl Resolved {
     ///
     /// # Errors
     /// What is left cannot be opened, is less than the component needs to be linked at all, or less
-    /// than an MCP server runs under.
+    /// than an MCP server runs under; and whatever it is, for a tool that nothing contains.
     pub(crate) fn within(self, other: &Grants, places: &Places) -> Result<Self, String> {
+        if self.grants().native {
+            return Err(format!("it cannot hold the tool, which is {NATIVE}"));
+        }
         let sandbox = self.runnable.sandbox.within(other, places);
         let sandbox = sandbox.map_err(|error| error.to_string())?;
+        if self.is_shell() && is_shut(self.grants(), other, sandbox.grants()) {
+            return Err("its shell is not one that both profiles grant".to_owned());
+        }
         let code = &self.runnable.code;
         imports::check(code.imports(), sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
         if matches!(code, Code::Bridged(_)) && !is_same_place(self.grants(), sandbox.grants()) {
@@ -130,6 +155,11 @@ impl Resolved {
         }
         let runnable = Runnable { sandbox: Arc::new(sandbox), ..self.runnable };
         Ok(Self { runnable, ..self })
+    }
+
+    /// Says whether it runs scripts, which the rules of a shell inside the sandbox are for.
+    pub(crate) fn is_shell(&self) -> bool {
+        builtin::is_shell(&self.tool.origin)
     }
 
     pub(crate) fn code(&self) -> &Code {
@@ -150,20 +180,40 @@ fn is_same_place(own: &Grants, left: &Grants) -> bool {
     left == *own
 }
 
+/// Says whether a shell that one of two profiles has rules for is not in what both grant.
+fn is_shut(own: &Grants, other: &Grants, left: &Grants) -> bool {
+    let is_granted = |grants: &Grants| grants.wasm_shell != Shell::Deny;
+    (is_granted(own) || is_granted(other)) && !is_granted(left)
+}
+
 /// The snapshot in service. Swapping it disturbs no running call.
 #[derive(Debug)]
 pub struct Shelf {
     current: ArcSwap<Snapshot>,
-    version: tokio::sync::watch::Sender<u64>,
+    version: Arc<tokio::sync::watch::Sender<u64>>,
 }
 
 impl Default for Shelf {
     fn default() -> Self {
-        Self { current: ArcSwap::default(), version: tokio::sync::watch::Sender::new(0) }
+        let version = Arc::new(tokio::sync::watch::Sender::new(0));
+        Self { current: ArcSwap::default(), version }
     }
 }
 
 impl Shelf {
+    /// Returns an empty shelf that is to take the place of this one: whoever waits for a change of this
+    /// one hears of its changes too.
+    pub(crate) fn successor(&self) -> Self {
+        let catalog = Arc::new(Catalog::new(self.catalog().version));
+        let current = Snapshot { catalog, ..Snapshot::default() };
+        Self { current: ArcSwap::from_pointee(current), version: Arc::clone(&self.version) }
+    }
+
+    /// Wakes whoever waits for a change: not what is there changed, but who is offered it.
+    pub(crate) fn touch(&self) {
+        self.version.send_modify(|_| {});
+    }
+
     /// Returns the tool a caller means, or none.
     pub fn resolve(&self, name: &str) -> Option<Resolved> {
         let snapshot = self.current.load();
@@ -205,22 +255,26 @@ pub struct Sources {
     pub pins: Pins,
 }
 
-/// Loads the built-in components and everything in the drop-in directory, starts the MCP servers,
+/// Loads the built-in components and everything in the drop-in directory, takes in what is the program's
+/// `own`, starts the MCP servers,
 /// fills the shelf, and keeps watching directory and servers where there are any.
 ///
 /// The first catalog holds every tool, or, with `patience`, those that were ready by then.
 ///
 /// # Errors
 /// The directory cannot be read.
-pub async fn open(
+pub(crate) async fn open(
     sources: Sources,
+    own: Vec<Own>,
     tools_dir: Option<PathBuf>,
-    patience: Option<Duration>,
+    patience: Patience,
     shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
     let built_in = builtin::load(&sources).await;
     let packaged = package::load(&sources).await;
     let mut binder = Binder::new(sources, built_in, packaged);
-    binder.bridges = Bridges::start(&binder.sources);
+    binder.own = own;
+    binder.follow(shelf.catalog());
+    binder.bridges = Bridges::start(&binder.sources).await;
     watch::start(binder, tools_dir, patience, shelf).await
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use clawhost_core::catalog::{Origin, ToolDefinition, check_definition, ckp_name};
+use clawhost_core::bridged;
+use clawhost_core::catalog::{Origin, ToolDefinition, ckp_name};
+use clawhost_core::package::VerifyingKey;
 use clawhost_core::schema::Schema;
 use clawhost_core::visible;
 
@@ -15,6 +17,8 @@ pub(super) struct Offer {
     pub(super) origin: Origin,
     pub(super) loaded: Arc<Loaded>,
     pub(super) tools: Vec<Offered>,
+    /// Whose signature it carries, of the keys that the runtime file names.
+    pub(super) signed_by: Vec<VerifyingKey>,
 }
 
 /// A tool as its component describes it, with its schemas compiled.
@@ -56,7 +60,7 @@ impl Offer {
         }
         let definitions = loaded.definitions_as(stem(&origin));
         let tools = definitions.iter().map(Offered::new).collect::<Result<_, _>>()?;
-        Ok(Self { origin, loaded, tools })
+        Ok(Self { origin, loaded, tools, signed_by: Vec::new() })
     }
 }
 
@@ -67,14 +71,16 @@ fn stem(origin: &Origin) -> &str {
         Origin::Registry { uri } => &uri.name,
         Origin::BuiltIn { component } => component,
         Origin::Bridged { server, .. } => server,
+        Origin::Native { provider } => provider,
+        Origin::Own => "",
     }
 }
 
 impl Offered {
-    /// Compiles the schemas of one tool.
+    /// Cleans and checks what is said of one tool, and compiles its schemas.
     pub(super) fn new(definition: &ToolDefinition) -> Result<Self, String> {
-        // A name that a file gave is checked here first.
-        check_definition(definition)?;
+        // A name that a file or a server gave is checked here first.
+        let definition = bridged::cleaned(definition, &definition.name)?;
         let name = &definition.name;
         let compile = |what, schema| {
             let compiled = Schema::compile(schema).map(Arc::new);
@@ -83,6 +89,6 @@ impl Offered {
         let input = compile("input", &definition.input_schema)?;
         let output = definition.output_schema.as_ref();
         let output = output.map(|schema| compile("output", schema)).transpose()?;
-        Ok(Self { ckp_name: ckp_name(name), definition: definition.clone(), input, output })
+        Ok(Self { ckp_name: ckp_name(name), definition, input, output })
     }
 }

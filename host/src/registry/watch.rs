@@ -7,15 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use cap_std::fs::{Dir, MetadataExt as _};
 use clawhost_core::catalog::{Origin, ckp_name};
 use clawhost_core::limits::{
     COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS,
+    SIGNATURE_BYTES_MAX,
 };
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
+use clawhost_core::package::{VerifyingKey, signers};
 use notify::Watcher as _;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use tokio::sync::mpsc;
@@ -76,12 +78,21 @@ struct Look {
     changed: bool,
 }
 
+/// How long the first catalog waits for what takes long; for nothing without a bound.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Patience {
+    /// For all of it.
+    pub all: Option<Duration>,
+    /// For MCP servers.
+    pub servers: Option<Duration>,
+}
+
 /// Publishes the first catalog, then keeps watching where there is a directory or a server. What
 /// takes longer than `patience` to compile or to connect is in the first catalog as loading.
 pub(super) async fn start(
     binder: Binder,
     path: Option<PathBuf>,
-    patience: Option<Duration>,
+    patience: Patience,
     shelf: Arc<Shelf>,
 ) -> std::io::Result<Option<Watcher>> {
     let (loads, loaded) = mpsc::unbounded_channel();
@@ -89,8 +100,8 @@ pub(super) async fn start(
     let (notes, noted) = mpsc::channel(1);
     let folder = path.map(|path| Folder::open(path, &binder.sources, loads, notes)).transpose()?;
     let mut keeper = Keeper { binder, shelf, folder, loaded };
-    let first = keeper.settle();
-    match patience {
+    let first = keeper.settle(patience.servers.map(|patience| Instant::now() + patience));
+    match patience.all {
         None => first.await,
         // Out of patience is no error: what is still loading is listed as that.
         Some(patience) => drop(tokio::time::timeout(patience, first).await),
@@ -125,17 +136,19 @@ impl Keeper {
         }
     }
 
-    /// Takes in what arrives until nothing is under way.
-    async fn settle(&mut self) {
+    /// Takes in what arrives until nothing is under way, `until` then also from servers.
+    async fn settle(&mut self, until: Option<Instant>) {
         loop {
             let files = self.folder.as_ref().is_some_and(Folder::is_loading);
             let bridges = &mut self.binder.bridges;
-            let servers = bridges.is_connecting();
+            let is_time = until.is_none_or(|until| Instant::now() < until);
+            let servers = is_time && bridges.is_connecting();
             if !files && !servers {
                 return;
             }
             tokio::select! {
                 Some(result) = self.loaded.recv(), if files => self.arrived(result),
+                () = passed(until), if servers => {}
                 () = bridges.changed(), if servers => bridges.refresh(&self.binder.sources.pins).await,
             }
         }
@@ -166,6 +179,14 @@ impl Keeper {
         files.sort_by_key(|file| file.seen);
         let strays = folder.map_or(&none, |folder| &folder.strays);
         self.shelf.publish(self.binder.snapshot(&files, strays));
+    }
+}
+
+/// Waits until then; for ever where there is no bound.
+async fn passed(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until.into()).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -346,11 +367,20 @@ impl Job {
         let turn = self.engine.turn().await?;
         let this = Arc::clone(self);
         let (sidecars, turn) = background(turn, move || this.sidecars()).await?;
-        let sidecars = sidecars?;
-        let this = Arc::clone(self);
-        let read = move || drop_in::read(&this.dir, &this.name, COMPONENT_BYTES_MAX);
+        let sidecars = match sidecars? {
+            Ok(sidecars) => sidecars,
+            Err(problems) => return Ok(Status::Wrong(problems)),
+        };
+        let (this, signed_by) = (Arc::clone(self), Arc::new(OnceLock::new()));
+        let tell = Arc::clone(&signed_by);
+        let read = move || {
+            let bytes = drop_in::read(&this.dir, &this.name, COMPONENT_BYTES_MAX)?;
+            drop(tell.set(this.signers(&bytes)?));
+            Ok(bytes)
+        };
         let origin = Origin::DropIn { file: self.name.clone() };
-        let offer = Offer::load_in(&self.engine, turn, origin, read).await?;
+        let mut offer = Offer::load_in(&self.engine, turn, origin, read).await?;
+        offer.signed_by = signed_by.get().cloned().unwrap_or_default();
         self.check(&sidecars, &offer)?;
         Ok(Status::Ready { offer, sidecars })
     }
@@ -379,22 +409,28 @@ impl Job {
         Ok(())
     }
 
-    fn sidecars(&self) -> Result<Vec<ToolBinding>, LoadError> {
-        let parse = |name: &str| {
-            let bytes = drop_in::read(&self.dir, name, DOCUMENT_BYTES_MAX as u64)?;
-            let read = self.manifest.read_sidecar(&self.path.join(name), &bytes);
-            read.map_err(|errors| first_of(&errors).into())
+    /// Returns whose signature lies beside the file, of these very bytes.
+    fn signers(&self, bytes: &[u8]) -> Result<Vec<VerifyingKey>, LoadError> {
+        let keys = self.manifest.signing_keys();
+        let Some(name) = self.print.signature().filter(|_| !keys.is_empty()) else {
+            return Ok(Vec::new());
         };
-        self.print.sidecars().map(parse).collect()
+        let text = drop_in::read(&self.dir, name, SIGNATURE_BYTES_MAX)?;
+        let text = String::from_utf8_lossy(&text);
+        Ok(signers(&keys, bytes, &text).into_iter().cloned().collect())
     }
-}
 
-/// Returns the first problem of a document: what is refused is told in a line.
-fn first_of(errors: &[DocumentError]) -> String {
-    let first = errors.first().map(DocumentError::one_line).unwrap_or_default();
-    match errors.len() {
-        0 | 1 => first,
-        all => format!("{first}; and {} more: `clawhost validate` shows them", all - 1),
+    /// Reads the documents: what they bind, or every problem of them.
+    fn sidecars(&self) -> Result<Result<Vec<ToolBinding>, Vec<DocumentError>>, LoadError> {
+        let (mut bound, mut problems) = (Vec::new(), Vec::new());
+        for name in self.print.sidecars() {
+            let bytes = drop_in::read(&self.dir, name, DOCUMENT_BYTES_MAX as u64)?;
+            match self.manifest.read_sidecar(&self.path.join(name), &bytes) {
+                Ok(binding) => bound.push(binding),
+                Err(more) => problems.extend(more),
+            }
+        }
+        Ok(if problems.is_empty() { Ok(bound) } else { Err(problems) })
     }
 }
 

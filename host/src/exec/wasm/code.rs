@@ -20,7 +20,7 @@ use crate::sandbox::clock::Exceeded;
 /// What is to be entered, and with what.
 pub(super) enum Code<'a> {
     /// `call` of our own world.
-    Tool { indices: &'a GuestIndices, name: &'a String, arguments: &'a str },
+    Tool { indices: &'a GuestIndices, name: &'a String, arguments: String },
     /// `run` of a command, whose state has its arguments and input already.
     Command { run: ComponentExportIndex, stdout: MemoryOutputPipe, stdout_bytes_max: usize },
     /// An exported function.
@@ -28,20 +28,19 @@ pub(super) enum Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// Returns what `admitted` enters, and `state` prepared for it.
+    /// Returns what `admitted` enters with `arguments`, and `state` prepared for it.
     ///
     /// # Errors
     /// The failed call, where the arguments have no form in the component's types.
     pub(super) fn of(
         loaded: &'a Loaded,
         admitted: &'a Admitted,
+        arguments: String,
         state: CallState,
     ) -> Result<(Self, CallState), Box<ToolReply>> {
         let name = &admitted.resolved().tool().definition.name;
         match &loaded.kind {
-            Kind::Tool(indices) => {
-                Ok((Self::Tool { indices, name, arguments: admitted.arguments() }, state))
-            }
+            Kind::Tool(indices) => Ok((Self::Tool { indices, name, arguments }, state)),
             Kind::Command(run) => Ok(command(*run, admitted, name, state)),
             Kind::Functions(functions) => {
                 let given = parsed(admitted);
@@ -71,7 +70,6 @@ impl<'a> Code<'a> {
         match self {
             Self::Tool { indices, name, arguments } => {
                 let guest = indices.load(&mut *store, instance)?;
-                let arguments = arguments.to_owned();
                 guest.claw_tool_tool().call_call(store, name, &arguments).await.map(tool::answer)
             }
             Self::Command { run, stdout, stdout_bytes_max } => {

@@ -1,0 +1,92 @@
+//! SIGHUP: a host that runs reads its documents and its runtime file anew.
+//!
+//! All of it or nothing: where anything is wrong, what is wrong is said and the host goes on as it was.
+//! A host whose terminal has gone stops instead, as it always did.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use clawhost_core::manifest::{DocumentError, Manifest, Settings};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::args::{Places, RunArgs};
+use super::fail::print_document;
+use super::setup::{self, Setup};
+use crate::Host;
+
+/// Heeds the signal until the host stops.
+pub(super) fn on_hangup(setup: &Setup, args: &RunArgs, stop: CancellationToken) {
+    let mut signal = match signal(SignalKind::hangup()) {
+        Ok(signal) => signal,
+        Err(error) => return tracing::warn!("SIGHUP does not reload: {error}"),
+    };
+    let reader = Reader {
+        host: setup.host.clone(),
+        settings: setup.settings.clone(),
+        paths: args.paths.clone(),
+        places: args.places.clone(),
+    };
+    let had_terminal = std::io::stdin().is_terminal();
+    tokio::spawn(async move {
+        while let Some(Some(())) = stop.run_until_cancelled(signal.recv()).await {
+            // A terminal that hung up is none any more.
+            if had_terminal && !std::io::stdin().is_terminal() {
+                return stop.cancel();
+            }
+            match reader.reload().await {
+                Ok(()) => eprintln!("reloaded"),
+                Err(reason) => eprintln!("not reloaded, all goes on as it was: {reason}"),
+            }
+        }
+    });
+}
+
+/// What is read anew, and for whom.
+struct Reader {
+    host: Host,
+    /// As they were when the host started.
+    settings: Settings,
+    paths: Vec<PathBuf>,
+    places: Places,
+}
+
+impl Reader {
+    async fn reload(&self) -> Result<(), String> {
+        let (paths, places) = (self.paths.clone(), self.places.clone());
+        // It may ask registries.
+        let read = move || setup::documents(&setup::with_default(&paths), &places);
+        let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
+        let (manifest, settings): (Manifest, Settings) = read.map_err(|wrong| told(&wrong))?;
+        let changed = fixed(&self.settings, &settings);
+        if !changed.is_empty() {
+            return Err(format!("start the host anew for a change of {}", changed.join(", ")));
+        }
+        self.host.reload(manifest).await.map_err(|error| error.to_string())
+    }
+}
+
+/// Prints every problem, and says how many there are.
+fn told(wrong: &[DocumentError]) -> String {
+    wrong.iter().for_each(print_document);
+    format!("{} problems in its documents", wrong.len())
+}
+
+/// Says what differs between two runtime files that a host keeps as long as it runs.
+fn fixed(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    let agents =
+        |of: &Settings| of.agents.iter().map(|agent| agent.name.clone()).collect::<Vec<_>>();
+    [
+        ("`agents`", agents(old) == agents(new)),
+        ("`agents`", old.elicitors() == new.elicitors() && old.identities() == new.identities()),
+        ("`audit`", old.audit == new.audit),
+        ("`http`", old.http == new.http),
+        ("`limits`", old.limits == new.limits),
+        ("`state`", old.state == new.state),
+        ("`tools.directory`", old.tools.directory == new.tools.directory),
+        ("`tools.replace_builtins`", old.tools.replace_builtins == new.tools.replace_builtins),
+    ]
+    .into_iter()
+    .filter_map(|(what, is_same)| (!is_same).then_some(what))
+    .collect()
+}

@@ -1,0 +1,144 @@
+//! `clawhost disable` and `clawhost enable`: the operator's switches, on every host that runs on the
+//! state folder and on those that are started later.
+
+use clap::Args;
+use clawhost_core::error::exit;
+use serde_json::{Map, Value, json};
+
+use super::args::StateArgs;
+use super::fail::Fail;
+use super::hosts::Hosts;
+use super::{setup, show};
+use crate::switches::{SwitchError, Turn, meant};
+
+/// Switch a tool off, whatever the manifest says
+///
+/// From then on it is neither listed nor called, on every host that runs on the state folder at once and
+/// on those that are started later, until `clawhost enable`. Calls that run may end. A tool that nobody
+/// offers now can be switched off too: it is off when it comes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost disable exec_shell --reason 'until the review'\n  clawhost disable github__create_issue --now"
+)]
+pub(super) struct DisableArgs {
+    #[command(flatten)]
+    which: Which,
+    /// End the calls that run
+    #[arg(long)]
+    now: bool,
+    #[command(flatten)]
+    common: StateArgs,
+}
+
+/// Switch a tool on again
+///
+/// It is then what the manifest makes of it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost enable exec_shell")]
+pub(super) struct EnableArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    common: StateArgs,
+}
+
+/// Which tool, and what is said about it.
+#[derive(Debug, Args)]
+struct Which {
+    /// The tool, by any of its names
+    #[arg(value_name = "TOOL")]
+    tool: String,
+    /// Why: callers read it where a tool is off, and it is recorded
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn disable(args: DisableArgs) -> Result<u8, Fail> {
+    turn(&args.which, Turn::Off { now: args.now }, &args.common).await
+}
+
+pub(super) async fn enable(args: EnableArgs) -> Result<u8, Fail> {
+    turn(&args.which, Turn::On, &args.common).await
+}
+
+/// Asks the running hosts to turn the switch; without any, turns it in their store.
+async fn turn(which: &Which, to: Turn, common: &StateArgs) -> Result<u8, Fail> {
+    let folder = setup::state_path(common)?.0;
+    let done = match Hosts::running(&folder).await? {
+        Some(mut hosts) => {
+            let (method, parameters) = request(which, &to);
+            let answers = hosts.ask(method, &parameters).await?;
+            let best = answers.iter().find(|answer| is(answer, "known"));
+            best.or_else(|| answers.first()).cloned().unwrap_or_default()
+        }
+        None => alone(which, to.clone(), common).await?,
+    };
+    if common.json {
+        show::json(&done);
+    } else {
+        show::line(&told(&done, which, &to));
+    }
+    Ok(exit::OK)
+}
+
+fn request(which: &Which, to: &Turn) -> (&'static str, Value) {
+    let mut parameters = Map::from_iter([("tool".to_owned(), json!(which.tool))]);
+    parameters.extend(which.reason.as_ref().map(|text| ("reason".to_owned(), json!(text))));
+    parameters.extend(which.dry_run.then(|| ("dry_run".to_owned(), json!(true))));
+    let method = match to {
+        Turn::On => "clawhost.tools.enable",
+        Turn::Off { now } => {
+            parameters.extend(now.then(|| ("now".to_owned(), json!(true))));
+            "clawhost.tools.disable"
+        }
+    };
+    (method, Value::Object(parameters))
+}
+
+/// Turns the switch where no host runs.
+async fn alone(which: &Which, to: Turn, common: &StateArgs) -> Result<Value, Fail> {
+    let tool = meant(&which.tool).map_err(|error| fail(&error))?;
+    let changed = if which.dry_run {
+        // Looking would make the folder of a host that never ran.
+        true
+    } else {
+        let switches = setup::switches(common).await?;
+        let turned = switches.turn(&tool, to, "operator", which.reason.as_deref()).await;
+        turned.map_err(|error| fail(&error))?
+    };
+    Ok(json!({"tool": tool, "known": Value::Null, "changed": changed}))
+}
+
+fn fail(error: &SwitchError) -> Fail {
+    match error {
+        SwitchError::Name(_) => Fail::usage(error, "`clawhost tools` lists the names"),
+        SwitchError::Ambiguous(_) => Fail::usage(
+            error,
+            "write `mcp.<server>.<tool>` for a server's tool; for another one, each `_` of its name as `-`",
+        ),
+        _ => Fail::new(exit::UPSTREAM, error),
+    }
+}
+
+fn is(answer: &Value, key: &str) -> bool {
+    answer.get(key) == Some(&Value::Bool(true))
+}
+
+fn told(done: &Value, which: &Which, to: &Turn) -> String {
+    let tool = done.get("tool").and_then(Value::as_str).unwrap_or(&which.tool);
+    let word = if *to == Turn::On { "enabled" } else { "disabled" };
+    let mut text = match (is(done, "changed"), which.dry_run) {
+        (false, _) => format!("`{tool}` is {word} already"),
+        (true, true) => format!("`{tool}` would be {word}"),
+        (true, false) => format!("`{tool}` is {word}"),
+    };
+    match done.get("known") {
+        Some(Value::Bool(false)) => text.push_str("; no host that runs offers it now"),
+        Some(Value::Null) => text.push_str("; no host runs on this state folder"),
+        _ => {}
+    }
+    text
+}

@@ -1,0 +1,117 @@
+//! Tools that come with the program rather than with a file: those of the program that the host is
+//! part of, and the host's own, which find and call others and read on in results.
+
+use std::sync::Arc;
+
+use clawhost_core::catalog::{Annotations, Origin, ToolDefinition};
+use clawhost_core::limits::FIND_TOOLS_MAX;
+use clawhost_core::manifest::{CatalogMode, Manifest};
+use serde_json::{Value, json};
+
+use super::Code;
+use super::offer::Offered;
+use crate::native::{Native, NativeTools};
+
+/// One of them, ready to be bound.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub(super) origin: Origin,
+    pub(super) code: Code,
+    pub(super) offered: Offered,
+}
+
+/// A tool of the host itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnTool {
+    /// Calls another tool; the call is then that tool's and nothing else.
+    CallTool,
+    /// Finds the tools that fit a few words.
+    FindTool,
+    /// Reads a page of a result that was cut.
+    ReadResult,
+}
+
+impl Own {
+    /// Returns the embedding program's tools, and those of the host's own that `manifest` asks for.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub(crate) fn all(tools: &NativeTools, manifest: &Manifest) -> Result<Vec<Self>, String> {
+        let native = tools.list()?.into_iter().map(Self::native);
+        let searched = manifest.catalog == CatalogMode::Search;
+        let own = [
+            (OwnTool::CallTool, searched),
+            (OwnTool::FindTool, searched),
+            (OwnTool::ReadResult, !manifest.keeps.is_empty()),
+        ];
+        let own = own.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        native.chain(own.map(|(tool, _)| Self::host(tool))).collect()
+    }
+
+    fn native(native: Native) -> Result<Self, String> {
+        let offered = Offered::new(&native.definition)?;
+        let offered = Offered { ckp_name: native.ckp_name.clone(), ..offered };
+        let origin = Origin::Native { provider: native.provider().to_owned() };
+        Ok(Self { origin, code: Code::Native(Arc::new(native)), offered })
+    }
+
+    fn host(tool: OwnTool) -> Result<Self, String> {
+        let offered = Offered::new(&tool.definition())?;
+        Ok(Self { origin: Origin::Own, code: Code::Own(tool), offered })
+    }
+}
+
+impl OwnTool {
+    /// Returns what stands for the digest of its code.
+    pub(super) const fn digest(self) -> &'static str {
+        concat!("clawhost ", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn definition(self) -> ToolDefinition {
+        let text = || json!({"type": "string"});
+        let (name, description, properties, required) = match self {
+            Self::CallTool => (
+                "call_tool",
+                "Calls a tool that find_tool has found. `arguments` has to fit its input_schema.",
+                json!({"name": text(), "arguments": {"type": "object"}}),
+                json!(["name", "arguments"]),
+            ),
+            Self::FindTool => (
+                "find_tool",
+                "Finds tools by what they are to do, in a few words: the best ones, each with name, \
+                 description and input_schema. Call one with call_tool.",
+                json!({
+                    "query": text(),
+                    "limit": {"type": "integer", "minimum": 1, "maximum": FIND_TOOLS_MAX},
+                }),
+                json!(["query"]),
+            ),
+            Self::ReadResult => (
+                "read_result",
+                "Reads on in a result that was cut and kept, page by page.",
+                json!({"id": text(), "offset": {"type": "integer", "minimum": 0}}),
+                json!(["id"]),
+            ),
+        };
+        let input_schema: Value = json!({
+            "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false,
+        });
+        // What another tool does, call_tool does.
+        let reads = (self != Self::CallTool).then_some(true);
+        let annotations = Annotations {
+            read_only: reads,
+            idempotent: reads,
+            open_world: reads.map(|reads| !reads),
+            ..Annotations::default()
+        };
+        ToolDefinition {
+            name: name.to_owned(),
+            title: None,
+            description: description.to_owned(),
+            input_schema,
+            output_schema: None,
+            annotations,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The operator's switches: tools that are off, whatever the manifest says.
+//!
+//! A switch is about a tool's CKP name, whoever offers the tool, and outlives the host. The gate asks
+//! here for a list and for a call alike. Deliberately absent: who may use a switch, which the callers
+//! of this module have settled, and any way for a tool or an agent to get here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clawhost_core::bridged::BridgedName;
+use clawhost_core::catalog::ckp_name;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{APPROVAL_REASON_BYTES_MAX, TOOL_NAME_BYTES_MAX};
+use clawhost_core::uri::ClawUri;
+use clawhost_core::{truncate, visible};
+use rusqlite::{Connection, Row, params};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use crate::audit::{AuditLog, Event};
+use crate::clock;
+use crate::state::{Database, DatabaseError};
+
+/// The table of this module.
+pub const MIGRATIONS: &[&str] = &[include_str!("switches.sql")];
+
+/// Why a tool is off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Off {
+    /// Who switched it off.
+    pub by: String,
+    /// Why, in words that callers read.
+    pub reason: Option<String>,
+    /// When, in milliseconds since 1970, UTC.
+    pub since_ms: i64,
+    /// The calls that ran then were ended.
+    pub cuts: bool,
+}
+
+/// What is done with a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The tool is off; with `now`, its running calls end as well.
+    Off {
+        /// End the running calls.
+        now: bool,
+    },
+    /// The tool is as the manifest has it.
+    On,
+}
+
+/// Why a switch could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// No record, no change; a tool that was to be off is off as long as this host runs.
+    #[error("it could not be recorded: {0}")]
+    Audit(#[source] std::io::Error),
+    /// A tool that was to be off is off as long as this host runs.
+    #[error("it could not be kept: {0}")]
+    Database(#[from] DatabaseError),
+    /// No tool can be called so.
+    #[error("{0:?} is no name of a tool")]
+    Name(String),
+    /// It may be a server's tool, or one that is called so itself.
+    #[error("{0:?} may be two tools: only a host that runs can tell which")]
+    Ambiguous(String),
+}
+
+/// Returns the CKP name that `tool` says, whether or not there is such a tool.
+///
+/// # Errors
+/// [`SwitchError::Name`], [`SwitchError::Ambiguous`].
+pub fn meant(tool: &str) -> Result<String, SwitchError> {
+    if tool.contains("__") {
+        return Err(SwitchError::Ambiguous(truncate::text(tool, TOOL_NAME_BYTES_MAX).to_owned()));
+    }
+    let of_server = tool.strip_prefix("mcp.").and_then(|rest| rest.split_once('.'));
+    let of_server = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
+    let name = of_server.map(|name| name.ckp).or_else(|| ClawUri::parse_tool_name(tool));
+    let name = name.unwrap_or_else(|| ckp_name(tool));
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
+        return Err(SwitchError::Name(truncate::text(tool, TOOL_NAME_BYTES_MAX).to_owned()));
+    }
+    Ok(name)
+}
+
+type All = BTreeMap<String, Off>;
+
+/// The switches of one state folder. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Switches {
+    database: Database,
+    audit: Arc<AuditLog>,
+    off: Arc<watch::Sender<All>>,
+}
+
+impl Switches {
+    /// Returns the switches that `database` has, which has to have [`MIGRATIONS`]; what becomes of them
+    /// is noted in `audit`.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: it is not known what is off, so nothing may be served.
+    pub async fn open(database: Database, audit: Arc<AuditLog>) -> Result<Self, DatabaseError> {
+        let off = Arc::new(watch::Sender::new(database.run(read).await?));
+        Ok(Self { database, audit, off })
+    }
+
+    /// Says whether a tool is off, with who, why and since when.
+    pub fn get(&self, tool: &str) -> Option<Off> {
+        self.off.borrow().get(tool).cloned()
+    }
+
+    /// Refuses where a tool is off.
+    ///
+    /// # Errors
+    /// -32011, `data.stage` being `disabled`.
+    pub fn check(&self, tool: &str) -> Result<(), CallError> {
+        let off = self.off.borrow();
+        off.get(tool).map_or(Ok(()), |off| Err(refusal(tool, off)))
+    }
+
+    /// Waits until a tool is switched off together with its running calls, and says so.
+    pub async fn cut(&self, tool: &str) -> CallError {
+        let mut changes = self.off.subscribe();
+        loop {
+            let cut = changes.borrow_and_update().get(tool).filter(|off| off.cuts).cloned();
+            if let Some(off) = cut {
+                return refusal(tool, &off);
+            }
+            if changes.changed().await.is_err() {
+                // Its sender lives as long as this value.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Turns the switch of a tool, by its CKP name. Says whether it was the other way before.
+    ///
+    /// Off counts from now on, and is then recorded and kept; on is recorded and kept before it counts.
+    ///
+    /// # Errors
+    /// [`SwitchError`].
+    pub async fn turn(
+        &self,
+        tool: &str,
+        to: Turn,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<bool, SwitchError> {
+        let reason =
+            reason.map(|text| visible::line(truncate::text(text, APPROVAL_REASON_BYTES_MAX)));
+        match to {
+            Turn::Off { now } => {
+                let since_ms = clock::now_ms();
+                let off = Off { by: by.to_owned(), reason, since_ms, cuts: now };
+                self.off.send_modify(|all| drop(all.insert(tool.to_owned(), off.clone())));
+                self.record(Event::ToolDisabled, tool, by, off.reason.as_deref())?;
+                self.keep(tool, off).await
+            }
+            Turn::On => {
+                self.record(Event::ToolEnabled, tool, by, reason.as_deref())?;
+                let was = self.forget(tool).await?;
+                self.off.send_modify(|all| drop(all.remove(tool)));
+                Ok(was)
+            }
+        }
+    }
+
+    async fn keep(&self, tool: &str, off: Off) -> Result<bool, SwitchError> {
+        let tool = tool.to_owned();
+        let insert = "INSERT INTO disabled_tools (tool, by, reason, since_ms) \
+             VALUES (?1, ?2, ?3, ?4) ON CONFLICT (tool) DO NOTHING";
+        let work = move |db: &mut Connection| {
+            db.execute(insert, params![tool, off.by, off.reason, off.since_ms])
+        };
+        Ok(self.database.run(work).await? > 0)
+    }
+
+    async fn forget(&self, tool: &str) -> Result<bool, SwitchError> {
+        let tool = tool.to_owned();
+        let delete = "DELETE FROM disabled_tools WHERE tool = ?1";
+        Ok(self.database.run(move |db| db.execute(delete, [tool])).await? > 0)
+    }
+
+    fn record(
+        &self,
+        event: Event,
+        tool: &str,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<(), SwitchError> {
+        let facts = [("tool", Some(tool)), ("by", Some(by)), ("reason", reason)];
+        let facts =
+            facts.into_iter().filter_map(|(key, fact)| Some((key.to_owned(), fact?.into())));
+        self.audit.append(event, facts.collect::<Map<String, Value>>()).map_err(SwitchError::Audit)
+    }
+}
+
+fn refusal(tool: &str, off: &Off) -> CallError {
+    let why = off.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let text = format!("the operator has disabled the tool `{tool}`{why}");
+    CallError::new(ErrorKind::Disabled, text)
+        .with("stage", "disabled")
+        .with("tool", tool)
+        .with_internal(format!("disabled by {} since {}", off.by, clock::rfc3339(off.since_ms)))
+}
+
+fn read(db: &mut Connection) -> rusqlite::Result<All> {
+    let row = |row: &Row<'_>| {
+        let off = Off { by: row.get(1)?, reason: row.get(2)?, since_ms: row.get(3)?, cuts: false };
+        Ok((row.get(0)?, off))
+    };
+    let mut statement = db.prepare("SELECT tool, by, reason, since_ms FROM disabled_tools")?;
+    statement.query_map([], row)?.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+
+    use super::*;
+
+    async fn opened(database: &Database) -> (Switches, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let audit = Arc::new(AuditLog::open(&dir).unwrap());
+        (Switches::open(database.clone(), audit).await.unwrap(), folder)
+    }
+
+    fn database() -> Database {
+        Database::in_memory(&[("switches", MIGRATIONS)]).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_switch_counts_at_once_outlives_the_host_and_is_recorded() {
+        let database = database();
+        let (switches, folder) = opened(&database).await;
+        let off = Turn::Off { now: false };
+        assert!(switches.turn("a", off.clone(), "operator", Some("leaks\u{1b}")).await.unwrap());
+        assert!(!switches.turn("a", off, "operator", None).await.unwrap());
+        let error = switches.check("a").unwrap_err();
+        assert_eq!((error.kind.code(), &error.data["stage"]), (-32011, &"disabled".into()));
+        assert!(switches.check("b").is_ok());
+
+        let (later, _folder) = opened(&database).await;
+        let kept = later.get("a").unwrap();
+        assert_eq!((&*kept.by, kept.reason.as_deref()), ("operator", Some("leaks\\u{1b}")));
+        assert!(later.turn("a", Turn::On, "operator", None).await.unwrap());
+        assert!(later.check("a").is_ok());
+
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let records = crate::audit::records(&dir).unwrap();
+        let told = &records[1];
+        assert_eq!((&told["event"], &told["by"]), (&"tool.disabled".into(), &"operator".into()));
+    }
+
+    #[tokio::test]
+    async fn running_calls_end_only_where_that_is_said() {
+        let (switches, _folder) = opened(&database()).await;
+        switches.turn("a", Turn::Off { now: false }, "operator", None).await.unwrap();
+        let cut = switches.cut("a");
+        let mut cut = std::pin::pin!(cut);
+        assert!(tokio::time::timeout(Duration::from_millis(20), cut.as_mut()).await.is_err());
+        switches.turn("a", Turn::Off { now: true }, "operator", Some("now")).await.unwrap();
+        assert!(cut.await.message.ends_with("`a`: now"));
+    }
+}
