@@ -34,18 +34,29 @@ fn decide(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A mebibyte of ordinary text searched for instructions and for credentials.
-#[divan::bench(name = "screen, 1 MiB", max_time = 5)]
-fn screen(bencher: Bencher<'_, '_>) {
+/// A mebibyte searched for instructions and for every kind that there is: ordinary text, a page with
+/// escapes, and texts made to be judged at every place.
+#[divan::bench(name = "screen, 1 MiB", max_time = 5, args = ["text", "a page", "escapes", "numbers", "addresses"])]
+fn screen(bencher: Bencher<'_, '_>, kind: &str) {
     let scanning = Scanning { input: true, output: true, action: screen::Action::Redact };
     let asked = Screen {
         injection: Some(screen::Action::Block),
         secrets: Some(scanning),
         ..Screen::default()
     };
-    let screens = Screens::new(std::iter::once(("p", &asked)));
-    let text = "The quick brown fox: jumps = over 13 lazy dogs.\n".repeat((1 << 20) / 48);
-    let arguments = json!({"content": text});
+    let mut screens = Screens::new(std::iter::once(("p", &asked)));
+    let kinds = ["pii", "internal"].iter().flat_map(|word| screen::kinds_of(word)).collect();
+    let boundaries = vec![screen::Boundary::Arguments];
+    let filter = screen::Filter { kinds, boundaries, action: screen::Action::Warn };
+    screens.add_filter("f", &filter);
+    let unit = match kind {
+        "text" => "The quick brown fox: jumps = over 13 lazy dogs.\n",
+        "a page" => r#"<a href="/a?q=a%20b&amp;c=d">fish &amp; chips</a>\n"#,
+        "escapes" => r"%5c%26amp;%25&#37;41\u0026amp;%\%255c&amp;#92;%2526\x41",
+        "numbers" => "4111 1 GB29 202 555 1.2.3 ",
+        _ => "a.internal.b@c.d:1:f::2 ",
+    };
+    let arguments = json!({"content": unit.repeat((1 << 20) / unit.len())});
     bencher
         .bench_local(|| assert!(screens.input(divan::black_box(&arguments)).findings.is_empty()));
 }

@@ -32,7 +32,7 @@ pub use self::rule::{Action, ApprovalTerms, Match, RateLimit, Rule};
 pub use self::terms::{AuditTerms, Destination, Rates};
 use crate::catalog::Annotations;
 use crate::limits::TOOL_NAME_BYTES_MAX;
-use crate::screen::{Screen, Screens};
+use crate::screen::{Filter, Screen, Screens};
 use crate::{truncate, visible};
 
 /// A named, ordered list of rules, and what else it says.
@@ -90,8 +90,8 @@ pub struct Usage {
 /// Which policies have to allow a call beside the whole list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scope<'a> {
-    /// The one that the tool's document names.
-    pub own: Option<&'a str>,
+    /// Those that the tool's document and its server's entry name.
+    pub own: &'a [String],
     /// The one that the caller names.
     pub asked: Option<&'a str>,
 }
@@ -146,6 +146,11 @@ impl PolicySet {
         Self { policies, screens, rates, audit }
     }
 
+    /// Has arguments and results searched for more, by the names that findings show.
+    pub fn add_filters(&mut self, filters: &[(String, Filter)]) {
+        filters.iter().for_each(|(name, filter)| self.screens.add_filter(name, filter));
+    }
+
     /// Returns the policies in their order.
     pub fn policies(&self) -> &[Policy] {
         &self.policies
@@ -185,10 +190,8 @@ impl PolicySet {
         look: &mut impl FnMut(List, &Policy, &Rule, Option<Mismatch<'_>>),
     ) -> Verdict {
         let mut verdict = first_match(List::All, &self.policies, facts, look);
-        for (list, name) in [(List::Own, scope.own), (List::Asked, scope.asked)] {
-            let Some(name) = name else {
-                continue;
-            };
+        let own = scope.own.iter().map(|name| (List::Own, name.as_str()));
+        for (list, name) in own.chain(scope.asked.map(|name| (List::Asked, name))) {
             let also = match self.find(name) {
                 Some(policy) => first_match(list, std::slice::from_ref(policy), facts, look),
                 None => unknown(name),

@@ -202,7 +202,8 @@ pub(super) fn agrees(lists: Vec<Vec<Rule>>, calls: &[Call]) {
             paths: call.paths.as_deref(),
             usage: call.usage,
         };
-        let scope = Scope { own: call.own, asked: call.asked };
+        let own = call.own.map(str::to_owned);
+        let scope = Scope { own: own.as_slice(), asked: call.asked };
         let verdict = set.decide(&facts, scope);
         assert_eq!(actual(&verdict), expected(set.policies(), call), "{call:?}");
         assert_eq!(set.explain(&facts, scope).verdict, verdict);

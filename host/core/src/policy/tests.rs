@@ -128,17 +128,19 @@ fn naming_a_policy_can_only_narrow_whoever_names_it() {
     ]);
     let (declared, hints) = (Map::new(), Annotations::default());
     for (tool, own, asked, strictness) in [
-        ("a", None, None, 0),
-        ("a", Some("same"), Some("wide"), 0),
-        ("a", Some("same"), Some("asks"), 3),
-        ("a", Some("asks"), Some("same"), 3),
-        ("a", Some("asks"), Some("strict"), 4),
-        ("a", Some("strict"), None, 4),
-        ("a", Some("gone"), None, 4),
-        ("a", None, Some("gone"), 4),
-        ("b", Some("same"), None, 4),
+        ("a", ["same", "same"], None, 0),
+        ("a", ["same", "wide"], Some("wide"), 0),
+        ("a", ["same", "wide"], Some("asks"), 3),
+        ("a", ["asks", "same"], Some("same"), 3),
+        ("a", ["same", "asks"], None, 3),
+        ("a", ["asks", "same"], Some("strict"), 4),
+        ("a", ["same", "strict"], None, 4),
+        ("a", ["gone", "same"], None, 4),
+        ("a", ["same", "same"], Some("gone"), 4),
+        ("b", ["same", "same"], None, 4),
     ] {
-        let verdict = set.decide(&facts(tool, &declared, &hints), Scope { own, asked });
+        let verdict = set
+            .decide(&facts(tool, &declared, &hints), Scope { own: &own.map(str::to_owned), asked });
         assert_eq!(verdict.strictness(), strictness, "{tool} {own:?} {asked:?}: {verdict:?}");
     }
 }
@@ -152,7 +154,8 @@ fn of_two_that_ask_the_one_that_denies_silence_counts() {
     };
     let set = PolicySet::new(vec![asks("mild", true), asks("strict", false)]);
     let (declared, hints) = (Map::new(), Annotations::default());
-    let scope = Scope { own: Some("strict"), asked: None };
+    let own = ["strict".to_owned()];
+    let scope = Scope { own: &own, asked: None };
     let verdict = set.decide(&facts("a", &declared, &hints), scope);
     assert_eq!(verdict.rule().unwrap().id, "strict");
 }
@@ -229,7 +232,8 @@ fn an_explanation_names_every_rule_that_was_tried_list_by_list() {
         rule("three", Action::Allow, Match::default()),
     ]);
     let (declared, hints) = (Map::new(), Annotations::default());
-    let scope = Scope { own: Some("p"), asked: Some("gone") };
+    let own = ["p".to_owned()];
+    let scope = Scope { own: &own, asked: Some("gone") };
     let explanation = policies.explain(&facts("a", &declared, &hints), scope);
     let steps: Vec<_> = explanation
         .steps

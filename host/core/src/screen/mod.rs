@@ -1,9 +1,14 @@
-//! Screens: what arguments and results are searched for because a policy says so.
+//! Screens: what passes from one side to another is searched, because a policy says so.
 //!
 //! Three checks: the input's form ([`Validation`]), text that tries to instruct the model that
-//! reads it (`injection`), and what looks like a credential (`secrets`). All policies of a
-//! manifest hold together: each check runs once, with the strictest action that any of them
-//! asks for. Every check takes time linear in the text, whatever the text is.
+//! reads it (`injection`), and what nobody should read (`find`): what looks like a credential
+//! (`secrets`), data about people and addresses inside of a network (`personal`). One set of
+//! patterns serves every [`Boundary`]. All policies of a manifest hold together: each check runs
+//! once, with the strictest action that any of them asks for. Every check takes time linear in
+//! the text, whatever the text is.
+//!
+//! Arguments are never changed: a tool gets what the caller sent, or nothing. What is taken out
+//! of results and records leaves a token in its place, the same for the same value ([`Tokens`]).
 //!
 //! Deliberately absent: certainty. Patterns know what is common; text can be written so that
 //! they miss it, in other words, other encodings or pieces, and a harmless page can quote what
@@ -11,31 +16,41 @@
 //! that the host knows are taken out by `redact`, exactly. Bytes that are no text (pictures,
 //! recordings, binary resources) are not searched.
 
+mod encoded;
+mod filters;
+mod find;
 mod fold;
+mod found;
 mod injection;
+mod personal;
 mod secrets;
+mod tokens;
 mod validation;
 mod walk;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use self::filters::{Asked, Wanted, check_of};
+pub use self::filters::{
+    Boundary, Filter, INTERNAL_ENDPOINTS, PERSONAL_DATA, SECRET_SCANNING, kind_words, kinds_of,
+};
+use self::found::Counts;
+pub use self::found::{Finding, Screened};
 pub(crate) use self::injection::patterns as injection_patterns;
 pub(crate) use self::secrets::patterns as secret_patterns;
+pub use self::tokens::{TOKEN_KEY_BYTES, Tokens};
 use self::walk::Look;
-use crate::error::{CallError, ErrorKind};
-use crate::json;
-use crate::limits::SCREEN_FINDINGS_MAX;
+use crate::error::CallError;
 use crate::reply::ToolReply;
 
 /// The check of the input's form.
 pub const INPUT_VALIDATION: &str = "input-validation";
 /// The check for text that instructs the model.
 pub const PROMPT_INJECTION: &str = "prompt-injection";
-/// The check for credentials.
-pub const SECRET_SCANNING: &str = "secret-scanning";
 
 /// What happens with what was found, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +59,7 @@ pub enum Action {
     Log,
     /// It is recorded, and the operator is told.
     Warn,
-    /// It is taken out.
+    /// It is taken out; of arguments, only where they are recorded.
     Redact,
     /// The call, or its result, goes no further.
     Block,
@@ -90,39 +105,7 @@ pub struct Screens {
     null_bytes: Option<String>,
     whitespace: Option<Asked>,
     injection: Option<Asked>,
-    secrets_in: Option<Asked>,
-    secrets_out: Option<Asked>,
-}
-
-/// An action, and the policy that asks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
-    action: Action,
-    policy: String,
-}
-
-/// Something that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The check that found it.
-    pub check: &'static str,
-    /// The policy that asked for the check.
-    pub policy: String,
-    /// What it is, and how often; never the text itself.
-    pub what: String,
-    /// What happened with it.
-    pub action: Action,
-}
-
-/// What came through, and what was found in it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Screened<T> {
-    /// The arguments or the result, without what had to be taken out.
-    pub value: T,
-    /// Everything that was found, one entry for each kind.
-    pub findings: Vec<Finding>,
-    /// Why it may go no further, where that is so.
-    pub blocked: Option<CallError>,
+    filters: BTreeMap<Boundary, Wanted>,
 }
 
 /// Returns what in `text` reads like instructions to a model, by the same table as the screens.
@@ -136,7 +119,8 @@ pub fn instructions(text: &str) -> Option<&'static str> {
 
 /// Says whether `text`, which stands under the name `key`, is or holds what looks like a credential.
 pub fn is_credential(key: &str, text: &str) -> bool {
-    secrets::redact(Some(key), text).is_some()
+    static WANTED: LazyLock<Wanted> = LazyLock::new(|| Wanted::all_of("secrets"));
+    !find::find(Some(key), text, &WANTED, &Tokens::default()).is_empty()
 }
 
 impl Screens {
@@ -159,13 +143,24 @@ impl Screens {
         if null_bytes {
             self.null_bytes.get_or_insert_with(|| policy.to_owned());
         }
-        let scans = |wanted: fn(&Scanning) -> bool| {
-            screen.secrets.filter(wanted).map(|scanning| scanning.action)
-        };
-        strictest(&mut self.whitespace, policy, whitespace.then_some(Action::Warn));
-        strictest(&mut self.injection, policy, screen.injection);
-        strictest(&mut self.secrets_in, policy, scans(|scanning| scanning.input));
-        strictest(&mut self.secrets_out, policy, scans(|scanning| scanning.output));
+        Asked::strictest(&mut self.whitespace, policy, whitespace.then_some(Action::Warn));
+        Asked::strictest(&mut self.injection, policy, screen.injection);
+        if let Some(Scanning { input, output, action }) = screen.secrets {
+            let boundaries = [(input, Boundary::Arguments), (output, Boundary::Result)];
+            let boundaries = boundaries.iter().filter(|(is, _)| *is).map(|(_, at)| *at).collect();
+            self.add_filter(policy, &Filter { kinds: kinds_of("secrets"), boundaries, action });
+        }
+    }
+
+    /// Adds what `policy` wants looked for. What must not stay in arguments must not stay in the
+    /// record of them either.
+    pub fn add_filter(&mut self, policy: &str, filter: &Filter) {
+        let Filter { kinds, boundaries, action } = filter;
+        let hides = *action >= Action::Redact && boundaries.contains(&Boundary::Arguments);
+        for at in boundaries.iter().copied().chain(hides.then_some(Boundary::Record)) {
+            let wanted = self.filters.entry(at).or_default();
+            kinds.iter().for_each(|kind| wanted.add(kind, policy, *action));
+        }
     }
 
     /// Says whether there is nothing to do.
@@ -173,44 +168,89 @@ impl Screens {
         *self == Self::default()
     }
 
-    /// Searches the arguments of a call.
-    pub fn input<'a>(&self, arguments: &'a Value) -> Screened<Cow<'a, Value>> {
-        let mut screened = Screened::clean(Cow::Borrowed(arguments));
-        if self.is_off() {
-            return screened;
-        }
+    /// Searches the arguments of a call, which stay as they are.
+    pub fn input(&self, arguments: &Value) -> Screened<()> {
+        let mut screened = Screened::clean(());
         self.validate(arguments, &mut screened);
         let texts = |look: &mut Look<'_>| walk::value(arguments, look);
         self.search_injection(&mut screened, texts);
-        if search_secrets(&mut screened, self.secrets_in.as_ref(), texts) {
-            json::rewrite(screened.value.to_mut(), false, &mut secrets::redact);
-        }
+        self.filter(Boundary::Arguments, &mut screened, &Tokens::default(), texts);
         screened
     }
 
     /// Searches the result of a call.
-    pub fn output(&self, mut reply: ToolReply) -> Screened<ToolReply> {
+    pub fn output(&self, mut reply: ToolReply, tokens: &Tokens) -> Screened<ToolReply> {
         let mut screened = Screened::clean(());
-        let mut texts = |look: &mut Look<'_>| {
-            walk::reply(&mut reply, &mut |key, text| {
-                look(key, text);
-                None
-            });
-        };
-        self.search_injection(&mut screened, &mut texts);
-        if search_secrets(&mut screened, self.secrets_out.as_ref(), &mut texts) {
-            walk::reply(&mut reply, &mut secrets::redact);
-        }
+        self.search_injection(&mut screened, |look| walk::reply(&mut reply, look));
+        self.filter(Boundary::Result, &mut screened, tokens, |look| {
+            walk::reply(&mut reply, look);
+            walk::pieces(&mut reply, look);
+        });
         let Screened { findings, blocked, .. } = screened;
         Screened { value: reply, findings, blocked }
     }
 
+    /// Searches what is to be remembered.
+    pub fn memory(&self, mut content: Value, tokens: &Tokens) -> Screened<Value> {
+        let mut screened = Screened::clean(());
+        let texts = |look: &mut Look<'_>| walk::rewrite(&mut content, look);
+        self.filter(Boundary::Memory, &mut screened, tokens, texts);
+        let Screened { findings, blocked, .. } = screened;
+        Screened { value: content, findings, blocked }
+    }
+
+    /// Returns `error` as a caller and the record may have it: what results must not hold, and
+    /// what would be refused in them, is taken out.
+    pub fn error(&self, mut error: CallError, tokens: &Tokens) -> CallError {
+        for wanted in
+            [Boundary::Result, Boundary::Record].iter().filter_map(|at| self.filters.get(at))
+        {
+            let mut look = |key: Option<&str>, text: &str| hidden(key, text, wanted, tokens);
+            walk::text(&mut error.message, &mut look);
+            error.internal.iter_mut().for_each(|text| walk::text(text, &mut look));
+            walk::rewrite_object(&mut error.data, &mut look);
+        }
+        error
+    }
+
+    /// Returns `value`, arguments or a result, as it may be recorded.
+    pub fn recorded<'a>(&self, value: &'a Value, tokens: &Tokens) -> Cow<'a, Value> {
+        let Some(wanted) = self.filters.get(&Boundary::Record) else { return Cow::Borrowed(value) };
+        let mut value = value.clone();
+        walk::rewrite(&mut value, &mut |key, text| hidden(key, text, wanted, tokens));
+        Cow::Owned(value)
+    }
+
+    /// Has `texts` searched for what is wanted at a boundary.
+    fn filter<T>(
+        &self,
+        at: Boundary,
+        screened: &mut Screened<T>,
+        tokens: &Tokens,
+        texts: impl FnOnce(&mut Look<'_>),
+    ) {
+        let Some(wanted) = self.filters.get(&at) else { return };
+        let mut counts = Counts::default();
+        texts(&mut |key, text| {
+            let mut hits = find::find(key, text, wanted, tokens);
+            hits.iter().for_each(|hit| counts.see(hit.name));
+            hits.retain(|hit| wanted.hides(hit.name));
+            hits
+        });
+        for (name, times) in counts.0 {
+            if let Some(asked) = wanted.get(name) {
+                screened.note(check_of(name), asked, name, times);
+            }
+        }
+    }
+
     fn search_injection<T>(&self, screened: &mut Screened<T>, texts: impl FnOnce(&mut Look<'_>)) {
         let Some(asked) = &self.injection else { return };
-        let found = count(|seen| {
-            texts(&mut |_, text| injection::find(text, &mut |name| seen.see(name)));
-        });
-        screened.note(PROMPT_INJECTION, asked, found);
+        let found = count(texts, injection::find);
+        found
+            .0
+            .into_iter()
+            .for_each(|(name, times)| screened.note(PROMPT_INJECTION, asked, name, times));
     }
 
     fn validate<T>(&self, arguments: &Value, screened: &mut Screened<T>) {
@@ -227,97 +267,33 @@ impl Screens {
             screened.refuse(policy, "a NUL character", "null_byte_detection");
         }
         if let Some(asked) = &self.whitespace {
-            let found = count(|seen| {
-                walk::value(arguments, &mut |_, text| {
-                    validation::unusual(text, &mut |name| seen.see(name))
-                })
-            });
-            screened.note(INPUT_VALIDATION, asked, found);
+            let found = count(|look| walk::value(arguments, look), validation::unusual);
+            found
+                .0
+                .into_iter()
+                .for_each(|(name, times)| screened.note(INPUT_VALIDATION, asked, name, times));
         }
     }
 }
 
-/// Searches `texts` as `asked`, and says whether something is to be taken out of them.
-fn search_secrets<T>(
-    screened: &mut Screened<T>,
-    asked: Option<&Asked>,
+/// Returns what is taken out of `text`.
+fn hidden(key: Option<&str>, text: &str, wanted: &Wanted, tokens: &Tokens) -> Vec<find::Hit> {
+    let mut hits = find::find(key, text, wanted, tokens);
+    hits.retain(|hit| wanted.hides(hit.name));
+    hits
+}
+
+/// Counts what `search` sees in `texts`, by its name.
+fn count(
     texts: impl FnOnce(&mut Look<'_>),
-) -> bool {
-    let Some(asked) = asked else { return false };
-    let found = count(|seen| texts(&mut |key, text| secrets::see(key, text, seen)));
-    let is_redacted = asked.action == Action::Redact && !found.0.is_empty();
-    screened.note(SECRET_SCANNING, asked, found);
-    is_redacted
-}
-
-/// Keeps the strictest of the actions, and the first policy that asks for it.
-fn strictest(kept: &mut Option<Asked>, policy: &str, action: Option<Action>) {
-    if let Some(action) = action
-        && kept.as_ref().is_none_or(|kept| action > kept.action)
-    {
-        *kept = Some(Asked { action, policy: policy.to_owned() });
-    }
-}
-
-/// Counts what `search` sees, by its name.
-fn count(search: impl FnOnce(&mut Counts)) -> Counts {
+    search: fn(&str, &mut dyn FnMut(&'static str)),
+) -> Counts {
     let mut counts = Counts::default();
-    search(&mut counts);
+    texts(&mut |_, text| {
+        search(text, &mut |name| counts.see(name));
+        Vec::new()
+    });
     counts
-}
-
-/// How often what was found, up to [`SCREEN_FINDINGS_MAX`].
-#[derive(Debug, Default)]
-struct Counts(BTreeMap<&'static str, usize>);
-
-impl Counts {
-    fn see(&mut self, name: &'static str) {
-        let times = self.0.entry(name).or_default();
-        *times = SCREEN_FINDINGS_MAX.min(*times + 1);
-    }
-
-    /// Says whether one more makes no difference.
-    fn is_full(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|times| *times >= SCREEN_FINDINGS_MAX)
-    }
-}
-
-impl<T> Screened<T> {
-    const fn clean(value: T) -> Self {
-        Self { value, findings: Vec::new(), blocked: None }
-    }
-
-    fn note(&mut self, check: &'static str, asked: &Asked, found: Counts) {
-        let Asked { action, policy } = asked;
-        for (name, times) in found.0 {
-            let what = match times {
-                1 => name.to_owned(),
-                SCREEN_FINDINGS_MAX => format!("{name} ({times} times or more)"),
-                _ => format!("{name} ({times} times)"),
-            };
-            if *action == Action::Block && self.blocked.is_none() {
-                let reason = format!("{check}, by policy `{policy}`: {what}");
-                self.blocked = Some(refusal(ErrorKind::Policy, reason, check, policy));
-            }
-            self.findings.push(Finding { check, policy: policy.clone(), what, action: *action });
-        }
-    }
-
-    fn refuse(&mut self, policy: &str, what: &str, limit: &str) {
-        let reason = format!("the arguments have {what}, by policy `{policy}`");
-        let error = refusal(ErrorKind::InvalidArguments, reason, INPUT_VALIDATION, policy);
-        self.blocked.get_or_insert_with(|| error.with("limit", limit));
-        self.findings.push(Finding {
-            check: INPUT_VALIDATION,
-            policy: policy.to_owned(),
-            what: what.to_owned(),
-            action: Action::Block,
-        });
-    }
-}
-
-fn refusal(kind: ErrorKind, reason: String, check: &str, policy: &str) -> CallError {
-    CallError::new(kind, reason).with("stage", "screen").with("check", check).with("policy", policy)
 }
 
 #[cfg(test)]

@@ -1,64 +1,117 @@
 //! Every text of a value or a reply, with the name it stands under.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::json::{self, Change};
+use super::find::{Hit, replace};
+use crate::json;
 use crate::reply::{Content, ResourceBody, ToolReply};
 
-/// Is shown a text, and the name it is the value of, where it has one.
-pub(super) type Look<'a> = dyn FnMut(Option<&str>, &str) + 'a;
+/// Is shown a text, and the name it is the value of, where it has one; returns what to take out.
+pub(super) type Look<'a> = dyn FnMut(Option<&str>, &str) -> Vec<Hit> + 'a;
 
-/// Shows `look` every text in `value`, names included.
+/// Shows `look` every text and number in `value`, names included.
 pub(super) fn value(value: &Value, look: &mut Look<'_>) {
     under(None, value, look);
 }
 
 fn under(key: Option<&str>, value: &Value, look: &mut Look<'_>) {
     match value {
-        Value::String(text) => look(key, text),
+        Value::String(text) => drop(look(key, text)),
+        Value::Number(number) => drop(look(key, &number.to_string())),
         Value::Array(items) => items.iter().for_each(|item| under(key, item, look)),
         Value::Object(entries) => {
+            let pair = json::pair(entries);
             for (name, value) in entries {
                 look(None, name);
-                under(Some(name), value, look);
+                under(Some(pair.name_of(name)), value, look);
             }
         }
-        Value::Bool(_) | Value::Null | Value::Number(_) => {}
+        Value::Bool(_) | Value::Null => {}
     }
 }
 
 /// Says whether `is` holds for any text in `of`.
 pub(super) fn any(of: &Value, is: impl Fn(&str) -> bool) -> bool {
     let mut found = false;
-    value(of, &mut |_, text| found = found || is(text));
+    value(of, &mut |_, text| {
+        found = found || is(text);
+        Vec::new()
+    });
     found
 }
 
-/// Has `change` look at every text in `reply`, the one for the record included, and put another
-/// in its place.
-pub(super) fn reply(reply: &mut ToolReply, change: &mut Change<'_>) {
+/// Takes out of `value` what `look` says.
+pub(super) fn rewrite(value: &mut Value, look: &mut Look<'_>) {
+    json::rewrite(value, true, &mut |key, text| changed(key, text, look));
+}
+
+/// Likewise, for an object.
+pub(super) fn rewrite_object(entries: &mut Map<String, Value>, look: &mut Look<'_>) {
+    json::rewrite_object(entries, true, &mut |key, text| changed(key, text, look));
+}
+
+/// Likewise, for text blocks that follow each other as one text: what was sent in pieces is whole
+/// again to a reader.
+pub(super) fn pieces(reply: &mut ToolReply, look: &mut Look<'_>) {
+    let runs = reply.content.chunk_by_mut(|one, next| is_text(one) && is_text(next));
+    runs.filter(|run| run.len() > 1).for_each(|run| texts(run, look));
+}
+
+/// Likewise, for every text in `reply`, the one for the record included.
+pub(super) fn reply(reply: &mut ToolReply, look: &mut Look<'_>) {
     for block in &mut reply.content {
         match block {
-            Content::Text(text) => rewrite(text, change),
+            Content::Text(body) => text(body, look),
             Content::Resource { uri, body, .. } => {
-                rewrite(uri, change);
-                if let ResourceBody::Text(text) = body {
-                    rewrite(text, change);
+                text(uri, look);
+                if let ResourceBody::Text(body) = body {
+                    text(body, look);
                 }
             }
-            Content::Link(link) => json::rewrite_object(link, false, change),
+            Content::Link(link) => rewrite_object(link, look),
             Content::Audio { .. } | Content::Image { .. } => {}
         }
     }
     for more in reply.extras.values_mut().chain([&mut reply.meta]) {
-        json::rewrite_object(more, false, change);
+        rewrite_object(more, look);
     }
-    reply.structured.iter_mut().for_each(|value| json::rewrite(value, false, change));
-    reply.internal.iter_mut().for_each(|text| rewrite(text, change));
+    reply.structured.iter_mut().for_each(|value| rewrite(value, look));
+    reply.internal.iter_mut().for_each(|internal| text(internal, look));
 }
 
-fn rewrite(text: &mut String, change: &mut Change<'_>) {
-    if let Some(changed) = change(None, text) {
+const fn is_text(block: &Content) -> bool {
+    matches!(block, Content::Text(_))
+}
+
+/// Takes out of a run of text blocks what is found in all of it.
+fn texts(run: &mut [Content], look: &mut Look<'_>) {
+    let parts = run.iter().map(|block| match block {
+        Content::Text(text) => text.as_str(),
+        _ => "",
+    });
+    let whole: String = parts.collect();
+    let hits = look(None, &whole);
+    if hits.is_empty() {
+        return;
+    }
+    let mut start = 0;
+    for block in run {
+        if let Content::Text(text) = block {
+            let part = start..start + text.len();
+            start = part.end;
+            *text = replace(&whole, part, &hits);
+        }
+    }
+}
+
+/// Takes out of `text` what `look` says.
+pub(super) fn text(text: &mut String, look: &mut Look<'_>) {
+    if let Some(changed) = changed(None, text, look) {
         *text = changed;
     }
+}
+
+fn changed(key: Option<&str>, text: &str, look: &mut Look<'_>) -> Option<String> {
+    let hits = look(key, text);
+    (!hits.is_empty()).then(|| replace(text, 0..text.len(), &hits))
 }

@@ -28,6 +28,8 @@ const RANDOM_BITS_MIN: f64 = 3.5;
 const BLOCK_BYTES_MAX: usize = 65_536;
 /// White space between a name, its `=` and its value is no longer.
 const GAP_BYTES_MAX: usize = 8;
+/// Nor is what lies between a name and `value:`, where they are entries of their own, indented.
+const PAIR_GAP_BYTES_MAX: usize = 32;
 /// Places in one run of characters that are judged: a name can follow itself in what it names,
 /// and each is judged by all that follows.
 const RUN_JUDGED_MAX: usize = 4;
@@ -147,12 +149,12 @@ impl<'t> Judge<'t> {
     }
 
     /// `name = "value"`, in the ways that programs, files and JSON inside of text write it; the
-    /// value can stand on the line below `name:`.
+    /// value can stand on the line below `name:`, or beside it: `key: name, value: value`.
     fn assigned(&mut self, hit: Range<usize>, strict: bool) -> Option<Range<usize>> {
         let rest = self.text.get(hit.end..)?;
         let quoted = skip(rest, |byte| matches!(byte, b'"' | b'\'' | b'\\' | b'`'));
         let spaced = skip(quoted, |byte| matches!(byte, b' ' | b'\t'));
-        let joined = spaced.strip_prefix([':', '='])?;
+        let joined = spaced.strip_prefix([':', '=']).or_else(|| beside(spaced))?;
         let joined = joined.strip_prefix(['=', '>']).unwrap_or(joined);
         let opens = |byte| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`');
         let opened = skip(joined, opens);
@@ -161,6 +163,8 @@ impl<'t> Judge<'t> {
         let start = self.text.len() - opened.len();
         let value = self.run(start, Alphabet::Value, VALUE_BYTES_MAX)?;
         let is_name = below.is_some() && value.ends_with(':');
+        // What ends a sentence ends no value.
+        let value = value.trim_end_matches([':', '.']);
         let is_one = !is_name && is_value(value) && (!strict || is_strict(self.text, hit, value));
         is_one.then_some(start..start + value.len())
     }
@@ -183,6 +187,14 @@ impl<'t> Judge<'t> {
         self.work += long;
         self.text.get(start..known.end)
     }
+}
+
+/// Returns what follows `, value:` and its like, behind a name that is itself a value.
+fn beside(rest: &str) -> Option<&str> {
+    let gap = |byte: &u8| byte.is_ascii_whitespace() || b",;\"'`\\".contains(byte);
+    let gap = rest.bytes().take(PAIR_GAP_BYTES_MAX).take_while(gap).count();
+    let value = rest.get(gap..).filter(|_| gap > 0)?.strip_prefix("value")?;
+    skip(value, |byte| matches!(byte, b'"' | b'\'' | b'\\' | b'`' | b' ')).strip_prefix([':', '='])
 }
 
 fn block(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
