@@ -27,6 +27,12 @@ pub(crate) fn hex<const N: usize>() -> Result<String, NoRandomness> {
     Ok(digits(&bytes::<N>()?))
 }
 
+/// Returns a random number of thousandths, 0 to 999; 0 where the system has no random numbers, as
+/// nothing hangs on it.
+pub(crate) fn permille() -> u64 {
+    u64::from(bytes().map_or(0, u16::from_ne_bytes)) % 1_000
+}
+
 /// Returns a random UUID (RFC 9562, version 4).
 pub(crate) fn uuid() -> Result<String, NoRandomness> {
     let bits = u128::from_ne_bytes(bytes()?) & !VERSION_BITS | VERSION_4;

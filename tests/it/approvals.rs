@@ -35,14 +35,14 @@ fn prepared() -> Cli {
 }
 
 /// A host that speaks MCP on pipes, and its client.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Client {
-    fn start(cli: &Cli) -> Self {
+    pub(crate) fn start(cli: &Cli) -> Self {
         let mut child = cli.command(&["run", "--stdio"]).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let input = child.stdin.take();
@@ -55,11 +55,11 @@ impl Client {
         client
     }
 
-    fn say(&mut self, message: &Value) {
+    pub(crate) fn say(&mut self, message: &Value) {
         self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).unwrap();
     }
 
-    fn hear(&mut self) -> Value {
+    pub(crate) fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
@@ -75,7 +75,12 @@ impl Client {
             "name": "write_file", "arguments": arguments}}));
     }
 
-    fn signal(&self, name: &str) {
+    /// Returns what the host says on standard error; once.
+    pub(crate) fn errors(&mut self) -> std::process::ChildStderr {
+        self.child.stderr.take().unwrap()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
         let words = [format!("-{name}"), self.child.id().to_string()];
         assert!(Command::new("kill").args(words).status().unwrap().success());
     }
@@ -91,7 +96,7 @@ impl Drop for Client {
 }
 
 /// Returns what waits, when there are `count`.
-fn pending(cli: &Cli, count: usize) -> Vec<Value> {
+pub(crate) fn pending(cli: &Cli, count: usize) -> Vec<Value> {
     let started = Instant::now();
     loop {
         let run = cli.run(&["approvals", "list", "--json"]);

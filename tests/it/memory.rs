@@ -38,7 +38,8 @@ fn open(folder: &Path) -> Memory {
     };
     let database = Database::open(&folder.join("db"), &[("memory", MIGRATIONS)]).unwrap();
     let audit = AuditLog::open(&Dir::open_ambient_dir(folder, ambient_authority()).unwrap());
-    Memory::new(Some(MemoryPlan { stores: vec![store] }), database, Arc::new(audit.unwrap()))
+    let (plan, audit) = (Some(MemoryPlan { stores: vec![store] }), Arc::new(audit.unwrap()));
+    Memory::new(plan, database, audit, Default::default())
 }
 
 fn scope() -> Scope {

@@ -105,7 +105,7 @@ fn session(host: &TestHost, spec: &Value) -> CallContext {
     for (key, value) in spec.as_object().unwrap() {
         manifest["spec"][key] = value.clone();
     }
-    let manifest = SessionManifest::read(&manifest, "0.3.0", host.host().manifest()).unwrap();
+    let manifest = SessionManifest::read(&manifest, "0.3.0", &host.host().manifest()).unwrap();
     let session = Some(Arc::new(SessionTerms::new(manifest)));
     CallContext { session, ..CallContext::default() }
 }
@@ -345,7 +345,8 @@ async fn the_schemas_of_a_session_hold_beside_the_tool_s_own() {
         let schema = json!({"type": "object", "properties": {"content": {"const": content}}});
         let context = session(&host, &tool("read-file", &[("output_schema", schema)]));
         let reply = within(&host, "read_file", path(), context).await.unwrap();
-        assert_eq!(reply.is_error, fails, "{reply:?}");
+        // What a session wants of a result is no promise of the tool, which is not to blame.
+        assert_eq!(reply.error_kind, fails.then_some("unwanted-result"), "{reply:?}");
     }
 }
 
@@ -450,7 +451,8 @@ async fn a_rule_that_only_audits_has_arguments_and_result_in_the_record_and_scre
     assert_eq!(record["inputs"]["path"], "a.txt");
     assert!(record["outputs"].is_object(), "{record}");
     assert!(!record.to_string().contains(&key), "{record}");
-    assert!(!std::fs::read_to_string(host.workspace().join("a.txt")).unwrap().contains(&key));
+    // What is recorded is masked; what the tool gets is what the caller sent.
+    assert!(std::fs::read_to_string(host.workspace().join("a.txt")).unwrap().contains(&key));
 }
 
 #[tokio::test]

@@ -121,11 +121,14 @@ async fn instructions_in_a_file_do_not_reach_the_model() {
 }
 
 #[tokio::test]
-async fn credentials_are_taken_out_on_the_way_in_and_on_the_way_out() {
+async fn credentials_are_taken_out_of_results_and_the_record_and_arguments_stay_as_they_are() {
     let secret = "hunter2hunter2";
     let host = TestHost::builder()
         .file("env", &format!("DB_PASSWORD={secret}\nUSER=app\n"))
-        .document("p.yaml", &blocks("secret_scanning: {enabled: true}"))
+        .document(
+            "p.yaml",
+            &blocks("secret_scanning: {enabled: true}\n  audit: {log_inputs: true}"),
+        )
         .build()
         .await;
     let reply = host.ask("read_file", json!({"path": "env"})).await;
@@ -133,7 +136,9 @@ async fn credentials_are_taken_out_on_the_way_in_and_on_the_way_out() {
     let write = json!({"path": "out", "content": format!("secret = '{secret}'")});
     host.ask("write_file", write).await;
     let written = std::fs::read_to_string(host.workspace().join("out")).unwrap();
-    assert_eq!(written, "secret = '[redacted: password or key]'");
+    assert_eq!(written, format!("secret = '{secret}'"));
+    let record = host.finished().pop().unwrap().to_string();
+    assert!(record.contains("[redacted: password or key]") && !record.contains(secret), "{record}");
 }
 
 #[tokio::test]
@@ -249,6 +254,10 @@ fn what_the_sandbox_says_of_each_path_is_told_and_nothing_is_made() {
         assert!(shown.contains(one["says"].as_str().unwrap()), "{shown}");
     }
     assert_eq!(std::fs::read_dir(cli.here().join("workspace/docs")).unwrap().count(), 3);
+    for (path, itself) in [("/docs/a.txt", true), ("docs/a.txt", false)] {
+        let told = cli.run(&["explain", "claw.yaml", "read_file", &format!("path={path}")]).stdout;
+        assert_eq!(told.contains("the tool itself would refuse it"), itself, "{told}");
+    }
 }
 
 #[test]

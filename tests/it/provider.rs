@@ -32,7 +32,12 @@ fn plan(name: &str, endpoint: String) -> ProviderPlan {
         limits: ProviderLimits::default(),
         prices: Prices::default(),
         fallback: Vec::new(),
-        retry: RetryPlan { max_attempts: 2, backoff: Backoff::Constant, initial_delay_ms: 1 },
+        retry: RetryPlan {
+            max_attempts: 2,
+            backoff: Backoff::Constant,
+            initial_delay_ms: 1,
+            ..RetryPlan::ONCE
+        },
         unserved: None,
         at: "t.yaml:1".to_owned(),
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clawhost_core::limits::GUEST_MEMORY_MB;
+use clawhost_core::limits::{GUEST_MEMORY_KEPT_BYTES, GUEST_MEMORY_MB};
 use clawhost_tests::{Cli, Guest};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ const GUESTS: u64 = 8;
 /// What a guest may cost the host beside its own memory.
 const GUEST_KIB_MAX: u64 = 32 << 10;
 /// What a place keeps of its memory for the next call.
-const KEPT_KIB: u64 = 8 << 10;
+const KEPT_KIB: u64 = (GUEST_MEMORY_KEPT_BYTES as u64) >> 10;
 /// What such a guest writes to, of the memory it may have.
 const WRITTEN_KIB: u64 = 64_000;
 /// Longer than a call may take.

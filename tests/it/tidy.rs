@@ -8,7 +8,7 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 22] = [
     "run",
     "call",
     "tools",
@@ -22,6 +22,15 @@ const VERBS: [&str; 13] = [
     "approvals",
     "secrets",
     "registry",
+    "new",
+    "import",
+    "pins",
+    "pull",
+    "push",
+    "disable",
+    "enable",
+    "quarantine",
+    "stats",
 ];
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {

@@ -9,7 +9,7 @@ use clawhost::engine::CodeCache;
 use clawhost::host::{Principal, ToolCall};
 use clawhost::registry::FileDocuments;
 use clawhost::secrets::Secrets;
-use clawhost::{Host, HostBuilder};
+use clawhost::{BuildError, Host, HostBuilder};
 use clawhost_core::error::CallError;
 use clawhost_core::manifest::{self, LimitSettings, Settings, Surroundings};
 use clawhost_core::reply::{Content, ToolReply};
@@ -39,7 +39,8 @@ pub struct TestHost {
 ///
 /// Unless told otherwise: the built-in file and memory tools and every dropped-in guest under
 /// one profile that grants `workspace` for reading and writing and 1,000 ms a call, an
-/// autonomous identity, and a policy that allows everything.
+/// autonomous identity, a policy that allows everything, and no quarantine, as many tests let a
+/// tool fail again and again.
 #[derive(Debug)]
 pub struct TestHostBuilder {
     folder: TempDir,
@@ -53,9 +54,11 @@ pub struct TestHostBuilder {
     documents: Vec<PathBuf>,
     level: String,
     runtime_file: String,
+    definitions: String,
     provider: String,
     secrets: Secrets,
     host_limits: LimitSettings,
+    extend: fn(HostBuilder) -> HostBuilder,
 }
 
 impl TestHost {
@@ -76,13 +79,15 @@ impl TestHost {
             capabilities: String::new(),
             documents: Vec::new(),
             level: "wasm".to_owned(),
-            runtime_file: "version: 1".to_owned(),
+            runtime_file: "version: 1\nimmune: { enabled: false }".to_owned(),
+            definitions: "version: 1\ntools: {}".to_owned(),
             provider: "endpoint: \"http://127.0.0.1:9/v1\"".to_owned(),
             secrets: Secrets::none(),
             host_limits: LimitSettings {
                 calls_running_max: CALLS_RUNNING,
                 ..LimitSettings::default()
             },
+            extend: |host| host,
         }
     }
 
@@ -279,6 +284,13 @@ impl TestHostBuilder {
         self
     }
 
+    /// Sets what a definition file says.
+    #[must_use]
+    pub fn definitions(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.definitions);
+        self
+    }
+
     /// Loads another document beside the manifest.
     #[must_use]
     pub fn document(mut self, name: &str, text: &str) -> Self {
@@ -302,11 +314,29 @@ impl TestHostBuilder {
         self
     }
 
+    /// Gives the host more, last.
+    #[must_use]
+    pub fn extend(mut self, extend: fn(HostBuilder) -> HostBuilder) -> Self {
+        self.extend = extend;
+        self
+    }
+
     /// Builds the host.
     ///
     /// # Panics
     /// Where the documents are wrong or the host cannot be built.
     pub async fn build(self) -> TestHost {
+        self.try_build().await.unwrap()
+    }
+
+    /// Builds the host.
+    ///
+    /// # Errors
+    /// Why it cannot be built.
+    ///
+    /// # Panics
+    /// Where the documents are wrong.
+    pub async fn try_build(self) -> Result<TestHost, BuildError> {
         let claw = self.folder.path().join("claw.yaml");
         write(&claw, self.manifest().as_bytes());
         let canaries = Canaries::plant(&self.folder.path().join("outside"));
@@ -320,6 +350,9 @@ impl TestHostBuilder {
         let settings = Settings::read(Some(runtime_file), []);
         let settings = settings.unwrap_or_else(|errors| wrong(&errors));
         settings.apply(&mut manifest).unwrap_or_else(|errors| wrong(&errors));
+        let defined =
+            manifest.governance.read("definitions.yaml".as_ref(), self.definitions.as_bytes());
+        defined.unwrap_or_else(|errors| wrong(&errors));
         let audit = Dir::open_ambient_dir(folder.join("audit"), ambient_authority()).unwrap();
         let cache = Dir::open_ambient_dir(crate::cache_folder(), ambient_authority()).unwrap();
         let builder = HostBuilder::new(manifest, audit)
@@ -328,8 +361,8 @@ impl TestHostBuilder {
             .secrets(self.secrets)
             .audit_places(settings.audit.clone())
             .cache(Some(CodeCache::new(cache, CACHE_KEY)));
-        let host = builder.build().await.unwrap();
-        TestHost { host, folder: self.folder, canaries }
+        let host = (self.extend)(builder).build().await?;
+        Ok(TestHost { host, folder: self.folder, canaries })
     }
 
     fn manifest(&self) -> String {

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::grants::Grants;
+use crate::exposed::Served;
+use crate::grants::{Grants, NATIVE};
 use crate::limits::{
     ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
 };
+use crate::manifest::DocumentError;
 use crate::policy::PathNames;
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
@@ -93,6 +95,13 @@ pub enum Origin {
         /// The server's own name of the tool.
         tool: String,
     },
+    /// The host itself.
+    Own,
+    /// The program that the host is part of.
+    Native {
+        /// Who of it has the tool; empty where the tool stands alone.
+        provider: String,
+    },
 }
 
 /// One tool of a catalog, complete: definition, grants and policy are settled.
@@ -110,8 +119,8 @@ pub struct Tool {
     pub asks: bool,
     /// What a call may touch.
     pub grants: Grants,
-    /// The policy that also has to allow it, where the tool document names one.
-    pub policy_ref: Option<String>,
+    /// The policies that also have to allow it: the one that its document names, and its server's.
+    pub policy_refs: Vec<String>,
     /// `labels.category`, which policy rules match.
     pub category: Option<String>,
     /// Hints that rules may trust: those of a built-in component, and over them those that the
@@ -128,6 +137,12 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Returns what the runtime file may call it: its CKP name, and its own name in that form, which
+    /// differs for a server's tool.
+    pub fn names(&self) -> [String; 2] {
+        [self.ckp_name.clone(), ckp_name(&self.definition.name)]
+    }
+
     /// Returns the time a call gets where the caller asks for no less.
     pub fn timeout(&self) -> Duration {
         self.grants.limits.timeout
@@ -143,6 +158,8 @@ pub struct Refused {
     pub reason: String,
     /// The tool that is not served for it, by any of its names, where it is about one.
     pub tool: Option<String>,
+    /// Every problem of its documents, where it is refused for these.
+    pub problems: Vec<DocumentError>,
 }
 
 impl Refused {
@@ -150,7 +167,17 @@ impl Refused {
     /// file.
     pub fn new(source: &str, reason: &str) -> Self {
         let short = |text: &str| visible::line(truncate::text(text, ERROR_TEXT_BYTES_MAX));
-        Self { source: short(source), reason: short(reason), tool: None }
+        Self { source: short(source), reason: short(reason), tool: None, problems: Vec::new() }
+    }
+
+    /// Returns a refusal for every problem of documents, whose reason is the first.
+    pub fn wrong(source: &str, problems: Vec<DocumentError>) -> Self {
+        let first = problems.first().map(DocumentError::one_line).unwrap_or_default();
+        let reason = match problems.len() {
+            0 | 1 => first,
+            all => format!("{first}; and {} more: `clawhost validate` shows them", all - 1),
+        };
+        Self { problems, ..Self::new(source, &reason) }
     }
 
     /// Returns it as the reason why `tool` is not served.
@@ -182,10 +209,15 @@ pub struct Catalog {
     pub version: u64,
     /// Files that are being compiled.
     pub loading: Vec<String>,
+    /// The names of tools, and of servers that tools are called after, of those of them that have not
+    /// said yet what they have.
+    pub awaited: Vec<String>,
     /// Sources that could not be used.
     pub refused: Vec<Refused>,
     /// What documents say that does nothing with these tools, one sentence each, for people.
     pub notes: Vec<String>,
+    /// What MCP servers have beside tools, each under the tool that stands for it.
+    pub exposed: Vec<Served>,
     by_name: BTreeMap<String, Arc<Tool>>,
     by_ckp_name: BTreeMap<String, Arc<Tool>>,
 }
@@ -231,6 +263,17 @@ impl Catalog {
         self.by_ckp_name.get(ckp)
     }
 
+    /// Says whether a source that has not said yet what it has may have the tool that a caller means.
+    pub fn may_come(&self, name: &str) -> bool {
+        let name = ClawUri::parse_tool_name(name).unwrap_or_else(|| name.to_owned());
+        let own = name
+            .strip_prefix("mcp.")
+            .map_or_else(|| name.clone(), |rest| rest.replacen('.', "-", 1));
+        let lower = |name: &str| ckp_name(name).to_ascii_lowercase();
+        let begins = |other: &String| lower(&own).starts_with(&lower(other));
+        self.awaited.iter().any(begins)
+    }
+
     /// Returns why a tool that is known is not served, by any of its names.
     pub fn refused_as(&self, name: &str) -> Option<&Refused> {
         let own = match name.starts_with("claw://") {
@@ -273,6 +316,13 @@ impl std::fmt::Display for Origin {
             Self::DropIn { file } => write!(f, "the file `{file}`"),
             Self::Registry { uri } => write!(f, "`{uri}`"),
             Self::Bridged { server, .. } => write!(f, "the MCP server `{server}`"),
+            Self::Own => f.write_str("the host itself"),
+            Self::Native { provider } if provider.is_empty() => {
+                write!(f, "the embedding program ({NATIVE})")
+            }
+            Self::Native { provider } => {
+                write!(f, "`{provider}` of the embedding program ({NATIVE})")
+            }
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum ErrorKind {
     ApprovalDenied,
     /// No human answered in time.
     ApprovalTimeout,
+    /// The operator has switched the tool off.
+    Disabled,
     /// The host failed.
     Internal,
     /// The arguments do not match the schema.
@@ -52,6 +54,8 @@ pub enum ErrorKind {
     ProviderUnavailable,
     /// A provider's quota is used up.
     ProviderQuota,
+    /// The tool failed too often and rests.
+    Quarantined,
     /// Something the sandbox profile does not grant, or a limit of it.
     Sandbox,
     /// Time or fuel ran out.
@@ -66,9 +70,10 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of this file.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::ApprovalDenied,
         Self::ApprovalTimeout,
+        Self::Disabled,
         Self::Internal,
         Self::InvalidArguments,
         Self::InvalidRequest,
@@ -80,6 +85,7 @@ impl ErrorKind {
         Self::Policy,
         Self::ProviderUnavailable,
         Self::ProviderQuota,
+        Self::Quarantined,
         Self::Sandbox,
         Self::Timeout,
         Self::ToolFault,
@@ -98,6 +104,7 @@ impl ErrorKind {
         match self {
             Self::ApprovalDenied => ("approval-denied", Blame::Denied, -32013),
             Self::ApprovalTimeout => ("approval-timeout", Blame::Denied, -32012),
+            Self::Disabled => ("disabled", Blame::Denied, -32011),
             Self::Internal => ("internal", Blame::Internal, -32603),
             Self::InvalidArguments => ("invalid-arguments", Blame::Caller, -32602),
             Self::InvalidRequest => ("invalid-request", Blame::Caller, -32600),
@@ -109,6 +116,7 @@ impl ErrorKind {
             Self::Policy => ("policy", Blame::Denied, -32011),
             Self::ProviderUnavailable => ("provider-unavailable", Blame::Upstream, -32020),
             Self::ProviderQuota => ("provider-quota", Blame::Denied, -32021),
+            Self::Quarantined => ("quarantined", Blame::Denied, -32011),
             Self::Sandbox => ("sandbox", Blame::Denied, -32010),
             Self::Timeout => ("timeout", Blame::Tool, -32014),
             Self::ToolFault => ("tool-fault", Blame::Tool, -32603),

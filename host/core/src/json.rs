@@ -6,6 +6,7 @@
 //!
 //! [`JSON_DEPTH_MAX`]: crate::limits::JSON_DEPTH_MAX
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -193,14 +194,42 @@ pub(crate) fn rewrite_object(
     numbers: bool,
     change: &mut Change<'_>,
 ) {
+    let pair = pair(entries).into_owned();
     for (name, value) in entries.iter_mut() {
-        rewrite_under(Some(name), value, numbers, change);
+        rewrite_under(Some(pair.name_of(name)), value, numbers, change);
     }
     let names: Vec<_> = entries.keys().map(|name| change(None, name)).collect();
     if names.iter().any(Option::is_some) {
         let renamed =
             |((old, value), new): ((String, Value), Option<String>)| (new.unwrap_or(old), value);
         *entries = std::mem::take(entries).into_iter().zip(names).map(renamed).collect();
+    }
+}
+
+/// Entries whose text names what stands beside them, and entries that stand there:
+/// `{"key": "password", "value": "…"}`.
+const NAMING: [&str; 4] = ["key", "name", "field", "variable"];
+const NAMED: [&str; 3] = ["value", "val", "content"];
+
+/// What the values of an object stand under where that is not their own name.
+#[derive(Debug, Default)]
+pub(crate) struct Pair<'a>(Option<Cow<'a, str>>);
+
+/// Returns the pair that an object is, if it is one.
+pub(crate) fn pair(entries: &Map<String, Value>) -> Pair<'_> {
+    let has_value = NAMED.iter().any(|name| entries.contains_key(*name));
+    let naming = NAMING.iter().find_map(|name| entries.get(*name)?.as_str());
+    Pair(naming.filter(|_| has_value).map(Cow::Borrowed))
+}
+
+impl Pair<'_> {
+    /// Returns what the value of the entry `name` stands under.
+    pub(crate) fn name_of<'n>(&'n self, name: &'n str) -> &'n str {
+        self.0.as_deref().filter(|_| NAMED.contains(&name)).unwrap_or(name)
+    }
+
+    fn into_owned(self) -> Pair<'static> {
+        Pair(self.0.map(|name| Cow::Owned(name.into_owned())))
     }
 }
 

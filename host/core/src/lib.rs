@@ -6,18 +6,24 @@
 
 pub mod bridged;
 pub mod catalog;
+pub mod contract;
 pub mod digest;
 pub mod egress;
 pub mod error;
+pub mod exposed;
+pub mod find;
 pub mod grants;
 pub mod imports;
 pub mod json;
 pub mod lease;
 pub mod limits;
 pub mod manifest;
+pub mod package;
 pub mod policy;
+pub mod quarantine;
 pub mod quota;
 pub mod redact;
+pub mod repair;
 pub mod reply;
 pub mod retry;
 pub mod schema;

@@ -45,6 +45,8 @@ limits! {
     GUEST_MEMORY_MB: u64 = 64;
     /// The most linear memory a profile may grant: what a pooled slot reserves.
     GUEST_MEMORY_CEILING_MB: u64 = 1_024;
+    /// What a place among the running calls keeps of the memory that a guest wrote to, cleared, for the next one, which has fewer page faults: all that most tools touch. An idle host holds it for every place.
+    GUEST_MEMORY_KEPT_BYTES: usize = 1_048_576;
     /// Elements of all tables of one call.
     GUEST_TABLE_ELEMENTS_MAX: usize = 100_000;
     /// Core instances of one component: componentize-py needs 38.
@@ -177,6 +179,16 @@ limits! {
     REGISTRY_REASON_BYTES_MAX: usize = 512;
     /// Requests that `registry serve` answers at the same time: each may hold a component in memory.
     REGISTRY_REQUESTS_MAX: usize = 8;
+    /// Time for everything that one `clawhost pull` or `push` asks: a component of the largest size over a slow line.
+    DISTRIBUTION_MS: u64 = 600_000;
+    /// Servers that one request of a pull is sent on to: registries keep blobs one hop away.
+    REDIRECTS_MAX: usize = 5;
+    /// The manifest of an OCI artifact: a component's has under a kilobyte.
+    OCI_MANIFEST_BYTES_MAX: u64 = 1_048_576;
+    /// The answer of a server that gives tokens for an OCI registry.
+    OCI_TOKEN_BYTES_MAX: u64 = 65_536;
+    /// The signature of a component: four lines.
+    SIGNATURE_BYTES_MAX: u64 = 4_096;
     /// Documents one run may load.
     DOCUMENTS_MAX: usize = 1_000;
     /// Files the drop-in directory may hold.
@@ -413,6 +425,22 @@ limits! {
     KEYS_BYTES_MAX: u64 = 16_777_216;
     /// Keys of one page of a listing.
     KEYS_LISTED_MAX: u32 = 100;
+    /// The words of one search for tools: a sentence or two.
+    FIND_QUERY_BYTES_MAX: usize = 1_024;
+    /// Bytes of one text of a tool that such a search looks at: what a tool is for is said first.
+    FIND_TEXT_BYTES_MAX: usize = 2_048;
+    /// Tools of one answer of it, each with its whole definition, where the caller does not say.
+    FIND_TOOLS_PER_CALL: usize = 5;
+    /// Tools of one such answer, whatever the caller says.
+    FIND_TOOLS_MAX: usize = 20;
+    /// Time a result that was cut is kept to be read on.
+    RESULT_KEPT_MS: u64 = 3_600_000;
+    /// Kept results of one agent; the oldest makes room.
+    RESULTS_PER_AGENT_MAX: usize = 16;
+    /// Bytes of all kept results of one agent: one of the largest, and a few others.
+    RESULTS_BYTES_MAX: usize = 16_777_216;
+    /// A page of a kept result, as JSON text: it fits into a reply.
+    RESULT_PAGE_BYTES_MAX: usize = 32_768;
     /// Days for which the store knows what completions cost: a year, and the day that makes it whole.
     COST_DAYS_MAX: u32 = 366;
     /// Entries of one look at these costs, the dearest first: far more than agents times tools times providers.
@@ -471,10 +499,24 @@ limits! {
     BRIDGE_INSTRUCTIONS_BYTES_MAX: usize = 16_384;
     /// A bridged server's names for pages and sessions.
     BRIDGE_TOKEN_BYTES_MAX: usize = 4_096;
+    /// The name of a prompt, or the address of a resource, of a bridged server.
+    EXPOSED_NAME_BYTES_MAX: usize = 1_024;
+    /// What a bridged server says of one prompt or resource; one that says more is left out of its list.
+    EXPOSED_ITEM_BYTES_MAX: usize = 16_384;
+    /// Questions that a bridged server asks a client at once.
+    QUESTIONS_MAX: usize = 16;
+    /// Times a call is made again with what the client of an older revision has answered.
+    QUESTION_ROUNDS_MAX: usize = 8;
+    /// Time a client of an older revision has to answer one question: a person reads it.
+    QUESTION_ANSWER_MS: u64 = 600_000;
     /// Time between a bridged server's word that its tools have changed and the look at them: it may say so often.
     BRIDGE_RELIST_PAUSE_MS: u64 = 500;
     /// Time between two looks at the tools of a bridged server that cannot say that they have changed.
     BRIDGE_RELIST_MS: u64 = 300_000;
+    /// Time without a change of a bridged server's tools after which earlier changes are forgotten: each one doubles the time until the next look.
+    BRIDGE_CALM_MS: u64 = 600_000;
+    /// Time that verbs which only look wait for bridged servers; programs take up to three seconds to start.
+    BRIDGE_LOOK_MS: u64 = 5_000;
     /// The wait before a bridged server that ended is started again; it doubles with each end.
     BRIDGE_RESTART_MS: u64 = 200;
     /// The longest such wait before the circuit opens.
@@ -522,6 +564,36 @@ limits! {
     MCP_TOOL_NAME_BYTES_MAX: usize = 128;
     /// Tools of one MCP server that are remembered: one that names ever new ones fills no disk.
     PINS_PER_SERVER_MAX: i64 = 4_096;
+    /// Bytes that are remembered of the tools of one MCP server: what it accepted and what it says now, of twice the longest list.
+    PINS_BYTES_PER_SERVER_MAX: i64 = 33_554_432;
+    /// Attempts that a definition may ask for: with waits that double, the last ones are as good as never.
+    RETRY_POLICY_ATTEMPTS_MAX: u64 = 10;
+    /// Definition files that one runtime file may name.
+    DEFINITION_FILES_MAX: usize = 256;
+    /// Conditions before and after the calls of one tool: each looks at a result as a whole at worst.
+    CONTRACT_CONDITIONS_MAX: usize = 64;
+    /// Refused calls in a row that are remembered, by agent and tool.
+    REPAIR_LOOPS_MAX: usize = 4_096;
+    /// Time after which refused arguments are counted anew.
+    REPAIR_WINDOW_MS: u64 = 600_000;
+    /// Failures of one kind that put a tool into quarantine: one is chance, and two may be.
+    QUARANTINE_FAILURES_MAX: u32 = 3;
+    /// Time within which they have to happen.
+    QUARANTINE_WINDOW_MS: u64 = 600_000;
+    /// A tool's first quarantine; each trial that fails doubles it.
+    QUARANTINE_MS: u64 = 3_600_000;
+    /// The longest quarantine between two trials: once a day a tool may show that it works again.
+    QUARANTINE_MS_MAX: u64 = 86_400_000;
+    /// Time failures are remembered that did not happen again.
+    QUARANTINE_RETENTION_MS: u64 = 2_592_000_000;
+    /// Kinds of failures that are remembered; the oldest ones make room.
+    QUARANTINE_ANOMALIES_MAX: u32 = 4_096;
+    /// What is looked at of a failure's message: an error says what it is at its beginning.
+    QUARANTINE_MESSAGE_BYTES_MAX: usize = 512;
+    /// Layers of the arguments whose keys tell one kind of failure from another.
+    QUARANTINE_SHAPE_DEPTH_MAX: u32 = 4;
+    /// What to do about a kind of failure, in words that callers read.
+    QUARANTINE_PROCEDURE_BYTES_MAX: usize = 2_048;
 }
 
 #[cfg(test)]

@@ -2,27 +2,19 @@
 //!
 //! Deliberately absent: a host. These verbs talk to running ones, over their control sockets.
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::lease::Covers;
-use clawhost_core::limits::{CONTROL_ANSWER_BYTES_MAX, CONTROL_ANSWER_MS, LEASE_CEILING_MS};
-use clawhost_core::visible;
-use futures_util::future::join_all;
+use clawhost_core::limits::LEASE_CEILING_MS;
 use serde_json::{Value, json};
-use tokio::io::{AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
-use tokio::time::timeout;
 
 use super::args::StateArgs;
 use super::fail::Fail;
+use super::hosts::Hosts;
 use super::{question, setup, show};
 use crate::clock::now_ms;
-use crate::lines::first_line;
-use crate::state::connect_all;
 
 /// Answer the calls that wait for a person
 ///
@@ -36,6 +28,9 @@ use crate::state::connect_all;
 pub(super) struct ApprovalsArgs {
     #[command(subcommand)]
     pub(super) verb: ApprovalsVerb,
+    /// With approve, deny and revoke: say what is meant, and answer nothing
+    #[arg(long, global = true)]
+    pub(super) dry_run: bool,
     #[command(flatten)]
     pub(super) common: StateArgs,
 }
@@ -141,6 +136,7 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
     let folder = setup::state_path(&args.common)?.0;
     let mut hosts = Hosts::connect(&folder).await?;
     let as_json = args.common.json;
+    let done = Done { word: "", as_json, dry_run: args.dry_run };
     match &args.verb {
         ApprovalsVerb::List => {
             let all = hosts.gather("clawhost.approvals.list", &json!({}), "pending").await?;
@@ -151,28 +147,32 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
             print_all(&all, as_json, "there are no leases", |one| question::lease(one, now_ms()));
         }
         ApprovalsVerb::Show { id } => {
-            let id = json!({"id": hosts.meant(id).await?.id});
+            let id = json!({"id": meant(&mut hosts, id).await?.id});
             let one = hosts.gather("clawhost.approvals.show", &id, "pending").await?;
             let one = one.first().ok_or_else(nothing_there)?;
             if as_json { show::json(one) } else { show::line(&print_pending(one)) }
         }
         ApprovalsVerb::Approve(wanted) => {
-            let meant = hosts.meant(&wanted.id).await?;
+            let meant = meant(&mut hosts, &wanted.id).await?;
             let parameters = approval(&meant, wanted)?;
             let method = "clawhost.approvals.approve";
-            hosts.tell(method, &parameters, Done { word: "approved", as_json }).await?;
+            tell(&mut hosts, method, &parameters, Done { word: "approved", ..done }).await?;
         }
         ApprovalsVerb::Deny { id, reason } => {
-            let mut parameters = json!({"id": hosts.meant(id).await?.id});
+            let mut parameters = json!({"id": meant(&mut hosts, id).await?.id});
             if let (Some(reason), Some(object)) = (reason, parameters.as_object_mut()) {
                 object.insert("reason".to_owned(), json!(reason));
             }
             let method = "clawhost.approvals.deny";
-            hosts.tell(method, &parameters, Done { word: "denied", as_json }).await?;
+            tell(&mut hosts, method, &parameters, Done { word: "denied", ..done }).await?;
         }
         ApprovalsVerb::Revoke { id } => {
+            if args.dry_run {
+                let all = hosts.gather("clawhost.approvals.leases", &json!({}), "leases").await?;
+                all.iter().find(|one| member(one, "id") == *id).ok_or_else(nothing_there)?;
+            }
             let method = "clawhost.approvals.revoke";
-            hosts.tell(method, &json!({"id": id}), Done { word: "revoked", as_json }).await?;
+            tell(&mut hosts, method, &json!({"id": id}), Done { word: "revoked", ..done }).await?;
         }
     }
     Ok(exit::OK)
@@ -261,133 +261,35 @@ fn member(one: &Value, key: &str) -> String {
 }
 
 /// What is printed when it is done.
+#[derive(Clone, Copy)]
 struct Done {
     word: &'static str,
     as_json: bool,
+    dry_run: bool,
 }
 
-/// The hosts that run on one state folder, each with the path of its socket.
-struct Hosts(Vec<(PathBuf, UnixStream)>);
-
-impl Hosts {
-    async fn connect(folder: &Path) -> Result<Self, Fail> {
-        let found = connect_all(folder).await.map_err(|error| {
-            let text = format!("the hosts in {} cannot be reached: {error}", folder.display());
-            Fail::new(exit::UPSTREAM, text)
-        })?;
-        if found.is_empty() {
-            return Err(Fail::Other {
-                code: exit::UPSTREAM,
-                reason: format!("no host runs on the state folder {}", folder.display()),
-                hint: Some("start one with `clawhost run`, or name its --state DIR".to_owned()),
-            });
-        }
-        let mut hosts = Vec::new();
-        for (path, stream) in found {
-            match stream {
-                Ok(stream) => hosts.push((path, stream)),
-                Err(error) => left_out(&path, &error),
-            }
-        }
-        Ok(Self(hosts))
-    }
-
-    /// Asks all hosts at once and goes on without those that are silent.
-    ///
-    /// # Errors
-    /// What a host says against it, or that none answers.
-    async fn ask(&mut self, method: &str, parameters: &Value) -> Result<Vec<Value>, Fail> {
-        let hosts = std::mem::take(&mut self.0);
-        let asked = hosts.into_iter().map(|(path, mut stream)| async move {
-            (exchange(&mut stream, method, parameters).await, path, stream)
-        });
-        let mut answers = Vec::new();
-        for (answer, path, stream) in join_all(asked).await {
-            match answer {
-                Ok(answer) => {
-                    answers.push(answer);
-                    self.0.push((path, stream));
-                }
-                Err(error) => left_out(&path, &error),
-            }
-        }
-        if answers.is_empty() {
-            return Err(Fail::new(exit::UPSTREAM, "no host answers"));
-        }
-        answers.into_iter().map(result).collect()
-    }
-
-    /// Puts the lists of all hosts together, each entry once: hosts share timed leases.
-    async fn gather(
-        &mut self,
-        method: &str,
-        parameters: &Value,
-        key: &str,
-    ) -> Result<Vec<Value>, Fail> {
-        let mut all: Vec<Value> = Vec::new();
-        for mut result in self.ask(method, parameters).await? {
-            let list = result.get_mut(key).and_then(Value::as_array_mut).map(std::mem::take);
-            for one in list.into_iter().flatten() {
-                if !all.contains(&one) {
-                    all.push(one);
-                }
-            }
-        }
-        Ok(all)
-    }
-
-    /// Returns the question that `id` names: its own id, or the request id of one caller only.
-    async fn meant(&mut self, id: &str) -> Result<Meant, Fail> {
-        let parameters = json!({"id": id});
-        Meant::of(&self.gather("clawhost.approvals.list", &parameters, "pending").await?)
-    }
-
-    /// Tells all hosts; ids are their own, so it concerns one at most.
-    async fn tell(&mut self, method: &str, parameters: &Value, done: Done) -> Result<(), Fail> {
-        let results = self.ask(method, parameters).await?;
-        if !results.iter().any(|result| result.get("acknowledged") == Some(&json!(true))) {
-            return Err(nothing_there());
-        }
-        if done.as_json {
-            show::json(&json!({"id": parameters.get("id"), "result": done.word}));
-        } else {
-            show::line(done.word);
-        }
-        Ok(())
-    }
+/// Returns the question that `id` names: its own id, or the request id of one caller only.
+async fn meant(hosts: &mut Hosts, id: &str) -> Result<Meant, Fail> {
+    let parameters = json!({"id": id});
+    Meant::of(&hosts.gather("clawhost.approvals.list", &parameters, "pending").await?)
 }
 
-/// One host that hangs keeps nobody from the others, but what it has to say is missing.
-fn left_out(socket: &Path, error: &io::Error) {
-    let socket = visible::line(&socket.display().to_string());
-    eprintln!("warning: the host at {socket} is left out: {error}");
-}
-
-async fn exchange(host: &mut UnixStream, method: &str, parameters: &Value) -> io::Result<Value> {
-    let line = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
-    let exchange = async {
-        host.write_all(format!("{line}\n").as_bytes()).await?;
-        first_line(BufReader::new(&mut *host), CONTROL_ANSWER_BYTES_MAX).await
-    };
-    let answer = timeout(Duration::from_millis(CONTROL_ANSWER_MS), exchange).await;
-    let answer = answer.map_err(|_| io::Error::other("it does not answer"))??;
-    clawhost_core::json::parse(&answer).map_err(io::Error::other)
-}
-
-fn result(mut answer: Value) -> Result<Value, Fail> {
-    match answer.get_mut("result") {
-        Some(result) => Ok(result.take()),
-        None => Err(refused(&answer)),
+/// Tells all hosts; ids are their own, so it concerns one at most.
+async fn tell(hosts: &mut Hosts, method: &str, parameters: &Value, done: Done) -> Result<(), Fail> {
+    if done.dry_run {
+        show::line(&format!("would be {}", done.word));
+        return Ok(());
     }
-}
-
-fn refused(answer: &Value) -> Fail {
-    let reason = answer.pointer("/error/message").and_then(Value::as_str);
-    let code = match answer.pointer("/error/code").and_then(Value::as_i64) {
-        Some(-32602) => exit::USAGE,
-        _ => exit::UPSTREAM,
-    };
-    Fail::new(code, reason.unwrap_or("the host gives neither a result nor an error"))
+    let results = hosts.ask(method, parameters).await?;
+    if !results.iter().any(|result| result.get("acknowledged") == Some(&json!(true))) {
+        return Err(nothing_there());
+    }
+    if done.as_json {
+        show::json(&json!({"id": parameters.get("id"), "result": done.word}));
+    } else {
+        show::line(done.word);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -13,8 +13,14 @@ use super::doctor::DoctorArgs;
 use super::import::ImportArgs;
 use super::new::NewArgs;
 use super::pins::PinsArgs;
+use super::pull::PullArgs;
+use super::push::PushArgs;
+use super::quarantine::QuarantineArgs;
 use super::registry::RegistryArgs;
 use super::secrets::SecretsArgs;
+use super::stats::StatsArgs;
+#[cfg(unix)]
+use super::switch::{DisableArgs, EnableArgs};
 
 const EXIT_CODES: &str = "Exit codes: 0 worked; 1 a defect of clawhost; 2 wrong command line or \
 arguments; 3 a wrong document or component; 4 refused by policy, sandbox or a limit; 5 the tool \
@@ -44,16 +50,24 @@ pub(super) enum Verb {
     Attack(AttackArgs),
     Audit(AuditArgs),
     Call(CallArgs),
+    #[cfg(unix)]
+    Disable(DisableArgs),
     Doctor(DoctorArgs),
+    #[cfg(unix)]
+    Enable(EnableArgs),
     Explain(ExplainArgs),
     Import(ImportArgs),
     Inspect(InspectArgs),
     Limits(LimitsArgs),
     New(NewArgs),
     Pins(PinsArgs),
+    Pull(PullArgs),
+    Push(PushArgs),
+    Quarantine(QuarantineArgs),
     Registry(RegistryArgs),
     Run(RunArgs),
     Secrets(SecretsArgs),
+    Stats(StatsArgs),
     Tools(ToolsArgs),
     Validate(ValidateArgs),
 }
@@ -112,6 +126,9 @@ pub(super) struct StateArgs {
 /// With a terminal on standard input it serves HTTP on 127.0.0.1, MCP at /mcp and the Claw Kernel
 /// Protocol at /claw, and prints what to paste into a client; otherwise it speaks both on standard
 /// input and output, where the agent is called `stdio`.
+///
+/// On SIGHUP the documents and the runtime file are read anew. Where they are wrong, that is said and
+/// the host goes on as it was.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Manifests, documents, or directories of them

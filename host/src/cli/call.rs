@@ -10,7 +10,8 @@ use clawhost_core::visible;
 
 use super::args::CallArgs;
 use super::fail::Fail;
-use super::{log, prompt, setup, show, words};
+use super::setup::{self, Purpose};
+use super::{log, prompt, show, words};
 use crate::host::{Principal, ToolCall};
 
 /// The name in records of a call made from the command line.
@@ -18,7 +19,9 @@ const PRINCIPAL: &str = "cli";
 
 pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
     let setup =
-        setup::open(std::slice::from_ref(&args.call.manifest), &args.call.places, None).await?;
+        setup::open(std::slice::from_ref(&args.call.manifest), &args.call.places, Purpose::Call)
+            .await?;
+    setup::arrived(&setup.host, &args.call.tool).await;
     let catalog = setup.host.catalog();
     let tool = catalog.find(&args.call.tool).map(Arc::as_ref);
     let arguments = words::arguments(tool, &args.call.arguments)?;
@@ -84,7 +87,9 @@ fn print(reply: &ToolReply) {
                 show::line(&format!("({mime_type}, {} bytes)", data.len()));
             }
             Content::Link(link) => show::json(&serde_json::Value::Object(link.clone())),
-            Content::Resource { uri, .. } => show::line(&format!("(resource {uri})")),
+            Content::Resource { uri, .. } => {
+                show::line(&format!("(resource {})", visible::line(uri)))
+            }
         }
     }
 }

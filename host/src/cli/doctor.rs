@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::args::Places;
 use super::fail::Fail;
-use super::{setup, show};
+use super::setup::{self, Purpose};
+use super::show;
 use crate::clock;
 use crate::engine::{self, Allocator, Engine};
 use crate::jail::{self, Support};
@@ -60,7 +61,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<u8, Fail> {
     let (manifest, settings) = setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
     let mut findings = look(&manifest, &settings, &args.places);
     // A host that cannot be made for what was found so far says nothing more.
-    match setup::make(manifest, settings, &args.places, None).await {
+    match setup::make(manifest, settings, &args.places, Purpose::Look).await {
         Ok(setup) => findings.extend(setup.host.catalog().refused.iter().map(refused)),
         Err(_) if !is_enough(&findings) => {}
         Err(fail) => return Err(fail),

@@ -5,7 +5,7 @@
 
 mod tell;
 
-use clawhost_core::catalog::Tool;
+use clawhost_core::catalog::{Origin, Tool};
 use clawhost_core::error::exit;
 use clawhost_core::manifest::{Autonomy, Manifest};
 use clawhost_core::policy::{ApprovalTerms, Rates, Usage};
@@ -13,13 +13,15 @@ use serde_json::Value;
 
 use super::args::ExplainArgs;
 use super::fail::Fail;
-use super::{setup, show, words};
+use super::setup::{self, Purpose};
+use super::{show, words};
 use crate::Host;
 use crate::gate::{Ask, CallContext, Rehearsal};
 
 pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     let setup =
-        setup::open(std::slice::from_ref(&args.call.manifest), &args.call.places, None).await?;
+        setup::open(std::slice::from_ref(&args.call.manifest), &args.call.places, Purpose::Look)
+            .await?;
     let catalog = setup.host.catalog();
     let Some(tool) = catalog.find(&args.call.tool) else {
         return Err(words::unknown(&args.call.tool, &setup.host));
@@ -27,7 +29,7 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     let given = !args.call.arguments.is_empty();
     let arguments =
         given.then(|| words::arguments(Some(tool), &args.call.arguments)).transpose()?;
-    check_names(&args, setup.host.manifest())?;
+    check_names(&args, &setup.host.manifest())?;
     let context = CallContext {
         sandbox: args.sandbox.clone(),
         policy: args.policy.clone(),
@@ -35,7 +37,8 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     };
     let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), &context);
     let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
-    let story = Story::of(&setup.host, tool, rehearsal, given);
+    let mut story = Story::of(&setup.host, tool, rehearsal, given);
+    story.tool_refuses = arguments.as_ref().and_then(|it| story.refused_by_tool(it));
     if args.json {
         show::json(&story.as_json());
     } else {
@@ -67,6 +70,8 @@ struct Story<'a> {
     /// There are arguments.
     given: bool,
     rehearsal: Rehearsal,
+    /// A path that the tool itself refuses, before the sandbox sees it.
+    tool_refuses: Option<String>,
     screened: bool,
     autonomy: Autonomy,
     rates: Rates,
@@ -81,6 +86,7 @@ impl<'a> Story<'a> {
             tool,
             given,
             rehearsal,
+            tool_refuses: None,
             screened: !manifest.policies.screens().is_off(),
             autonomy: manifest.autonomy,
             rates: manifest.policies.rates(),
@@ -116,10 +122,42 @@ impl<'a> Story<'a> {
         of_schema.then_some(error.message.as_str())
     }
 
+    /// Returns the first of the paths in `value` that is absolute or climbs out: built-in tools take
+    /// none of these, whatever lies there.
+    fn refused_by_tool(&self, value: &Value) -> Option<String> {
+        let values: Vec<&Value> = match value {
+            Value::Array(values) => values.iter().collect(),
+            Value::Object(values) => values.values().collect(),
+            Value::String(text) => return self.is_refused_by_tool(text).then(|| text.clone()),
+            _ => return None,
+        };
+        values.into_iter().find_map(|value| self.refused_by_tool(value))
+    }
+
+    fn is_refused_by_tool(&self, text: &str) -> bool {
+        let known = self.tool.paths.paths(&serde_json::json!({ "path": text }));
+        let is_path = self.rehearsal.paths.iter().any(|it| known.contains(&it.path));
+        let is_ours = matches!(self.tool.origin, Origin::BuiltIn { .. });
+        is_ours && is_path && (text.starts_with('/') || climbs_out(text))
+    }
+
     /// Returns how a person would be asked, if anybody.
     fn terms(&self) -> Option<ApprovalTerms> {
         self.rehearsal.ask.as_ref().ok()?.as_ref().map(|ask| ask.terms)
     }
+}
+
+/// Says whether a path's `..` lead above where it begins.
+fn climbs_out(path: &str) -> bool {
+    let mut depth = 0_i64;
+    path.split('/').any(|step| {
+        depth += match step {
+            "" | "." => 0,
+            ".." => -1,
+            _ => 1,
+        };
+        depth < 0
+    })
 }
 
 fn is_read_only(tool: &Tool) -> bool {

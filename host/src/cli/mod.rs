@@ -11,6 +11,8 @@ mod call;
 mod doctor;
 mod explain;
 mod fail;
+#[cfg(unix)]
+mod hosts;
 mod import;
 mod inspect;
 mod limits;
@@ -18,12 +20,20 @@ mod log;
 mod new;
 mod pins;
 mod prompt;
+mod pull;
+mod push;
+mod quarantine;
 mod question;
 mod registry;
+#[cfg(unix)]
+mod reload;
 mod run;
 mod secrets;
 mod setup;
 mod show;
+mod stats;
+#[cfg(unix)]
+mod switch;
 mod tools;
 mod validate;
 mod words;
@@ -71,16 +81,24 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Attack(args) => setup::block_on(attack::run(args)),
         Verb::Audit(args) => audit::run(&args),
         Verb::Call(args) => setup::block_on(call::run(args)),
+        #[cfg(unix)]
+        Verb::Disable(args) => setup::block_on(switch::disable(args)),
         Verb::Doctor(args) => setup::block_on(doctor::run(args)),
+        #[cfg(unix)]
+        Verb::Enable(args) => setup::block_on(switch::enable(args)),
         Verb::Explain(args) => setup::block_on(explain::run(args)),
         Verb::Import(args) => import::run(&args),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
         Verb::Limits(args) => limits::run(&args),
         Verb::New(args) => new::run(&args),
         Verb::Pins(args) => setup::block_on(pins::run(args)),
+        Verb::Pull(args) => setup::block_on(pull::run(args)),
+        Verb::Push(args) => setup::block_on(push::run(args)),
+        Verb::Quarantine(args) => setup::block_on(quarantine::run(args)),
         Verb::Registry(args) => setup::block_on(registry::run(args)),
         Verb::Run(args) => setup::block_on(run::run(args)),
         Verb::Secrets(args) => secrets::run(&args),
+        Verb::Stats(args) => setup::block_on(stats::run(args)),
         Verb::Tools(args) => setup::block_on(tools::run(args)),
         Verb::Validate(args) => setup::block_on(validate::run(args)),
     }

@@ -3,7 +3,7 @@
 //! The templates are the examples of `guest-tools/examples`, which are built and called by tests;
 //! only the name in them is replaced.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use clawhost_core::error::exit;
@@ -54,6 +54,9 @@ pub(super) struct NewArgs {
     /// What to write it in
     #[arg(long, value_name = "LANGUAGE")]
     lang: Language,
+    /// List the files that would be made, and make none
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -78,6 +81,11 @@ impl Language {
 pub(super) fn run(args: &NewArgs) -> Result<u8, Fail> {
     check(&args.name)?;
     let folder = Path::new(&args.name);
+    if args.dry_run {
+        files(folder, &args.name, args.lang)
+            .for_each(|(path, _)| show::line(&path.display().to_string()));
+        return Ok(exit::OK);
+    }
     write(folder, &args.name, args.lang).map_err(|error| {
         Fail::new(exit::USAGE, format!("{}: {error}; nothing is overwritten", folder.display()))
     })?;
@@ -106,15 +114,25 @@ fn check(name: &str) -> Result<(), Fail> {
 fn write(folder: &Path, name: &str, language: Language) -> std::io::Result<()> {
     std::fs::create_dir(folder)?;
     std::fs::create_dir(folder.join("tools"))?;
-    for (path, text) in COMMON.iter().chain(language.files()) {
-        // Without the language's own folder.
-        let path = path.trim_start_matches('/');
-        let path = path.split_once('/').map_or(path, |(_, rest)| rest);
-        let path = folder.join(named(path, name));
+    for (path, text) in files(folder, name, language) {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(path, named(text, name))?;
     }
     Ok(())
+}
+
+/// Returns the files of the folder, with what is in each.
+fn files(
+    folder: &Path,
+    name: &str,
+    language: Language,
+) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    COMMON.iter().chain(language.files()).map(move |(path, text)| {
+        // Without the language's own folder.
+        let path = path.trim_start_matches('/');
+        let path = path.split_once('/').map_or(path, |(_, rest)| rest);
+        (folder.join(named(path, name)), *text)
+    })
 }
 
 /// Puts `name` in the place of the examples' name, in each of its spellings.

@@ -26,11 +26,8 @@ use crate::state::DEFAULT_AGENT;
 const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
 
-/// A client that connects does not wait longer than this for a component that compiles.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
-    let setup = setup::open(&args.paths, &args.places, Some(PATIENCE)).await?;
+    let setup = setup::open(&args.paths, &args.places, setup::Purpose::Serve).await?;
     let wants_http = wants_http(&args, &setup.settings)?;
     for note in &setup.host.manifest().notes {
         tracing::info!("{note}");
@@ -38,6 +35,8 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     let grace = Duration::from_millis(setup.settings.limits.shutdown_grace_ms);
     let shutdown = Shutdown { told: stop_signal(), grace };
     let control = Control::start(&setup, &shutdown.told).await;
+    #[cfg(unix)]
+    super::reload::on_hangup(&setup, &args, shutdown.told.clone());
     let host = setup.host.clone();
     let outcome = if wants_http {
         http(setup, &args, shutdown).await

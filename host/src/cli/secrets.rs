@@ -49,6 +49,9 @@ pub(super) enum SecretsVerb {
         /// Its name
         #[arg(value_name = "NAME")]
         name: String,
+        /// Say what would be done, and do nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Keep a secret, in the place of one of that name
     ///
@@ -59,6 +62,9 @@ pub(super) enum SecretsVerb {
         /// Its name: letters, digits, `_`, `-` and `.`
         #[arg(value_name = "NAME")]
         name: String,
+        /// Say what would be done, and do nothing; no value is read
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -66,11 +72,20 @@ pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
     let folder = setup::state_path(&args.common)?.0;
     match &args.verb {
         SecretsVerb::List => list(&folder, args.common.json),
-        SecretsVerb::Remove { name } => {
+        SecretsVerb::Remove { name, dry_run: true } => {
+            let would = if is_kept(&folder, name)? { "would be removed" } else { "is not there" };
+            told(args, would, name)
+        }
+        SecretsVerb::Remove { name, .. } => {
             remove(&folder, name)?;
             done(args, "removed", name)
         }
-        SecretsVerb::Set { name } => {
+        SecretsVerb::Set { name, dry_run: true } => {
+            check(name)?;
+            let would = if is_kept(&folder, name)? { "would be replaced" } else { "would be new" };
+            told(args, would, name)
+        }
+        SecretsVerb::Set { name, .. } => {
             set(&folder, name)?;
             done(args, "set", name)
         }
@@ -82,6 +97,28 @@ fn done(args: &SecretsArgs, what: &str, name: &str) -> Result<u8, Fail> {
         show::json(&json!({ what: name }));
     }
     Ok(exit::OK)
+}
+
+/// Says what would become of a secret.
+fn told(args: &SecretsArgs, would: &str, name: &str) -> Result<u8, Fail> {
+    if args.common.json {
+        show::json(&json!({ would: name }));
+    } else {
+        show::line(&format!("{name} {would}"));
+    }
+    Ok(exit::OK)
+}
+
+fn is_kept(folder: &Path, name: &str) -> Result<bool, Fail> {
+    let names = existing(folder)?.map(|store| store.names()).transpose();
+    Ok(names.map_err(|error| fail(&error))?.is_some_and(|names| names.iter().any(|it| it == name)))
+}
+
+fn check(name: &str) -> Result<(), Fail> {
+    if is_secret_name(name) {
+        return Ok(());
+    }
+    Err(Fail::usage(format!("{name:?} is no name of a secret"), NAME_HINT))
 }
 
 fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
@@ -110,9 +147,7 @@ fn remove(folder: &Path, name: &str) -> Result<(), Fail> {
 }
 
 fn set(folder: &Path, name: &str) -> Result<(), Fail> {
-    if !is_secret_name(name) {
-        return Err(Fail::usage(format!("{name:?} is no name of a secret"), NAME_HINT));
-    }
+    check(name)?;
     let value = Secret::parse(&read(name)?).map_err(|reason| {
         let hint = format!("give a text of at most {SECRET_BYTES_MAX} bytes on standard input");
         Fail::usage(format!("the value can be no secret: {reason}"), &hint)

@@ -8,18 +8,23 @@ use std::time::Duration;
 
 use cap_std::fs::Dir;
 use clawhost_core::error::exit;
-use clawhost_core::limits::COMPONENT_BYTES_MAX;
+use clawhost_core::limits::{BRIDGE_LOOK_MS, COMPONENT_BYTES_MAX};
 use clawhost_core::manifest::{
     self, DocumentError, Manifest, OneDocument, PinMode, RegistrySettings, Settings, Surroundings,
 };
+use clawhost_core::package::Lock;
+use clawhost_core::screen::Tokens;
 
 use super::args::{Places, StateArgs};
 use super::fail::Fail;
 use super::log;
 use crate::audit::AuditLog;
+use crate::clock::Clock;
 use crate::config::{self, Config};
+use crate::distribution::{Distribution, LOCK_FILE, read_lock};
 use crate::engine::CodeCache;
 use crate::host::MIGRATIONS;
+use crate::quarantine::Quarantine;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Pins, Registries, built_in_tools};
 use crate::regular;
 use crate::secrets::{SecretSources, Secrets};
@@ -27,6 +32,8 @@ use crate::state::{
     CREDENTIALS_FILE, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore, StateDir,
     open_cache,
 };
+#[cfg(unix)]
+use crate::switches::Switches;
 use crate::upstream::http::HttpClient;
 use crate::{Host, HostBuilder};
 
@@ -36,6 +43,8 @@ const MANIFEST_NAME: &str = "claw.yaml";
 const AUDIT_FOLDER: &str = "audit";
 /// Names a folder with a file for each secret (CKP 0.3.0, runtime profile, section 7).
 const SECRETS_DIR_VARIABLE: &str = "CLAW_SECRETS_DIR";
+/// A client that connects does not wait longer than this for a component that compiles, or a server.
+const SERVE_PATIENCE: Duration = Duration::from_secs(2);
 /// Making a host is silent when it is quick, and shows that it works when it is not.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const SPINNER_TICK: Duration = Duration::from_millis(100);
@@ -43,6 +52,8 @@ const SPINNER_TICK: Duration = Duration::from_millis(100);
 const TURNS_PER_LOOK: u32 = 8;
 /// What the key of the code cache is derived for; changes when its format does.
 const CACHE_KEY_CONTEXT: &str = "clawhost 2026-11 code cache v1";
+/// What the key of tokens for what screens find is derived for.
+const TOKEN_KEY_CONTEXT: &str = "clawhost 2026-11 tokens of screens";
 
 /// A host, and what the verbs need beside it.
 pub(super) struct Setup {
@@ -52,15 +63,36 @@ pub(super) struct Setup {
     pub(super) state: StateDir,
 }
 
-/// Makes the host that `paths` and `places` describe; with `patience`, one that does not wait
-/// longer than that for dropped-in components.
+/// What a host is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// One call: its own server is all that is [waited for](arrived).
+    Call,
+    /// Being looked at: nothing is accepted, and a slow server is waited for no longer than
+    /// [`BRIDGE_LOOK_MS`].
+    Look,
+    /// Serving: it waits for nothing longer than a client waits for it.
+    Serve,
+}
+
+/// Makes the host that `paths` and `places` describe.
 pub(super) async fn open(
     paths: &[PathBuf],
     places: &Places,
-    patience: Option<Duration>,
+    purpose: Purpose,
 ) -> Result<Setup, Fail> {
     let (manifest, settings) = documents(&with_default(paths), places).map_err(Fail::Documents)?;
-    make(manifest, settings, places, patience).await
+    make(manifest, settings, places, purpose).await
+}
+
+/// Waits until the server that may have `tool` has said so or has failed; for no other. What it says
+/// now is then held against what was accepted.
+pub(super) async fn arrived(host: &Host, tool: &str) {
+    let mut versions = host.catalog_version();
+    while host.catalog().may_come(tool) {
+        // That a server failed is no other version.
+        drop(tokio::time::timeout(SPINNER_TICK, versions.changed()).await);
+    }
 }
 
 /// As [`open`], for documents that were read already.
@@ -68,30 +100,46 @@ pub(super) async fn make(
     manifest: Manifest,
     settings: Settings,
     places: &Places,
-    patience: Option<Duration>,
+    purpose: Purpose,
 ) -> Result<Setup, Fail> {
-    let state = places.state.as_deref().or(settings.state.as_deref());
-    let state = StateDir::open(state, &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
-    let credentials =
-        Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    let (state, credentials) = opened(&settings, places.state.as_deref())?;
+    let secrets = secrets(&state, &credentials);
+    for (name, token) in credentials.all() {
+        secrets.hide(&name, token.reveal()).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    }
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
-        .patience(patience)
+        .patience((purpose == Purpose::Serve).then_some(SERVE_PATIENCE))
+        .server_patience(match purpose {
+            Purpose::Call => Some(Duration::ZERO),
+            Purpose::Look => Some(Duration::from_millis(BRIDGE_LOOK_MS)),
+            Purpose::Serve => None,
+        })
+        .only_looking(purpose == Purpose::Look)
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
         .database(Some(database(&state)?))
         .elicitation(settings.elicitors())
         .identities(settings.identities())
         .audit_places(settings.audit.clone())
-        .secrets(secrets(&state))
+        .secrets(secrets)
         .cache(code_cache(&credentials));
     let host =
         patiently("preparing tools (compiled code is kept for the next start)", builder.build())
             .await;
     let host = host.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     Ok(Setup { host, settings, credentials, state })
+}
+
+/// Opens the state folder and the credentials in it; what is missing is made.
+fn opened(settings: &Settings, state: Option<&Path>) -> Result<(StateDir, Credentials), Fail> {
+    let state = state.or(settings.state.as_deref());
+    let state = StateDir::open(state, &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
+    let credentials =
+        Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    Ok((state, credentials))
 }
 
 /// Reads and checks the runtime file and the documents, together.
@@ -102,6 +150,7 @@ pub(super) fn documents(
     let settings = config(paths, places.config.as_deref())?.settings;
     let mut manifest = manifest(paths, &settings.registries)?;
     settings.apply(&mut manifest)?;
+    settings.define(&FileDocuments, &mut manifest)?;
     let is_folder = |folder: &Path| places.tools.is_some() || folder.is_dir();
     match settings.tools.missing(is_folder, &built_in_tools()) {
         missing if missing.is_empty() => Ok((manifest, settings)),
@@ -122,10 +171,39 @@ pub(super) fn manifest(
         let default = OneDocument(DEFAULT_MANIFEST.as_bytes().to_vec());
         return manifest::load(&default, &["<embedded default>".into()], around);
     }
-    let registries = Registries::new(registries, HttpClient::system()).map_err(|reason| {
+    let registries = ask(registries).map_err(|reason| {
         vec![DocumentError::whole_file(Path::new("clawhost.yaml"), reason, None)]
     })?;
+    let registries = registries.pinned(lock(&beside(paths))?);
     manifest::load(&registries.beside(&FileDocuments), paths, around)
+}
+
+fn ask(registries: &[RegistrySettings]) -> Result<Registries, String> {
+    Registries::new(registries, HttpClient::system())
+}
+
+/// Reads the lock file that lies in `folder`.
+pub(super) fn lock(folder: &Path) -> Result<Lock, Vec<DocumentError>> {
+    let help = "mend it by hand, or delete it: `clawhost pull REFERENCE` writes it anew";
+    read_lock(folder).map_err(|reason| {
+        vec![DocumentError::whole_file(&folder.join(LOCK_FILE), reason, Some(help))]
+    })
+}
+
+/// Returns what `pull` and `push` ask, as whom the runtime file says.
+pub(super) fn distribution(
+    settings: &Settings,
+    state: Option<&Path>,
+) -> Result<Distribution, Fail> {
+    let registries =
+        ask(&settings.registries).map_err(|reason| Fail::new(exit::DOCUMENT, reason))?;
+    let secrets = match settings.oci.values().any(|one| one.account.is_some()) {
+        true => {
+            opened(settings, state).map(|(state, credentials)| secrets(&state, &credentials))?
+        }
+        false => Secrets::none(),
+    };
+    Ok(Distribution::new(HttpClient::system(), settings.oci.clone(), registries, secrets))
 }
 
 /// `claw.yaml` in the current directory stands in for no path at all.
@@ -140,12 +218,16 @@ pub(super) fn config(
     paths: &[PathBuf],
     explicit: Option<&Path>,
 ) -> Result<Config, Vec<DocumentError>> {
-    let beside = match paths.first().map(|path| (path, path.parent())) {
-        Some((path, _)) if path.is_dir() => path,
-        Some((_, Some(folder))) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    Config::load(explicit, Some(beside), config::environment())
+    Config::load(explicit, Some(&beside(paths)), config::environment())
+}
+
+/// Returns the folder of what belongs to the first of `paths`: its own, or the current directory.
+pub(super) fn beside(paths: &[PathBuf]) -> PathBuf {
+    match paths.first().map(|path| (path, path.parent())) {
+        Some((path, _)) if path.is_dir() => path.clone(),
+        Some((_, Some(folder))) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// Opens the audit log of the [state folder](state_path) to read it. Makes nothing; none where no
@@ -190,12 +272,43 @@ fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
 
 /// Opens the pins that hosts on a state folder keep, and the log of what becomes of them.
 pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
+    let (database, audit) = kept(common)?;
+    Ok(Pins::new(database, Some(audit), PinMode::default()))
+}
+
+/// Opens the operator's switches of a state folder, and the log of what becomes of them.
+#[cfg(unix)]
+pub(super) async fn switches(common: &StateArgs) -> Result<Switches, Fail> {
+    let (database, audit) = kept(common)?;
+    Switches::open(database, audit).await.map_err(|error| Fail::new(exit::UPSTREAM, error))
+}
+
+fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
     let path = state_path(common)?.0;
     let state = StateDir::open(Some(&path), &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     let audit = AuditLog::open(&audit_folder(&state)?)
         .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))?;
-    Ok(Pins::new(database(&state)?, Some(Arc::new(audit)), PinMode::default()))
+    Ok((database(&state)?, Arc::new(audit)))
+}
+
+/// Opens the quarantine that hosts on a state folder share, and the log of what becomes of it.
+pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
+    let path = state_path(common)?.0;
+    let state = StateDir::open(Some(&path), &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let audit = AuditLog::open(&audit_folder(&state)?)
+        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))?;
+    let quarantine = Quarantine::open(database(&state)?, Arc::new(audit), Clock::system()).await;
+    quarantine.map_err(|error| Fail::new(exit::UPSTREAM, error))
+}
+
+/// Opens the store of the [state folder](state_path), if there is one. Makes nothing.
+pub(super) fn existing_database(common: &StateArgs) -> Result<Option<Database>, Fail> {
+    let path = state_path(common)?.0.join(DATABASE_FILE);
+    let open = || Database::open(&path, MIGRATIONS);
+    let database = path.is_file().then(open).transpose();
+    database.map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", path.display())))
 }
 
 fn database(state: &StateDir) -> Result<Database, Fail> {
@@ -205,12 +318,13 @@ fn database(state: &StateDir) -> Result<Database, Fail> {
 }
 
 /// The secrets of the store, the environment and the secrets folder; the log shows none of them.
-fn secrets(state: &StateDir) -> Secrets {
+fn secrets(state: &StateDir, credentials: &Credentials) -> Secrets {
     let folder = std::env::var_os(SECRETS_DIR_VARIABLE).filter(|folder| !folder.is_empty());
     let secrets = Secrets::new(SecretSources {
         store: Some(SecretStore::new(state)),
         environment: Some(Box::new(|name| std::env::var_os(name))),
         folder: folder.map(PathBuf::from),
+        tokens: Tokens::new(key(credentials, TOKEN_KEY_CONTEXT)),
     });
     log::redact(secrets.clone());
     secrets
@@ -225,10 +339,12 @@ fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
         .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
         .ok()?;
     // Bound to this state folder: code cached under another one does not count.
-    Some(CodeCache::new(
-        dir,
-        blake3::derive_key(CACHE_KEY_CONTEXT, credentials.operator().reveal().as_bytes()),
-    ))
+    Some(CodeCache::new(dir, key(credentials, CACHE_KEY_CONTEXT)))
+}
+
+/// A key for one purpose; who has the state folder has it.
+fn key(credentials: &Credentials, purpose: &str) -> [u8; blake3::KEY_LEN] {
+    blake3::derive_key(purpose, credentials.operator().reveal().as_bytes())
 }
 
 /// Reads a component file, bounded.

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clawhost_core::egress::HostRules;
-use clawhost_core::grants::{Access, Grants, Injection, Shell};
+use clawhost_core::grants::{Access, Grants, Injection, NATIVE, Shell};
 use clawhost_core::visible;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
@@ -43,6 +43,9 @@ pub(super) fn table(header: &[&str]) -> Table {
 
 /// Says in words what a tool may touch.
 pub(super) fn touches(grants: &Grants) -> String {
+    if grants.native {
+        return NATIVE.to_owned();
+    }
     let mut parts: Vec<String> = grants
         .mounts
         .iter()
@@ -81,6 +84,8 @@ pub(super) fn touches(grants: &Grants) -> String {
         Shell::Full => Some("runs programs in the jail".to_owned()),
         Shell::Restricted => Some("runs listed programs in the jail".to_owned()),
     });
+    let has_shell = grants.wasm_shell != Shell::Deny;
+    parts.extend(has_shell.then(|| "runs scripts without starting a program".to_owned()));
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }
 

@@ -1,12 +1,15 @@
 //! What the words behind `call` and `explain` mean: a tool, and arguments for it.
 
-use clawhost_core::catalog::Tool;
+use clawhost_core::catalog::{Refused, Tool};
 use clawhost_core::error::exit;
 use clawhost_core::json;
 use serde_json::{Map, Value};
 
 use super::fail::Fail;
 use crate::Host;
+
+/// Refusals that are told beside an unknown name; `clawhost tools` tells all.
+const REFUSED_TOLD_MAX: usize = 3;
 
 /// Says that there is no tool of that name: why it was refused, or which there are.
 pub(super) fn unknown(name: &str, host: &Host) -> Fail {
@@ -21,10 +24,26 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         );
     }
     let names: Vec<&str> = catalog.tools().map(|tool| tool.definition.name.as_str()).collect();
-    let hint = match names.is_empty() {
-        true => "no tool is served: list tools under `tools:` of the manifest".to_owned(),
-        false => format!("there are: {}", names.join(", ")),
+    let mut hint = match (names.is_empty(), catalog.loading.is_empty()) {
+        (false, _) => format!("there are: {}", names.join(", ")),
+        (true, false) => "no tool is served yet".to_owned(),
+        (true, true) if catalog.refused.is_empty() => {
+            "no tool is served: list tools under `tools:` of the manifest".to_owned()
+        }
+        (true, true) => "no tool is served".to_owned(),
     };
+    if !catalog.loading.is_empty() {
+        hint.push_str(&format!("; not known yet: {}", catalog.loading.join(", ")));
+    }
+    // Where there are others, only what a server's name in front of the tool's asks for.
+    let is_meant = |refused: &&Refused| {
+        let server = refused.source.split('`').nth(1);
+        names.is_empty() || server.is_some_and(|server| name.starts_with(server))
+    };
+    let meant = catalog.refused.iter().filter(is_meant).take(REFUSED_TOLD_MAX);
+    for Refused { source, reason, .. } in meant {
+        hint.push_str(&format!("; refused: {source}: {reason}"));
+    }
     Fail::usage(format!("unknown tool `{name}`"), &hint)
 }
 

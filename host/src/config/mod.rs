@@ -18,7 +18,8 @@ const FILE_NAMES: [&str; 3] = ["clawhost.yaml", "clawhost.yml", "clawhost.json"]
 const FILE_VARIABLE: &str = "CLAWHOST_CONFIG";
 /// What all variables of this host start with, and others that say the same; the rest is nobody's
 /// business here.
-const VARIABLE_PREFIXES: [&str; 2] = ["CLAWHOST_", "CRUVERO_MCP_"];
+const VARIABLE_PREFIXES: [&str; 4] =
+    ["CLAWHOST_", "CRUVERO_IMMUNE_", "CRUVERO_MCP_", "CRUVERO_TOOL_CONTRACT_"];
 
 /// The runtime settings and where they came from.
 #[derive(Debug, Clone, Default)]

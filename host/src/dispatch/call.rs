@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::dialogue::Caller;
 use crate::gate::CallContext;
 use crate::sandbox::ProgressSink;
 
@@ -34,6 +35,11 @@ impl ToolCall {
     pub fn new(principal: Principal, tool: impl Into<String>, arguments: Value) -> Self {
         let context = CallContext::default();
         Self { principal, tool: tool.into(), arguments, timeout: None, progress: None, context }
+    }
+
+    /// Returns who waits for it.
+    pub(super) fn caller(&self) -> Caller {
+        Caller { progress: self.progress.clone(), dialogue: self.context.dialogue.clone() }
     }
 }
 

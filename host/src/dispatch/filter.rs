@@ -1,5 +1,5 @@
-//! What every reply passes on its way out: the result schemas, the screens, the secrets, and last
-//! the size cap.
+//! What every reply passes on its way out: the result schemas, the known secrets, the screens, and
+//! last the size cap.
 
 use std::sync::Arc;
 
@@ -9,29 +9,57 @@ use clawhost_core::policy::PolicySet;
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::schema::Schema;
-use clawhost_core::screen::Finding;
+use clawhost_core::screen::{Finding, Tokens};
 use clawhost_core::truncate;
 use serde_json::Value;
 
 use crate::offload;
+use crate::results;
 
 /// What replies of one host are held against.
 #[derive(Debug)]
 pub(super) struct Filter {
     pub(super) redactor: Arc<Redactor>,
+    /// What stands in the place of what screens find.
+    pub(super) tokens: Tokens,
     pub(super) bytes_max: usize,
+    /// What is cut is to be kept.
+    pub(super) keeps: bool,
 }
 
+/// What passed.
+#[derive(Debug)]
+pub(super) struct Filtered {
+    pub(super) reply: ToolReply,
+    /// All that it said, where that is more and is to be kept.
+    pub(super) whole: Option<String>,
+}
+
+/// What a result has to match.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schemas<'a> {
+    /// The tool's own promise.
+    pub(super) own: &'a [Arc<Schema>],
+    /// What the caller's session wants: where it is not so, the tool has broken nothing.
+    pub(super) session: Option<&'a Schema>,
+}
+
+/// Room for saying where the rest is, as one more block.
+const KEPT_NOTE_BYTES: usize = 512;
+
 impl Filter {
-    /// Returns `reply` checked against the result schemas, screened by each of `policies`,
-    /// without secrets and cut to size; and what the screens found.
+    /// Returns `reply` checked against the result schemas, without secrets, screened by each of
+    /// `policies` and cut to size; and what the screens found.
     pub(super) fn apply(
         &self,
-        schemas: &[&Schema],
+        schemas: Schemas<'_>,
         reply: ToolReply,
         policies: &[&PolicySet],
-    ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
-        let reply = check(schemas, reply);
+    ) -> (Result<Filtered, CallError>, Vec<Finding>) {
+        let own = schemas.own.iter().map(AsRef::as_ref);
+        let reply = own.fold(reply, |reply, schema| check(schema, "invalid-result", reply));
+        let session = schemas.session.into_iter();
+        let reply = session.fold(reply, |reply, schema| check(schema, "unwanted-result", reply));
         // Searched, or measured and cut, off the threads that serve where it takes long.
         let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
         offload::blocking(is_long, || self.screened(reply, policies))
@@ -39,36 +67,47 @@ impl Filter {
 
     fn screened(
         &self,
-        mut reply: ToolReply,
+        reply: ToolReply,
         policies: &[&PolicySet],
-    ) -> (Result<ToolReply, CallError>, Vec<Finding>) {
-        let mut findings = Vec::new();
+    ) -> (Result<Filtered, CallError>, Vec<Finding>) {
+        let (mut reply, mut findings) = (self.redactor.reply(reply), Vec::new());
         for policy in policies {
-            let screened = policy.screens().output(reply);
+            let screened = policy.screens().output(reply, &self.tokens);
             findings.extend(screened.findings);
             if let Some(blocked) = screened.blocked {
                 return (Err(blocked), findings);
             }
             reply = screened.value;
         }
-        (Ok(truncate::reply(self.redactor.reply(reply), self.bytes_max)), findings)
+        (Ok(self.cut(reply)), findings)
+    }
+
+    fn cut(&self, reply: ToolReply) -> Filtered {
+        let is_kept = self.keeps && truncate::size_of(&reply) > self.bytes_max;
+        match is_kept.then(|| results::whole(&reply)).flatten() {
+            None => Filtered { reply: truncate::reply(reply, self.bytes_max), whole: None },
+            whole => {
+                let room = self.bytes_max.saturating_sub(KEPT_NOTE_BYTES);
+                Filtered { reply: truncate::reply(reply, room), whole }
+            }
+        }
     }
 }
 
-/// A result that breaks the tool's own promise is a failed result, not an answer.
-fn check(schemas: &[&Schema], reply: ToolReply) -> ToolReply {
-    if reply.is_error || schemas.is_empty() {
+/// A result that does not match is a failed result, not an answer.
+fn check(schema: &Schema, kind: &'static str, reply: ToolReply) -> ToolReply {
+    if reply.is_error {
         return reply;
     }
     let structured = reply.structured.as_ref().unwrap_or(&Value::Null);
-    match schemas.iter().find_map(|schema| offload::check(schema, structured).err()) {
-        None => reply,
-        Some(reason) => {
+    match offload::check(schema, structured) {
+        Ok(()) => reply,
+        Err(reason) => {
             let text = "the tool's result does not match its output schema".to_owned();
             ToolReply {
                 internal: Some(reason),
                 content: vec![Content::Text(text)],
-                ..ToolReply::error("invalid-result", "")
+                ..ToolReply::error(kind, "")
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct Told<'a> {
     started: Instant,
     /// What the tool is called in policies, once it is found.
     pub(super) tool: Option<String>,
-    /// The arguments as the tool got them, where they are wanted.
+    /// The arguments, where they are wanted.
     arguments: Option<Value>,
     ended: bool,
 }
@@ -35,15 +35,17 @@ impl<'a> Told<'a> {
         self.ended = true;
         let mut event = CallEvent::ended(self.names(), outcome, self.started.elapsed());
         if let (true, Ok(reply)) = (self.parts.telemetry.takes_results(), outcome) {
-            event.result = Some(result_of(reply));
+            let terms = self.parts.terms.load();
+            event.result =
+                Some(terms.gate.shown(&result_of(reply), &self.call.context).into_owned());
         }
         self.emit(event);
     }
 
-    /// Takes the arguments that were admitted: screens have been at them.
-    pub(super) fn takes(&mut self, arguments: &str) {
+    /// Takes the arguments that were admitted, as records may have them.
+    pub(super) fn takes(&mut self, arguments: impl FnOnce() -> Value) {
         if self.parts.telemetry.takes_arguments() {
-            self.arguments = serde_json::from_str(arguments).ok();
+            self.arguments = Some(arguments());
         }
     }
 

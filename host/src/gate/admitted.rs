@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clawhost_core::policy::RuleRef;
 
+use crate::quarantine::Trial;
 use crate::registry::Resolved;
 
 /// A call that passed every check, carrying all an executor may use.
@@ -17,7 +18,8 @@ use crate::registry::Resolved;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
 ///     let principal = String::new();
-///     Admitted { resolved, principal, arguments, timeout, rule, approved: None, detailed: false }
+///     let (approved, trial, detailed) = (None, None, false);
+///     Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial }
 /// }
 /// ```
 ///
@@ -39,6 +41,7 @@ pub struct Admitted {
     pub(super) rule: RuleRef,
     pub(super) approved: Option<String>,
     pub(super) detailed: bool,
+    pub(super) trial: Option<Trial>,
 }
 
 impl Admitted {
@@ -60,6 +63,16 @@ impl Admitted {
     /// Returns the call's time: the least of tool, profile and caller.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Takes time away: the call ends after `share`, if that is less.
+    pub fn shorten(&mut self, share: Duration) {
+        self.timeout = self.timeout.min(share);
+    }
+
+    /// Takes the trial of a tool whose quarantine is over, if the call is that.
+    pub fn take_trial(&mut self) -> Option<Trial> {
+        self.trial.take()
     }
 
     /// Takes the digest of what a person allowed, if anybody was asked.

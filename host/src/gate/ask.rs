@@ -31,7 +31,7 @@ impl Gate {
             tool: tool.ckp_name.clone(),
             tool_digest: tool.digest.clone(),
             digest: digest.clone(),
-            arguments: self.secrets.redactor().json(arguments.clone()),
+            arguments: self.sides.secrets.redactor().json(arguments.clone()),
             rule: ask.rule.clone(),
             reason: ask.reason.clone(),
             terms: ask.terms,
@@ -51,10 +51,10 @@ impl Gate {
     ) -> Result<Approved, CallError> {
         let waiting = request.context.waiting.as_ref();
         if !self.logs(request.context, |terms| terms.log_approvals) {
-            return self.approvals.ask(asked, waiting).await;
+            return self.sides.approvals.ask(asked, waiting).await;
         }
         span.approval_asked(&asked.reason).map_err(|error| unrecorded(&error))?;
-        let answer = self.approvals.ask(asked, waiting).await;
+        let answer = self.sides.approvals.ask(asked, waiting).await;
         let written = match &answer {
             Ok(approved) => span.approval_answered(true, &approved.by, approved.how),
             Err(error) => {

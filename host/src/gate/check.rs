@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
+use clawhost_core::contract;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
+use clawhost_core::manifest::Manifest;
 use clawhost_core::schema::Schema;
 use serde_json::Value;
 
@@ -43,6 +45,23 @@ pub(super) fn schema(
         })?;
     }
     Ok(())
+}
+
+/// Holds arguments against what the operator's definition of the tool wants of them.
+pub(super) fn preconditions(
+    manifest: &Manifest,
+    tool: &Tool,
+    arguments: &Value,
+) -> Result<(), CallError> {
+    let own = manifest.governance.of(tool);
+    let broken = own.and_then(|own| contract::broken(&own.contract.preconditions, arguments));
+    let Some(condition) = broken else { return Ok(()) };
+    let name = &tool.definition.name;
+    let text =
+        format!("invalid arguments for `{name}`: they do not meet the condition `{condition}`");
+    Err(CallError::new(ErrorKind::InvalidArguments, text)
+        .with("stage", "precondition")
+        .with("condition", condition.to_string()))
 }
 
 /// Says whether a call under `grants` can run at all in the time it has.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::SessionTerms;
 use crate::approvals::WaitingSink;
+use crate::dialogue::Dialogue;
 
 /// What a caller says beside a call. It can narrow what the call gets, never widen it (CKP 0.3.0,
 /// section 10.3).
@@ -26,6 +27,9 @@ pub struct CallContext {
     pub session: Option<Arc<SessionTerms>>,
     /// Why the call is refused whatever it is: its session does not take it. It is recorded.
     pub refused: Option<CallError>,
+    /// What the caller's client can be asked for, and what it has brought: for the tool, and of no
+    /// weight here.
+    pub dialogue: Option<Arc<Dialogue>>,
     /// Who is told when the call waits for a person.
     pub waiting: Option<WaitingSink>,
 }

@@ -37,6 +37,7 @@ impl Gate {
         arguments: Option<&Value>,
         context: &CallContext,
     ) -> Result<Decision, CallError> {
+        self.sides.switches.check(&tool.ckp_name)?;
         let autonomy = self.autonomy(context);
         if autonomy == Autonomy::Observer {
             return Err(refused("autonomy", "the identity is an observer: it runs no tool"));
@@ -67,7 +68,7 @@ impl Gate {
     ) -> Explanation {
         let paths = arguments.map(|it| tool.paths.paths(it));
         let facts = self.facts(tool, paths.as_deref());
-        let (own, asked) = (tool.policy_ref.as_deref(), context.policy.as_deref());
+        let (own, asked) = (tool.policy_refs.as_slice(), context.policy.as_deref());
         self.policies().explain(&facts, Scope { own, asked })
     }
 
@@ -78,7 +79,7 @@ impl Gate {
             declared: &tool.declared,
             hints: &tool.definition.annotations,
             paths,
-            usage: self.providers.usage(),
+            usage: self.sides.providers.usage(),
         }
     }
 
@@ -96,7 +97,7 @@ impl Gate {
         let asked = context.policy.as_deref();
         let theirs = asked.filter(|name| session.is_some_and(|session| session.contains(name)));
         let ours = asked.filter(|name| theirs.is_none() || base.contains(name));
-        let scope = Scope { own: tool.policy_ref.as_deref(), asked: ours };
+        let scope = Scope { own: &tool.policy_refs, asked: ours };
         let mut verdict = base.decide(facts, scope);
         if declared != facts.declared {
             verdict = verdict.stricter(base.decide(&CallFacts { declared, ..*facts }, scope));

@@ -1,7 +1,7 @@
 //! Admission: the only way from an untrusted call to an [`Admitted`] one.
 //!
-//! Checks run in a fixed order, cheap and pure first, a person last: schema, screens, autonomy
-//! and policy, sandbox, rates, approval; then what may have changed while the person thought is
+//! Checks run in a fixed order, cheap and pure first, a person last: quarantine, schema, screens,
+//! autonomy and policy, sandbox, preconditions, rates, approval; then what may have changed while the person thought is
 //! looked at again. Nothing here performs the call: executors live in `exec` and cannot run
 //! without an `Admitted`.
 //!
@@ -20,12 +20,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::manifest::{Manifest, Profile};
 use clawhost_core::policy::{AuditTerms, Explanation, PolicySet};
 use clawhost_core::quota::CallRates;
+use clawhost_core::repair::RepairLoops;
 use clawhost_core::screen::Finding;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -39,11 +40,20 @@ use crate::approvals::Approvals;
 use crate::audit::CallSpan;
 use crate::clock;
 use crate::offload;
+use crate::quarantine::Quarantine;
 use crate::registry::Resolved;
 use crate::sandbox::fs::{Outlook, Places};
 use crate::sandbox::look_up;
 use crate::secrets::Secrets;
+use crate::switches::Switches;
 use crate::upstream::provider::Providers;
+
+/// Where the paths of a manifest's profiles lead, for calls of other tools that they narrow.
+fn places(manifest: &Manifest) -> BTreeMap<String, Result<Places, String>> {
+    let places =
+        |(name, profile): (&String, &Profile)| (name.clone(), look_up(&profile.grants(None)));
+    manifest.profiles.iter().map(places).collect()
+}
 
 /// Whether a tool can be called at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +62,8 @@ pub enum Standing {
     Allowed,
     /// Where a person says so.
     Asks,
+    /// Not until the operator switches it on again.
+    Disabled,
     /// Not at all.
     Refused,
 }
@@ -84,14 +96,14 @@ struct Prepared<'a> {
     timeout: Duration,
 }
 
-/// Arguments as the tool gets them, and the JSON text of them.
+/// Arguments that the tool may have, and the JSON text of them.
 struct Checked<'a> {
-    arguments: Cow<'a, Value>,
+    arguments: &'a Value,
     text: String,
 }
 
 impl<'a> Checked<'a> {
-    fn of(arguments: Cow<'a, Value>) -> Self {
+    fn of(arguments: &'a Value) -> Self {
         Self { text: arguments.to_string(), arguments }
     }
 }
@@ -102,28 +114,55 @@ pub struct Gate {
     manifest: Arc<Manifest>,
     /// Where the paths of the manifest's profiles lead, for calls of other tools that they narrow.
     places: BTreeMap<String, Result<Places, String>>,
-    approvals: Approvals,
-    providers: Providers,
-    secrets: Secrets,
-    rates: Mutex<CallRates>,
-    arguments_bytes_max: usize,
+    sides: Sides,
+    rates: Arc<Mutex<CallRates>>,
+    repairs: Arc<Mutex<RepairLoops>>,
+}
+
+/// What a gate asks beside its manifest.
+#[derive(Debug, Clone)]
+pub struct Sides {
+    /// Where a person is asked.
+    pub approvals: Approvals,
+    /// Know what has been spent.
+    pub providers: Providers,
+    /// Knows which tools rest.
+    pub quarantine: Quarantine,
+    /// Are not shown to whoever is asked.
+    pub secrets: Secrets,
+    /// What the operator has switched off.
+    pub switches: Switches,
+    /// The largest arguments, in bytes of JSON.
+    pub arguments_bytes_max: usize,
 }
 
 impl Gate {
-    /// Returns a gate that decides by `manifest`, asks through `approvals` without showing
-    /// `secrets`, and knows from `providers` what has been spent.
-    pub fn new(
-        manifest: Arc<Manifest>,
-        approvals: Approvals,
-        providers: Providers,
-        secrets: Secrets,
-        arguments_bytes_max: usize,
-    ) -> Self {
-        let rates = Mutex::default();
-        let places =
-            |(name, profile): (&String, &Profile)| (name.clone(), look_up(&profile.grants(None)));
-        let places = manifest.profiles.iter().map(places).collect();
-        Self { manifest, places, approvals, providers, secrets, rates, arguments_bytes_max }
+    /// Returns a gate that decides by `manifest`.
+    pub fn new(manifest: Arc<Manifest>, sides: Sides) -> Self {
+        let (rates, repairs) = (Arc::default(), Arc::default());
+        Self { places: places(&manifest), manifest, sides, rates, repairs }
+    }
+
+    /// Returns a gate that decides by `manifest` and counts on.
+    #[must_use]
+    pub fn under(&self, manifest: Arc<Manifest>) -> Self {
+        let (rates, repairs) = (Arc::clone(&self.rates), Arc::clone(&self.repairs));
+        Self { places: places(&manifest), manifest, sides: self.sides.clone(), rates, repairs }
+    }
+
+    /// Returns the operator's switches.
+    pub fn switches(&self) -> &Switches {
+        &self.sides.switches
+    }
+
+    /// Returns what knows which tools rest.
+    pub fn quarantine(&self) -> &Quarantine {
+        &self.sides.quarantine
+    }
+
+    /// Returns the manifest that it decides by.
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
     }
 
     /// Returns the policies of the manifest.
@@ -135,8 +174,9 @@ impl Gate {
     /// is noted in `span`.
     ///
     /// # Errors
-    /// -32602 where the arguments do not match, -32011 where autonomy, policy, a screen or a rate
-    /// refuse, -32010 where the sandbox does, -32012 and -32013 where a person did not allow it.
+    /// -32602 where the arguments do not match, -32011 where the tool rests, or autonomy, policy, a
+    /// screen or a rate refuse, -32010 where the sandbox does, -32012 and -32013 where a person did not
+    /// allow it.
     pub async fn admit(
         &self,
         resolved: Resolved,
@@ -144,31 +184,57 @@ impl Gate {
         span: &mut CallSpan,
     ) -> Result<Admitted, CallError> {
         let tool = Arc::clone(resolved.tool());
+        let own = self.manifest.governance.of(&tool);
+        let outcome = self.admit_once(resolved, request, span).await;
+        let Some(attempts_max) = own.and_then(|own| own.repair_attempts_max) else {
+            return outcome;
+        };
+        let whose = (request.principal, tool.ckp_name.as_str());
+        self.repairs.lock().judge(whose, outcome, attempts_max, clock::now_ms())
+    }
+
+    async fn admit_once(
+        &self,
+        resolved: Resolved,
+        request: Request<'_>,
+        span: &mut CallSpan,
+    ) -> Result<Admitted, CallError> {
+        let tool = Arc::clone(resolved.tool());
         let Request { principal, context, .. } = request;
+        check::listed(&tool, context)?;
+        let immune = &self.manifest.governance.immune;
+        let trial = self.sides.quarantine.enter(&tool.ckp_name, immune).await?;
         let given = Some(request.arguments);
         let prepared =
             self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
         let Prepared { checked, decision, resolved, timeout } = prepared?;
-        let Checked { arguments, text } =
-            checked.unwrap_or_else(|| Checked::of(Cow::Borrowed(request.arguments)));
+        let Checked { arguments, text } = checked.unwrap_or_else(|| Checked::of(request.arguments));
         span.note("policy", decision.rule.policy.as_str());
         span.note("rule_id", decision.rule.id.as_str());
+        let shown = self.shown(arguments, context);
         if decision.detailed || self.logs(context, |terms| terms.log_inputs) {
-            span.note_inputs(&arguments);
+            span.note_inputs(&shown);
         }
         let mut approved = None;
         if let Some(ask) = &decision.ask {
             self.rates_left(principal, context)?;
-            approved = Some(self.ask(&tool, &arguments, ask, request, span).await?);
+            approved = Some(self.ask(&tool, arguments, ask, request, span).await?);
             // Minutes may have passed: what was spent meanwhile counts.
-            self.decide(&tool, Some(&arguments), context)?;
+            self.decide(&tool, Some(arguments), context)?;
         }
         self.take_rate(principal, context)?;
         let timeout = request.timeout.map_or(timeout, |asked| asked.min(timeout));
         let detailed = decision.detailed || self.logs(context, |terms| terms.log_outputs);
         let rule = decision.rule;
         let principal = principal.to_owned();
-        Ok(Admitted { resolved, principal, arguments: text, timeout, rule, approved, detailed })
+        let arguments = text;
+        Ok(Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial })
+    }
+
+    /// Says whether a call with `arguments` may run without anybody being asked.
+    pub fn allows(&self, resolved: Resolved, arguments: &Value, context: &CallContext) -> bool {
+        let prepared = self.prepare(resolved, Some(arguments), context, &mut |_| ());
+        prepared.is_ok_and(|prepared| prepared.decision.ask.is_none())
     }
 
     /// Says what would become of a call with `arguments`, or with the best of arguments where
@@ -205,13 +271,14 @@ impl Gate {
         check::listed(&tool, context)?;
         let checked = arguments.map(|given| self.checked(&tool, given, context, see));
         let checked = checked.transpose()?;
-        let arguments = checked.as_ref().map(|checked| checked.arguments.as_ref());
+        let arguments = checked.as_ref().map(|checked| checked.arguments);
         let decision = self.decide(&tool, arguments, context)?;
         let resolved = self.narrowed(resolved, context)?;
         let session = context.narrowing(&tool).and_then(|session| session.timeout);
         let own = resolved.grants().limits.timeout;
         let timeout = session.map_or(own, |session| session.min(own));
         check::sandbox(resolved.grants(), timeout)?;
+        arguments.map_or(Ok(()), |it| check::preconditions(&self.manifest, &tool, it))?;
         Ok(Prepared { checked, decision, resolved, timeout })
     }
 
@@ -220,8 +287,8 @@ impl Gate {
     pub fn offers(&self, tool: &Tool, principal: &str) -> bool {
         match self.standing(tool) {
             Standing::Allowed => true,
-            Standing::Asks => self.approvals.reach().reaches(principal),
-            Standing::Refused => false,
+            Standing::Asks => self.sides.approvals.reach().reaches(principal),
+            Standing::Disabled | Standing::Refused => false,
         }
     }
 
@@ -231,11 +298,12 @@ impl Gate {
         match (decided, check::sandbox(&tool.grants, tool.timeout())) {
             (Ok(Decision { ask: None, .. }), Ok(())) => Standing::Allowed,
             (Ok(Decision { ask: Some(_), .. }), Ok(())) => Standing::Asks,
+            (Err(CallError { kind: ErrorKind::Disabled, .. }), _) => Standing::Disabled,
             _ => Standing::Refused,
         }
     }
 
-    /// Returns the arguments as the tool will get them: of the right shape, and screened.
+    /// Returns the arguments, which are of the right shape and nothing forbids.
     fn checked<'a>(
         &self,
         tool: &Tool,
@@ -243,25 +311,31 @@ impl Gate {
         context: &CallContext,
         see: &mut dyn FnMut(&[Finding]),
     ) -> Result<Checked<'a>, CallError> {
-        let mut checked = Checked::of(Cow::Borrowed(given));
-        check::size(checked.text.len(), self.arguments_bytes_max)?;
+        let checked = Checked::of(given);
+        check::size(checked.text.len(), self.sides.arguments_bytes_max)?;
         let session = context.narrowing(tool).and_then(|session| session.input.as_ref());
         check::schema(tool, session, given)?;
         for policies in self.lists(context) {
             let is_long = checked.text.len() > SCREENED_AT_ONCE_BYTES_MAX;
             let screened =
-                offload::blocking(is_long, || policies.screens().input(&checked.arguments));
+                offload::blocking(is_long, || policies.screens().input(checked.arguments));
             see(&screened.findings);
             if let Some(blocked) = screened.blocked {
                 return Err(blocked);
             }
-            if let Cow::Owned(redacted) = screened.value {
-                // What is left has to be what the tool expects all the same.
-                check::schema(tool, session, &redacted)?;
-                checked = Checked::of(Cow::Owned(redacted));
-            }
         }
         Ok(checked)
+    }
+
+    /// Returns arguments or a result as a record may have them.
+    pub fn shown<'a>(&self, value: &'a Value, context: &CallContext) -> Cow<'a, Value> {
+        let tokens = self.sides.secrets.tokens();
+        self.lists(context).fold(Cow::Borrowed(value), |value, policies| {
+            match policies.screens().recorded(&value, tokens) {
+                Cow::Owned(masked) => Cow::Owned(masked),
+                Cow::Borrowed(_) => value,
+            }
+        })
     }
 
     /// Returns the tool under what the caller's session grants it, and the profile it names.

@@ -28,6 +28,7 @@ use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::manifest::{MemoryPlan, StorePlan};
+use clawhost_core::screen::{Finding, Screens, Tokens};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde_json::{Map, Value, json};
 
@@ -50,6 +51,7 @@ struct Inner {
     database: Database,
     files: Files,
     audit: Arc<AuditLog>,
+    screens: (Screens, Tokens),
     clock: Clock,
     turns: Turns,
 }
@@ -142,19 +144,26 @@ type Outcome<T> = rusqlite::Result<Result<T, CallError>>;
 impl Memory {
     /// Returns the stores of `plan`, none where there is no plan. They are kept in `database`,
     /// which has to have [`MIGRATIONS`], but for those with a file of their own.
-    pub fn new(plan: Option<MemoryPlan>, database: Database, audit: Arc<AuditLog>) -> Self {
-        Self::with_clock(plan, database, audit, Clock::system())
+    /// What is to be stored is searched by `screens` first.
+    pub fn new(
+        plan: Option<MemoryPlan>,
+        database: Database,
+        audit: Arc<AuditLog>,
+        screens: (Screens, Tokens),
+    ) -> Self {
+        Self::with_clock(plan, database, audit, screens, Clock::system())
     }
 
     fn with_clock(
         plan: Option<MemoryPlan>,
         database: Database,
         audit: Arc<AuditLog>,
+        screens: (Screens, Tokens),
         clock: Clock,
     ) -> Self {
         let stores = plan.map(|plan| plan.stores).unwrap_or_default();
         let (files, turns) = (Files::default(), Turns::default());
-        Self(Arc::new(Inner { stores, database, files, audit, clock, turns }))
+        Self(Arc::new(Inner { stores, database, files, audit, screens, clock, turns }))
     }
 
     /// Returns the names of the stores, in the order of the documents.
@@ -191,6 +200,20 @@ impl Memory {
         found.await.map_err(unfound)?
     }
 
+    /// Returns an entry as it may be stored: a filter takes parts out of it, or refuses it.
+    fn screened(&self, entry: NewEntry) -> Result<NewEntry, CallError> {
+        let (screens, tokens) = &self.0.screens;
+        let pass = |value| {
+            let screened = screens.memory(value, tokens);
+            for Finding { check, policy, what, .. } in &screened.findings {
+                tracing::warn!(check, policy, "a filter found {what} in what is to be remembered");
+            }
+            screened.blocked.map_or(Ok(screened.value), Err)
+        };
+        let metadata = entry.metadata.map(pass).transpose()?;
+        Ok(NewEntry { content: pass(entry.content)?, metadata, key: entry.key })
+    }
+
     /// Adds entries to the caller's part of `store`, all of them or none, and returns their ids
     /// in the same order. When it returns they are on disk.
     ///
@@ -205,7 +228,8 @@ impl Memory {
         entries: Vec<NewEntry>,
     ) -> Result<Vec<String>, CallError> {
         let plan = self.plan(store)?;
-        let new = check::entries(entries)?;
+        let entries = entries.into_iter().map(|entry| self.screened(entry));
+        let new = check::entries(entries.collect::<Result<_, _>>()?)?;
         let database = self.database(&plan, scope).await?;
         let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
         let facts = facts(scope, store);

@@ -214,6 +214,8 @@ fn nothing_was_done(answer: &Answer) -> bool {
     let stage = error.data.get("stage").and_then(Value::as_str);
     match error.kind {
         ErrorKind::MemoryBackend => true,
+        // Of several attempts the last one says nothing about the others.
+        ErrorKind::Overloaded if error.data.contains_key("attempts") => false,
         ErrorKind::Overloaded => stage.is_some_and(|stage| BEFORE_WORK.contains(&stage)),
         _ => false,
     }

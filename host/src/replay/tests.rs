@@ -120,7 +120,9 @@ async fn a_request_that_found_no_room_may_be_tried_again() {
 async fn a_tool_that_ran_until_its_provider_had_no_room_is_not_run_again() {
     // As `core::quota` refuses a tool that asks for more than its caps, and whoever says no stage.
     let full = CallError::new(ErrorKind::Overloaded, "full");
-    for error in [full.clone().with("stage", "provider"), full] {
+    // And whoever was tried before.
+    let again = full.clone().with("stage", "quota").with("attempts", 2);
+    for error in [full.clone().with("stage", "provider"), full, again] {
         let window = Window::new();
         let answer = Err(error);
         let first = answer.clone();

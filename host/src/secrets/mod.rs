@@ -20,13 +20,14 @@ mod tests;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use clawhost_core::grants::{is_secret_name, is_variable_name};
 use clawhost_core::limits::{SECRET_NAME_BYTES_MAX, SECRETS_BYTES_MAX};
 use clawhost_core::redact::Redactor;
+use clawhost_core::screen::Tokens;
 use clawhost_core::truncate;
 use parking_lot::Mutex;
 
@@ -45,6 +46,8 @@ pub struct SecretSources {
     pub environment: Option<Box<Environment>>,
     /// A folder with a file for each secret.
     pub folder: Option<PathBuf>,
+    /// What is written in the place of what screens find, which may be secrets nobody looks up.
+    pub tokens: Tokens,
 }
 
 impl fmt::Debug for SecretSources {
@@ -144,6 +147,27 @@ impl Secrets {
                 tracing::warn!("{error}.");
             }
         }
+    }
+
+    /// Lets the redactor know a value that nobody looks up: a credential of the host's own. `name`
+    /// is no secret's.
+    ///
+    /// # Errors
+    /// All values together are more than can be kept from showing.
+    pub fn hide(&self, name: &str, value: &str) -> Result<(), SecretError> {
+        let hidden = self.remember(name, &Secret::from(value.to_owned()));
+        hidden.map_err(|why| SecretError::new(name, why))
+    }
+
+    /// Returns the folders that secrets are kept in, which nobody is granted.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        let SecretSources { store, folder, .. } = &self.0.sources;
+        store.iter().map(SecretStore::folder).chain(folder.as_deref())
+    }
+
+    /// Returns what is written in the place of what screens find.
+    pub fn tokens(&self) -> &Tokens {
+        &self.0.sources.tokens
     }
 
     /// Returns what takes every value that was handed out so far out of a text.

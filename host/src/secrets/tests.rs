@@ -48,6 +48,7 @@ fn the_store_comes_before_the_environment_and_that_before_the_folder() {
         store: Some(store(state.path(), &[("A", "store a")])),
         environment: environment(&[("A", "env a"), ("B", "env b"), ("C", ""), ("X_Y", "env xy")]),
         folder: Some(files.path().to_owned()),
+        ..SecretSources::default()
     });
     for (name, expected) in [
         ("A", Some("store a")),
@@ -139,7 +140,8 @@ fn a_source_that_cannot_be_read_is_not_passed_over() {
     let store = store(state.path(), &[("A", "store a")]);
     std::fs::write(state.path().join(crate::state::SECRETS_FILE), "damaged").unwrap();
     let environment = environment(&[("A", "env a")]);
-    let secrets = Secrets::new(SecretSources { store: Some(store), environment, folder: None });
+    let sources = SecretSources { store: Some(store), environment, ..SecretSources::default() };
+    let secrets = Secrets::new(sources);
     assert!(matches!(secrets.resolve("A").unwrap_err().why, NoSecret::Store(_)));
 }
 
@@ -218,4 +220,13 @@ fn nothing_prints_a_value() {
     let secret = secrets.resolve("A").unwrap();
     let shown = format!("{secret:?} {secrets:?}");
     assert!(!shown.contains("hidden"), "{shown}");
+}
+
+#[test]
+fn a_credential_of_the_host_is_taken_out_and_cannot_be_looked_up() {
+    let secrets = Secrets::none();
+    secrets.hide("the operator's credential", "clawhost-operator-0123").unwrap();
+    let shown = secrets.redactor().text("x clawhost-operator-0123 y").into_owned();
+    assert_eq!(shown, "x [redacted:the operator's credential] y");
+    assert!(secrets.resolve("the operator's credential").is_err());
 }

@@ -164,6 +164,12 @@ impl Credentials {
         self.agents.get(name)
     }
 
+    /// Returns every credential, with what to call it where it stood.
+    pub fn all(&self) -> impl Iterator<Item = (String, &Token)> {
+        let agents = self.agents.iter().map(|(name, token)| (format!("agent {name}"), token));
+        agents.chain([("the operator's credential".to_owned(), &self.operator)])
+    }
+
     /// Returns the operator's credential.
     pub const fn operator(&self) -> &Token {
         &self.operator

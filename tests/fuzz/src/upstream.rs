@@ -46,19 +46,19 @@ pub fn run(data: &[u8]) {
 
 async fn talk(url: String) {
     let endpoint = Endpoint::Http { url, headers: Vec::new() };
-    let plan = ServerPlan { name: "hostile".to_owned(), endpoint };
+    let plan = ServerPlan { name: "hostile".to_owned(), endpoint, expose: Default::default() };
     let parts = Parts { client: HttpClient::system(), secrets: Secrets::none() };
     let server = Server::start(plan, parts);
     let mut offers = server.offers();
     let known = offers.wait_for(|offers| offers.state != State::Connecting).await;
     let known = known.expect("the server's task goes on").clone();
     assert!(known.tools.len() <= BRIDGE_TOOLS_MAX);
-    if let State::Failed { reason } = &known.state {
+    if let State::Failed { reason, .. } = &known.state {
         assert!(!reason.contains(['\n', '\u{1b}']), "{reason:?}");
     }
     let tool = known.tools.first().map_or("any", |tool| tool.name.as_str());
     if known.state == State::Ready {
-        match server.call(tool, "{}", CALL, None).await {
+        match server.call(tool, None, "{}", CALL, Default::default()).await {
             Ok(reply) => assert!(reply.meta.keys().all(|key| !key.starts_with("clawhost/"))),
             Err(error) => assert_ne!(error.message, "the host failed; please report this"),
         }

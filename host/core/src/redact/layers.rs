@@ -10,7 +10,7 @@ pub(super) const MARKS: &[u8] = b"%\\&";
 const ESCAPE_BYTES_MAX: usize = 12;
 
 /// A text without none, one or several of its layers of escapes.
-pub(super) struct Layer<'t> {
+pub(crate) struct Layer<'t> {
     bytes: Cow<'t, [u8]>,
     /// From this decoded byte on, bytes stand in the original from that place on, one for one.
     /// In order of both.
@@ -55,12 +55,12 @@ impl<'t> Layer<'t> {
         self.bytes.to_mut().truncate(kept);
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Returns where the decoded bytes `at` stand in the original.
-    pub(super) fn source(&self, at: Range<usize>) -> Range<usize> {
+    pub(crate) fn source(&self, at: Range<usize>) -> Range<usize> {
         self.place(at.start)..self.place(at.end)
     }
 

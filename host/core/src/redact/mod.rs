@@ -27,7 +27,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 
 use self::layers::Layer;
-use self::reading::read;
+pub(crate) use self::reading::read;
 use self::spellings::spellings;
 use crate::limits::{REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
 

@@ -9,7 +9,7 @@ use crate::limits::REDACT_ROUNDS_MAX;
 
 /// Reads `text` as it is, and in every way that undoes up to [`REDACT_ROUNDS_MAX`] layers of
 /// escapes. Where more of it will `follow`, an escape at its end that may go on is left out.
-pub(super) fn read(text: &[u8], follow: bool, mut read: impl FnMut(&Layer<'_>)) {
+pub(crate) fn read(text: &[u8], follow: bool, mut read: impl FnMut(&Layer<'_>)) {
     let mut reading = Reading { follow, seen: BTreeMap::new(), read: &mut read };
     reading.layer(&Layer::whole(text), REDACT_ROUNDS_MAX);
 }

@@ -31,7 +31,8 @@ impl Stores {
         let audit = Arc::new(AuditLog::open(&dir).unwrap());
         let time = Arc::new(AtomicI64::new(START_MS));
         let plan = Some(MemoryPlan { stores: plans.to_vec() });
-        let memory = Memory::with_clock(plan, database, audit, Clock::of(&time));
+        let memory =
+            Memory::with_clock(plan, database, audit, Default::default(), Clock::of(&time));
         Self { memory, time, folder, plans: plans.to_vec() }
     }
 

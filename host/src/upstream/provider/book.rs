@@ -53,10 +53,7 @@ impl Book {
         days: u32,
         agent: Option<String>,
     ) -> Result<Vec<Cost>, DatabaseError> {
-        let today = now_ms() / DAY_MS;
-        let first = today.saturating_add(1).saturating_sub(u64::from(days));
-        let read = move |db: &mut Connection| costs::read(db, first, agent.as_deref());
-        self.database.search(Duration::from_millis(MEMORY_QUERY_MS), read).await
+        read_costs(&self.database, days, agent).await
     }
 
     /// Reserves on disk what a request may use, before it is sent.
@@ -169,4 +166,19 @@ fn stays(provider: &str, done: Result<(), DatabaseError>) {
 
 fn now_ms() -> u64 {
     u64::try_from(clock::now_ms()).unwrap_or_default()
+}
+
+/// Returns what completions cost on the last `days` days, today included (UTC), the dearest first: the
+/// costs of `agent`, or of all of them.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn read_costs(
+    database: &Database,
+    days: u32,
+    agent: Option<String>,
+) -> Result<Vec<Cost>, DatabaseError> {
+    let first = (now_ms() / DAY_MS).saturating_add(1).saturating_sub(u64::from(days));
+    let read = move |db: &mut Connection| costs::read(db, first, agent.as_deref());
+    database.search(Duration::from_millis(MEMORY_QUERY_MS), read).await
 }

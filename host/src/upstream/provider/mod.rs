@@ -29,6 +29,7 @@ use serde_json::Value;
 use self::attempt::{Failure, Sent};
 use self::book::Book;
 pub use self::book::MIGRATIONS;
+pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};
 use self::request::ChatRequest;
 use self::wire::Wire;
@@ -206,7 +207,7 @@ impl Inner {
                 (Err(_), Some(failure)) => return Ok(Err(failure)),
                 (Err(error), None) => return Err(error),
             };
-            let wait = plan.retry.delay_ms(made).filter(|_| failure.passes);
+            let wait = plan.retry.delay_ms(made, 0).filter(|_| failure.passes);
             let wait = wait.map(|ms| Duration::from_millis(ms).max(failure.retry_after));
             let again = wait.and_then(|wait| tokio::time::Instant::now().checked_add(wait));
             match again.filter(|again| *again < until.into()) {

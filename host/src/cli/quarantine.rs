@@ -1,0 +1,167 @@
+//! `clawhost quarantine`: tools that failed again and again, why, and what helps.
+//!
+//! Deliberately absent: a host. These verbs read and write the store, which running hosts ask before
+//! they refuse a call.
+
+use clap::{Args, Subcommand};
+use clawhost_core::error::exit;
+use clawhost_core::visible;
+use serde_json::json;
+
+use super::args::StateArgs;
+use super::fail::Fail;
+use super::{setup, show};
+use crate::clock::rfc3339;
+use crate::quarantine::{Hold, Quarantine, Seen};
+use crate::switches::meant;
+
+/// Digits of a signature that people are shown; any that are enough to tell it can be typed.
+const SHOWN_BYTES: usize = "sha256:".len() + 12;
+
+/// Say which tools are in quarantine and why, release them, and say what helps
+///
+/// A tool that fails three times within ten minutes in the same way is not called for an hour; then
+/// one call tries it, and a failure doubles the time. What a caller got wrong never counts. Running
+/// hosts heed these verbs with the next call.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  clawhost quarantine list\n  clawhost quarantine release word_count --reason 'new build'\n  clawhost quarantine vaccinate sha256:4f0c --procedure 'Ask for fewer rows.'"
+)]
+pub(super) struct QuarantineArgs {
+    #[command(subcommand)]
+    verb: QuarantineVerb,
+    #[command(flatten)]
+    common: StateArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum QuarantineVerb {
+    /// List every kind of failure that is remembered, the newest first
+    #[command(after_help = "Example: clawhost quarantine anomalies --json")]
+    Anomalies,
+    /// List the tools that are in quarantine
+    #[command(after_help = "Example: clawhost quarantine list")]
+    List,
+    /// Let a tool be called again
+    #[command(after_help = "Example: clawhost quarantine release word_count --reason 'new build'")]
+    Release {
+        /// The tool, by any of its names
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// Why, for the record
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Say what helps against a kind of failure
+    ///
+    /// Who meets it is told, and it no longer counts.
+    #[command(
+        after_help = "Example: clawhost quarantine vaccinate sha256:4f0c --procedure 'Ask for fewer rows.'"
+    )]
+    Vaccinate {
+        /// The signature of the failure, or how it begins
+        #[arg(value_name = "SIGNATURE")]
+        signature: String,
+        /// What helps, in words that callers read
+        #[arg(long, value_name = "TEXT")]
+        procedure: String,
+        #[command(flatten)]
+        who: Who,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Who {
+    /// Who says so, for the record
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    by: String,
+}
+
+pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
+    let QuarantineArgs { verb, common } = args;
+    let quarantine = setup::quarantine(&common).await?;
+    match verb {
+        QuarantineVerb::Anomalies => {
+            let seen = quarantine.anomalies().await.map_err(failed)?;
+            if common.json { show::json(&json!(seen)) } else { print_seen(&seen) }
+        }
+        QuarantineVerb::List => {
+            let holds = quarantine.holds().await.map_err(failed)?;
+            if common.json { show::json(&json!(holds)) } else { print_holds(&holds) }
+        }
+        QuarantineVerb::Release { tool, reason, who } => {
+            release(&quarantine, &tool, &reason, &who).await?;
+        }
+        QuarantineVerb::Vaccinate { signature, procedure, who } => {
+            vaccinate(&quarantine, &signature, &procedure, &who).await?;
+        }
+    }
+    Ok(exit::OK)
+}
+
+async fn release(quarantine: &Quarantine, tool: &str, reason: &str, who: &Who) -> Result<(), Fail> {
+    let hint = "`clawhost quarantine list` shows which tools are";
+    let tool = meant(tool).map_err(|error| Fail::usage(error, hint))?;
+    if !quarantine.holds().await.map_err(failed)?.iter().any(|hold| hold.tool == tool) {
+        return Err(Fail::usage(format!("`{tool}` is not in quarantine"), hint));
+    }
+    quarantine.release(&tool, &who.by, Some(reason)).await.map_err(failed)?;
+    show::line(&format!("released: {tool}"));
+    Ok(())
+}
+
+async fn vaccinate(
+    quarantine: &Quarantine,
+    begin: &str,
+    procedure: &str,
+    who: &Who,
+) -> Result<(), Fail> {
+    let mut seen = quarantine.anomalies().await.map_err(failed)?;
+    seen.retain(|seen| seen.signature.starts_with(begin));
+    let [one] = seen.as_slice() else {
+        let reason = format!("{} kinds of failures begin like {begin:?}", seen.len());
+        return Err(Fail::usage(reason, "`clawhost quarantine anomalies --json` shows them"));
+    };
+    let known = quarantine.vaccinate(&one.signature, procedure, &who.by).await.map_err(failed)?;
+    if !known {
+        return Err(Fail::new(exit::UPSTREAM, "it was forgotten meanwhile"));
+    }
+    show::line(&format!("{}: who meets it is told what helps", short(&one.signature)));
+    Ok(())
+}
+
+fn failed(error: impl std::fmt::Display) -> Fail {
+    Fail::new(exit::UPSTREAM, error)
+}
+
+fn short(signature: &str) -> &str {
+    signature.get(..SHOWN_BYTES).unwrap_or(signature)
+}
+
+fn print_holds(holds: &[Hold]) {
+    if holds.is_empty() {
+        return show::line("no tool is in quarantine");
+    }
+    let mut table = show::table(&["tool", "since", "until", "failure"]);
+    for hold in holds {
+        let (since, until) = (rfc3339(hold.since_ms), rfc3339(hold.until_ms));
+        table.add_row([&hold.tool, &since, &until, short(&hold.signature)]);
+    }
+    show::line(&table.to_string());
+}
+
+fn print_seen(seen: &[Seen]) {
+    if seen.is_empty() {
+        return show::line("no failure is remembered");
+    }
+    let mut table = show::table(&["failure", "tool", "times", "last", "what", "what helps"]);
+    for seen in seen {
+        let what = format!("{}: {}", seen.code, visible::line(&seen.message));
+        let helps = seen.procedure.as_deref().map(visible::line).unwrap_or_default();
+        let (times, last) = (seen.times.to_string(), rfc3339(seen.last_ms));
+        table.add_row([short(&seen.signature), &seen.tool, &times, &last, &what, &helps]);
+    }
+    show::line(&table.to_string());
+}

@@ -1,0 +1,93 @@
+//! What definitions of the operator want of a result, and what a call teaches about its tool.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use clawhost_core::catalog::Tool;
+use clawhost_core::contract::broken;
+use clawhost_core::error::CallError;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
+use clawhost_core::manifest::{Governance, Manifest, PostconditionMode};
+use clawhost_core::quarantine::anomaly;
+use clawhost_core::reply::{Content, ToolReply};
+use serde_json::Value;
+
+use crate::audit::CallSpan;
+use crate::offload;
+use crate::quarantine::{Failure, Quarantine, Trial};
+use crate::telemetry::result_of;
+
+/// A call that was admitted, for what is learnt from how it ends.
+pub(super) struct Ran {
+    pub(super) tool: Arc<Tool>,
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) quarantine: Quarantine,
+    pub(super) trial: Option<Trial>,
+    /// The caller gave no less time than the tool has.
+    pub(super) had_its_time: bool,
+}
+
+impl Ran {
+    /// Learns from how the call ended, and returns that with what helps, where somebody said so.
+    pub(super) async fn learn(
+        self,
+        mut outcome: Result<ToolReply, CallError>,
+        arguments: &Value,
+        span: &mut CallSpan,
+    ) -> Result<ToolReply, CallError> {
+        let Self { tool, manifest, quarantine, trial, had_its_time } = self;
+        let Some(anomaly) = anomaly(&outcome, had_its_time) else {
+            // What kept a trial from running says nothing about the tool.
+            if let (Some(trial), Ok(_)) = (trial, &outcome) {
+                quarantine.passed(trial).await;
+            }
+            return outcome;
+        };
+        let failure = Failure {
+            tool: &tool.ckp_name,
+            threshold: manifest.governance.immune.threshold(&tool),
+            anomaly: &anomaly,
+            arguments,
+            is_trial: trial.is_some(),
+        };
+        if let Some(lesson) = quarantine.learn(failure, &manifest.governance.immune).await {
+            span.note("anomaly", lesson.signature);
+            lesson.procedure.iter().for_each(|procedure| hint(&mut outcome, procedure));
+        }
+        outcome
+    }
+}
+
+/// Tells the caller what helps.
+fn hint(outcome: &mut Result<ToolReply, CallError>, procedure: &str) {
+    match outcome {
+        Ok(reply) => reply.content.push(Content::Text(format!("[what helps: {procedure}]"))),
+        Err(error) => drop(error.data.insert("hint".to_owned(), procedure.into())),
+    }
+}
+
+/// Holds a result against the postconditions of its tool. What they want is noted where it is not so.
+pub(super) fn promised(
+    governance: &Governance,
+    tool: &Tool,
+    reply: ToolReply,
+    span: &mut CallSpan,
+) -> ToolReply {
+    let own = governance.of(tool).filter(|_| !reply.is_error);
+    let conditions = own.map(|own| own.contract.postconditions.as_slice()).unwrap_or_default();
+    if conditions.is_empty() {
+        return reply;
+    }
+    let result = reply.structured.as_ref().map(Cow::Borrowed);
+    let result = result.unwrap_or_else(|| Cow::Owned(result_of(&reply)));
+    let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
+    let Some(condition) = offload::blocking(is_long, || broken(conditions, &result)) else {
+        return reply;
+    };
+    span.note("postcondition", condition.to_string());
+    if governance.postconditions == PostconditionMode::Warn {
+        return reply;
+    }
+    let text = format!("the tool's result does not meet the condition `{condition}`");
+    ToolReply::error("postcondition", text)
+}

@@ -1,0 +1,282 @@
+//! Quarantine: a tool that fails again and again in the same way is not run for a while, then one call
+//! tries whether it works again.
+//!
+//! The store has the say, and hosts that share a state folder share it: before a call is refused it is
+//! asked again, so that what an operator releases works at once. A tool that rests stays listed: it
+//! comes back by itself, and its refusal says when. Deliberately absent: which failures count, which
+//! core decides, and who may release, which the callers of this module have settled.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{APPROVAL_REASON_BYTES_MAX, QUARANTINE_PROCEDURE_BYTES_MAX};
+use clawhost_core::quarantine::{self as core, Anomaly, ImmuneSettings};
+use clawhost_core::{truncate, visible};
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use serde_json::{Map, Value};
+
+pub use self::rows::{Hold, Seen};
+use self::rows::{News, Outcome};
+use crate::audit::{AuditLog, Event};
+use crate::clock::{Clock, rfc3339};
+use crate::state::{Database, DatabaseError};
+
+/// The tables of this module.
+pub const MIGRATIONS: &[&str] = &[include_str!("quarantine.sql")];
+
+/// Why something about a quarantine could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum QuarantineError {
+    /// No record, no change.
+    #[error("it could not be recorded: {0}")]
+    Audit(#[source] std::io::Error),
+    /// The store cannot be used.
+    #[error("it could not be kept: {0}")]
+    Database(#[from] DatabaseError),
+}
+
+/// The quarantine of one state folder. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Quarantine {
+    database: Database,
+    audit: Arc<AuditLog>,
+    clock: Clock,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What this host last read, so that a call of a healthy tool costs nothing.
+#[derive(Debug, Default)]
+struct Known {
+    held: BTreeMap<String, Hold>,
+    /// The tools that a call tries just now.
+    trials: BTreeSet<String>,
+}
+
+/// The one call that tries whether a tool works again. Dropped before anything is learnt from it, it
+/// leaves the next call to try.
+#[derive(Debug)]
+pub struct Trial {
+    tool: String,
+    known: Arc<Mutex<Known>>,
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.known.lock().trials.remove(&self.tool);
+    }
+}
+
+/// A failure of a tool, and what a call of it was.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure<'a> {
+    /// The tool's CKP name.
+    pub tool: &'a str,
+    /// How many of its kind are too many; nothing where none are.
+    pub threshold: Option<u32>,
+    /// What happened, without secrets.
+    pub anomaly: &'a Anomaly,
+    /// What the tool got.
+    pub arguments: &'a Value,
+    /// The call was a trial.
+    pub is_trial: bool,
+}
+
+/// What a failure has taught.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lesson {
+    /// The kind of failure.
+    pub signature: String,
+    /// What helps, if somebody said so.
+    pub procedure: Option<String>,
+}
+
+impl Quarantine {
+    /// Returns the quarantine that `database` has, which has to have [`MIGRATIONS`]; what becomes of it
+    /// is noted in `audit`.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: it is not known what rests, so nothing may be served.
+    pub(crate) async fn open(
+        database: Database,
+        audit: Arc<AuditLog>,
+        clock: Clock,
+    ) -> Result<Self, DatabaseError> {
+        let held = database.run(|db| rows::holds(db)).await?;
+        let held = held.into_iter().map(|hold| (hold.tool.clone(), hold)).collect();
+        let known = Arc::new(Mutex::new(Known { held, trials: BTreeSet::new() }));
+        Ok(Self { database, audit, clock, known })
+    }
+
+    /// Lets a call of `tool` on, as a trial where its quarantine is over.
+    ///
+    /// # Errors
+    /// -32011, `data.stage` being `quarantine`.
+    pub async fn enter(
+        &self,
+        tool: &str,
+        immune: &ImmuneSettings,
+    ) -> Result<Option<Trial>, CallError> {
+        if !immune.enabled {
+            return Ok(None);
+        }
+        let Some(known) = self.known.lock().held.get(tool).cloned() else {
+            return Ok(None);
+        };
+        let name = tool.to_owned();
+        // Without the store what was known counts.
+        let held = self.database.run(move |db| rows::hold(db, &name)).await.unwrap_or(Some(known));
+        let mut known = self.known.lock();
+        let Some(hold) = held else {
+            known.held.remove(tool);
+            return Ok(None);
+        };
+        known.held.insert(tool.to_owned(), hold.clone());
+        if self.clock.now_ms() < hold.until_ms || !known.trials.insert(tool.to_owned()) {
+            return Err(refusal(&hold));
+        }
+        Ok(Some(Trial { tool: tool.to_owned(), known: Arc::clone(&self.known) }))
+    }
+
+    /// Takes note of a failure, and says what is known about its kind. What cannot be kept is said in
+    /// the log, and the call's own answer stands.
+    pub async fn learn(&self, failure: Failure<'_>, immune: &ImmuneSettings) -> Option<Lesson> {
+        if !immune.enabled {
+            return None;
+        }
+        let news = self.news(failure, immune);
+        let seen = news.seen.clone();
+        let kept = self.database.run(move |db| rows::note(db, &news)).await;
+        let kept = kept.inspect_err(|error| {
+            tracing::warn!("a failure of `{}` could not be kept: {error}", seen.tool);
+        });
+        let Outcome { procedure, hold } = kept.ok()?;
+        if let Some(hold) = hold {
+            self.hold(hold);
+        }
+        Some(Lesson { signature: seen.signature, procedure })
+    }
+
+    fn news(&self, failure: Failure<'_>, immune: &ImmuneSettings) -> News {
+        let Failure { tool, threshold, anomaly, arguments, is_trial } = failure;
+        let now_ms = self.clock.now_ms();
+        let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let seen = Seen {
+            signature: core::signature(tool, anomaly, arguments),
+            tool: tool.to_owned(),
+            code: anomaly.code.to_owned(),
+            message: visible::line(&core::normalised(&anomaly.message)),
+            times: 1,
+            first_ms: now_ms,
+            last_ms: now_ms,
+            procedure: None,
+            resolved_by: None,
+        };
+        News {
+            seen,
+            threshold,
+            is_trial,
+            ttl_ms: ms(immune.ttl),
+            forget_before_ms: now_ms.saturating_sub(ms(immune.retention)),
+        }
+    }
+
+    fn hold(&self, hold: Hold) {
+        let Hold { tool, signature, until_ms, .. } = &hold;
+        let until = rfc3339(*until_ms);
+        tracing::warn!("`{tool}` is in quarantine until {until}: it failed again and again");
+        let facts = [("tool", tool.as_str()), ("signature", signature), ("until", &until)];
+        if let Err(error) = self.record(Event::ToolQuarantined, &facts) {
+            tracing::error!("a quarantine could not be recorded: {error}");
+        }
+        self.known.lock().held.insert(hold.tool.clone(), hold);
+    }
+
+    /// Ends the quarantine of a tool whose trial went well.
+    pub async fn passed(&self, trial: Trial) {
+        let released = self.release(&trial.tool, "trial", None).await;
+        if let Err(error) = released {
+            tracing::warn!("the quarantine of `{}` could not be ended: {error}", trial.tool);
+        }
+    }
+
+    /// Ends the quarantine of a tool, by its CKP name. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`QuarantineError`]; it then goes on.
+    pub async fn release(
+        &self,
+        tool: &str,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<bool, QuarantineError> {
+        let reason =
+            reason.map(|text| visible::line(truncate::text(text, APPROVAL_REASON_BYTES_MAX)));
+        let facts = [("tool", Some(tool)), ("by", Some(by)), ("reason", reason.as_deref())];
+        let facts: Vec<_> = facts.into_iter().filter_map(|(key, it)| Some((key, it?))).collect();
+        self.record(Event::ToolReleased, &facts).map_err(QuarantineError::Audit)?;
+        let name = tool.to_owned();
+        let released = self.database.run(move |db| rows::release(db, &name)).await?;
+        self.known.lock().held.remove(tool);
+        Ok(released)
+    }
+
+    /// Keeps what helps against a kind of failure: who meets it is told, and it no longer counts. Says
+    /// whether that kind is known.
+    ///
+    /// # Errors
+    /// [`QuarantineError`].
+    pub async fn vaccinate(
+        &self,
+        signature: &str,
+        procedure: &str,
+        by: &str,
+    ) -> Result<bool, QuarantineError> {
+        let procedure = visible::block(truncate::text(procedure, QUARANTINE_PROCEDURE_BYTES_MAX));
+        let facts = [("signature", signature), ("by", by), ("procedure", procedure.as_str())];
+        self.record(Event::AnomalyResolved, &facts).map_err(QuarantineError::Audit)?;
+        let (signature, by) = (signature.to_owned(), by.to_owned());
+        let work = move |db: &mut Connection| rows::vaccinate(db, &signature, &procedure, &by);
+        Ok(self.database.run(work).await?)
+    }
+
+    /// Returns every tool that rests.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn holds(&self) -> Result<Vec<Hold>, DatabaseError> {
+        self.database.run(|db| rows::holds(db)).await
+    }
+
+    /// Returns every kind of failure that is remembered, the newest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn anomalies(&self) -> Result<Vec<Seen>, DatabaseError> {
+        self.database.run(|db| rows::all_seen(db)).await
+    }
+
+    fn record(&self, event: Event, facts: &[(&str, &str)]) -> std::io::Result<()> {
+        let facts = facts.iter().map(|(key, fact)| ((*key).to_owned(), Value::from(*fact)));
+        self.audit.append(event, facts.collect::<Map<_, _>>())
+    }
+}
+
+fn refusal(hold: &Hold) -> CallError {
+    let Hold { tool, signature, until_ms, .. } = hold;
+    let until = rfc3339(*until_ms);
+    let text = format!(
+        "`{tool}` is in quarantine, as it failed again and again; it is tried again after {until}"
+    );
+    CallError::new(ErrorKind::Quarantined, text)
+        .with("stage", "quarantine")
+        .with("limit", "quarantine_threshold")
+        .with("tool", tool.as_str())
+        .with("until", until)
+        .with_internal(format!("the failure {signature}"))
+}

@@ -1,0 +1,172 @@
+//! Definition files: contracts, and how often arguments may be wrong.
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_tests::host::text;
+use clawhost_tests::{Cli, TestHost};
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+const CONTRACTS: &str = r#"version: 1
+tools:
+  write_file:
+    contract:
+      preconditions:
+        - { field: args.path, operator: contains, value: notes-hunter2 }
+  read_file:
+    contract:
+      postconditions:
+        - { field: result.content, operator: not_empty }
+"#;
+
+fn stage(error: &CallError) -> (i32, &str) {
+    (error.kind.code(), error.data.get("stage").and_then(Value::as_str).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_call_that_breaks_a_precondition_never_runs_and_says_which_and_no_value() {
+    let host = TestHost::builder().definitions(CONTRACTS).build().await;
+    let write = |path: &str| json!({"path": path, "content": "a"});
+    let error = host.call("write_file", write("letters-swordfish.txt")).await.unwrap_err();
+    assert_eq!(stage(&error), (-32602, "precondition"));
+    assert_eq!(error.data["condition"], "args.path contains");
+    assert!(!host.workspace().join("letters-swordfish.txt").exists());
+    let record = host.finished().remove(0);
+    assert_eq!(
+        (&record["outcome"], &record["data"]["stage"]),
+        (&json!("invalid-arguments"), &json!("precondition"))
+    );
+    for told in [format!("{error:?}"), record.to_string()] {
+        assert!(!told.contains("hunter2") && !told.contains("swordfish"), "{told}");
+    }
+    host.ask("write_file", write("notes-hunter2.txt")).await;
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn the_schema_comes_before_the_precondition_and_policy_as_well() {
+    let denied = "- {id: none, action: deny, scope: tool, match: {name: write-file}}";
+    let host = TestHost::builder().definitions(CONTRACTS).rules(denied).build().await;
+    let error = host.call("write_file", json!({"path": 1})).await.unwrap_err();
+    assert_eq!(stage(&error), (-32602, "schema"));
+    let error = host.call("write_file", json!({"path": "a", "content": "a"})).await.unwrap_err();
+    assert_eq!(stage(&error), (-32011, "policy"));
+}
+
+#[tokio::test]
+async fn a_result_that_breaks_a_postcondition_is_a_failed_one() {
+    let host = TestHost::builder().definitions(CONTRACTS).file("a.txt", "a").file("empty.txt", "");
+    let host = host.build().await;
+    host.ask("read_file", json!({"path": "a.txt"})).await;
+    let reply = host.call("read_file", json!({"path": "empty.txt"})).await.unwrap();
+    assert_eq!((reply.is_error, reply.error_kind), (true, Some("postcondition")));
+    assert!(text(&reply).contains("`result.content not_empty`"), "{}", text(&reply));
+    assert_eq!(reply.structured, None);
+    assert_eq!(host.finished()[1]["postcondition"], "result.content not_empty");
+    let gone = host.call("read_file", json!({"path": "gone.txt"})).await.unwrap();
+    assert_eq!(gone.error_kind, Some("file-not-found"), "a failure promises nothing");
+}
+
+#[tokio::test]
+async fn under_warn_a_broken_postcondition_is_only_recorded() {
+    let host = TestHost::builder()
+        .definitions(CONTRACTS)
+        .runtime_file("version: 1\ncontracts: { postcondition_mode: warn }")
+        .file("empty.txt", "")
+        .build()
+        .await;
+    assert_eq!(host.ask("read_file", json!({"path": "empty.txt"})).await["content"], "");
+    assert_eq!(host.finished()[0]["postcondition"], "result.content not_empty");
+}
+
+#[tokio::test]
+async fn after_so_many_refused_arguments_in_a_row_nothing_more_is_told() {
+    let host = TestHost::builder()
+        .definitions("version: 1\ntools: { read_file: { repair_policy: { max_attempts: 2 } } }")
+        .file("a.txt", "a")
+        .build()
+        .await;
+    let wrong = || host.call("read_file", json!({"pfad": "a.txt"}));
+    for _ in 0..2 {
+        assert_eq!(stage(&wrong().await.unwrap_err()), (-32602, "schema"));
+    }
+    let capped = wrong().await.unwrap_err();
+    assert_eq!((capped.kind, stage(&capped)), (ErrorKind::Overloaded, (-32011, "repair")));
+    assert!(!capped.message.contains("pfad"), "{capped}");
+    host.ask("read_file", json!({"path": "a.txt"})).await;
+    assert_eq!(stage(&wrong().await.unwrap_err()), (-32602, "schema"));
+    let other = host.call("list_directory", json!({"pfad": "a"})).await.unwrap_err();
+    assert_eq!(stage(&other), (-32602, "schema"), "each tool by itself");
+}
+
+#[test]
+fn what_a_definition_costs_is_shown_with_the_calls() {
+    let cli = prepared("cost_hint: { usd_per_call: 0.25 }");
+    for _ in 0..2 {
+        assert_eq!(cli.run(&["call", "claw.yaml", "read_file", "path=a.txt"]).code, Some(0));
+    }
+    let run = cli.run(&["call", "claw.yaml", "read_file", "pfad=a.txt"]);
+    assert_eq!(run.code, Some(2));
+    let run = cli.run(&["stats", "--json"]);
+    let stats: Value = serde_json::from_str(&run.stdout).unwrap();
+    let of = &stats[0];
+    assert_eq!((&of["tool"], &of["calls"]), (&json!("read-file"), &json!(3)));
+    assert_eq!((&of["refused"], &of["failed"]), (&json!(1), &json!(0)));
+    assert_eq!(of["cost_usd"], json!(0.5));
+    assert!(of["p95_us"].as_u64().unwrap() >= of["p50_us"].as_u64().unwrap());
+    let table = cli.run(&["stats"]).stdout;
+    assert!(table.contains("read-file") && table.contains("$0.5000"), "{table}");
+}
+
+#[test]
+fn a_wrong_definition_is_refused_with_its_place_by_whoever_reads_it() {
+    for (definition, expected) in [
+        ("retry: {}", "definitions.yaml:3:16: unknown key `retry`"),
+        ("contract: { preconditions: [{ field: args.a, operator: matches }] }", "`matches`"),
+        ("composite: {}", "is not served by this version"),
+    ] {
+        let cli = prepared(definition);
+        for verb in ["validate", "tools"] {
+            let run = cli.run(&[verb, "claw.yaml"]);
+            assert_eq!(run.code, Some(3), "{verb} {definition}: {}", run.stderr);
+            assert!(run.stderr.contains("definitions.yaml"), "{verb}: {}", run.stderr);
+        }
+        let run = cli.run(&["validate", "--json", "claw.yaml"]);
+        let said: Value = serde_json::from_str(&run.stdout).unwrap();
+        let one = &said["problems"][0];
+        let place = ["file", "line", "column", "reason"].map(|key| match &one[key] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let [file, line, column, reason] = place;
+        assert!(format!("{file}:{line}:{column}: {reason}").contains(expected), "{one}");
+    }
+}
+
+#[test]
+fn a_definition_of_a_tool_that_nobody_has_is_refused() {
+    let cli = prepared("{}");
+    cli.write("definitions.yaml", "version: 1\ntools: { raed_file: {} }\n");
+    for verb in ["validate", "tools"] {
+        let run = cli.run(&[verb, "claw.yaml"]);
+        assert_eq!(run.code, Some(3), "{verb}: {}", run.stderr);
+        assert!(run.stderr.contains("no tool is called `raed-file`"), "{verb}: {}", run.stderr);
+    }
+}
+
+/// A folder whose runtime file names a definition of `read_file`.
+fn prepared(definition: &str) -> Cli {
+    let cli = Cli::new(PROGRAM);
+    let claw = clawhost_tests::claw!(
+        "test",
+        "autonomous",
+        "  tools: [{name: read-file}]\n  policies: [{inline: {name: all, rules: [{id: all, action: allow, scope: all}]}}]\n"
+    );
+    cli.write("claw.yaml", claw);
+    cli.write("workspace/a.txt", "a");
+    cli.write("clawhost.yaml", "version: 1\ndefinitions: ['*definitions.yaml']\n");
+    let tool = definition.trim_start_matches('{').trim_end_matches('}');
+    let tool = if definition.starts_with('{') { tool } else { definition };
+    cli.write("definitions.yaml", format!("version: 1\ntools:\n  read_file: {{ {tool} }}\n"));
+    cli
+}

@@ -1,0 +1,239 @@
+//! Quarantine: a tool that fails again and again is not run, and comes back.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clawhost::HostBuilder;
+use clawhost::host::{MIGRATIONS, Principal, ToolCall};
+use clawhost::state::Database;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_tests::{Cli, Guest, TestHost};
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+const KILLS: u32 = 40;
+/// Tells the child where to keep what it learns.
+const FOLDER: &str = "CLAWHOST_TEST_QUARANTINE_FOLDER";
+const CHILD: &str = "quarantine::a_child_fails_until_it_is_killed";
+
+async fn trapping(runtime_file: &str) -> TestHost {
+    TestHost::builder().guest(&Guest::read("trap")).runtime_file(runtime_file).build().await
+}
+
+async fn crash(host: &TestHost) -> Result<Option<&'static str>, CallError> {
+    host.call("trap", json!({})).await.map(|reply| reply.error_kind)
+}
+
+#[tokio::test]
+async fn a_tool_that_crashes_three_times_is_refused_before_its_arguments_are_looked_at() {
+    let host = trapping("version: 1").await;
+    for _ in 0..3 {
+        assert_eq!(crash(&host).await.unwrap(), Some("trap"));
+    }
+    for arguments in [json!({}), json!([])] {
+        let error = host.call("trap", arguments).await.unwrap_err();
+        assert_eq!((error.kind, error.kind.code()), (ErrorKind::Quarantined, -32011));
+        assert_eq!(error.data["stage"], "quarantine");
+        assert!(error.data["until"].is_string(), "{error:?}");
+    }
+    let listed = host.host().list(&Principal("test".to_owned()));
+    assert!(listed.iter().any(|tool| tool.definition.name == "trap"), "it comes back by itself");
+    host.ask("list_directory", json!({"path": "."})).await;
+    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let told = records.iter().find(|record| record["event"] == "tool.quarantined").unwrap();
+    assert_eq!(told["tool"], "trap");
+    assert_eq!(told["signature"], host.finished()[2]["anomaly"]);
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn a_person_releases_it_and_it_is_counted_anew() {
+    let host = trapping("version: 1").await;
+    for _ in 0..3 {
+        crash(&host).await.unwrap();
+    }
+    assert!(crash(&host).await.is_err());
+    assert!(host.host().quarantine().release("trap", "ada", Some("mended")).await.unwrap());
+    for _ in 0..3 {
+        assert_eq!(crash(&host).await.unwrap(), Some("trap"));
+    }
+    assert!(crash(&host).await.is_err());
+}
+
+#[tokio::test]
+async fn what_callers_do_wrong_and_policy_refuses_never_counts() {
+    let rules = "- {id: no, action: deny, scope: tool, match: {name: write-file}}\n- {id: rest, action: allow, scope: all}";
+    let immune =
+        "version: 1\nimmune: { tool_thresholds: { read_file: 1, write_file: 1, spin: 1 } }";
+    let host = TestHost::builder()
+        .guest(&Guest::read("spin"))
+        .rules(rules)
+        .runtime_file(immune)
+        .file("a.txt", "a")
+        .build()
+        .await;
+    for path in ["gone.txt", "../a.txt", "/etc/passwd", ""] {
+        assert!(host.call("read_file", json!({"path": path})).await.unwrap().is_error, "{path}");
+    }
+    host.call("read_file", json!({"pfad": 1})).await.unwrap_err();
+    host.call("write_file", json!({"path": "a", "content": "a"})).await.unwrap_err();
+    let short = std::time::Duration::from_millis(50);
+    let hurried = clawhost_tests::host::call_within("spin", json!({}), short);
+    assert_eq!(host.host().call(hurried).await.unwrap_err().kind, ErrorKind::Timeout);
+    assert_eq!(host.host().quarantine().anomalies().await.unwrap(), []);
+    host.ask("read_file", json!({"path": "a.txt"})).await;
+}
+
+#[tokio::test]
+async fn who_meets_a_known_failure_is_told_what_helps() {
+    let host = trapping("version: 1").await;
+    crash(&host).await.unwrap();
+    let quarantine = host.host().quarantine();
+    let seen = quarantine.anomalies().await.unwrap().remove(0);
+    assert_eq!((seen.tool.as_str(), seen.code.as_str()), ("trap", "trap"));
+    assert!(quarantine.vaccinate(&seen.signature, "Ask for less.", "ada").await.unwrap());
+    for _ in 0..5 {
+        let reply = host.call("trap", json!({})).await.unwrap();
+        assert!(clawhost_tests::host::text(&reply).ends_with("[what helps: Ask for less.]"));
+    }
+}
+
+#[tokio::test]
+async fn it_can_be_switched_off_as_a_whole_and_for_a_tool() {
+    for immune in ["enabled: false", "tool_no_auto: [trap]", "quarantine_threshold: 9"] {
+        let host = trapping(&format!("version: 1\nimmune: {{ {immune} }}")).await;
+        for _ in 0..5 {
+            assert_eq!(crash(&host).await.unwrap(), Some("trap"), "{immune}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_failures_at_once_put_it_to_rest_once() {
+    let host = trapping("version: 1").await;
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let (host, me) = (host.host().clone(), Principal("test".to_owned()));
+            tokio::spawn(async move { host.call(ToolCall::new(me, "trap", json!({}))).await })
+        })
+        .collect();
+    let mut ran = 0;
+    for call in calls {
+        ran += usize::from(call.await.unwrap().is_ok());
+    }
+    assert!(ran >= 3, "{ran}");
+    let holds = host.host().quarantine().holds().await.unwrap();
+    assert_eq!((holds.len(), holds[0].ttl_ms), (1, 3_600_000));
+    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let told = records.iter().filter(|record| record["event"] == "tool.quarantined").count();
+    assert_eq!(told, 1);
+}
+
+/// Each call is a host of its own, on one state folder.
+#[test]
+fn what_one_host_counts_the_next_one_knows_and_the_operator_releases() {
+    let cli = Cli::new(PROGRAM);
+    let claw = clawhost_tests::claw!(
+        "test",
+        "autonomous",
+        "  tools: [{name: trap}]\n  policies: [{inline: {name: all, rules: [{id: all, action: allow, scope: all}]}}]\n"
+    );
+    cli.write("claw.yaml", claw);
+    cli.write("clawhost.yaml", "version: 1\ntools: {directory: ./tools}\n");
+    cli.write("tools/trap.wat", Guest::read("trap").wat());
+    std::fs::create_dir_all(cli.here().join("workspace")).unwrap();
+    let call = || cli.run(&["call", "claw.yaml", "trap"]);
+    for _ in 0..3 {
+        assert_eq!(call().code, Some(5));
+    }
+    let refused = call();
+    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    assert!(refused.stderr.contains("in quarantine"), "{}", refused.stderr);
+    let holds: Value =
+        serde_json::from_str(&cli.run(&["quarantine", "list", "--json"]).stdout).unwrap();
+    assert_eq!(holds[0]["tool"], "trap");
+    assert!(cli.run(&["quarantine", "list"]).stdout.contains("trap"));
+
+    let release = ["quarantine", "release", "trap", "--reason", "new build", "--by", "ada"];
+    assert_eq!(cli.run(&release).code, Some(0));
+    assert_eq!(call().code, Some(5));
+    assert_eq!(cli.run(&release).code, Some(2), "it is not there any more");
+    let log = cli.log();
+    assert!(log.contains("\"event\":\"tool.released\"") && log.contains("new build"), "{log}");
+
+    let seen = cli.run(&["quarantine", "anomalies", "--json"]).stdout;
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    let signature = seen[0]["signature"].as_str().unwrap().get(..12).unwrap().to_owned();
+    let procedure = ["quarantine", "vaccinate", &signature, "--procedure", "Ask for less."];
+    assert_eq!(cli.run(&procedure).code, Some(0));
+    let run = call();
+    assert!(run.stderr.contains("what helps: Ask for less."), "{}{}", run.stdout, run.stderr);
+    assert_eq!(
+        cli.run(&["quarantine", "vaccinate", "sha256:00", "--procedure", "x"]).code,
+        Some(2)
+    );
+    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0));
+}
+
+async fn kept() -> TestHost {
+    let keep = |host: HostBuilder| {
+        let folder = std::env::var_os(FOLDER).unwrap();
+        host.database(Some(Database::open(&Path::new(&folder).join("db"), MIGRATIONS).unwrap()))
+    };
+    let host = TestHost::builder().guest(&Guest::read("trap"));
+    host.runtime_file("version: 1\nimmune: { quarantine_threshold: 2 }").extend(keep).build().await
+}
+
+/// Not a test of its own: the process that the test below starts and kills.
+#[tokio::test]
+async fn a_child_fails_until_it_is_killed() {
+    let Some(_) = std::env::var_os(FOLDER) else { return };
+    let host = kept().await;
+    loop {
+        let line = match crash(&host).await {
+            Ok(_) => "failed\n",
+            Err(_) => {
+                host.host().quarantine().release("trap", "test", None).await.unwrap();
+                "released\n"
+            }
+        };
+        // One write a line: a kill leaves no half of one.
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_counted_outlives_kill_9_and_stays_in_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut failed = 0;
+    for round in 0..KILLS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", CHILD, "--nocapture"])
+            .env(FOLDER, folder.path())
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut take = |line: String| failed += i64::from(line == "failed");
+        (0..=round % 7).for_each(|_| take(lines.next().unwrap().unwrap()));
+        child.kill().unwrap();
+        lines.for_each(|line| take(line.unwrap()));
+        child.wait().unwrap();
+    }
+    let store = Database::open(&folder.path().join("db"), MIGRATIONS).unwrap();
+    let read = |select: &'static str| {
+        store.run(move |db| db.query_row(select, (), |row| row.get::<_, String>(0)))
+    };
+    let times = read("SELECT CAST(times AS TEXT) FROM anomalies").await.unwrap();
+    let times: i64 = times.parse().unwrap();
+    let recent = read("SELECT recent FROM anomalies").await.unwrap();
+    // The one that was under way when a child was killed may be there too.
+    assert!((failed..=failed + i64::from(KILLS)).contains(&times), "{failed} {times}");
+    let holds = read("SELECT CAST(count(*) AS TEXT) FROM quarantine").await.unwrap();
+    let recent: Vec<i64> = serde_json::from_str(&recent).unwrap();
+    assert_eq!(holds == "1", recent.len() == 2, "{holds} {recent:?}");
+}

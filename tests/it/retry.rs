@@ -1,0 +1,103 @@
+//! Trying again: only what passes, of tools that may be called twice, within the call's own time.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use clawhost::{Tool, ToolError, async_trait};
+use clawhost_core::error::ErrorKind;
+use clawhost_tests::TestHost;
+use serde_json::{Value, json};
+
+/// Never answers, but for the call of a number.
+struct Stuck(&'static AtomicU32, u32);
+
+#[async_trait]
+impl Tool for Stuck {
+    fn name(&self) -> &str {
+        "stuck"
+    }
+
+    fn description(&self) -> &str {
+        "Answers now and then."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
+        let Self(calls, answered) = self;
+        match calls.fetch_add(1, Ordering::SeqCst) + 1 {
+            call if call == *answered => Ok(json!({ "call": call })),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+fn policy(rest: &str) -> String {
+    format!(
+        "version: 1\ntools: {{ stuck: {{ retry_policy: {{ max_attempts: 3, initial_ms: 1, {rest} }} }} }}"
+    )
+}
+
+#[tokio::test]
+async fn a_failure_that_passes_is_tried_again_and_the_record_says_how_often() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let host = TestHost::builder()
+        .definitions(&policy("retry_on: [timeout]"))
+        .extend(|host| host.tool(Stuck(&CALLS, 2)))
+        .build()
+        .await;
+    assert_eq!(host.ask("stuck", json!({})).await["call"], 2);
+    assert_eq!(host.finished()[0]["attempts"], 2);
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn all_attempts_share_one_deadline() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let host = TestHost::builder()
+        .definitions(&policy("retry_on: [timeout]"))
+        .extend(|host| host.tool(Stuck(&CALLS, 99)))
+        .build()
+        .await;
+    let started = Instant::now();
+    let within = Duration::from_millis(300);
+    let call = clawhost_tests::host::call_within("stuck", json!({}), within);
+    assert_eq!(host.host().call(call).await.unwrap_err().kind, ErrorKind::Timeout);
+    let took = started.elapsed();
+    assert!(took < within * 2, "{took:?}");
+    assert_eq!((CALLS.load(Ordering::SeqCst), &host.finished()[0]["attempts"]), (3, &json!(3)));
+}
+
+#[tokio::test]
+async fn what_is_not_stated_of_a_tool_that_is_not_idempotent_is_not_tried_again() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let host = TestHost::builder()
+        .definitions(&policy("multiplier: 1"))
+        .extend(|host| host.tool(Stuck(&CALLS, 99)))
+        .build()
+        .await;
+    assert!(host.host().catalog().notes.iter().any(|note| note.contains("does nothing")));
+    let call = clawhost_tests::host::call_within("stuck", json!({}), Duration::from_millis(50));
+    host.host().call(call).await.unwrap_err();
+    assert_eq!(CALLS.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn each_attempt_is_admitted_anew() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let host = TestHost::builder()
+        .definitions(&policy("retry_on: [timeout]"))
+        .document(
+            "rates.yaml",
+            "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: rates}\nspec: {rules: [{id: all, action: allow, scope: all}], rate_limits: {tool_calls_per_minute: 2}}\n",
+        )
+        .extend(|host| host.tool(Stuck(&CALLS, 99)))
+        .build()
+        .await;
+    let call = clawhost_tests::host::call_within("stuck", json!({}), Duration::from_millis(300));
+    let error = host.host().call(call).await.unwrap_err();
+    assert_eq!((error.kind, &error.data["stage"]), (ErrorKind::Overloaded, &json!("quota")));
+    assert_eq!((CALLS.load(Ordering::SeqCst), &error.data["attempts"]), (2, &json!(3)));
+}
