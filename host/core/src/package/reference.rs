@@ -236,7 +236,7 @@ mod tests {
         let pinned = format!("oci://oci.example.com/a/b@{DIGEST}");
         let web = format!("https://x.example/d/greet.wasm#{}", DIGEST.replacen(':', "=", 1));
         for (text, shown, name) in [
-            ("oci://HUB_TOKEN.io/a/b", "oci://oci.example.com/a/b:latest", "b"),
+            ("oci://OCI.example.com/a/b", "oci://oci.example.com/a/b:latest", "b"),
             ("oci://localhost:5000/tools/my-tool:1.2.0", "", "my-tool"),
             ("oci://[::1]:5000/t.x:v", "", "t.x"),
             ("oci://h:443/t:v", "", "t"),

@@ -139,7 +139,7 @@ mod tests {
         assert_eq!((oci["lan:5000"].http, oci["oci.example.com"].http), (Some(true), None));
         for (registry, says) in [
             ("\"https://oci.example.com\": {}", "no registry"),
-            ("HUB_TOKEN.io: {}", "no registry"),
+            ("OCI.example.com: {}", "no registry"),
             ("oci.example.com/a: {}", "no registry"),
             ("\"u:hunter2@oci.example.com\": {}", "no registry"),
             ("oci.example.com: {user: me}", "not whole"),
