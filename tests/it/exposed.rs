@@ -209,6 +209,24 @@ fn what_policy_denies_is_neither_listed_nor_read() {
 }
 
 #[test]
+fn what_another_command_line_exposes_waits_until_it_is_accepted() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = documents(&cli, &json!(["resources"]), &everything()) else { return };
+    let path = folder.to_str().unwrap();
+    let read = || cli.run(&["call", path, "fixtures__resources_read", "uri=test://static-text"]);
+    let first = read();
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let runtime = folder.join("clawhost.json");
+    let text = std::fs::read_to_string(&runtime).unwrap();
+    std::fs::write(&runtime, text.replace("\"upstream.py\"", "\"upstream.py\",\"more\"")).unwrap();
+    let changed = read();
+    assert_ne!(changed.code, Some(0), "{}", changed.stdout);
+    assert!(changed.stderr.contains("waits as well"), "{}", changed.stderr);
+    assert_eq!(cli.run(&["pins", "accept", "fixtures"]).code, Some(0));
+    assert_eq!(read().code, Some(0));
+}
+
+#[test]
 fn a_server_asks_the_client_that_calls_it_where_that_is_granted() {
     let cli = Cli::new(PROGRAM);
     let Some(folder) = documents(&cli, &json!(["questions", "resources"]), &everything()) else {

@@ -33,6 +33,8 @@ impl Binder {
                 Use::All => connection.plan.server.clone(),
                 Use::Document(binding) => binding.name.clone(),
             }));
+            let exposes = !connection.plan.expose.kinds.is_empty();
+            draft.catalog.awaited.extend(exposes.then(|| connection.plan.server.clone()));
         }
         if let Some(reason) = &connection.failed {
             draft.catalog.refused.push(Refused::new(&title, reason));
@@ -60,7 +62,11 @@ impl Binder {
 
     /// Serves what it has beside tools, where the tool that stands for it is served.
     fn bind_beside(&self, draft: &mut Draft, connection: &Connection) {
-        // What they say cannot be pinned, but they come from the server that the operator saw.
+        // Nobody knows yet whether it is the server that the operator saw.
+        if connection.is_connecting() {
+            return;
+        }
+        // What they say cannot be pinned, but they come from that server.
         if connection.tools.iter().any(|remote| remote.waits) {
             let reason = "a tool of its server has changed: what it exposes waits as well";
             for remote in &connection.beside {
