@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::upstream::http::tests::tls;
 use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
 
 const MODULE: &str = "\0asm\u{1}\0\0\0";
@@ -40,17 +41,7 @@ fn answer(path: &str) -> (&'static str, &'static str) {
 async fn serve() -> (Distribution, String, Arc<Mutex<Vec<String>>>) {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["good.test".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![cert.der().clone()], key)
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let (acceptor, roots) = tls(&cert, &signing_key);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("https://good.test:{}", listener.local_addr().unwrap().port());
     let asked = Arc::new(Mutex::new(Vec::new()));

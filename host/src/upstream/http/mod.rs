@@ -12,7 +12,7 @@ mod connect;
 mod error;
 mod resolve;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tls;
 
 use std::fmt;

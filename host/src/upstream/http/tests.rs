@@ -439,6 +439,15 @@ async fn tls_server(name: &str, until: i32) -> (Server, RootCertStore) {
     params.not_after = rcgen::date_time_ymd(until, 1, 1);
     let pair = rcgen::KeyPair::generate().unwrap();
     let cert = params.self_signed(&pair).unwrap();
+    let (acceptor, roots) = tls(&cert, &pair);
+    (serve_tls(acceptor).await, roots)
+}
+
+/// Returns what takes TLS connections under `cert`, and that as the one trusted root.
+pub(crate) fn tls(
+    cert: &rcgen::Certificate,
+    pair: &rcgen::KeyPair,
+) -> (tokio_rustls::TlsAcceptor, RootCertStore) {
     let key = rustls::pki_types::PrivateKeyDer::try_from(pair.serialize_der()).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
@@ -449,7 +458,7 @@ async fn tls_server(name: &str, until: i32) -> (Server, RootCertStore) {
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key)
         .unwrap();
-    (serve_tls(tokio_rustls::TlsAcceptor::from(Arc::new(config))).await, roots)
+    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), roots)
 }
 
 async fn serve_tls(acceptor: tokio_rustls::TlsAcceptor) -> Server {
