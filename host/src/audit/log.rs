@@ -131,6 +131,20 @@ impl AuditLog {
         self.note_gaps(self.copies.gaps())
     }
 
+    /// Appends a record of something other than a call, with its facts by name; otherwise as
+    /// [`AuditLog::append`].
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn note<'f>(
+        &self,
+        event: Event,
+        facts: impl IntoIterator<Item = (&'f str, &'f str)>,
+    ) -> std::io::Result<()> {
+        let facts = facts.into_iter().map(|(key, fact)| (key.to_owned(), fact.into()));
+        self.append(event, facts.collect())
+    }
+
     /// Waits until the copies have what was appended so far, `patience` at the longest. The chain
     /// itself waits for nothing.
     pub async fn flush_copies(&self, patience: Duration) {

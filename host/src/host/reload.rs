@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use clawhost_core::manifest::{Manifest, ProviderPlan};
 use clawhost_core::policy::Rates;
-use serde_json::{Map, Value};
 
 use super::services::Services;
 use super::{BuildError, Host};
@@ -92,8 +91,8 @@ impl Host {
         let shelf = Arc::new(old.shelf.successor());
         let watcher = self.0.stock.open(&manifest, &self.0.services, &shelf).await?;
         let gate = old.gate.under(Arc::clone(&manifest));
-        let name = [("manifest".to_owned(), Value::from(manifest.name.as_str()))];
-        self.0.audit.append(Event::Reloaded, Map::from_iter(name)).map_err(ReloadError::Audit)?;
+        let name = ("manifest", manifest.name.as_str());
+        self.0.audit.note(Event::Reloaded, [name]).map_err(ReloadError::Audit)?;
         self.0.dispatch.settle(Terms { shelf: Arc::clone(&shelf), gate, watcher });
         shelf.touch();
         Ok(())

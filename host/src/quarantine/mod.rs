@@ -19,7 +19,7 @@ use clawhost_core::quarantine::{self as core, Anomaly, ImmuneSettings};
 use clawhost_core::{truncate, visible};
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub use self::rows::{Hold, Seen};
 use self::rows::{News, Outcome};
@@ -191,7 +191,7 @@ impl Quarantine {
         let until = rfc3339(*until_ms);
         tracing::warn!("`{tool}` is in quarantine until {until}: it failed again and again");
         let facts = [("tool", tool.as_str()), ("signature", signature), ("until", &until)];
-        if let Err(error) = self.record(Event::ToolQuarantined, &facts) {
+        if let Err(error) = self.audit.note(Event::ToolQuarantined, facts) {
             tracing::error!("a quarantine could not be recorded: {error}");
         }
         self.known.lock().held.insert(hold.tool.clone(), hold);
@@ -219,7 +219,7 @@ impl Quarantine {
             reason.map(|text| visible::line(truncate::text(text, APPROVAL_REASON_BYTES_MAX)));
         let facts = [("tool", Some(tool)), ("by", Some(by)), ("reason", reason.as_deref())];
         let facts: Vec<_> = facts.into_iter().filter_map(|(key, it)| Some((key, it?))).collect();
-        self.record(Event::ToolReleased, &facts).map_err(QuarantineError::Audit)?;
+        self.audit.note(Event::ToolReleased, facts).map_err(QuarantineError::Audit)?;
         let name = tool.to_owned();
         let released = self.database.run(move |db| rows::release(db, &name)).await?;
         self.known.lock().held.remove(tool);
@@ -239,7 +239,7 @@ impl Quarantine {
     ) -> Result<bool, QuarantineError> {
         let procedure = visible::block(truncate::text(procedure, QUARANTINE_PROCEDURE_BYTES_MAX));
         let facts = [("signature", signature), ("by", by), ("procedure", procedure.as_str())];
-        self.record(Event::AnomalyResolved, &facts).map_err(QuarantineError::Audit)?;
+        self.audit.note(Event::AnomalyResolved, facts).map_err(QuarantineError::Audit)?;
         let (signature, by) = (signature.to_owned(), by.to_owned());
         let work = move |db: &mut Connection| rows::vaccinate(db, &signature, &procedure, &by);
         Ok(self.database.run(work).await?)
@@ -259,11 +259,6 @@ impl Quarantine {
     /// [`DatabaseError`].
     pub async fn anomalies(&self) -> Result<Vec<Seen>, DatabaseError> {
         self.database.run(|db| rows::all_seen(db)).await
-    }
-
-    fn record(&self, event: Event, facts: &[(&str, &str)]) -> std::io::Result<()> {
-        let facts = facts.iter().map(|(key, fact)| ((*key).to_owned(), Value::from(*fact)));
-        self.audit.append(event, facts.collect::<Map<_, _>>())
     }
 }
 

@@ -14,7 +14,6 @@ use clawhost_core::limits::{APPROVAL_REASON_BYTES_MAX, TOOL_NAME_BYTES_MAX};
 use clawhost_core::uri::ClawUri;
 use clawhost_core::{truncate, visible};
 use rusqlite::{Connection, Row, params};
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::audit::{AuditLog, Event};
@@ -190,10 +189,9 @@ impl Switches {
         by: &str,
         reason: Option<&str>,
     ) -> Result<(), SwitchError> {
-        let facts = [("tool", Some(tool)), ("by", Some(by)), ("reason", reason)];
-        let facts =
-            facts.into_iter().filter_map(|(key, fact)| Some((key.to_owned(), fact?.into())));
-        self.audit.append(event, facts.collect::<Map<String, Value>>()).map_err(SwitchError::Audit)
+        let reason = reason.map(|reason| ("reason", reason));
+        let facts = [("tool", tool), ("by", by)].into_iter().chain(reason);
+        self.audit.note(event, facts).map_err(SwitchError::Audit)
     }
 }
 

@@ -11,7 +11,6 @@ use clawhost_core::digest;
 use clawhost_core::limits::{PINS_BYTES_PER_SERVER_MAX, PINS_PER_SERVER_MAX};
 use clawhost_core::manifest::PinMode;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde_json::{Map, Value};
 
 use crate::audit::{AuditLog, Event};
 use crate::clock;
@@ -256,9 +255,7 @@ impl Pins {
     fn record(&self, event: Event, server: &str, tool: &str, digest: &str) {
         let Some(audit) = &self.audit else { return };
         let facts = [("server", server), ("tool", tool), ("digest", digest)];
-        let facts: Map<String, Value> =
-            facts.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
-        if let Err(error) = audit.append(event, facts) {
+        if let Err(error) = audit.note(event, facts) {
             tracing::warn!("what became of a pin could not be recorded: {error}");
         }
     }
