@@ -1,90 +1,299 @@
-//! `clawhost registry serve`: publish a folder on this machine.
+//! `clawhost registry`: versions of tools, seeded once and never changed; and publishing packages.
+//!
+//! Deliberately absent: a host. These verbs read and write the store, whose pin running hosts follow.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+mod serve;
 
-use cap_std::fs::Dir;
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
-use clawhost_core::limits::SHUTDOWN_GRACE_MS;
+use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::manifest::is_claw;
+use clawhost_core::release::Released;
+use clawhost_core::visible;
+use serde_json::{Value, json};
 
+use super::args::{Places, StateArgs};
 use super::fail::Fail;
-use super::{run, show};
-use crate::serve::{Listed, Shutdown, list_registry, serve_registry};
+use super::{setup, show};
+use crate::audit::Event;
+use crate::clock::rfc3339;
+use crate::registry::{FileDocuments, ReleaseError, ReleasePin, Releases, Seed, Version, gather};
+use crate::regular;
+use serve::ServeRegistryArgs;
 
-/// Publish documents and components for other hosts
+/// Keep versions of tools that never change, and publish packages for other hosts
 ///
-/// A registry answers `claw://registry/<namespace>/<name>@<version>` addresses of manifests. The
-/// runtime file of a host lists those that it asks, under `registries`.
+/// A version holds components and everything that is said of their tools, under a number and a hash.
+/// A host whose runtime file has `registry` serves the one that is pinned, under the profiles and policies
+/// of its own manifest, and follows the pin without a restart. Versions lie in the state folder, or in
+/// PostgreSQL: `registry.store` of the runtime file.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: clawhost registry serve ./published")]
+#[command(
+    after_help = "Examples:\n  clawhost registry seed ./tools definitions.yaml\n  clawhost registry pin 1\n  clawhost registry serve ./published"
+)]
 pub(super) struct RegistryArgs {
     #[command(subcommand)]
-    pub(super) verb: RegistryVerb,
+    verb: RegistryVerb,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum RegistryVerb {
+enum RegistryVerb {
+    /// Show what differs between two versions
+    #[command(after_help = "Example: clawhost registry diff 1 2")]
+    Diff {
+        /// The version before
+        #[arg(value_name = "VERSION")]
+        from: u64,
+        /// The version after
+        #[arg(value_name = "VERSION")]
+        to: u64,
+        #[command(flatten)]
+        common: StateArgs,
+    },
+    /// List the versions, and which of them is pinned
+    #[command(after_help = "Example: clawhost registry list --json")]
+    List {
+        #[command(flatten)]
+        common: StateArgs,
+    },
+    /// Let hosts serve a version
+    ///
+    /// Every byte of it is looked at first. Running hosts take it within a second; calls that run end
+    /// with the version they began with.
+    #[command(after_help = "Example: clawhost registry pin 2")]
+    Pin {
+        /// The version
+        #[arg(value_name = "VERSION")]
+        version: u64,
+        #[command(flatten)]
+        who: Who,
+        #[command(flatten)]
+        common: StateArgs,
+    },
+    /// Make a version of tools, and print its number and its hash
+    ///
+    /// A PATH is a folder of components with their documents and signatures, as a tools folder has them; a
+    /// component; a definition file, also of composites; or a manifest, which stands for the tools folder
+    /// and the definition files of its runtime file. All of them together are one version. What is in one
+    /// already is that version. Profiles and policies that documents name are left out: whoever serves a
+    /// tool binds it.
+    #[command(after_help = "Example: clawhost registry seed ./tools definitions.yaml")]
+    Seed {
+        /// Folders, components, definition files, manifests
+        #[arg(value_name = "PATH", required = true)]
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        who: Who,
+        #[command(flatten)]
+        common: StateArgs,
+    },
     Serve(ServeRegistryArgs),
+    /// Show the tools of a version
+    #[command(after_help = "Example: clawhost registry show 1 --json")]
+    Show {
+        /// The version
+        #[arg(value_name = "VERSION")]
+        version: u64,
+        #[command(flatten)]
+        common: StateArgs,
+    },
+    /// Look at every byte of every version
+    ///
+    /// Says what is not what was seeded; the exit code is 3 then.
+    #[command(after_help = "Example: clawhost registry verify")]
+    Verify {
+        #[command(flatten)]
+        common: StateArgs,
+    },
 }
 
-/// Serve a folder of packages over HTTP, on this machine, to be read only
-///
-/// The folder holds <namespace>/<name>/<version>/document.yaml (or .json), and beside the document
-/// of a Tool its component.wasm (or .wat). The document's metadata.name and metadata.version have
-/// to be those of its folders. What is there is listed at the start, with what is wrong with it;
-/// files are read anew for each request. To publish to other machines, put a proxy with TLS in
-/// front.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: clawhost registry serve ./published --address 127.0.0.1:7334")]
-pub(super) struct ServeRegistryArgs {
-    /// The folder that holds the packages
-    #[arg(id = "folder", value_name = "DIR")]
-    pub(super) directory: PathBuf,
-    /// Listen here; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7334")]
-    pub(super) address: SocketAddr,
+struct Who {
+    /// Who says so, for the record
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    by: String,
 }
 
 pub(super) async fn run(args: RegistryArgs) -> Result<u8, Fail> {
     match args.verb {
-        RegistryVerb::Serve(args) => serve(&args).await,
+        RegistryVerb::Diff { from, to, common } => diff(from, to, &common).await,
+        RegistryVerb::List { common } => list(&common).await,
+        RegistryVerb::Pin { version, who, common } => pin(version, &who.by, &common).await,
+        RegistryVerb::Seed { paths, who, common } => seed(&paths, &who.by, &common).await,
+        RegistryVerb::Serve(args) => serve::serve(&args).await,
+        RegistryVerb::Show { version, common } => display(version, &common).await,
+        RegistryVerb::Verify { common } => verify(&common).await,
     }
 }
 
-async fn serve(args: &ServeRegistryArgs) -> Result<u8, Fail> {
-    let shown = args.directory.display();
-    let dir = Dir::open_ambient_dir(&args.directory, cap_std::ambient_authority());
-    let dir = dir.map_err(|error| {
-        Fail::usage(format!("{shown}: {error}"), "name the folder that holds the packages")
-    })?;
-    let listed = list_registry(&dir).map_err(|error| Fail::new(exit::INTERNAL, error))?;
-    let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
-    let shutdown = Shutdown { told: run::stop_signal(), grace };
-    let server = serve_registry(dir, args.address, shutdown).await.map_err(|error| {
-        Fail::usage(
-            format!("nothing can be published on {}: {error}", args.address),
-            "choose a loopback address with --address ADDR",
-        )
-    })?;
-    let address = server.local_addr;
-    show::line(&format!("publishing {shown} on http://{address}"));
-    show::line(&told(&listed));
-    show::line(&format!(
-        "\nput this into a host's clawhost.yaml:\nregistries:\n  - {{ name: local, url: \"http://{address}\" }}"
-    ));
-    server.task.await.map_err(|error| Fail::new(exit::INTERNAL, error))?;
+async fn seed(paths: &[PathBuf], by: &str, common: &StateArgs) -> Result<u8, Fail> {
+    let mut meant = Vec::new();
+    for path in paths {
+        meant.extend(expanded(path, common)?);
+    }
+    let Seed { release, components, left_out } = gather(&meant).await.map_err(Fail::Documents)?;
+    let releases = setup::releases(common)?;
+    let (tools, audit) = (release.tools().len(), setup::audit(common)?);
+    let (pin, is_new) = releases.seed(&release, components, by).await.map_err(|e| fail(&e))?;
+    if is_new {
+        note(&audit, Event::RegistrySeeded, &pin, by)?;
+    }
+    for name in &left_out {
+        eprintln!(
+            "note: `{name}` comes with the host and is in no version: name what is said of it under `definitions`"
+        );
+    }
+    let ReleasePin { version, hash } = &pin;
+    if common.json {
+        show::json(&json!({"version": version, "hash": hash, "tools": tools, "new": is_new}));
+    } else {
+        let word = if is_new { "" } else { ", which was there already" };
+        show::line(&format!("version {version}: {hash}, tools: {tools}{word}"));
+    }
     Ok(exit::OK)
 }
 
-fn told(listed: &[Listed]) -> String {
-    if listed.is_empty() {
-        return "no packages yet: <namespace>/<name>/<version>/document.yaml".to_owned();
+/// A manifest stands for what its runtime file names.
+fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
+    let bytes = regular::read(path, DOCUMENT_BYTES_MAX as u64).unwrap_or_default();
+    if !is_claw(&bytes) {
+        return Ok(vec![path.to_owned()]);
     }
-    let lines = listed.iter().map(|Listed { place, wrong }| match wrong {
-        None => format!("  {place}"),
-        Some(why) => format!("  {place}  NOT SERVED: {why}"),
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    let places = Places { tools: None, state: None, config: common.config.clone() };
+    let path = [path.to_owned()];
+    let (_, settings) = setup::documents(&path, &places).map_err(Fail::Documents)?;
+    let files = settings.definition_files(&FileDocuments).map_err(Fail::Documents)?;
+    let all: Vec<PathBuf> = settings.tools.directory.into_iter().chain(files).collect();
+    if all.is_empty() {
+        let hint =
+            "write `tools.directory` into its clawhost.yaml, or name the folder of its components";
+        return Err(Fail::usage("the runtime file of the manifest names nothing to seed", hint));
+    }
+    Ok(all)
+}
+
+async fn pin(version: u64, by: &str, common: &StateArgs) -> Result<u8, Fail> {
+    let (releases, audit) = (setup::releases(common)?, setup::audit(common)?);
+    let pin = releases.pin(version, by).await.map_err(|e| fail(&e))?;
+    note(&audit, Event::RegistryPinned, &pin, by)?;
+    let ReleasePin { version, hash } = &pin;
+    match common.json {
+        true => show::json(&json!({"version": version, "hash": hash})),
+        false => show::line(&format!("pinned: version {version}, {hash}")),
+    }
+    Ok(exit::OK)
+}
+
+fn note(
+    audit: &crate::audit::AuditLog,
+    event: Event,
+    pin: &ReleasePin,
+    by: &str,
+) -> Result<(), Fail> {
+    let version = pin.version.to_string();
+    let facts = [("version", version.as_str()), ("hash", &pin.hash), ("by", by)];
+    let noted = audit.note(event, facts);
+    noted.map_err(|error| Fail::new(exit::UPSTREAM, format!("done, and not recorded: {error}")))
+}
+
+async fn list(common: &StateArgs) -> Result<u8, Fail> {
+    let releases = setup::releases(common)?;
+    let pinned = releases.pinned().await.map_err(|e| fail(&e))?;
+    let (mut found, mut code) = (Vec::new(), exit::OK);
+    for number in releases.numbers().await.map_err(|e| fail(&e))? {
+        match releases.get(number).await {
+            Ok(version) => found.push(version),
+            Err(error) => {
+                eprintln!("error: {}", visible::line(&error.to_string()));
+                code = fail(&error).code();
+            }
+        }
+    }
+    let pinned = pinned.map(|pin| pin.version);
+    if common.json {
+        let versions: Value = found.iter().map(head).collect();
+        show::json(&json!({"versions": versions, "pinned": pinned}));
+    } else if found.is_empty() && code == exit::OK {
+        show::line("there is no version yet: `clawhost registry seed PATH` makes one");
+    } else {
+        let mut table = show::table(&["version", "hash", "tools", "seeded", "by", ""]);
+        for of in &found {
+            let Version { number, hash, release, created_at_ms, created_by, .. } = of;
+            let tools = release.tools().len().to_string();
+            let word = if pinned == Some(*number) { "pinned" } else { "" };
+            let by = visible::line(created_by);
+            table.add_row([&number.to_string(), hash, &tools, &rfc3339(*created_at_ms), &by, word]);
+        }
+        show::line(&table.to_string());
+    }
+    Ok(code)
+}
+
+fn head(version: &Version) -> Value {
+    let Version { number, hash, release, created_at_ms, created_by, supersedes } = version;
+    json!({
+        "version": number, "hash": hash, "tools": release.tools().len(),
+        "created_at": rfc3339(*created_at_ms), "created_by": created_by, "supersedes": supersedes,
+    })
+}
+
+async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
+    let found = get(&setup::releases(common)?, version).await?;
+    let tools = found.release.tools();
+    if common.json {
+        let mut all = head(&found);
+        let tools = tools.iter().map(Released::to_json).collect();
+        all.as_object_mut().and_then(|all| all.insert("tools".to_owned(), tools));
+        show::json(&all);
+        return Ok(exit::OK);
+    }
+    show::line(&format!("version {version}: {}", found.hash));
+    let mut table = show::table(&["tool", "what it does", "component", "said"]);
+    for Released { name, code, said } in tools {
+        let does = code.as_ref().map(|code| visible::line(&code.definition.description));
+        let component = code.as_ref().map_or("composite", |code| &code.component);
+        let said = said.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        table.add_row([name, &does.unwrap_or_default(), component, &said]);
+    }
+    show::line(&table.to_string());
+    Ok(exit::OK)
+}
+
+async fn diff(from: u64, to: u64, common: &StateArgs) -> Result<u8, Fail> {
+    let releases = setup::releases(common)?;
+    let (from, to) = (get(&releases, from).await?, get(&releases, to).await?);
+    let changes = from.release.changes(&to.release);
+    match common.json {
+        true => show::json(&json!({"from": from.number, "to": to.number, "changes": changes})),
+        false if changes.is_empty() => show::line("they are the same"),
+        false => changes.iter().for_each(|line| show::line(line)),
+    }
+    Ok(exit::OK)
+}
+
+async fn verify(common: &StateArgs) -> Result<u8, Fail> {
+    let releases = setup::releases(common)?;
+    let versions = releases.numbers().await.map_err(|e| fail(&e))?.len();
+    let doubts = releases.verify().await.map_err(|e| fail(&e))?;
+    if common.json {
+        show::json(&json!({"versions": versions, "doubts": doubts}));
+    } else {
+        doubts.iter().for_each(|doubt| eprintln!("error: {}", visible::line(doubt)));
+        show::line(&format!("versions: {versions}, doubts: {}", doubts.len()));
+    }
+    Ok(if doubts.is_empty() { exit::OK } else { exit::DOCUMENT })
+}
+
+async fn get(releases: &Releases, version: u64) -> Result<Version, Fail> {
+    releases.get(version).await.map_err(|error| fail(&error))
+}
+
+fn fail(error: &ReleaseError) -> Fail {
+    match error {
+        ReleaseError::Broken { .. } => Fail::new(exit::DOCUMENT, error),
+        ReleaseError::Store(_) => Fail::new(exit::UPSTREAM, error),
+        ReleaseError::Unknown(_) => Fail::usage(error, "`clawhost registry list` shows them"),
+    }
 }

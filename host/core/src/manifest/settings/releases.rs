@@ -1,0 +1,144 @@
+//! `registry`: where the versions of tools lie that this host follows.
+
+use std::fmt;
+
+use url::Url;
+
+use super::reader::Reader;
+use crate::manifest::node::Node;
+
+/// What stands in `registry.store` for the store in the state folder.
+const EMBEDDED: &str = "embedded";
+/// What may follow a `?`: everything else that a client of PostgreSQL knows is none of the operator's file.
+const PARAMETERS: [&str; 4] = ["application_name", "host", "port", "sslmode"];
+
+/// Where versions of the registry lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseSettings {
+    /// What it is called in its store, which may hold several.
+    pub name: String,
+    /// The PostgreSQL that has it; the store in the state folder where this is absent.
+    pub postgres: Option<PostgresUrl>,
+    /// The name of the secret that is the password there.
+    pub password: Option<String>,
+}
+
+/// The URL of a PostgreSQL, which may hold a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+impl PostgresUrl {
+    /// Returns the URL, to connect to it and for nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PostgresUrl")
+    }
+}
+
+impl Default for ReleaseSettings {
+    fn default() -> Self {
+        Self { name: "default".to_owned(), postgres: None, password: None }
+    }
+}
+
+impl Reader {
+    pub(super) fn take_releases(&mut self, node: &Node) {
+        let mut of = self.settings.releases.take().unwrap_or_default();
+        if let Some(name) = node.text(&["name"]) {
+            name.clone_into(&mut of.name);
+        }
+        if let Some(name) = node.text(&["password"]) {
+            of.password = Some(name.to_owned());
+        }
+        if let Some(text) = node.text(&["store"]) {
+            of.postgres = self.take_postgres(node, text);
+        }
+        self.settings.releases = Some(of);
+    }
+
+    /// A password may stand in a variable, as others have it, and not in a file.
+    fn take_postgres(&mut self, node: &Node, text: &str) -> Option<PostgresUrl> {
+        let may_tell = self.source.text.is_empty();
+        match wrong(text, may_tell) {
+            _ if text == EMBEDDED => None,
+            None => Some(PostgresUrl(text.to_owned())),
+            Some(reason) => {
+                let help = "write `embedded`, or `postgres://user@host[:port]/database` with `?sslmode=require` or `disable`; `registry.password` names the secret that is the password";
+                // Somebody may have put a password into it.
+                let at = node.place(&["store"]).hidden();
+                self.refuse(&at, format!("`registry.store` {reason}"), help);
+                None
+            }
+        }
+    }
+}
+
+fn wrong(text: &str, may_tell: bool) -> Option<&'static str> {
+    let url = match Url::parse(text) {
+        Ok(url) if ["postgres", "postgresql"].contains(&url.scheme()) => url,
+        _ => return Some("is neither `embedded` nor the URL of a PostgreSQL"),
+    };
+    let is_known = |(key, value): (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| {
+        PARAMETERS.contains(&&*key)
+            && (key != "sslmode" || value == "require" || value == "disable")
+    };
+    if url.password().is_some() && !may_tell {
+        Some("holds a password")
+    } else if !url.query_pairs().all(is_known) {
+        Some("has a parameter that is not served")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::manifest::{DocumentError, Settings};
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let text = format!("version: 1\n{text}\n");
+        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let read = Settings::read(Some((Path::new("c.yaml"), text.as_bytes())), variables);
+        read.map_err(|list| list.iter().map(DocumentError::one_line).collect())
+    }
+
+    #[test]
+    fn a_registry_lies_in_the_state_folder_or_in_postgres() {
+        assert_eq!(read("", &[]).unwrap().releases, None);
+        let plain = read("registry: {}", &[]).unwrap().releases.unwrap();
+        assert_eq!((&*plain.name, &plain.postgres), ("default", &None));
+        let text = "registry: { name: team, store: 'postgres://host@db.example.com/tools?sslmode=require', password: DB }";
+        let far = read(text, &[]).unwrap().releases.unwrap();
+        assert_eq!((&*far.name, far.password.as_deref()), ("team", Some("DB")));
+        assert!(far.postgres.unwrap().reveal().starts_with("postgres://host@"));
+        for good in ["postgresql://u@%2Frun%2Fpg/db", "postgres:///db?host=/run/pg&port=7"] {
+            assert!(read(&format!("registry: {{ store: '{good}' }}"), &[]).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_password_stands_in_no_file_and_in_no_message() {
+        for (store, says) in [
+            ("postgres://u:hunter2@h/db", "holds a password"),
+            ("postgres://u@h/db?password=hunter2", "has a parameter that is not served"),
+            ("postgres://u@h/db?sslmode=hunter2", "has a parameter that is not served"),
+            ("mysql://u:hunter2@h/db", "neither `embedded` nor"),
+            ("hunter2", "neither `embedded` nor"),
+        ] {
+            let error = read(&format!("registry: {{ store: '{store}' }}"), &[]).unwrap_err();
+            assert!(error.contains(says) && !error.contains("hunter2"), "{error}");
+        }
+        let variable = [("CLAWHOST_REGISTRY_STORE", "postgres://u:hunter2@h/db")];
+        let settings = read("registry: { name: a }", &variable).unwrap();
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        let of = settings.releases.unwrap();
+        assert_eq!((&*of.name, of.postgres.is_some()), ("a", true));
+    }
+}

@@ -1,0 +1,126 @@
+//! What is compiled once, and what a PostgreSQL has to prove before it is told anything.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clawhost_core::manifest::{self, PinMode, Surroundings};
+
+use rustls::RootCertStore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::postgres::Postgres;
+use super::{MIGRATIONS, Releases, gather};
+use crate::attack::Guest;
+use crate::engine::Engine;
+use crate::registry::{
+    DEFAULT_MANIFEST, MIGRATIONS as PINS, Patience, Pins, Shelf, Sources, Watcher, open,
+};
+use crate::sandbox::Backends;
+use crate::state::Database;
+use crate::upstream::http::TrustedRoots;
+use crate::upstream::http::tests::tls;
+
+const NEVER: Duration = Duration::from_secs(30);
+
+async fn seed(releases: &Releases, tokens: u32) {
+    let folder = tempfile::tempdir().unwrap();
+    let answer =
+        Guest::parse("greet", ";;; call\n(return (call $answer (i32.const 0) (i32.const 0)))");
+    std::fs::write(folder.path().join("greet.wat"), answer.wat()).unwrap();
+    let document = "{claw: '0.3.0', kind: Tool, metadata: {name: greet}, spec: {description: d, input_schema: {type: object, maxProperties: 7}}}";
+    std::fs::write(folder.path().join("greet.yaml"), document).unwrap();
+    let said = format!("version: 1\ntools: {{greet: {{cost_hint: {{tokens: {tokens}}}}}}}");
+    std::fs::write(folder.path().join("said.yaml"), said).unwrap();
+    let seed = gather(&[folder.path().to_owned()]).await.unwrap();
+    releases.seed(&seed.release, seed.components, "test").await.unwrap();
+}
+
+/// Serves the pinned version as a host does when it starts, and when it reloads.
+async fn serve(
+    engine: &Arc<Engine>,
+    releases: &Releases,
+    database: &Database,
+) -> (Arc<Shelf>, Watcher) {
+    let profiles = manifest::builtin_profiles(Path::new("/")).unwrap();
+    let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
+    let claw = manifest::OneDocument(DEFAULT_MANIFEST.as_bytes().to_vec());
+    let mut manifest = manifest::load(&claw, &["claw.yaml".into()], around).unwrap();
+    manifest.tools.clear();
+    let sources = Sources {
+        engine: Arc::clone(engine),
+        manifest: Arc::new(manifest),
+        backends: Backends::none(),
+        replaceable: BTreeSet::new(),
+        pins: Pins::new(database.clone(), None, PinMode::default()),
+        releases: Some(releases.clone()),
+        touched: tokio::sync::watch::channel(0).1,
+    };
+    let shelf = Arc::new(Shelf::default());
+    let watcher = open(sources, Vec::new(), None, Patience::default(), Arc::clone(&shelf)).await;
+    (shelf, watcher.unwrap().unwrap())
+}
+
+#[tokio::test]
+async fn a_schema_is_compiled_once_whatever_is_published_and_however_often() {
+    let database = Database::in_memory(&[("registry", MIGRATIONS), ("pins", PINS)]).unwrap();
+    let releases = Releases::embedded(database.clone(), "default");
+    seed(&releases, 1).await;
+    seed(&releases, 2).await;
+    releases.pin(1, "test").await.unwrap();
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    let (shelf, _watcher) = serve(&engine, &releases, &database).await;
+    let compiled = engine.schemas().compiled();
+    assert_eq!(shelf.catalog().find("greet").unwrap().input.len(), 2);
+    assert!(compiled >= 2, "the component's and the document's");
+
+    let (again, _watcher) = serve(&engine, &releases, &database).await;
+    assert_eq!(again.catalog().release, Some(1));
+    let mut versions = shelf.versions();
+    versions.mark_unchanged();
+    releases.pin(2, "test").await.unwrap();
+    tokio::time::timeout(NEVER, versions.changed()).await.unwrap().unwrap();
+    assert_eq!(shelf.catalog().release, Some(2));
+    assert_eq!(engine.schemas().compiled(), compiled);
+}
+
+/// Is a PostgreSQL as far as its first encrypted message, which it returns; nothing where none came.
+async fn first_message(listener: &TcpListener, tls: &tokio_rustls::TlsAcceptor) -> Vec<u8> {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut asked = [0; 8];
+    stream.read_exact(&mut asked).await.unwrap();
+    assert_eq!(asked, [0, 0, 0, 8, 4, 210, 22, 47], "it asks for TLS and says nothing else");
+    stream.write_all(b"S").await.unwrap();
+    let mut message = vec![0; 512];
+    let read = match tls.accept(stream).await {
+        Ok(mut stream) => stream.read(&mut message).await.unwrap_or(0),
+        Err(_) => 0,
+    };
+    message.truncate(read);
+    message
+}
+
+#[tokio::test]
+async fn a_postgres_has_to_prove_its_name_before_it_is_told_a_user() {
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let (acceptor, roots) = tls(&params.self_signed(&pair).unwrap(), &pair);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for (host, roots, is_told) in [
+        ("localhost", roots.clone(), true),
+        ("127.0.0.1", roots, false),
+        ("localhost", RootCertStore::empty(), false),
+    ] {
+        let url = format!("postgres://somebody@{host}:{port}/db?sslmode=require");
+        let postgres = Postgres::new(&url, Some("hunter2"), &TrustedRoots::Only(roots)).unwrap();
+        let statement = [("SELECT 1", Vec::new())];
+        let (answer, told) =
+            tokio::join!(postgres.run(&statement), first_message(&listener, &acceptor));
+        assert!(!answer.unwrap_err().contains("hunter2"));
+        let has_user = told.windows(8).any(|part| part == b"somebody");
+        assert_eq!((has_user, !told.is_empty()), (is_told, is_told), "{host}");
+    }
+}
