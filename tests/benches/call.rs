@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p clawhost-tests` measures the release build; with `--profile dev` it measures
 //! what `cargo run` starts, and builds nothing anew. First come the whole calls, then a table of
-//! where the time of such a call goes, in medians.
+//! where the time of such a call goes, in medians, and what a composite of three calls costs beside the
+//! three.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up does not run")]
 
@@ -29,6 +30,19 @@ const TOOLS: [&str; 2] = ["read_file", "answer"];
 /// Calls that the table of stages is the median of, after as many to warm up.
 const CALLS: usize = 2_000;
 
+/// Three calls, each with what the one before had: none runs beside another.
+const THREE: &str = "version: 1
+tools:
+  three:
+    composite:
+      description: Reads three times.
+      input_schema: { type: object }
+      steps:
+        - { tool_name: read_file, arg_mapping: { path: input.path }, output_key: a }
+        - { tool_name: read_file, arg_mapping: { path: a.content }, output_key: b }
+        - { tool_name: read_file, arg_mapping: { path: b.content }, output_key: c }
+";
+
 struct World {
     runtime: Runtime,
     host: TestHost,
@@ -36,7 +50,8 @@ struct World {
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
-    let builder = TestHost::builder().file("hello.txt", "hello").guest(&Guest::read("answer"));
+    let builder = TestHost::builder().file("hello.txt", "hello.txt").guest(&Guest::read("answer"));
+    let builder = builder.definitions(THREE);
     let host = runtime.block_on(builder.build());
     World { runtime, host }
 });
@@ -44,6 +59,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 fn main() {
     divan::main();
     TOOLS.iter().for_each(|tool| print_stages(tool));
+    print_composite();
 }
 
 fn arguments(tool: &str) -> Value {
@@ -118,6 +134,29 @@ fn print_stages(tool: &str) {
     let (whole, alone) = (micros(median(whole)), micros(median(alone)));
     println!("  {:<14}{whole:>9.1}", "whole");
     println!("  {:<14}{alone:>9.1}   ({:.2} times)", "bare wasmtime", whole / alone);
+}
+
+/// Prints what a composite of three calls takes beside the three, in turn in one run.
+fn print_composite() {
+    let took = |tool: &str| {
+        let started = Instant::now();
+        let reply = WORLD.runtime.block_on(WORLD.host.call(tool, arguments("read_file")));
+        assert!(!reply.expect("a reply").is_error);
+        started.elapsed()
+    };
+    let (mut single, mut whole) = (Vec::new(), Vec::new());
+    for round in 0..2 * CALLS {
+        let three = took("read_file") + took("read_file") + took("read_file");
+        let composite = took("three");
+        if round >= CALLS {
+            single.push(three);
+            whole.push(composite);
+        }
+    }
+    let (single, whole) = (micros(median(single)), micros(median(whole)));
+    println!("\nthree steps: medians of {CALLS}, in µs");
+    println!("  {:<14}{single:>9.1}", "three calls");
+    println!("  {:<14}{whole:>9.1}   ({:.2} times)", "composite", whole / single);
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

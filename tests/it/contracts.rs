@@ -29,7 +29,7 @@ async fn a_call_that_breaks_a_precondition_never_runs_and_says_which_and_no_valu
     let write = |path: &str| json!({"path": path, "content": "a"});
     let error = host.call("write_file", write("letters-swordfish.txt")).await.unwrap_err();
     assert_eq!(stage(&error), (-32602, "precondition"));
-    assert_eq!(error.data["condition"], "args.path contains");
+    assert_eq!(error.data["condition"], r#"args.path contains "notes-hunter2""#);
     assert!(!host.workspace().join("letters-swordfish.txt").exists());
     let record = host.finished().remove(0);
     assert_eq!(
@@ -37,7 +37,7 @@ async fn a_call_that_breaks_a_precondition_never_runs_and_says_which_and_no_valu
         (&json!("invalid-arguments"), &json!("precondition"))
     );
     for told in [format!("{error:?}"), record.to_string()] {
-        assert!(!told.contains("hunter2") && !told.contains("swordfish"), "{told}");
+        assert!(told.contains("hunter2") && !told.contains("swordfish"), "{told}");
     }
     host.ask("write_file", write("notes-hunter2.txt")).await;
     host.check_audit();
@@ -47,10 +47,13 @@ async fn a_call_that_breaks_a_precondition_never_runs_and_says_which_and_no_valu
 async fn the_schema_comes_before_the_precondition_and_policy_as_well() {
     let denied = "- {id: none, action: deny, scope: tool, match: {name: write-file}}";
     let host = TestHost::builder().definitions(CONTRACTS).rules(denied).build().await;
+    for arguments in [json!({"path": 1}), json!({"path": "a", "content": "a"})] {
+        let error = host.call("write_file", arguments).await.unwrap_err();
+        assert_eq!(stage(&error), (-32011, "policy"));
+    }
+    let host = TestHost::builder().definitions(CONTRACTS).build().await;
     let error = host.call("write_file", json!({"path": 1})).await.unwrap_err();
     assert_eq!(stage(&error), (-32602, "schema"));
-    let error = host.call("write_file", json!({"path": "a", "content": "a"})).await.unwrap_err();
-    assert_eq!(stage(&error), (-32011, "policy"));
 }
 
 #[tokio::test]
@@ -110,7 +113,7 @@ fn what_a_definition_costs_is_shown_with_the_calls() {
     let run = cli.run(&["stats", "--json"]);
     let stats: Value = serde_json::from_str(&run.stdout).unwrap();
     let of = &stats[0];
-    assert_eq!((&of["tool"], &of["calls"]), (&json!("read-file"), &json!(3)));
+    assert_eq!((&of["tool"], &of["ran"]), (&json!("read-file"), &json!(2)));
     assert_eq!((&of["refused"], &of["failed"]), (&json!(1), &json!(0)));
     assert_eq!(of["cost_usd"], json!(0.5));
     assert!(of["p95_us"].as_u64().unwrap() >= of["p50_us"].as_u64().unwrap());
@@ -123,7 +126,7 @@ fn a_wrong_definition_is_refused_with_its_place_by_whoever_reads_it() {
     for (definition, expected) in [
         ("retry: {}", "definitions.yaml:3:16: unknown key `retry`"),
         ("contract: { preconditions: [{ field: args.a, operator: matches }] }", "`matches`"),
-        ("composite: {}", "is not served by this version"),
+        ("composite: {}", "`tools.read_file.composite.steps` is missing"),
     ] {
         let cli = prepared(definition);
         for verb in ["validate", "tools"] {
@@ -147,11 +150,26 @@ fn a_wrong_definition_is_refused_with_its_place_by_whoever_reads_it() {
 fn a_definition_of_a_tool_that_nobody_has_is_refused() {
     let cli = prepared("{}");
     cli.write("definitions.yaml", "version: 1\ntools: { raed_file: {} }\n");
-    for verb in ["validate", "tools"] {
+    for verb in ["validate", "tools", "run"] {
         let run = cli.run(&[verb, "claw.yaml"]);
         assert_eq!(run.code, Some(3), "{verb}: {}", run.stderr);
         assert!(run.stderr.contains("no tool is called `raed-file`"), "{verb}: {}", run.stderr);
     }
+}
+
+#[test]
+fn a_definition_of_a_tool_that_may_still_come_stops_nobody() {
+    let cli = prepared("{}");
+    cli.write("tools/README", "");
+    let runs = |name: &str, may_come: bool| {
+        cli.write("definitions.yaml", format!("version: 1\ntools: {{ {name}: {{}} }}\n"));
+        let tools = if may_come { vec!["--tools", "tools"] } else { Vec::new() };
+        let code = |verb: &[&str]| cli.run(&[verb, &["claw.yaml"], &tools].concat()).code.unwrap();
+        (code(&["validate"]), code(&["run", "--stdio"]))
+    };
+    assert_eq!(runs("make_coffee", true), (0, 0));
+    assert_eq!(runs("make_coffee", false), (3, 3), "nobody can bring it");
+    assert_eq!(runs("raed_file", true), (3, 3), "it is a slip");
 }
 
 /// A folder whose runtime file names a definition of `read_file`.

@@ -25,6 +25,8 @@ pub(super) struct Filter {
     pub(super) bytes_max: usize,
     /// What is cut is to be kept.
     pub(super) keeps: bool,
+    /// It goes to the call that made it: whole, and with what only results may not hold.
+    pub(super) is_nested: bool,
 }
 
 /// What passed.
@@ -33,6 +35,8 @@ pub(super) struct Filtered {
     pub(super) reply: ToolReply,
     /// All that it said, where that is more and is to be kept.
     pub(super) whole: Option<String>,
+    /// The reply as results and records may have it, where it left as it was and screens saw it.
+    pub(super) masked: Option<ToolReply>,
 }
 
 /// What a result has to match.
@@ -71,6 +75,8 @@ impl Filter {
         policies: &[&PolicySet],
     ) -> (Result<Filtered, CallError>, Vec<Finding>) {
         let (mut reply, mut findings) = (self.redactor.reply(reply), Vec::new());
+        let is_screened = policies.iter().any(|policy| !policy.screens().is_off());
+        let unmasked = (self.is_nested && is_screened).then(|| reply.clone());
         for policy in policies {
             let screened = policy.screens().output(reply, &self.tokens);
             findings.extend(screened.findings);
@@ -79,16 +85,25 @@ impl Filter {
             }
             reply = screened.value;
         }
-        (Ok(self.cut(reply)), findings)
+        let filtered = match unmasked {
+            Some(unmasked) => Filtered { reply: unmasked, whole: None, masked: Some(reply) },
+            None if self.is_nested => Filtered { reply, whole: None, masked: None },
+            None => self.cut(reply),
+        };
+        (Ok(filtered), findings)
     }
 
     fn cut(&self, reply: ToolReply) -> Filtered {
         let is_kept = self.keeps && truncate::size_of(&reply) > self.bytes_max;
         match is_kept.then(|| results::whole(&reply)).flatten() {
-            None => Filtered { reply: truncate::reply(reply, self.bytes_max), whole: None },
+            None => Filtered {
+                reply: truncate::reply(reply, self.bytes_max),
+                whole: None,
+                masked: None,
+            },
             whole => {
                 let room = self.bytes_max.saturating_sub(KEPT_NOTE_BYTES);
-                Filtered { reply: truncate::reply(reply, room), whole }
+                Filtered { reply: truncate::reply(reply, room), whole, masked: None }
             }
         }
     }

@@ -15,7 +15,6 @@ use serde_json::Value;
 use crate::audit::CallSpan;
 use crate::offload;
 use crate::quarantine::{Failure, Quarantine, Trial};
-use crate::telemetry::result_of;
 
 /// A call that was admitted, for what is learnt from how it ends.
 pub(super) struct Ran {
@@ -28,10 +27,11 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// Learns from how the call ended, and returns that with what helps, where somebody said so.
+    /// Learns from how the call of `principal` ended, and returns that with what helps, where somebody said so.
     pub(super) async fn learn(
         self,
         mut outcome: Result<ToolReply, CallError>,
+        principal: &str,
         arguments: &Value,
         span: &mut CallSpan,
     ) -> Result<ToolReply, CallError> {
@@ -45,6 +45,7 @@ impl Ran {
         };
         let failure = Failure {
             tool: &tool.ckp_name,
+            principal,
             threshold: manifest.governance.immune.threshold(&tool),
             anomaly: &anomaly,
             arguments,
@@ -79,7 +80,7 @@ pub(super) fn promised(
         return reply;
     }
     let result = reply.structured.as_ref().map(Cow::Borrowed);
-    let result = result.unwrap_or_else(|| Cow::Owned(result_of(&reply)));
+    let result = result.unwrap_or_else(|| Cow::Owned(reply.result()));
     let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
     let Some(condition) = offload::blocking(is_long, || broken(conditions, &result)) else {
         return reply;

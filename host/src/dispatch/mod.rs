@@ -4,12 +4,13 @@ mod attempts;
 mod call;
 mod filter;
 mod governed;
+mod nested;
 mod places;
 mod timings;
 mod told;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::{Tool, ckp_name};
@@ -19,7 +20,7 @@ use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
 use clawhost_core::manifest::{CatalogMode, LimitSettings};
 use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::truncate;
+use clawhost_core::{truncate, visible};
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditLog, CallSpan};
@@ -30,7 +31,7 @@ use crate::random;
 use crate::registry::{Code, OwnTool, Shelf, Watcher};
 use crate::results::Results;
 use crate::secrets::Secrets;
-use crate::telemetry::{Telemetry, result_of};
+use crate::telemetry::Telemetry;
 use attempts::Attempts;
 pub use call::{Principal, ToolCall};
 use filter::{Filter, Filtered, Schemas};
@@ -84,6 +85,8 @@ struct Underway<'a> {
     detailed: bool,
     /// It was admitted.
     ran: Option<Ran>,
+    /// The result as a record may have it, where it left as it was: of a nested call.
+    masked: Option<ToolReply>,
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
@@ -93,17 +96,20 @@ pub struct Dispatch {
     places: Places,
     running: TaskTracker,
     call_ids: AtomicU64,
+    /// Itself, for the calls that tools make.
+    own: Weak<Self>,
 }
 
 impl Dispatch {
     /// Returns a path over these parts.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: Parts) -> Arc<Self> {
         let LimitSettings { calls_running_max, calls_waiting_max, .. } = parts.limits;
         let places = Places::new(calls_running_max, calls_waiting_max);
         let running = TaskTracker::new();
         // Waiting for it ends when no call runs; new ones are counted all the same.
         running.close();
-        Self { parts, places, running, call_ids: AtomicU64::new(0) }
+        let call_ids = AtomicU64::new(0);
+        Arc::new_cyclic(|own| Self { parts, places, running, call_ids, own: Weak::clone(own) })
     }
 
     /// Counts the calls that are under way, between their two records.
@@ -147,33 +153,40 @@ impl Dispatch {
         let _counted = self.running.token();
         let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
-        let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
+        let name = self.name_of(call);
         let arguments = digest::of_json(&call.arguments);
         let log = &self.parts.audit;
-        let span = CallSpan::open(log, &id, &call.principal.0, name, &arguments)
-            .map_err(|error| unrecorded(&error))?;
+        let within = nested::within(call.context.nested.as_ref());
+        let span = CallSpan::open_within(log, &id, &call.principal.0, &name, &arguments, &within);
+        let mut span = span.map_err(|error| unrecorded(&error))?;
+        if let Some(request) = &call.context.request_id {
+            span.note("request", truncate::text(request, RECORDED_NAME_BYTES_MAX));
+        }
         timings.audit = watch.lap();
         let told = Told::new(&self.parts, call, id);
         let attempts = Attempts::default();
+        let (ran, masked) = (None, None);
         let mut underway =
-            Underway { call, span, told, timings, attempts, detailed: false, ran: None };
-        let outcome = self.attempts(&mut underway).await;
+            Underway { call, span, told, timings, attempts, detailed: false, ran, masked };
+        let outcome = self.in_time(&mut underway).await;
         let mut outcome = outcome.map_err(|error| self.cleaned(error, call));
-        let Underway { mut span, told, timings, detailed, ran, attempts, .. } = underway;
+        let Underway { mut span, told, timings, detailed, ran, masked, attempts, .. } = underway;
         if let Some(ran) = ran {
-            outcome = ran.learn(outcome, &call.arguments, &mut span).await;
+            let who = call.principal.0.as_str();
+            outcome = ran.learn(outcome, who, &call.arguments, &mut span).await;
         }
         if attempts.made() > 1 {
             span.note("attempts", attempts.made());
         }
         watch.lap();
         if let (true, Ok(reply)) = (detailed, &outcome) {
-            span.note_outputs(&self.terms().gate.shown(&result_of(reply), &call.context));
+            let result = masked.as_ref().unwrap_or(reply).result();
+            span.note_outputs(&self.terms().gate.shown(&result, &call.context));
         }
         let closed = span.close(&outcome).map_err(|error| unrecorded(&error));
         timings.audit += watch.lap();
         let outcome = closed.and(outcome);
-        told.end(&outcome);
+        told.end(&outcome, masked.as_ref());
         outcome
     }
 
@@ -198,19 +211,26 @@ impl Dispatch {
 
     async fn attempt(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
         let mut watch = Stopwatch::start();
-        let Underway { call, span, told, timings, attempts, detailed, ran } = underway;
+        let Underway { call, span, told, timings, attempts, detailed, ran, .. } = underway;
         if let Some(refused) = &call.context.refused {
             return Err(refused.clone());
         }
         let terms = self.terms();
         let resolved = terms.shelf.resolve(&call.tool).ok_or_else(|| absent(&terms, call))?;
         let tool = Arc::clone(resolved.tool());
+        call.context.nested.as_ref().map_or(Ok(()), |nested| nested.check(&tool.ckp_name))?;
         span.note("digest", tool.digest.as_str());
         span.note("profile", tool.grants.profile.as_str());
+        span.note(
+            "schema_digest",
+            tool.input.iter().map(|schema| schema.digest()).collect::<Vec<_>>(),
+        );
+        resolved.release().into_iter().for_each(|version| span.note("registry_version", version));
         told.tool = Some(tool.ckp_name.clone());
         let session = call.context.narrowing(&tool);
         let governance = &terms.gate.manifest().governance;
         let plan = governance.retry(&tool);
+        let plan = nested::planned(call, plan, governance.may_retry(&tool));
         attempts.begin(session.map_or(plan, |session| session.retry(plan)));
         let request = Request {
             principal: &call.principal.0,
@@ -253,16 +273,17 @@ impl Dispatch {
 
     async fn run(
         &self,
-        admitted: Admitted,
+        mut admitted: Admitted,
         terms: &Terms,
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, span, timings, .. } = underway;
+        let Underway { call, span, told, timings, .. } = underway;
         let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
-        let _place = self.places.enter().await?;
+        let _place = self.places.enter(call.context.nested.as_deref()).await?;
         timings.wait += watch.lap();
         terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
+        self.let_call(&mut admitted, call, &told.id);
         let engine = self.parts.engine.wasmtime();
         let name = admitted.resolved().tool().ckp_name.clone();
         let desk = Desk {
@@ -279,10 +300,22 @@ impl Dispatch {
         timings.guest += usage.guest;
         timings.instantiate += watch.lap().saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
-        if !usage.violations.is_empty() {
-            span.note("violations", usage.violations);
+        for (what, all) in [("egress", usage.egress), ("violations", usage.violations)] {
+            if !all.is_empty() {
+                span.note(what, all);
+            }
         }
         outcome
+    }
+
+    /// Returns what the record calls the tool: the catalog's name, or what the caller says, made safe.
+    fn name_of(&self, call: &ToolCall) -> String {
+        let known = self.terms().shelf.catalog();
+        let said = || {
+            let clean = self.parts.secrets.redactor().text(&call.tool).into_owned();
+            visible::line(truncate::text(&clean, RECORDED_NAME_BYTES_MAX))
+        };
+        known.find(&call.tool).map_or_else(said, |tool| tool.definition.name.clone())
     }
 
     /// Takes out of an error what results and records may not hold.
@@ -305,6 +338,7 @@ impl Dispatch {
             tokens: *self.parts.secrets.tokens(),
             bytes_max: self.parts.limits.reply_bytes_max,
             keeps: terms.gate.manifest().keeps.contains(&tool.grants.profile),
+            is_nested: underway.call.context.nested.is_some(),
         };
         let policies: Vec<&PolicySet> = terms.gate.lists(&underway.call.context).collect();
         let context = &underway.call.context;
@@ -312,7 +346,8 @@ impl Dispatch {
         let schemas = Schemas { own: &tool.output, session };
         let (filtered, findings) = filter.apply(schemas, reply, &policies);
         underway.span.note_findings(&findings);
-        let Filtered { mut reply, whole } = filtered?;
+        let Filtered { mut reply, whole, masked } = filtered?;
+        underway.masked = masked;
         if let Some(whole) = whole {
             let kept = self.parts.results.keep(&underway.call.principal.0, whole).await;
             reply.content.push(Content::Text(kept_as(kept)));
@@ -369,7 +404,7 @@ fn absent(terms: &Terms, call: &ToolCall) -> CallError {
                 .with_internal(refused.reason.as_str())
         }
     };
-    error.with("tool", name)
+    error.with("tool", visible::line(name))
 }
 
 /// Says which tool policy refuses (CKP 0.3.0, section 9.4).

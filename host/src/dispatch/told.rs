@@ -7,7 +7,7 @@ use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 
 use super::{Parts, ToolCall};
-use crate::telemetry::{CallEvent, Event, result_of};
+use crate::telemetry::{CallEvent, Event};
 
 /// What telemetry calls a tool that nobody offers: names of callers are without number.
 const UNKNOWN_TOOL: &str = "unknown";
@@ -16,7 +16,7 @@ const UNKNOWN_TOOL: &str = "unknown";
 pub(super) struct Told<'a> {
     parts: &'a Parts,
     call: &'a ToolCall,
-    id: String,
+    pub(super) id: String,
     started: Instant,
     /// What the tool is called in policies, once it is found.
     pub(super) tool: Option<String>,
@@ -30,14 +30,22 @@ impl<'a> Told<'a> {
         Self { parts, call, id, started: Instant::now(), tool: None, arguments: None, ended: false }
     }
 
-    /// Tells how the call ended.
-    pub(super) fn end(mut self, outcome: &Result<ToolReply, CallError>) {
+    /// Tells how the call ended, with the result `masked` where it left as it was.
+    pub(super) fn end(
+        mut self,
+        outcome: &Result<ToolReply, CallError>,
+        masked: Option<&ToolReply>,
+    ) {
         self.ended = true;
         let mut event = CallEvent::ended(self.names(), outcome, self.started.elapsed());
         if let (true, Ok(reply)) = (self.parts.telemetry.takes_results(), outcome) {
             let terms = self.parts.terms.load();
-            event.result =
-                Some(terms.gate.shown(&result_of(reply), &self.call.context).into_owned());
+            event.result = Some(
+                terms
+                    .gate
+                    .shown(&masked.unwrap_or(reply).result(), &self.call.context)
+                    .into_owned(),
+            );
         }
         self.emit(event);
     }

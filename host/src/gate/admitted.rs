@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clawhost_core::policy::RuleRef;
 
+use super::Nest;
 use crate::quarantine::Trial;
 use crate::registry::Resolved;
 
@@ -18,8 +19,8 @@ use crate::registry::Resolved;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
 ///     let principal = String::new();
-///     let (approved, trial, detailed) = (None, None, false);
-///     Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial }
+///     let (approved, trial, detailed, nest) = (None, None, false, None);
+///     Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial, nest }
 /// }
 /// ```
 ///
@@ -42,6 +43,7 @@ pub struct Admitted {
     pub(super) approved: Option<String>,
     pub(super) detailed: bool,
     pub(super) trial: Option<Trial>,
+    pub(super) nest: Option<Nest>,
 }
 
 impl Admitted {
@@ -68,6 +70,16 @@ impl Admitted {
     /// Takes time away: the call ends after `share`, if that is less.
     pub fn shorten(&mut self, share: Duration) {
         self.timeout = self.timeout.min(share);
+    }
+
+    /// Lets the tool make calls of its own with `nest`.
+    pub(crate) fn may_call(&mut self, nest: Nest) {
+        self.nest = Some(nest);
+    }
+
+    /// Takes what the tool's own calls are made with.
+    pub(crate) fn take_nest(&mut self) -> Option<Nest> {
+        self.nest.take()
     }
 
     /// Takes the trial of a tool whose quarantine is over, if the call is that.

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use clawhost_core::catalog::Tool;
+use clawhost_core::catalog::{Origin, Tool};
 use clawhost_core::contract;
+use clawhost_core::descriptor::Granted;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::Manifest;
+use clawhost_core::policy::check_addresses;
 use clawhost_core::schema::Schema;
 use serde_json::Value;
 
@@ -30,6 +32,20 @@ pub(super) fn listed(tool: &Tool, context: &CallContext) -> Result<(), CallError
     }
     let text = "the session's manifest does not list this tool";
     Err(CallError::new(ErrorKind::UnknownTool, text).with("stage", "session"))
+}
+
+/// Says whether a tool is one of the caller's: one that was compiled for some agents, where it is one of
+/// these, and one that its skills allow, where it has any. What finds and calls others is everybody's.
+pub(super) fn granted(manifest: &Manifest, tool: &Tool, principal: &str) -> Result<(), CallError> {
+    let is_compiled = |granted: &Granted| granted.credential(principal).is_some();
+    let reason = if !tool.managed.as_deref().is_none_or(is_compiled) {
+        "the tool is not among those that were compiled for this agent"
+    } else if tool.origin != Origin::Own && !manifest.skills.allow(principal, tool) {
+        "the tool is not among those that the skills of this agent allow"
+    } else {
+        return Ok(());
+    };
+    Err(CallError::new(ErrorKind::Policy, reason).with("stage", "agent"))
 }
 
 /// Holds arguments against all schemas: the component's, the document's and the session's.
@@ -70,6 +86,25 @@ pub(super) fn sandbox(grants: &Grants, timeout: Duration) -> Result<(), CallErro
         return Err(refused_sandbox(&grants.profile, "the call gets no time"));
     }
     Ok(())
+}
+
+/// Holds the addresses in arguments against the network policy of the tool's definition, before
+/// anything is looked up.
+pub(super) fn network(
+    manifest: &Manifest,
+    tool: &Tool,
+    arguments: &Value,
+) -> Result<(), CallError> {
+    let own = manifest.governance.of(tool).and_then(|own| own.network.as_ref());
+    let Some(policy) = own else { return Ok(()) };
+    check_addresses(arguments, &|url| policy.check(url)).map_err(|denied| {
+        let name = &tool.definition.name;
+        let text =
+            format!("the network policy of `{name}` does not allow an address in the arguments");
+        CallError::new(ErrorKind::Sandbox, text)
+            .with("stage", "network")
+            .with_internal(denied.internal())
+    })
 }
 
 pub(super) fn refused_sandbox(profile: &str, reason: &str) -> CallError {

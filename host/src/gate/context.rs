@@ -9,7 +9,7 @@ use clawhost_core::manifest::ToolNarrowing;
 use clawhost_core::policy::PolicySet;
 use serde_json::Value;
 
-use super::SessionTerms;
+use super::{Nesting, SessionTerms};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
 
@@ -32,6 +32,8 @@ pub struct CallContext {
     pub dialogue: Option<Arc<Dialogue>>,
     /// Who is told when the call waits for a person.
     pub waiting: Option<WaitingSink>,
+    /// Where it stands, where another call makes it. No caller says that: the host does.
+    pub nested: Option<Arc<Nesting>>,
 }
 
 impl CallContext {

@@ -1,7 +1,7 @@
 //! Admission: the only way from an untrusted call to an [`Admitted`] one.
 //!
 //! Checks run in a fixed order, cheap and pure first, a person last: quarantine, schema, screens,
-//! autonomy and policy, sandbox, preconditions, rates, approval; then what may have changed while the person thought is
+//! autonomy and policy, sandbox, network policy, preconditions, rates, approval; then what may have changed while the person thought is
 //! looked at again. Nothing here performs the call: executors live in `exec` and cannot run
 //! without an `Admitted`.
 //!
@@ -12,6 +12,7 @@ mod ask;
 mod check;
 mod context;
 mod decide;
+mod nest;
 mod session;
 
 use std::borrow::Cow;
@@ -22,7 +23,7 @@ use std::time::Duration;
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
-use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
+use clawhost_core::limits::{SCREENED_AT_ONCE_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX};
 use clawhost_core::manifest::{Manifest, Profile};
 use clawhost_core::policy::{AuditTerms, Explanation, PolicySet};
 use clawhost_core::quota::CallRates;
@@ -35,6 +36,7 @@ pub use self::admitted::Admitted;
 pub use self::context::{CallContext, Request};
 pub use self::decide::Ask;
 use self::decide::Decision;
+pub use self::nest::{Child, Nest, Nesting, Reenter};
 pub use self::session::SessionTerms;
 use crate::approvals::Approvals;
 use crate::audit::CallSpan;
@@ -202,12 +204,14 @@ impl Gate {
         let tool = Arc::clone(resolved.tool());
         let Request { principal, context, .. } = request;
         check::listed(&tool, context)?;
+        check::granted(&self.manifest, &tool, principal)?;
         let immune = &self.manifest.governance.immune;
-        let trial = self.sides.quarantine.enter(&tool.ckp_name, immune).await?;
+        let trial = self.sides.quarantine.enter(&tool.ckp_name, principal, immune)?;
         let given = Some(request.arguments);
         let prepared =
             self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
-        let Prepared { checked, decision, resolved, timeout } = prepared?;
+        let prepared = prepared.map_err(|error| self.veiled(error, &tool, request))?;
+        let Prepared { checked, decision, resolved, timeout } = prepared;
         let Checked { arguments, text } = checked.unwrap_or_else(|| Checked::of(request.arguments));
         span.note("policy", decision.rule.policy.as_str());
         span.note("rule_id", decision.rule.id.as_str());
@@ -228,7 +232,37 @@ impl Gate {
         let rule = decision.rule;
         let principal = principal.to_owned();
         let arguments = text;
-        Ok(Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial })
+        let nest = None;
+        Ok(Admitted {
+            resolved,
+            principal,
+            arguments,
+            timeout,
+            rule,
+            approved,
+            detailed,
+            trial,
+            nest,
+        })
+    }
+
+    /// What is wrong with the arguments is nothing for a caller who is not offered the tool: it reads
+    /// that instead, as of any arguments.
+    fn veiled(&self, error: CallError, tool: &Tool, request: Request<'_>) -> CallError {
+        if error.kind != ErrorKind::InvalidArguments {
+            return error;
+        }
+        match self.decide(tool, None, request.context) {
+            Err(refused) => refused,
+            Ok(Decision { ask: Some(ask), .. })
+                if !ask.terms.allow_on_timeout
+                    && !self.sides.approvals.reach().reaches(request.principal) =>
+            {
+                let text = format!("{}, and nobody can be asked here", ask.reason);
+                CallError::new(ErrorKind::Policy, text).with("stage", "approval")
+            }
+            Ok(_) => error,
+        }
     }
 
     /// Says whether a call with `arguments` may run without anybody being asked.
@@ -278,13 +312,19 @@ impl Gate {
         let own = resolved.grants().limits.timeout;
         let timeout = session.map_or(own, |session| session.min(own));
         check::sandbox(resolved.grants(), timeout)?;
-        arguments.map_or(Ok(()), |it| check::preconditions(&self.manifest, &tool, it))?;
+        if let Some(arguments) = arguments {
+            check::network(&self.manifest, &tool, arguments)?;
+            check::preconditions(&self.manifest, &tool, arguments)?;
+        }
         Ok(Prepared { checked, decision, resolved, timeout })
     }
 
     /// Says whether `principal` could call `tool` with some arguments: the decision that listing
     /// shares with calling.
     pub fn offers(&self, tool: &Tool, principal: &str) -> bool {
+        if check::granted(&self.manifest, tool, principal).is_err() {
+            return false;
+        }
         match self.standing(tool) {
             Standing::Allowed => true,
             Standing::Asks => self.sides.approvals.reach().reaches(principal),
@@ -312,7 +352,9 @@ impl Gate {
         see: &mut dyn FnMut(&[Finding]),
     ) -> Result<Checked<'a>, CallError> {
         let checked = Checked::of(given);
-        check::size(checked.text.len(), self.sides.arguments_bytes_max)?;
+        // What one step answers, the next one takes whole.
+        let most = context.nested.as_ref().map_or(0, |_| TOOL_OUTPUT_BYTES_MAX);
+        check::size(checked.text.len(), self.sides.arguments_bytes_max.max(most))?;
         let session = context.narrowing(tool).and_then(|session| session.input.as_ref());
         check::schema(tool, session, given)?;
         for policies in self.lists(context) {

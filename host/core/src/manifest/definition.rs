@@ -1,19 +1,28 @@
 //! Definition files: what the operator says about single tools beside their documents, which the
-//! protocol has no place for: when to try again, what a call costs, what has to hold before and after
-//! it, how often arguments may be wrong.
+//! protocol has no place for: when to try again, which hosts a call is kept to, what it costs, what
+//! has to hold before and after it, how often arguments may be wrong.
 //!
 //! The runtime file names them; they are closed like it. Nothing in them grants anything.
 
+mod composite;
+mod network;
+
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::node::{self, Node, Place};
-use super::problem::{DocumentError, Problems, choices};
+use self::composite::COMPOSITE;
+use self::network::NETWORK;
+pub use self::network::NetworkPolicy;
+use super::node::{self, Entry, Node, Place};
+use super::problem::{DocumentError, Problems, choices, nearest};
 use super::shape::{self, ANY, COUNT, SHARE, Shape, TEXT, opt, req, shape, shown, up_to};
+use super::tool::ToolBinding;
 use crate::catalog::{Tool, ckp_name};
+use crate::composite::{Composite, CompositeBounds};
 use crate::contract::{Condition, Contract, JsonType, Root, Test};
 use crate::limits::{CONTRACT_CONDITIONS_MAX, RETRY_DELAY_CEILING_MS, RETRY_POLICY_ATTEMPTS_MAX};
 use crate::quarantine::ImmuneSettings;
@@ -21,7 +30,6 @@ use crate::retry::{Backoff, RetryOn, RetryPlan};
 
 /// The version of the format.
 const VERSION: u64 = 1;
-const LATER: Shape = Shape::Later { help: "take it out" };
 /// More than a wait can grow by in one step.
 const MULTIPLIER: Shape = Shape::Real { max: 10.0 };
 /// More refused calls than this in a row are no repair.
@@ -36,13 +44,13 @@ shape! { CONDITION = {
 }}
 
 shape! { TOOL = {
-    composite: LATER,
+    composite: COMPOSITE,
     contract: { preconditions: [CONDITION], postconditions: [CONDITION] },
     cost_hint: { class: TEXT, latency_ms: COUNT, tokens: COUNT, usd_per_call: USD },
-    network_policy: LATER,
+    network_policy: NETWORK,
     repair_policy: { max_attempts!: ATTEMPTS },
     retry_policy: {
-        max_attempts!: (Shape::Int { min: 1, max: RETRY_POLICY_ATTEMPTS_MAX }),
+        max_attempts!: STEP_ATTEMPTS,
         initial_ms: (up_to(RETRY_DELAY_CEILING_MS)),
         multiplier: MULTIPLIER,
         max_ms: (up_to(RETRY_DELAY_CEILING_MS)),
@@ -55,6 +63,9 @@ shape! { FILE = {
     version!: (Shape::Int { min: VERSION, max: VERSION }),
     tools!: (Shape::Dict(&TOOL)),
 }}
+
+/// How often something may be tried.
+const STEP_ATTEMPTS: Shape = Shape::Int { min: 1, max: RETRY_POLICY_ATTEMPTS_MAX };
 
 /// What a result that breaks a postcondition is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,6 +84,10 @@ pub struct Definition {
     retry: Option<RetryPlan>,
     /// The operator wrote which failures are worth it: the tool need not be idempotent.
     is_stated: bool,
+    /// What it is made of, where it is no tool of its own.
+    pub composite: Option<Arc<Composite>>,
+    /// What a call may reach of the network, of what its profile grants.
+    pub network: Option<NetworkPolicy>,
     /// What has to hold before and after a call.
     pub contract: Contract,
     /// What a call costs, as it was written, for the record.
@@ -87,6 +102,8 @@ pub struct Governance {
     definitions: BTreeMap<String, Definition>,
     /// What breaking a postcondition means.
     pub postconditions: PostconditionMode,
+    /// How large composites may be.
+    pub composites: CompositeBounds,
     /// When tools go into quarantine.
     pub immune: ImmuneSettings,
     /// Every tool that is named, as a CKP name, and where.
@@ -101,9 +118,16 @@ impl Definition {
 }
 
 impl Governance {
-    /// Returns what is said about a tool, by either of its names.
-    pub fn of(&self, tool: &Tool) -> Option<&Definition> {
-        tool.names().iter().find_map(|name| self.definitions.get(name))
+    /// Returns what is said about a tool, by either of its names; else what the version of the registry
+    /// says that it is of.
+    pub fn of<'a>(&'a self, tool: &'a Tool) -> Option<&'a Definition> {
+        let own = tool.names().iter().find_map(|name| self.definitions.get(name));
+        own.or(tool.governed.as_deref())
+    }
+
+    /// Returns what is said about the tool of a CKP name.
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
+        self.definitions.get(name)
     }
 
     /// Returns how often a call is tried: as the definition says, where the tool is declared
@@ -113,14 +137,31 @@ impl Governance {
         own.unwrap_or(tool.retry)
     }
 
-    /// Returns a problem for each tool that is named and not known.
-    pub fn strays(&self, known: impl Fn(&str) -> bool, names: &[String]) -> Vec<DocumentError> {
+    /// Says whether a call of the tool may be made again at all: it is declared idempotent, or its
+    /// document or definition says that it is tried more than once.
+    pub fn may_retry(&self, tool: &Tool) -> bool {
+        tool.declared.get("idempotentHint") == Some(&Value::Bool(true))
+            || self.retry(tool).max_attempts > 1
+    }
+
+    /// Returns a problem for each tool that is named and not known; where tools `may_come` that are not
+    /// known yet, for each that is nearly called like one of `names`.
+    pub fn strays(
+        &self,
+        known: impl Fn(&str) -> bool,
+        names: &[String],
+        may_come: bool,
+    ) -> Vec<DocumentError> {
+        let is_stray = |name: &str| {
+            let is_slip = || nearest(name, names.iter().map(String::as_str)).is_some();
+            !known(name) && (!may_come || is_slip())
+        };
         let stray = |(name, at): &(String, Place)| {
             let reason = format!("no tool is called `{}`", shown(name));
             let help = choices(name, names.iter().map(String::as_str));
             at.missing(reason, help)
         };
-        self.named.iter().filter(|(name, _)| !known(name)).map(stray).collect()
+        self.named.iter().filter(|(name, _)| is_stray(name)).map(stray).collect()
     }
 
     /// Says which retry policies do nothing, for people.
@@ -133,9 +174,54 @@ impl Governance {
             own.is_some_and(|own| own.plan(&tool.declared) == Some(RetryPlan::ONCE))
         };
         tools.filter(idles).map(|tool| format!(
-            "the `retry_policy` of `{}` does nothing: the tool is not declared idempotent, and no `retry_on` says which failures are worth it",
+            "the `retry_policy` of `{}` does nothing: write `annotations: {{ idempotentHint: true }}` in its Tool document, or say with `retry_on` which failures are worth it",
             tool.ckp_name
         ))
+    }
+
+    /// Returns what a definition file says of each tool, as it was written.
+    ///
+    /// # Errors
+    /// Every problem of the file.
+    pub fn written(
+        file: &Path,
+        bytes: &[u8],
+    ) -> Result<BTreeMap<String, Value>, Vec<DocumentError>> {
+        Self::default().read(file, bytes)?;
+        let root = node::parse(file, bytes).map_err(|problem| vec![*problem])?;
+        let entries = root.get(&["tools"]).map(Node::entries).unwrap_or_default().iter();
+        Ok(entries.map(|entry| (entry.key.clone(), entry.node.to_json())).collect())
+    }
+
+    /// Says which steps of composites would be tried again and may not be, for people.
+    pub fn idle_steps<'a>(
+        &'a self,
+        find: impl Fn(&str) -> Option<&'a Arc<Tool>> + 'a,
+    ) -> impl Iterator<Item = String> {
+        let steps = self.composites().flat_map(|own| own.steps.iter().map(move |step| (own, step)));
+        steps.filter_map(move |(own, step)| {
+            let tool = find(&step.tool).filter(|_| step.max_attempts.is_some_and(|max| max > 1))?;
+            (!self.may_retry(tool)).then(|| format!(
+                "the `max_attempts` of step `{}` of `{}` does nothing: `{}` is not declared idempotent",
+                step.key, own.name, step.tool
+            ))
+        })
+    }
+
+    /// Returns every tool that is made of others.
+    pub fn composites(&self) -> impl Iterator<Item = &Arc<Composite>> {
+        self.definitions.values().filter_map(|own| own.composite.as_ref())
+    }
+
+    /// Gives composites what their Tool documents say of them, once all files are read.
+    ///
+    /// # Errors
+    /// Which composites can run with no tools there are: they call themselves, are too deep or too long,
+    /// or call what their skill does not have.
+    pub fn settle(&mut self, tools: &[ToolBinding]) -> Result<(), Vec<DocumentError>> {
+        let mut problems = Problems::default();
+        composite::settle(&mut self.definitions, self.composites, tools, &mut problems);
+        problems.finish(Some(()))
     }
 
     /// Adds what a definition file says.
@@ -161,7 +247,7 @@ impl Governance {
                 let reason = format!("`{}` is defined a second time", shown(&entry.key));
                 problems.invalid(&entry.at, reason, "define each tool once, in one file");
             }
-            let definition = Reader(problems).definition(&entry.node);
+            let definition = Reader(problems).definition(entry);
             self.definitions.insert(name.clone(), definition);
             self.named.push((name, entry.at.clone()));
         }
@@ -171,11 +257,14 @@ impl Governance {
 struct Reader<'a>(&'a mut Problems);
 
 impl Reader<'_> {
-    fn definition(&mut self, node: &Node) -> Definition {
+    fn definition(&mut self, entry: &Entry) -> Definition {
+        let node = &entry.node;
         let attempts = node.number(&["repair_policy", "max_attempts"]);
         Definition {
             retry: node.get(&["retry_policy"]).map(|policy| self.retry(policy)),
             is_stated: node.get(&["retry_policy", "retry_on"]).is_some(),
+            composite: node.get(&["composite"]).map(|own| self.composite(entry, own)),
+            network: node.get(&["network_policy"]).map(|policy| self.network(policy)),
             contract: Contract {
                 preconditions: self.conditions(node, "preconditions", Root::Args),
                 postconditions: self.conditions(node, "postconditions", Root::Result),

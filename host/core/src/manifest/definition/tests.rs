@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::egress::{endpoint, parse_url};
+use crate::grants::Grants;
 
 fn read(tools: &str) -> Result<Governance, Vec<String>> {
     let mut all = Governance::default();
@@ -41,6 +43,39 @@ fn every_key_is_read() {
 }
 
 #[test]
+fn a_network_policy_narrows_what_is_granted_and_opens_nothing() {
+    let policy = |text: &str| {
+        let all = read(&format!("  a: {{ network_policy: {{ {text} }} }}")).unwrap();
+        all.definitions["a"].network.clone().unwrap()
+    };
+    let own = "mode: allowlist, hosts: ['*.good.test', 10.0.0.1]";
+    let strict = format!("{own}, ports: [8443], schemes: [https], block_private: true");
+    for (url, fits, fits_strictly) in [
+        ("https://a.good.test/", true, false),
+        ("https://a.good.test:8443/", true, true),
+        ("http://a.good.test:8443/", true, false),
+        ("https://good.test/", false, false),
+        ("http://10.0.0.1/", true, false),
+        ("https://10.0.0.1:8443/", true, false),
+    ] {
+        let url = parse_url(url).unwrap();
+        assert_eq!(policy(own).check(&url).is_ok(), fits, "{url}");
+        assert_eq!(policy(&strict).check(&url).is_ok(), fits_strictly, "{url}");
+        assert!(policy("mode: none").check(&url).is_err(), "{url}");
+    }
+    let network = endpoint("https://a.good.test:8443").ok();
+    let mut grants = Grants { network, ..Grants::default() };
+    policy(&strict).narrow(&mut grants);
+    let reaches =
+        |url: &str| grants.network.as_ref().unwrap().check_url(&parse_url(url).unwrap()).is_ok();
+    assert!(reaches("https://a.good.test:8443/"));
+    assert!(!reaches("https://b.good.test:8443/") && !reaches("http://a.good.test:8443/"));
+    let mut none = Grants::default();
+    policy(own).narrow(&mut none);
+    assert_eq!(none.network, None);
+}
+
+#[test]
 fn a_policy_is_for_what_is_declared_idempotent_or_for_failures_that_are_stated() {
     let all = read("  a: { retry_policy: { max_attempts: 2 } }").unwrap();
     let attempts = |declared: Value| {
@@ -61,11 +96,24 @@ fn what_is_wrong_is_refused_where_it_stands() {
             "  a: { retry_polcy: {} }",
             "d.yaml:3:8: unknown key `retry_polcy` in `tools.a` (did you mean `retry_policy`?",
         ),
+        ("  a: { network_policy: { mode: open } }", "`tools.a.network_policy.mode` is `open`"),
+        ("  a: { network_policy: { hosts: [a.test] } }", "network_policy.mode` is missing"),
+        ("  a: { network_policy: { mode: none, host: a } }", "unknown key `host`"),
+        ("  a: { network_policy: { mode: none, hosts: [a.test] } }", "`mode: none` has `hosts`"),
+        ("  a: { network_policy: { mode: allowlist } }", "`mode: allowlist` has no `hosts`"),
         (
-            "  a: { network_policy: { mode: none } }",
-            ":3:8: `tools.a.network_policy` is not served by this version",
+            "  a: { network_policy: { mode: allowlist, hosts: ['https://a.test/'] } }",
+            "is a URL and no host",
         ),
-        ("  a: { composite: {} }", "`tools.a.composite` is not served by this version"),
+        (
+            "  a: { network_policy: { mode: allowlist, hosts: [a.test], ports: [0] } }",
+            "write a whole number from 1 to 65535",
+        ),
+        (
+            "  a: { network_policy: { mode: allowlist, hosts: [a.test], schemes: [ftp] } }",
+            "is `ftp`",
+        ),
+        ("  a: { composite: {} }", "`tools.a.composite.steps` is missing"),
         ("  a: { retry_policy: {} }", "`tools.a.retry_policy.max_attempts` is missing"),
         ("  a: { retry_policy: { max_attempts: 11 } }", "write a whole number from 1 to 10"),
         (
@@ -122,9 +170,12 @@ fn what_is_wrong_is_refused_where_it_stands() {
 fn a_tool_that_nobody_knows_is_a_problem_with_its_place() {
     let all = read("  raed_file: {}\n  write_file: {}").unwrap();
     let names = ["read-file", "write-file"].map(str::to_owned);
-    let strays = all.strays(|name| names.iter().any(|known| known == name), &names);
+    let strays = all.strays(|name| names.iter().any(|known| known == name), &names, false);
     let lines: Vec<String> = strays.iter().map(DocumentError::one_line).collect();
     assert_eq!(lines.len(), 1);
     let expected = "d.yaml:3:3: no tool is called `raed-file` (did you mean `read-file`?";
     assert!(lines[0].starts_with(expected), "{lines:?}");
+    let all = read("  raed_file: {}\n  make_coffee: {}").unwrap();
+    let strays = |may_come| all.strays(|name| names.iter().any(|of| of == name), &names, may_come);
+    assert_eq!((strays(false).len(), strays(true).len()), (2, 1), "a slip is one in any case");
 }

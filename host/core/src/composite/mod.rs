@@ -1,0 +1,264 @@
+//! Composites: tools that are made of others, one step after the other.
+//!
+//! A composite grants nothing: each of its steps is a call like any other. Here is what can be said
+//! before a step runs (what it needs, which steps may run beside each other, whether the whole ends)
+//! and what passes from one step to the next. Deliberately absent: conditions and loops, which code
+//! mode is for, and running anything.
+
+mod mapping;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+pub use self::mapping::{Mapping, Source, is_key};
+use crate::catalog::ckp_name;
+use crate::digest;
+use crate::json;
+use crate::limits::{COMPOSITE_STEPS_MAX, NESTED_CALLS_MAX, NESTING_DEPTH_MAX};
+use crate::manifest::{DocumentError, Place};
+use crate::reply::{Content, ToolReply};
+
+/// What a result is called that is no object, where a path goes on into it.
+pub const WRAPPED_AS: &str = "value";
+
+/// A tool that is made of others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Composite {
+    /// As clients see it.
+    pub name: String,
+    /// For the model; the tool's document has one where this is absent.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments, likewise.
+    pub input_schema: Option<Value>,
+    /// The time that all steps have together.
+    pub timeout: Option<Duration>,
+    /// What is called, in the order in which it was written.
+    pub steps: Vec<Step>,
+    /// The file that defines it.
+    pub file: String,
+    pub(crate) digest: String,
+}
+
+/// One call that a composite makes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The tool, by any of its names.
+    pub tool: String,
+    /// What its arguments are made of.
+    pub arguments: Mapping,
+    /// What its output is called in later steps.
+    pub key: String,
+    /// How often it is tried, instead of as often as the tool's own plan says.
+    pub max_attempts: Option<u64>,
+    /// The most time that one step has.
+    pub timeout: Option<Duration>,
+    pub(crate) at: Place,
+}
+
+/// How large composites may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompositeBounds {
+    /// Composites within composites.
+    pub depth_max: usize,
+    /// Steps of one.
+    pub steps_max: usize,
+}
+
+impl Default for CompositeBounds {
+    fn default() -> Self {
+        Self { depth_max: NESTING_DEPTH_MAX, steps_max: COMPOSITE_STEPS_MAX }
+    }
+}
+
+/// What a step calls.
+#[derive(Debug, Clone)]
+pub struct Called {
+    /// Its CKP name.
+    pub name: String,
+    /// What it is made of, where it is a composite itself.
+    pub composite: Option<Arc<Composite>>,
+}
+
+/// Why a composite cannot run, and which of its own steps it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The step, from 0.
+    pub step: usize,
+    /// Which bound it is.
+    pub limit: &'static str,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Fault {
+    /// Returns it as a problem of the definition file, at the step of `composite` that it is about.
+    pub fn at(&self, composite: &Composite) -> Option<DocumentError> {
+        let step = composite.steps.get(self.step)?;
+        Some(step.at.missing(self.reason.clone(), "take the step out, or call another tool"))
+    }
+}
+
+impl Composite {
+    /// Returns what stands for the digest of its code.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Returns `sha256:…` of how it was written.
+    pub(crate) fn digest_of(name: &str, written: &Value) -> String {
+        digest::of_json(&json!({ "name": name, "composite": written }))
+    }
+
+    /// Returns why it cannot be served with the tools that are there, as a problem of its file.
+    pub fn missing(&self, is_there: impl Fn(&str) -> bool) -> Option<DocumentError> {
+        let step = self.steps.iter().find(|step| !is_there(&step.tool))?;
+        let reason = format!("no tool is called `{}`", step.tool);
+        Some(step.at.missing(reason, "name a tool that is served: `clawhost tools` lists them"))
+    }
+
+    /// Says whether it ends: every tool is there, nothing is called within itself, and the whole stays
+    /// within `bounds`. `find` knows the tools; `name` is the composite's own CKP name.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn check(
+        &self,
+        name: &str,
+        bounds: CompositeBounds,
+        find: &dyn Fn(&str) -> Option<Called>,
+    ) -> Result<(), Fault> {
+        let mut walk = Walk { bounds, find, path: vec![name.to_owned()], calls: 0 };
+        walk.enter(self)
+    }
+
+    /// Returns the steps that run beside each other, one group after the other. A step that is not
+    /// `read_only` runs alone, after all that was written before it; one that is runs as soon as what
+    /// its arguments need is there.
+    pub fn waves(&self, read_only: impl Fn(&Step) -> bool) -> Vec<Vec<usize>> {
+        let mut waves: Vec<Vec<usize>> = Vec::new();
+        let (mut levels, mut floor) = (Vec::new(), 0);
+        for (index, step) in self.steps.iter().enumerate() {
+            let needed = step.arguments.steps().into_iter().filter_map(|of| levels.get(of));
+            let level = match read_only(step) {
+                true => needed.map(|level| level + 1).max().unwrap_or(floor).max(floor),
+                false => waves.len(),
+            };
+            if !read_only(step) {
+                floor = level + 1;
+            }
+            levels.push(level);
+            match waves.get_mut(level) {
+                Some(wave) => wave.push(index),
+                None => waves.push(vec![index]),
+            }
+        }
+        waves
+    }
+
+    /// Returns the result of the whole, of what each step gave and how many bytes that is: `result` is
+    /// the last step's, `steps` those before it by key, as far as there is room, and `left_out` names
+    /// the others.
+    pub fn result(&self, mut outputs: Vec<(Value, usize)>, room_bytes: usize) -> Value {
+        let (result, bytes) = outputs.pop().unwrap_or_default();
+        let mut room_bytes = room_bytes.saturating_sub(bytes);
+        let (mut steps, mut left_out) = (Map::new(), Vec::new());
+        for (step, (output, bytes)) in self.steps.iter().zip(outputs) {
+            match room_bytes.checked_sub(bytes) {
+                Some(left) => {
+                    room_bytes = left;
+                    steps.insert(step.key.clone(), output);
+                }
+                None => left_out.push(step.key.as_str()),
+            }
+        }
+        match left_out.is_empty() {
+            true => json!({ "result": result, "steps": steps }),
+            false => json!({ "result": result, "steps": steps, "left_out": left_out }),
+        }
+    }
+}
+
+/// Returns what programs see of a reply: its structured result, else what its text holds.
+pub fn value(reply: ToolReply) -> Value {
+    reply.structured.unwrap_or_else(|| value_of(&reply.content))
+}
+
+/// Returns the CKP name that a text means as the name of a tool, whatever form it has.
+pub fn local_name(name: &str) -> String {
+    let forms = ["claw://local/tool/", "claw://tool/"];
+    ckp_name(forms.iter().find_map(|form| name.strip_prefix(form)).unwrap_or(name))
+}
+
+/// Returns what later steps see of a reply: an object as it is, anything else as its `value`.
+pub fn output(reply: ToolReply) -> Value {
+    match value(reply) {
+        object @ Value::Object(_) => object,
+        other => json!({ WRAPPED_AS: other }),
+    }
+}
+
+/// One text is the JSON that it holds, or itself; several are joined by line breaks. What is no text is
+/// for people.
+fn value_of(content: &[Content]) -> Value {
+    let texts = content.iter().filter_map(|block| match block {
+        Content::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let texts: Vec<&str> = texts.collect();
+    match texts.as_slice() {
+        [text] => json::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(*text)),
+        texts => Value::from(texts.join("\n")),
+    }
+}
+
+/// A walk through all that a composite calls.
+struct Walk<'a> {
+    bounds: CompositeBounds,
+    find: &'a dyn Fn(&str) -> Option<Called>,
+    path: Vec<String>,
+    calls: usize,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, composite: &Composite) -> Result<(), Fault> {
+        let fault = |step, limit, reason| Fault { step, limit, reason };
+        let (depth_max, steps_max) = (self.bounds.depth_max, self.bounds.steps_max);
+        if self.path.len() > depth_max {
+            let reason = format!("composites are nested deeper than {depth_max}");
+            return Err(fault(0, "composites.max_depth", reason));
+        }
+        if composite.steps.len() > steps_max {
+            let reason = format!("a composite has no more than {steps_max} steps");
+            return Err(fault(steps_max, "composites.max_steps", reason));
+        }
+        for (index, step) in composite.steps.iter().enumerate() {
+            self.step(step).map_err(|(limit, reason)| fault(index, limit, reason))?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), (&'static str, String)> {
+        let Some(called) = (self.find)(&step.tool) else {
+            return Err(("unknown_tool", format!("no tool is called `{}`", step.tool)));
+        };
+        self.calls += 1;
+        if self.calls > NESTED_CALLS_MAX {
+            let reason = format!("its steps are more than {NESTED_CALLS_MAX} calls in all");
+            return Err(("NESTED_CALLS_MAX", reason));
+        }
+        if self.path.contains(&called.name) {
+            let reason = format!("`{}` calls itself: {}", called.name, self.path.join(" > "));
+            return Err(("cycle", reason));
+        }
+        let Some(inner) = called.composite else { return Ok(()) };
+        self.path.push(called.name);
+        let inside = self.enter(&inner).map_err(|fault| (fault.limit, fault.reason));
+        self.path.pop();
+        inside
+    }
+}
+
+#[cfg(test)]
+mod tests;

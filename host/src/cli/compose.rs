@@ -1,0 +1,250 @@
+//! `clawhost compose`: checks composites, draws what they will do, and puts them into service.
+//!
+//! The file is read as if it lay among the definition files already, so that whatever would be wrong there
+//! is said before it does. Deliberately absent: calling anything.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clawhost_core::catalog::{Catalog, ckp_name};
+use clawhost_core::composite::{Composite, Step};
+use clawhost_core::error::exit;
+use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::manifest::{DirEntry, Documents, Governance};
+use serde_json::{Value, json};
+
+use super::args::Places;
+use super::fail::{Fail, print_document};
+use super::setup::{self, Purpose};
+use super::show;
+use crate::Host;
+use crate::registry::FileDocuments;
+use crate::regular;
+
+/// Check composites, draw their steps, and register them
+///
+/// FILE is a definition file (`tools.<name>.composite`). Every tool that it calls has to be there. The plan
+/// shows which steps run beside each other, and what each takes from where. The file is then copied to the
+/// folder from which `definitions` of the runtime file reads every `.yaml` file; a host that runs takes it
+/// in when it is told to read its files anew. The exit code is 3 where anything is wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost compose report.yaml --manifest claw.yaml --dry-run")]
+pub(super) struct ComposeArgs {
+    /// The definition file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The manifest whose tools are called [default: claw.yaml, else the embedded default]
+    #[arg(long, value_name = "MANIFEST")]
+    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    places: Places,
+    /// Check and draw, and register nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The files of this machine, and one more.
+struct Beside {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Documents for Beside {
+    fn read(&self, file: &Path) -> std::io::Result<Vec<u8>> {
+        if file == self.path { Ok(self.bytes.clone()) } else { FileDocuments.read(file) }
+    }
+
+    /// The folders on the way to the file may still have to be made.
+    fn list(&self, directory: &Path) -> std::io::Result<Vec<DirEntry>> {
+        let found = FileDocuments.list(directory);
+        let own = if directory == Path::new(".") { Path::new("") } else { directory };
+        let below = self.path.strip_prefix(directory).or_else(|_| self.path.strip_prefix(own));
+        let Ok(below) = below else { return found };
+        let mut parts = below.components().map(|part| part.as_os_str().to_string_lossy());
+        let Some(name) = parts.next().map(Cow::into_owned) else { return found };
+        let mut entries = found.unwrap_or_default();
+        entries.retain(|entry| entry.name != name);
+        entries.push(DirEntry { name, is_directory: parts.next().is_some() });
+        Ok(entries)
+    }
+}
+
+pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
+    let bytes = regular::read(&args.file, DOCUMENT_BYTES_MAX as u64)
+        .map_err(|error| Fail::usage(format!("{}: {error}", args.file.display()), "name a file"))?;
+    let names = composites(&args.file, &bytes)?;
+    let paths = setup::with_default(&Vec::from_iter(args.manifest.clone()));
+    let target = target(&args, &paths)?;
+    let docs = Beside { path: target.clone(), bytes: bytes.clone() };
+    let (manifest, settings) =
+        setup::documents_from(&docs, &paths, &args.places).map_err(Fail::Documents)?;
+    let setup = setup::make(manifest, settings, &args.places, Purpose::Look).await?;
+    let host = setup.host;
+    let catalog = host.catalog();
+    let wrong = catalog.refused.iter().filter(|refused| {
+        refused.tool.as_ref().is_some_and(|tool| names.contains(&ckp_name(tool)))
+    });
+    let wrong: Vec<_> = wrong.collect();
+    if !wrong.is_empty() {
+        wrong.iter().flat_map(|refused| &refused.problems).for_each(print_document);
+        let plain = wrong.iter().filter(|refused| refused.problems.is_empty());
+        plain.for_each(|refused| eprintln!("refused: {}: {}", refused.source, refused.reason));
+        return Ok(exit::DOCUMENT);
+    }
+    let registered = !args.dry_run && put(&target, &bytes)?;
+    report(&args, &host, &names, (&target, registered));
+    Ok(exit::OK)
+}
+
+/// Returns the CKP names of the composites of a file.
+fn composites(file: &Path, bytes: &[u8]) -> Result<Vec<String>, Fail> {
+    let mut own = Governance::default();
+    own.read(file, bytes).map_err(Fail::Documents)?;
+    let names: Vec<String> = own.composites().map(|composite| ckp_name(&composite.name)).collect();
+    match names.is_empty() {
+        true => Err(Fail::usage(
+            format!("{} holds no composite", file.display()),
+            "write `tools: { <name>: { composite: { steps: […] } } }`",
+        )),
+        false => Ok(names),
+    }
+}
+
+/// Returns where the file is to lie.
+fn target(args: &ComposeArgs, paths: &[PathBuf]) -> Result<PathBuf, Fail> {
+    let config = setup::config(paths, args.places.config.as_deref()).map_err(Fail::Documents)?;
+    let name = args
+        .file
+        .file_name()
+        .filter(|name| Path::new(name).extension().is_some_and(|of| of == "yaml"));
+    let folder = config.settings.definitions_folder();
+    match (folder, name) {
+        (Some(folder), Some(name)) => Ok(folder.join(name)),
+        (None, _) => Err(Fail::usage(
+            "the runtime file names no folder of definition files",
+            "write `definitions: [\"definitions/*.yaml\"]` into clawhost.yaml",
+        )),
+        (_, None) => Err(Fail::usage(
+            format!("{} is no `.yaml` file", args.file.display()),
+            "give it a name that ends in `.yaml`",
+        )),
+    }
+}
+
+/// Writes the file as a whole or not at all; returns whether there was anything to do.
+fn put(target: &Path, bytes: &[u8]) -> Result<bool, Fail> {
+    match std::fs::read(target) {
+        Ok(there) if there == bytes => return Ok(false),
+        Ok(_) => {
+            let reason = format!("{}: there is another file of that name", target.display());
+            return Err(Fail::usage(
+                reason,
+                "nothing is overwritten: change that file, or remove it",
+            ));
+        }
+        Err(_) => {}
+    }
+    let folder = target.parent().unwrap_or_else(|| Path::new("."));
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(target).map_err(|error| error.error)
+    };
+    write().map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", target.display())))?;
+    Ok(true)
+}
+
+fn report(args: &ComposeArgs, host: &Host, names: &[String], (target, registered): (&Path, bool)) {
+    let (catalog, manifest) = (host.catalog(), host.manifest());
+    let all = manifest.governance.composites();
+    let own = all.filter(|composite| names.contains(&ckp_name(&composite.name)));
+    let plans: Vec<Plan<'_>> = own.map(|composite| Plan::of(composite, &catalog)).collect();
+    if args.json {
+        let plans = plans.iter().map(Plan::as_json);
+        return show::json(&json!({
+            "composites": Value::from_iter(plans), "file": target, "registered": registered,
+        }));
+    }
+    plans.iter().for_each(|plan| show::line(&plan.as_text()));
+    let shown = target.display();
+    show::line(&match (args.dry_run, registered) {
+        (true, _) => format!("sound; it would be registered as {shown}"),
+        (_, true) => format!("registered as {shown}"),
+        (_, false) => format!("{shown} is registered already"),
+    });
+}
+
+/// What a composite will do.
+struct Plan<'a> {
+    composite: &'a Composite,
+    catalog: &'a Catalog,
+    waves: Vec<Vec<usize>>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(composite: &'a Composite, catalog: &'a Catalog) -> Self {
+        Self { waves: composite.waves(|step| reads_only(catalog, step)), composite, catalog }
+    }
+
+    fn steps<'b>(&'b self, wave: &'b [usize]) -> impl Iterator<Item = (usize, &'a Step)> {
+        wave.iter().filter_map(|index| Some((*index, self.composite.steps.get(*index)?)))
+    }
+
+    fn as_json(&self) -> Value {
+        let waves = self
+            .waves
+            .iter()
+            .map(|wave| self.steps(wave).map(|(_, step)| step.key.as_str()).collect::<Value>());
+        json!({
+            "name": self.composite.name, "waves": waves.collect::<Value>(),
+            "timeout_ms": self.composite.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        })
+    }
+
+    /// Draws a line a step, with a bracket around those that run beside each other.
+    fn as_text(&self) -> String {
+        let mut lines = vec![self.composite.name.clone()];
+        for wave in &self.waves {
+            let last = wave.len().saturating_sub(1);
+            for (at, (index, step)) in self.steps(wave).enumerate() {
+                let joint = match (at, last) {
+                    (0, 0) => "──",
+                    (0, _) => "┬─",
+                    (at, last) if at == last => "└─",
+                    _ => "├─",
+                };
+                let arm = if at == 0 { "├" } else { "│" };
+                lines.push(format!("  {arm}{joint} {}", self.step(index, step)));
+            }
+        }
+        lines.push("  └─▶ the result of the last step\n".to_owned());
+        lines.join("\n")
+    }
+
+    fn step(&self, index: usize, step: &Step) -> String {
+        let keys = step.arguments.steps().into_iter().filter_map(|of| self.composite.steps.get(of));
+        let mut keys: Vec<&str> = keys.map(|step| step.key.as_str()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let takes =
+            if keys.is_empty() { String::new() } else { format!(" ← {}", keys.join(", ")) };
+        let reads = if reads_only(self.catalog, step) { ", reads" } else { "" };
+        let times = step.max_attempts.map(|times| format!(", up to {times} times"));
+        let ms = step.timeout.map(|time| format!(", {} ms", time.as_millis()));
+        let (times, ms) = (times.unwrap_or_default(), ms.unwrap_or_default());
+        let (number, key, tool) = (index + 1, &step.key, &step.tool);
+        format!("{number} {key}: {tool}{takes}{reads}{times}{ms}")
+    }
+}
+
+fn reads_only(catalog: &Catalog, step: &Step) -> bool {
+    let tool = catalog.find(&step.tool);
+    tool.is_some_and(|tool| tool.declared.get("readOnlyHint") == Some(&Value::Bool(true)))
+}

@@ -1,0 +1,139 @@
+//! Runs a composite: each step is a call like any other, made through the [`Nest`] of its parent.
+//!
+//! A composite holds no sandbox and no authority. Its whole is looked at again before the first step, as
+//! the tools may be others than when it was loaded. Deliberately absent: time, which ends every step with
+//! the composite.
+
+use std::sync::Arc;
+
+use clawhost_core::composite::{self, Called, Composite, Step};
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::json;
+use clawhost_core::limits::COMPOSITE_VALUES_BYTES_MAX;
+use clawhost_core::reply::{Content, ToolReply};
+use futures_util::future::try_join_all;
+use serde_json::Value;
+
+use super::Desk;
+use super::wasm::within_output;
+use crate::gate::{Admitted, Nest};
+use crate::registry::{Code, Shelf};
+
+/// What a result holds beside the outputs: a few words, and at most as many keys as there are steps.
+const FRAME_BYTES: usize = 16_384;
+
+/// How a step failed: its call, or the tool that ran.
+type Failed = Result<ToolReply, CallError>;
+
+/// Runs `admitted` step by step, and those beside each other that may be.
+///
+/// # Errors
+/// That of the first step that has one, with the step's name; -32011 where it can no longer run,
+/// -32010 where the whole is larger than the profile allows.
+pub(super) async fn run(
+    composite: &Composite,
+    desk: Desk<'_>,
+    mut admitted: Admitted,
+) -> Result<ToolReply, CallError> {
+    check(composite, desk, &admitted.resolved().tool().ckp_name)?;
+    let Some(nest) = admitted.take_nest() else {
+        return Err(CallError::new(ErrorKind::Internal, "the composite cannot make calls"));
+    };
+    // The gate has parsed them before.
+    let input = json::parse(admitted.arguments().as_bytes()).unwrap_or_default();
+    let mut outputs = vec![None; composite.steps.len()];
+    let (mut sizes, mut bytes) = (vec![0; composite.steps.len()], 0);
+    for wave in composite.waves(|step| reads_only(desk.shelf, step)) {
+        let calls = wave.iter().filter_map(|index| Some((*index, composite.steps.get(*index)?)));
+        let calls = calls.map(|(index, step)| call(&nest, (index, step), &input, &outputs));
+        let answers = match try_join_all(calls).await {
+            Ok(answers) => answers,
+            Err(failed) => return *failed,
+        };
+        for (index, (answer, size)) in wave.into_iter().zip(answers) {
+            bytes += size;
+            if let (Some(output), Some(own)) = (outputs.get_mut(index), sizes.get_mut(index)) {
+                (*output, *own) = (Some(answer), size);
+            }
+        }
+        if bytes > COMPOSITE_VALUES_BYTES_MAX {
+            let text = format!("its steps answer more than {COMPOSITE_VALUES_BYTES_MAX} bytes");
+            let error = CallError::new(ErrorKind::Sandbox, text).with("stage", "run");
+            return Err(error.with("limit", "COMPOSITE_VALUES_BYTES_MAX"));
+        }
+    }
+    let room = admitted.resolved().grants().limits.output_bytes;
+    let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(FRAME_BYTES);
+    let result = composite.result(outputs.into_iter().flatten().zip(sizes).collect(), room);
+    let reply = ToolReply { structured: Some(result), ..ToolReply::default() };
+    let bytes = reply.bytes();
+    within_output(reply, bytes, &admitted)
+}
+
+/// Looks at all it calls, as the tools are now.
+fn check(composite: &Composite, desk: Desk<'_>, name: &str) -> Result<(), CallError> {
+    let bounds = desk.gate.manifest().governance.composites;
+    composite.check(name, bounds, &|tool| called(desk.shelf, tool)).map_err(|fault| {
+        CallError::new(ErrorKind::Overloaded, format!("it cannot run: {}", fault.reason))
+            .with("stage", "composite")
+            .with("limit", fault.limit)
+            .with("step", fault.step + 1)
+    })
+}
+
+fn called(shelf: &Shelf, tool: &str) -> Option<Called> {
+    let resolved = shelf.resolve(tool)?;
+    let composite = match resolved.code() {
+        Code::Composite(composite) => Some(Arc::clone(composite)),
+        _ => None,
+    };
+    Some(Called { name: resolved.tool().ckp_name.clone(), composite })
+}
+
+/// Says whether a step's tool is declared to change nothing, by whom rules trust: only then its order is
+/// of no matter.
+fn reads_only(shelf: &Shelf, step: &Step) -> bool {
+    let resolved = shelf.resolve(&step.tool);
+    resolved.is_some_and(|of| of.tool().declared.get("readOnlyHint") == Some(&Value::Bool(true)))
+}
+
+async fn call(
+    nest: &Nest,
+    (index, step): (usize, &Step),
+    input: &Value,
+    outputs: &[Option<Value>],
+) -> Result<(Value, usize), Box<Failed>> {
+    let named = || format!("step {}, `{}`", index + 1, step.tool);
+    let arguments = step.arguments.resolve(input, outputs).map_err(|path| {
+        let text = format!("{}: there is no `{path}`", named());
+        Box::new(Ok(ToolReply::error("missing-value", text)))
+    })?;
+    let answer = nest.call(&step.tool, arguments, step.timeout, step.max_attempts).await;
+    match answer {
+        Ok(reply) if reply.is_error => Err(Box::new(Ok(failed(reply, &named())))),
+        Ok(reply) => {
+            let bytes = reply.bytes();
+            Ok((composite::output(reply), bytes))
+        }
+        Err(error) => Err(Box::new(Err(of_step(error, &named(), index)))),
+    }
+}
+
+/// Returns the failure of a step's tool as that of the composite.
+fn failed(reply: ToolReply, named: &str) -> ToolReply {
+    let mut content = vec![Content::Text(format!("{named} failed"))];
+    content.extend(reply.content);
+    ToolReply { content, structured: None, ..reply }
+}
+
+/// Returns the error of a step's call as that of the composite.
+fn of_step(error: CallError, named: &str, index: usize) -> CallError {
+    let message = format!("{named}: {}", error.message);
+    // Of the composite's own name nothing is unknown.
+    let kind = match error.kind {
+        ErrorKind::UnknownTool => ErrorKind::Overloaded,
+        kind => kind,
+    };
+    let inner = CallError::new(kind, message);
+    CallError { internal: error.internal, data: error.data, ..inner }.with("step", index + 1)
+}

@@ -1,0 +1,208 @@
+//! Calls within calls: what an executor makes its tool's own calls with.
+//!
+//! A child is a call like any other: recorded, found, admitted, run and filtered on the one path, for
+//! the principal of its parent and under the same session. It ends when its parent does, and no tool is
+//! called within itself. Its reply is handed over whole, without known secrets; masks and the size cap
+//! are for the outermost reply. Deliberately absent: any way round a check.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use clawhost_core::catalog::Tool;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::{NESTED_CALLS_MAX, NESTING_DEPTH_MAX};
+use clawhost_core::reply::ToolReply;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::CallContext;
+use crate::sandbox::CallTools;
+
+/// Where a call stands that another one makes. Only the host makes one.
+#[derive(Debug, Clone)]
+pub struct Nesting {
+    /// The tools that it is within, by CKP name, the outermost first.
+    path: Vec<String>,
+    /// The record's name of the outermost call.
+    pub root: String,
+    /// The record's name of the call that makes it.
+    pub parent: String,
+    /// When the parent ends.
+    pub ends_at: Instant,
+    /// How often it is tried, where the parent says that rather than the tool's own plan.
+    pub max_attempts: Option<u64>,
+    /// How many more calls may be made within the outermost one.
+    left: Arc<AtomicUsize>,
+    /// The parent's place among the running calls, which one child at a time runs in: the parent waits.
+    pub place: Arc<Mutex<()>>,
+}
+
+impl Nesting {
+    /// Returns where the calls stand that `tool` makes, which ends at `ends_at`; `own` is where it
+    /// stands itself, and `id` what the record calls it.
+    pub fn within(own: Option<&Self>, tool: &str, id: &str, ends_at: Instant) -> Self {
+        let mut path = own.map(|own| own.path.clone()).unwrap_or_default();
+        path.push(tool.to_owned());
+        let counter = || Arc::new(AtomicUsize::new(NESTED_CALLS_MAX));
+        Self {
+            path,
+            root: own.map_or(id, |own| &own.root).to_owned(),
+            parent: id.to_owned(),
+            ends_at: own.map_or(ends_at, |own| own.ends_at.min(ends_at)),
+            max_attempts: None,
+            left: own.map_or_else(counter, |own| Arc::clone(&own.left)),
+            place: Arc::default(),
+        }
+    }
+
+    /// Says whether `tool` may be called here.
+    ///
+    /// # Errors
+    /// -32011: it is called within itself, or too deep.
+    pub fn check(&self, tool: &str) -> Result<(), CallError> {
+        if self.path.iter().any(|of| of == tool) {
+            let text = format!("`{tool}` is called within itself: {}", self.path.join(" > "));
+            return Err(refused(text, "cycle"));
+        }
+        if self.path.len() > NESTING_DEPTH_MAX {
+            let text = format!("calls are nested deeper than {NESTING_DEPTH_MAX}");
+            return Err(refused(text, "NESTING_DEPTH_MAX"));
+        }
+        Ok(())
+    }
+
+    fn take(&self) -> Result<(), CallError> {
+        let less = |left: usize| left.checked_sub(1);
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let text = format!("one call makes no more than {NESTED_CALLS_MAX} others");
+        taken.map(|_| ()).map_err(|_| refused(text, "NESTED_CALLS_MAX"))
+    }
+}
+
+fn refused(text: String, limit: &str) -> CallError {
+    CallError::new(ErrorKind::Overloaded, text).with("stage", "nesting").with("limit", limit)
+}
+
+/// A call that a tool makes.
+#[derive(Debug)]
+pub struct Child {
+    /// Who calls: whoever called the tool.
+    pub principal: String,
+    /// The tool that is called, by any of its names.
+    pub tool: String,
+    /// The arguments; anything but an object is refused.
+    pub arguments: Value,
+    /// The time that it may take.
+    pub timeout: Duration,
+    /// What its parent's caller says, and where it stands.
+    pub context: CallContext,
+}
+
+/// The path, from its beginning.
+pub trait Reenter: Send + Sync {
+    /// Carries out a call that another one makes.
+    fn reenter(&self, child: Child) -> BoxFuture<'_, Result<ToolReply, CallError>>;
+    /// Returns the tools that `principal` could call with `context`, but for the host's own.
+    fn offered(&self, principal: &str, context: &CallContext) -> Vec<Arc<Tool>>;
+}
+
+/// Makes the calls of one tool while it runs. Cheap to clone: all clones share one budget.
+#[derive(Clone)]
+pub struct Nest {
+    path: Weak<dyn Reenter>,
+    principal: String,
+    context: CallContext,
+    nesting: Nesting,
+}
+
+impl Nest {
+    /// Returns what makes calls on `path` that stand at `nesting`.
+    pub fn new(
+        path: Weak<dyn Reenter>,
+        principal: &str,
+        context: &CallContext,
+        nesting: Nesting,
+    ) -> Self {
+        Self { path, principal: principal.to_owned(), context: context.clone(), nesting }
+    }
+
+    /// Calls `tool` within what is left of the parent's time, or `timeout` where that is less. With
+    /// `max_attempts`, a passing failure is tried again so often, whatever the tool's own plan says.
+    ///
+    /// # Errors
+    /// As of any call; and -32011 at stage `nesting` where it would be one too many, too deep or within
+    /// itself.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        timeout: Option<Duration>,
+        max_attempts: Option<u64>,
+    ) -> Result<ToolReply, CallError> {
+        self.nesting.take()?;
+        let Some(path) = self.path.upgrade() else {
+            return Err(refused("the host is shutting down".to_owned(), "shutdown"));
+        };
+        let left = self.nesting.ends_at.saturating_duration_since(Instant::now());
+        let nested = Nesting { max_attempts, ..self.nesting.clone() };
+        let child = Child {
+            principal: self.principal.clone(),
+            tool: tool.to_owned(),
+            arguments,
+            timeout: timeout.map_or(left, |timeout| timeout.min(left)),
+            context: CallContext { nested: Some(Arc::new(nested)), ..self.context.clone() },
+        };
+        path.reenter(child).await
+    }
+}
+
+impl CallTools for Nest {
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+        timeout: Option<Duration>,
+    ) -> BoxFuture<'a, Result<ToolReply, CallError>> {
+        Box::pin(self.call(tool, arguments, timeout, None))
+    }
+
+    fn offered(&self) -> Vec<Arc<Tool>> {
+        let path = self.path.upgrade();
+        let offered = path.map(|path| path.offered(&self.principal, &self.context));
+        let mut tools = offered.unwrap_or_default();
+        tools.retain(|tool| self.nesting.check(&tool.ckp_name).is_ok());
+        tools
+    }
+}
+
+impl fmt::Debug for Nest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nest").field("nesting", &self.nesting).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_tool_is_called_within_itself_too_deep_or_too_often() {
+        let end = Instant::now();
+        let mut at = Nesting::within(None, "a", "1", end);
+        assert!(at.check("b").is_ok());
+        assert_eq!(at.check("a").unwrap_err().data["limit"], "cycle");
+        for (id, tool) in ["b", "c", "d"].into_iter().enumerate() {
+            at = Nesting::within(Some(&at), tool, &format!("1{id}"), end + Duration::from_secs(9));
+        }
+        assert!(at.check("e").is_ok());
+        assert_eq!((at.root.as_str(), at.parent.as_str(), at.ends_at), ("1", "12", end));
+        let deeper = Nesting::within(Some(&at), "e", "13", end);
+        assert_eq!(deeper.check("f").unwrap_err().data["limit"], "NESTING_DEPTH_MAX");
+        assert_eq!(deeper.check("c").unwrap_err().data["limit"], "cycle");
+        (0..NESTED_CALLS_MAX).for_each(|_| at.take().unwrap());
+        assert_eq!(deeper.take().unwrap_err().data["limit"], "NESTED_CALLS_MAX");
+    }
+}
