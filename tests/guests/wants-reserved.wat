@@ -1,3 +1,3 @@
 ;; Imports an interface that no version of the host serves yet.
 ;; rows: W21
-;; imports: claw:host/tools@0.1.0
+;; imports: claw:host/elicitation@0.1.0

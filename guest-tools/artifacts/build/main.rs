@@ -33,16 +33,17 @@ const BUILT_IN: [&str; 10] = [
 ];
 
 /// Those that are built with the feature `interpreters`, likewise.
-const INTERPRETERS: [&str; 2] = ["js", "python"];
+const INTERPRETERS: [&str; 3] = ["js", "python", "code"];
 
 /// What they are made of beside their own folders, relative to `guest-tools/`.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 9] = [
     "Cargo.toml",
     "Cargo.lock",
     ".cargo/config.toml",
     "sdk",
     "macros",
     "script",
+    "interpreters",
     "shims",
     "../wit",
 ];

@@ -28,7 +28,7 @@ mod tests {
     use wasmparser::{Parser, Payload};
 
     /// Those that are here with the feature `interpreters`.
-    const INTERPRETERS: [&str; 2] = ["js", "python"];
+    const INTERPRETERS: [&str; 3] = ["js", "python", "code"];
 
     /// What each component imports, without versions: the whole of what it asks for.
     fn imports(artifact: &Artifact) -> Vec<String> {
@@ -99,7 +99,11 @@ mod tests {
         assert_eq!(imports(artifact("shell")), shell);
         let inert = [&["claw:host/log"], &clocks[..], &["wasi:random/random"]].concat();
         for interpreter in BUILT_IN.iter().filter(|one| INTERPRETERS.contains(&one.name)) {
-            assert_eq!(imports(interpreter), inert, "{}", interpreter.name);
+            let mut expected = inert.clone();
+            if interpreter.name == "code" {
+                expected.insert(1, "claw:host/tools");
+            }
+            assert_eq!(imports(interpreter), expected, "{}", interpreter.name);
         }
     }
 

@@ -1,10 +1,4 @@
 //! Built-in tool: `js_exec`, a JavaScript program in its own interpreter.
-//!
-//! Deliberately absent: everything that is not in the language. There is no `require`, no
-//! `fetch`, no timer; `import` finds nothing.
-
-mod console;
-mod engine;
 
 use claw_script::{Ran, Script};
 use claw_tool::ToolError;
@@ -13,13 +7,16 @@ use claw_tool::ToolError;
 claw_script::random_from_the_host!(getrandom_04);
 
 fn js_exec(script: &Script) -> Result<Ran, ToolError> {
-    claw_script::run(script, engine::interpret)
+    claw_script::run(script, |script, output| {
+        claw_interpreter_js::interpret(script, output, |_| Ok(()))
+    })
 }
 
 claw_tool::export! {
     /// Runs a JavaScript program and returns its result as JSON, with what it printed through
     /// `console`. The program has the language's own objects and nothing else: no files, no
     /// network, no modules, no timers. Where the result is a promise, what it settles to is the
-    /// result. An error tells its place in the program as `script.js:line:column`.
+    /// result; a program with `await` or `return` outside of functions has to return it. An error
+    /// tells its place in the program as `script.js:line:column`.
     js_exec [read_only, closed_world],
 }

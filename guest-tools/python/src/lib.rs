@@ -1,10 +1,4 @@
 //! Built-in tool: `python_exec`, a Python program in its own interpreter.
-//!
-//! Deliberately absent: everything outside the interpreter. It has a subset of the language and a
-//! few modules of the standard library; files, network and other packages are not among them.
-
-mod session;
-mod system;
 
 use claw_script::{Ran, Script};
 use claw_tool::ToolError;
@@ -13,7 +7,9 @@ use claw_tool::ToolError;
 claw_script::random_from_the_host!(getrandom_03);
 
 fn python_exec(script: &Script) -> Result<Ran, ToolError> {
-    claw_script::run(script, session::interpret)
+    claw_script::run(script, |script, output| {
+        claw_interpreter_python::interpret(script, output, None)
+    })
 }
 
 claw_tool::export! {

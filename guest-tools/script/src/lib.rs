@@ -78,6 +78,12 @@ pub enum Failure {
 }
 
 impl Script {
+    /// Returns a program whose result may be anything.
+    #[must_use]
+    pub fn new(code: String, input: Value, timeout_ms: u64) -> Self {
+        Self { code, input, timeout_ms, result_schema: None }
+    }
+
     /// Returns the time the program has.
     #[must_use]
     pub fn time(&self) -> Duration {

@@ -25,8 +25,8 @@
 //! The struct's doc comments and types become the JSON Schema a model reads; a function that
 //! returns an [`output`] struct gets an output schema and structured content as well. What a
 //! tool may do is what it imports, and it imports what it uses: [`channels`], [`fs`], [`http`],
-//! [`keys`], [`memory`], [`models`], [`process`], [`provider`], [`secrets`]. A panic reaches the
-//! host's log before the call fails.
+//! [`keys`], [`memory`], [`models`], [`process`], [`provider`], [`secrets`], [`tools`]. A panic
+//! reaches the host's log before the call fails.
 //!
 //! Deliberately absent: global state. Each call runs in a fresh instance, and nothing kept in
 //! memory survives it.
@@ -49,6 +49,7 @@ mod reply;
 #[doc(hidden)]
 pub mod rt;
 pub mod secrets;
+pub mod tools;
 
 pub use claw_tool_macros::{input, output};
 pub use error::ToolError;

@@ -22,6 +22,8 @@ pub enum Class {
     Provider,
     /// Needs secrets for the profile in the runtime file.
     Secrets,
+    /// Needs the built-in profile `tools`, or `tool_calls_max` for the profile in the runtime file.
+    Tools,
     /// Part of the contract, but no version of this host serves it yet.
     Reserved,
     /// Never granted: the tool would act past the host's checks.
@@ -61,7 +63,7 @@ pub const TABLE: &[Row] = &[
     row("claw:host/provider", Class::Provider),
     row("claw:host/models", Class::Provider),
     row("claw:host/channels", Class::Channels),
-    row("claw:host/tools", Class::Reserved),
+    row("claw:host/tools", Class::Tools),
     row("claw:host/elicitation", Class::Reserved),
     row("claw:host/resources", Class::Reserved),
     row("claw:host/prompts", Class::Reserved),
@@ -132,6 +134,9 @@ pub fn check<'a>(
             Some(Class::Secrets) if grants.secrets.is_empty() => {
                 "list the secrets it may use for the profile under `profiles` of clawhost.yaml"
             }
+            Some(Class::Tools) if grants.agent.tool_calls == 0 => {
+                "bind it to the profile `tools`, or write `tool_calls_max` for the profile under `profiles` of clawhost.yaml"
+            }
             _ => return None,
         };
         Some(format!(
@@ -164,13 +169,14 @@ mod tests {
             "claw:host/memory@0.1.0",
             "claw:host/channels@0.1.0",
             "claw:host/secrets@0.1.0",
+            "claw:host/tools@0.1.0",
         ] {
             let reasons = check([import].into_iter(), &none).unwrap_err();
             assert!(reasons[0].contains(import) && reasons[0].contains("`none`"), "{reasons:?}");
         }
         for import in [
             "wasi:sockets/tcp@0.2.0",
-            "claw:host/tools@0.1.0",
+            "claw:host/elicitation@0.1.0",
             "evil:host/all",
             "wasi:http/incoming-handler@0.2.0",
             "wasi:iox/streams",
@@ -189,6 +195,9 @@ mod tests {
         let memory = Grants { agent, ..Grants::default() };
         assert!(check(["claw:host/memory@0.1.0"].into_iter(), &memory).is_ok());
         assert!(check(["claw:host/channels@0.1.0"].into_iter(), &memory).is_err());
+        let agent = AgentGrants { tool_calls: 1, ..AgentGrants::default() };
+        let tools = Grants { agent, ..Grants::default() };
+        assert!(check(["claw:host/tools@0.1.0"].into_iter(), &tools).is_ok());
         let shell = Grants { shell: Shell::Full, ..Grants::default() };
         assert!(check(["claw:host/process@0.1.0"].into_iter(), &shell).is_ok());
     }

@@ -7,15 +7,17 @@
 //! it), redirects (the guest follows them, and each hop is a request checked like the first),
 //! and incoming requests.
 
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_header};
-use clawhost_core::limits::{EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
+use clawhost_core::limits::{EGRESS_ORIGINS_MAX, EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
 use clawhost_core::redact::Redactor;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_RANGE, RANGE, TRANSFER_ENCODING};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt as _;
@@ -41,6 +43,8 @@ pub struct HttpCtx {
     requests_left: u32,
     deadline: Instant,
     violations: Violations,
+    /// Methods and origins of what was let out.
+    reached: BTreeSet<String>,
     secrets: Option<Arc<CallSecrets>>,
 }
 
@@ -66,6 +70,7 @@ impl HttpCtx {
             requests_left: EGRESS_REQUESTS_MAX,
             deadline,
             violations: Violations::default(),
+            reached: BTreeSet::new(),
             secrets: None,
         }
     }
@@ -87,6 +92,12 @@ impl HttpCtx {
         self.violations.list()
     }
 
+    /// Returns where requests were let out to, as `GET https://example.com`, for the audit record: the
+    /// first [`EGRESS_ORIGINS_MAX`] of them.
+    pub fn reached(&self) -> impl Iterator<Item = &str> {
+        self.reached.iter().map(String::as_str)
+    }
+
     fn admit(
         &mut self,
         request: Request<WasiBody>,
@@ -100,7 +111,14 @@ impl HttpCtx {
             return Err(EgressDenied::new(Reason::Host, limit));
         };
         self.requests_left = left;
-        CheckedRequest::new(Arc::clone(rules), request)
+        let authority = request.uri().authority().map_or("", Authority::as_str);
+        let scheme = request.uri().scheme_str().unwrap_or_default();
+        let origin = format!("{} {scheme}://{authority}", request.method());
+        let checked = CheckedRequest::new(Arc::clone(rules), request)?;
+        if self.reached.len() < EGRESS_ORIGINS_MAX {
+            self.reached.insert(origin);
+        }
+        Ok(checked)
     }
 
     /// Puts secrets into an admitted request, and returns what masks them in its answer, which

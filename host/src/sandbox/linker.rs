@@ -29,6 +29,7 @@ pub fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     host::provider::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     host::models::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     host::memory::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    host::tools::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     host::channels::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     Ok(linker)
 }

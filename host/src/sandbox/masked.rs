@@ -15,7 +15,7 @@ const SEARCH_AGAIN: usize = 16;
 
 /// A body in which every secret that `redactor` knows is `*`, at the same length. The end of a
 /// part that may be the start of a secret waits for what follows.
-pub(super) struct Masked<B> {
+pub(crate) struct Masked<B> {
     body: B,
     redactor: Arc<Redactor>,
     held: BytesMut,
@@ -26,7 +26,7 @@ pub(super) struct Masked<B> {
 }
 
 /// Returns `response` with its headers and body masked.
-pub(super) fn mask<B>(response: Response<B>, redactor: Arc<Redactor>) -> Response<Masked<B>> {
+pub(crate) fn mask<B>(response: Response<B>, redactor: Arc<Redactor>) -> Response<Masked<B>> {
     let (mut parts, body) = response.into_parts();
     mask_headers(&mut parts.headers, &redactor);
     let masked = Masked { body, redactor, held: BytesMut::new(), searched: 0, last: None };

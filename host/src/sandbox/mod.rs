@@ -19,6 +19,7 @@ mod provider;
 mod script;
 mod secrets;
 mod state;
+mod tools;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ use clawhost_core::shell::{Refusal, ShellPolicy};
 
 pub use crate::progress::ProgressSink;
 pub use linker::link;
+pub(crate) use masked::{Masked, mask};
 pub use state::CallState;
 
 use crate::channels::Channels;
@@ -46,6 +48,8 @@ use process::{ProcessCtx, ProfileJail};
 use provider::ProviderCtx;
 use secrets::CallSecrets;
 use state::Parts;
+pub use tools::CallTools;
+use tools::ToolsCtx;
 
 /// A tool's grants with their directories opened, ready to make any number of calls.
 #[derive(Debug)]
@@ -90,6 +94,17 @@ impl Backends {
     }
 }
 
+/// The way out of one sandbox, for requests that the host itself makes for a tool.
+#[derive(Debug)]
+pub(crate) struct WayOut<'a> {
+    /// Sends them.
+    pub(crate) client: &'a HttpClient,
+    /// Has the tokens.
+    pub(crate) secrets: &'a Secrets,
+    /// Where they may go; nowhere where absent.
+    pub(crate) egress: Option<&'a Arc<clawhost_core::egress::EgressRules>>,
+}
+
 /// A grant that cannot be made real here.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("profile `{profile}`: {reason}")]
@@ -101,6 +116,12 @@ pub struct SandboxError {
 }
 
 impl Sandbox {
+    /// Returns the way out.
+    pub(crate) fn way_out(&self) -> WayOut<'_> {
+        let Backends { client, secrets, .. } = &self.backends;
+        WayOut { client, secrets, egress: self.egress.as_ref() }
+    }
+
     /// Opens everything `grants` name, for calls that reach `backends`.
     ///
     /// # Errors
@@ -216,6 +237,7 @@ impl Sandbox {
             process: ProcessCtx::new(self.jail.clone(), spawns, clock.ends_at()),
             provider: ProviderCtx::new(providers.clone(), clock.ends_at()),
             agent: AgentCtx::new(tool, self.grants.agent.clone(), providers, keys, channels),
+            tools: ToolsCtx::new(self.grants.agent.tool_calls),
             secrets,
         };
         let log = CallLog::new(tool, values);

@@ -19,6 +19,7 @@ use super::log::CallLog;
 use super::process::ProcessCtx;
 use super::provider::ProviderCtx;
 use super::secrets::CallSecrets;
+use super::tools::{CallTools, ToolsCtx};
 use crate::progress::{Progress, ProgressSink};
 
 /// Everything one guest instance can reach. Made for one call, dropped with it.
@@ -29,6 +30,7 @@ pub struct CallState {
     pub(super) process: ProcessCtx,
     pub(super) provider: ProviderCtx,
     pub(super) agent: AgentCtx,
+    pub(super) tools: ToolsCtx,
     pub(super) secrets: Arc<CallSecrets>,
     pub(super) fs: FsCtx,
     pub(super) table: ResourceTable,
@@ -45,6 +47,7 @@ pub(super) struct Parts {
     pub(super) process: ProcessCtx,
     pub(super) provider: ProviderCtx,
     pub(super) agent: AgentCtx,
+    pub(super) tools: ToolsCtx,
     pub(super) secrets: Arc<CallSecrets>,
 }
 
@@ -66,6 +69,7 @@ impl CallState {
             process: parts.process,
             provider: parts.provider,
             agent: parts.agent,
+            tools: parts.tools,
             secrets: parts.secrets,
             fs: parts.fs,
             table,
@@ -81,6 +85,13 @@ impl CallState {
     pub fn called_by(mut self, principal: &str) -> Self {
         self.process.set_principal(principal);
         self.agent.set_agent(principal);
+        self
+    }
+
+    /// Lets the guest make calls of its own by `caller`, as far as its profile grants them.
+    #[must_use]
+    pub(crate) fn calling_by(mut self, caller: Arc<dyn CallTools>) -> Self {
+        self.tools.set_caller(caller);
         self
     }
 
@@ -120,6 +131,7 @@ impl CallState {
     fn enter_host_call(&mut self, fuel_left: u64) -> Result<(), Exceeded> {
         let work = self.fs.take_work().saturating_add(self.provider.take_work());
         let work = work.saturating_add(self.agent.take_work());
+        let work = work.saturating_add(self.tools.take_work());
         self.clock.enter_host_call(work, fuel_left)
     }
 
@@ -143,7 +155,13 @@ impl CallState {
         all.extend_from_slice(self.process.violations());
         all.extend(self.provider.violation());
         all.extend(self.agent.violations());
+        all.extend(self.tools.violation().cloned());
         all
+    }
+
+    /// Returns where its requests were let out to, for the audit record.
+    pub fn egress(&self) -> Vec<String> {
+        self.http.reached().map(str::to_owned).collect()
     }
 
     /// Returns the name of the file quota that the guest ran into, if it did.

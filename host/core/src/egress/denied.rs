@@ -43,7 +43,7 @@ pub enum Reason {
     Method,
     /// A port the profile does not open.
     Port,
-    /// Neither `http` nor `https`.
+    /// Neither `http` nor `https`, or the one that the rules leave out.
     Scheme,
     /// A user name or password inside the URL.
     UserInfo,

@@ -3,7 +3,7 @@
 use url::Host;
 
 use super::pattern::HostPattern;
-use super::rules::{EgressRules, HostRules, parse_url};
+use super::rules::{EgressRules, HostRules, Schemes, parse_url};
 use super::{EgressDenied, Reason};
 
 /// Returns the rules under which `url` can be reached, and no other host or port.
@@ -25,6 +25,7 @@ pub fn endpoint(url: &str) -> Result<EgressRules, EgressDenied> {
         blocked: Vec::new(),
         block_private: false,
         ports: vec![parsed.port_or_known_default().ok_or_else(malformed)?],
+        schemes: Schemes::ALL,
     };
     rules.check_url(&parsed)?;
     Ok(rules)

@@ -27,5 +27,5 @@ pub(crate) use narrow::shared;
 pub use pattern::HostPattern;
 pub use request::{METHODS, check_request, is_forbidden_header};
 pub use rules::{
-    EgressRules, HostRules, PORTS_DEFAULT, Target, TargetHost, is_this_machine, parse_url,
+    EgressRules, HostRules, PORTS_DEFAULT, Schemes, Target, TargetHost, is_this_machine, parse_url,
 };

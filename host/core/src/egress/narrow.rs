@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::pattern::HostPattern;
-use super::rules::{EgressRules, HostRules, PORTS_DEFAULT};
+use super::rules::{EgressRules, HostRules, PORTS_DEFAULT, Schemes};
 
 /// A port that is never open, where no port is left: an empty list would mean the usual ones.
 const PORT_NONE: u16 = 0;
@@ -18,6 +18,7 @@ impl EgressRules {
             blocked,
             block_private: self.block_private || other.block_private,
             ports: ports(self, other),
+            schemes: schemes(self.schemes, other.schemes),
         }
     }
 
@@ -43,6 +44,10 @@ pub(crate) fn shared(first: &[HostPattern], second: &[HostPattern]) -> Vec<HostP
     let also = second.iter().filter(|pattern| within(pattern, first));
     let both: BTreeSet<&HostPattern> = own.chain(also).collect();
     both.into_iter().cloned().collect()
+}
+
+const fn schemes(first: Schemes, second: Schemes) -> Schemes {
+    Schemes { http: first.http && second.http, https: first.https && second.https }
 }
 
 fn ports(first: &EgressRules, second: &EgressRules) -> Vec<u16> {
@@ -82,9 +87,16 @@ mod tests {
         ];
         let ports = prop::sample::subsequence(vec![80, 443, 8080], 0..=3);
         let blocked = prop::collection::vec(pattern(), 0..2);
-        (hosts, blocked, any::<bool>(), ports).prop_map(|(hosts, blocked, block_private, ports)| {
-            EgressRules { hosts, blocked, block_private, ports }
-        })
+        let schemes = any::<(bool, bool)>().prop_map(|(http, https)| Schemes { http, https });
+        (hosts, blocked, any::<bool>(), ports, schemes).prop_map(
+            |(hosts, blocked, block_private, ports, schemes)| EgressRules {
+                hosts,
+                blocked,
+                block_private,
+                ports,
+                schemes,
+            },
+        )
     }
 
     proptest! {

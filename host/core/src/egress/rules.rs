@@ -28,6 +28,22 @@ pub struct EgressRules {
     pub block_private: bool,
     /// The ports that may be reached; empty means [`PORTS_DEFAULT`].
     pub ports: Vec<u16>,
+    /// The schemes that may be used.
+    pub schemes: Schemes,
+}
+
+/// The schemes of addresses that may be used, of the two that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schemes {
+    /// In the clear.
+    pub http: bool,
+    /// Encrypted.
+    pub https: bool,
+}
+
+impl Schemes {
+    /// Both.
+    pub const ALL: Self = Self { http: true, https: true };
 }
 
 /// The allow-list of a profile.
@@ -137,12 +153,12 @@ impl EgressRules {
     /// Decides on `url` before anything is resolved, and returns where it leads.
     ///
     /// # Errors
-    /// Refuses other schemes than `http` and `https`, user names and passwords, hosts and ports
+    /// Refuses schemes that are not among the rules', user names and passwords, hosts and ports
     /// the profile does not open, and addresses that [`Self::check_addresses`] would refuse.
     pub fn check_url(&self, url: &Url) -> Result<Target, EgressDenied> {
         let tls = match url.scheme() {
-            "http" => false,
-            "https" => true,
+            "http" if self.schemes.http => false,
+            "https" if self.schemes.https => true,
             other => return Err(EgressDenied::new(Reason::Scheme, other)),
         };
         if !url.username().is_empty() || url.password().is_some() {

@@ -12,6 +12,7 @@ fn open() -> EgressRules {
         blocked: Vec::new(),
         block_private: true,
         ports: Vec::new(),
+        schemes: Schemes::ALL,
     }
 }
 

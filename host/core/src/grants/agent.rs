@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// What of the host's own a call may use. All of it is from the runtime file, never from a document,
-/// but for the built-in profile `memory`.
+/// but for the built-in profiles `memory` and `tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentGrants {
     /// Whether keys and values are kept for its agent.
@@ -13,6 +13,8 @@ pub struct AgentGrants {
     pub all_costs: bool,
     /// The channels it may send messages to.
     pub channels: BTreeSet<String>,
+    /// How many calls of other tools one call may make.
+    pub tool_calls: usize,
 }
 
 impl AgentGrants {
@@ -22,6 +24,7 @@ impl AgentGrants {
             memory: self.memory && other.memory,
             all_costs: self.all_costs && other.all_costs,
             channels: self.channels.intersection(&other.channels).cloned().collect(),
+            tool_calls: self.tool_calls.min(other.tool_calls),
         }
     }
 }
@@ -32,14 +35,15 @@ mod tests {
 
     #[test]
     fn what_both_grant_is_left() {
-        let grants = |memory, all_costs, channels: &[&str]| AgentGrants {
+        let grants = |memory, all_costs, channels: &[&str], tool_calls| AgentGrants {
             memory,
             all_costs,
             channels: channels.iter().map(|name| (*name).to_owned()).collect(),
+            tool_calls,
         };
-        let own = || grants(true, true, &["a", "b"]);
+        let own = || grants(true, true, &["a", "b"], 9);
         assert_eq!(own().within(&own()), own());
-        assert_eq!(own().within(&grants(false, true, &["b"])), grants(false, true, &["b"]));
+        assert_eq!(own().within(&grants(false, true, &["b"], 3)), grants(false, true, &["b"], 3));
         assert_eq!(own().within(&AgentGrants::default()), AgentGrants::default());
     }
 }

@@ -70,7 +70,7 @@ pub fn is_variable_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::egress::{EgressRules, HostRules, parse_url};
+    use crate::egress::{EgressRules, HostRules, Schemes, parse_url};
 
     fn grant(hosts: &[&str]) -> SecretGrant {
         SecretGrant {
@@ -82,9 +82,9 @@ mod tests {
     }
 
     fn target(url: &str) -> Target {
-        let ports = vec![80, 443];
-        let rules =
-            EgressRules { hosts: HostRules::Any, blocked: Vec::new(), block_private: false, ports };
+        let (blocked, ports, schemes) = (Vec::new(), vec![80, 443], Schemes::ALL);
+        let hosts = HostRules::Any;
+        let rules = EgressRules { hosts, blocked, block_private: false, ports, schemes };
         rules.check_url(&parse_url(url).unwrap()).unwrap()
     }
 

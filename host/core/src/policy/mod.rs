@@ -11,6 +11,7 @@
 //! that it leaves unsaid. `conditions.path_within` and `rate_limit` follow the same rule: what
 //! is unknown relaxes nothing ([`Rule`]).
 
+mod addresses;
 mod explain;
 mod paths;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+pub use self::addresses::check_addresses;
 pub use self::explain::{Explanation, List, Step};
 pub use self::paths::{Folder, NOWHERE, PathNames};
 use self::rule::Mismatch;

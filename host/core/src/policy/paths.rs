@@ -38,7 +38,7 @@ const WHOLE_NAMES: &str = "dest destination dst from source src target to";
 
 /// Last words of the names of arguments that are what goes into a file: their slashes are those
 /// of sentences and programs.
-const CONTENT_WORDS: &str = "body content contents message text";
+pub(super) const CONTENT_WORDS: &str = "body content contents message text";
 
 /// Last words of the names of arguments that hold what is run, which reaches whatever it names in
 /// whatever way. `script_path` is a path.
@@ -254,7 +254,7 @@ fn is_path_name(name: &str) -> bool {
 }
 
 /// Returns the words of `snake_case`, `kebab-case` and `camelCase` alike, in lower case.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';
     for c in name.chars().filter(|c| !c.is_numeric()) {

@@ -38,6 +38,7 @@ mod foretell;
 mod host;
 mod listing;
 mod meter;
+mod mounted;
 mod open;
 mod path;
 mod places;

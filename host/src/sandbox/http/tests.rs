@@ -1,7 +1,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
-use clawhost_core::egress::{HostPattern, HostRules};
+use clawhost_core::egress::{HostPattern, HostRules, Schemes};
 use clawhost_core::grants::{Injection, SecretGrant};
 use http::HeaderName;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
@@ -57,6 +57,7 @@ fn rules(hosts: &[&str], port: u16) -> EgressRules {
         blocked: Vec::new(),
         block_private: false,
         ports: vec![port],
+        schemes: Schemes::ALL,
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clawhost_core::egress::{EgressRules, HostPattern, HostRules};
+use clawhost_core::egress::{EgressRules, HostPattern, HostRules, Schemes};
 use http::Request;
 use http::header::HOST;
 
@@ -40,6 +40,7 @@ fn checked(url: &str, header: &str) -> CheckedRequest<()> {
         blocked: Vec::new(),
         block_private: true,
         ports: Vec::new(),
+        schemes: Schemes::ALL,
     };
     let request = Request::get(url).header("authorization", header).body(()).unwrap();
     CheckedRequest::new(Arc::new(rules), request).unwrap()

@@ -19,13 +19,26 @@ use crate::console;
 
 /// Steps of a program between two looks at the clock: about a millisecond.
 const STEPS_PER_LOOK: u32 = 50_000;
+/// What the body of a function returns that does not say: its own variable `result`.
+const RESULT: &str = "return typeof result === 'undefined' ? undefined : result";
 /// Places in the program that an error tells.
 const PLACES_MAX: usize = 8;
 
-/// Runs a program and returns its result as JSON.
-pub(crate) fn interpret(script: &Script, output: &Rc<Output>) -> Result<String, Failure> {
+/// Runs a program, which has what `prepare` gives it beside its input, and returns its result as JSON.
+///
+/// # Errors
+/// It failed, or its time was over.
+pub fn interpret(
+    script: &Script,
+    output: &Rc<Output>,
+    prepare: impl FnOnce(&mut Context) -> JsResult<()>,
+) -> Result<String, Failure> {
     let deadline = monotonic() + script.time();
-    let mut context = context(script, output).map_err(|error| told(&error))?;
+    let context = context(script, output).and_then(|mut context| {
+        prepare(&mut context)?;
+        Ok(context)
+    });
+    let mut context = context.map_err(|error| told(&error))?;
     let value = evaluate(&script.code, &mut context, deadline)?;
     result(value, &mut context).map_err(|error| told(&error))
 }
@@ -42,8 +55,7 @@ fn context(script: &Script, output: &Rc<Output>) -> JsResult<Context> {
 /// Runs the program's own lines. The time of functions that the language calls back, and of
 /// promises, is the host's to end.
 fn evaluate(code: &str, context: &mut Context, deadline: Duration) -> Result<JsValue, Failure> {
-    let source = Source::from_bytes(code).with_path(Path::new("script.js"));
-    let program = Program::parse(source, None, context).map_err(|error| told(&error))?;
+    let program = parse(code, context).map_err(|error| told(&error))?;
     let value = {
         let mut running = pin!(program.evaluate_async_with_budget(context, STEPS_PER_LOOK));
         loop {
@@ -56,6 +68,19 @@ fn evaluate(code: &str, context: &mut Context, deadline: Duration) -> Result<JsV
     };
     context.run_jobs().map_err(|error| told(&error))?;
     if monotonic() > deadline { Err(Failure::Late) } else { Ok(value) }
+}
+
+/// Parses a program; one with `await` or `return` outside of functions is the body of one.
+fn parse(code: &str, context: &mut Context) -> JsResult<Program> {
+    let mut parsed = |code: &str| {
+        let source = Source::from_bytes(code).with_path(Path::new("script.js"));
+        Program::parse(source, None, context)
+    };
+    let first = parsed(code);
+    // On the same lines, so that errors tell the same places.
+    first.or_else(|error| {
+        parsed(&format!("(async () => {{{code}\n{RESULT}}})()")).map_err(|_| error)
+    })
 }
 
 /// Returns the variable `result`, or `last` where there is none, as JSON.

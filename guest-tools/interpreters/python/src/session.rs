@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use claw_script::{Failure, Output, Script};
+use claw_script::{Failure, Output, Script, monotonic};
 use monty::{MontyRepl, ReplProgress, ReplStartError};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, NameLookupResult,
@@ -17,21 +17,47 @@ const READ: &str = "import json as _read\ninput = _read.loads(_json)";
 /// Makes JSON text of `_value`.
 const WRITE: &str =
     "import json as _write\n_write.dumps(_value, ensure_ascii=False, allow_nan=False)";
+/// The function by which a prelude reaches what is around it.
+const HOST: &str = "_host";
 /// Places in the program that an error tells, the innermost first.
 const FRAMES_MAX: usize = 8;
 
-/// Runs a program and returns its result as JSON.
-pub(crate) fn interpret(script: &Script, output: &Rc<Output>) -> Result<String, Failure> {
+/// What a program has beside its input.
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "functions have no text")]
+pub struct Host<'a> {
+    /// Python that runs before it.
+    pub prelude: &'a str,
+    /// What the function `_host` answers to two texts.
+    pub answer: &'a dyn Fn(&str, &str) -> String,
+}
+
+/// Runs a program, which has what `host` gives it, and returns its result as JSON.
+///
+/// # Errors
+/// It failed, or its time was over.
+pub fn interpret(
+    script: &Script,
+    output: &Rc<Output>,
+    host: Option<Host<'_>>,
+) -> Result<String, Failure> {
+    let start = monotonic();
     let limits = ResourceLimits::default().max_duration(script.time());
     let tracker = ResourceTracker::new(limits);
     let repl = MontyRepl::new("script.py", tracker, CompileOptions::default());
     let mut printer = Printer(output);
-    let mut feed = |repl, code, inputs| feed(repl, code, inputs, &mut printer);
+    let mut feed = |repl, code: &str, inputs| feed(repl, code, inputs, &mut printer, host);
     let (repl, read) =
         feed(repl, READ, one("_json", MontyObject::String(script.input.to_string())));
     read.map_err(|error| failure(&repl, error.summary()))?;
+    let (repl, prepared) = feed(repl, host.map_or("None", |host| host.prelude), Vec::new());
+    prepared.map_err(|error| failure(&repl, error.summary()))?;
     let (repl, last) = feed(repl, &script.code, Vec::new());
     let last = last.map_err(|error| failure(&repl, told(&error)))?;
+    // The interpreter counts its own time, and not that of what it waited for.
+    if monotonic().saturating_sub(start) > script.time() {
+        return Err(Failure::Late);
+    }
     let (repl, named) = feed(repl, "result", Vec::new());
     let value = match named {
         Err(error) if error.exc_type() == ExcType::NameError => last,
@@ -55,6 +81,7 @@ fn feed(
     code: &str,
     inputs: Vec<(String, MontyObject)>,
     printer: &mut Printer<'_>,
+    host: Option<Host<'_>>,
 ) -> (MontyRepl, Result<MontyObject, MontyException>) {
     let mut step = repl.feed_start(code, inputs, PrintWriter::Callback(printer));
     loop {
@@ -62,10 +89,13 @@ fn feed(
         step = match step {
             Ok(ReplProgress::Complete { repl, value }) => return (repl, Ok(value)),
             Ok(ReplProgress::OsCall(call)) => call.resume_with(print, |call| system::answer(&call)),
-            Ok(ReplProgress::NameLookup(name)) => name.resume(NameLookupResult::Undefined, print),
+            Ok(ReplProgress::NameLookup(asked)) => {
+                let is_host = host.is_some() && asked.name == HOST;
+                asked.resume(NameLookupResult::from(is_host.then(host_function)), print)
+            }
             Ok(ReplProgress::FunctionCall(call)) => {
-                let name = call.function_name.clone();
-                call.resume(ExtFunctionResult::NotFound(name), print)
+                let answer = answer(host, &call.function_name, &call.args);
+                call.resume(answer, print)
             }
             Ok(ReplProgress::ResolveFutures(waiting)) => {
                 let why = "it waits for something outside, and there is nothing";
@@ -76,6 +106,19 @@ fn feed(
                 return (repl, Err(error));
             }
         };
+    }
+}
+
+fn host_function() -> MontyObject {
+    MontyObject::Function { name: HOST.to_owned(), docstring: None }
+}
+
+fn answer(host: Option<Host<'_>>, name: &str, given: &[MontyObject]) -> ExtFunctionResult {
+    match (host, given) {
+        (Some(host), [MontyObject::String(first), MontyObject::String(second)]) if name == HOST => {
+            MontyObject::String((host.answer)(first, second)).into()
+        }
+        _ => ExtFunctionResult::NotFound(name.to_owned()),
     }
 }
 

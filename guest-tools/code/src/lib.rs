@@ -1,0 +1,112 @@
+//! Built-in tool: `run_code`, a program that calls other tools.
+//!
+//! Deliberately absent: any power but these calls, and any decision about them. Each is the host's to
+//! admit, to bound and to record, as if the agent had made it.
+
+use std::time::Duration;
+
+use boa_engine::{Context, JsResult, JsString, JsValue, NativeFunction, Source, js_string};
+use claw_interpreter_python::Host;
+use claw_script::{Ran, Script, monotonic};
+use claw_tool::{ToolError, tools};
+use serde_json::{Value, json};
+
+#[cfg(target_arch = "wasm32")]
+claw_script::random_from_the_host!(getrandom_04);
+
+/// A program's time where the caller does not say: that of most tools.
+const TIMEOUT_DEFAULT_MS: u64 = 30_000;
+
+/// Arguments of `run_code`.
+#[claw_tool::input]
+struct Code {
+    /// The program. Its result is what it returns, else the variable `result`, else the value of its
+    /// last expression.
+    code: String,
+    #[serde(default)]
+    language: Language,
+    /// Any JSON; the program finds it in the variable `input`.
+    #[serde(default)]
+    input: Value,
+    /// Milliseconds the program and all its calls may take; the sandbox may allow less.
+    #[serde(default = "timeout_default")]
+    #[schemars(range(min = 1))]
+    timeout_ms: u64,
+}
+
+/// What the program is written in.
+#[claw_tool::input]
+#[derive(Default)]
+#[serde(rename_all = "lowercase")]
+enum Language {
+    /// JavaScript.
+    #[default]
+    Javascript,
+    /// A subset of Python 3.
+    Python,
+}
+
+fn run_code(code: &Code) -> Result<Ran, ToolError> {
+    let script = Script::new(code.code.clone(), code.input.clone(), code.timeout_ms);
+    let ends_at = monotonic() + script.time();
+    claw_script::run(&script, |script, output| match code.language {
+        Language::Javascript => {
+            let prepare = |context: &mut Context| prepare(context, ends_at);
+            claw_interpreter_js::interpret(script, output, prepare)
+        }
+        Language::Python => {
+            let answer = |name: &str, arguments: &str| answer(name, arguments, ends_at);
+            let host = Host { prelude: include_str!("tools.py"), answer: &answer };
+            claw_interpreter_python::interpret(script, output, Some(host))
+        }
+    })
+}
+
+/// Gives JavaScript programs of `context` their `tools`.
+fn prepare(context: &mut Context, ends_at: Duration) -> JsResult<()> {
+    let host = NativeFunction::from_copy_closure(move |_, given, _| {
+        let text = |at| given.get(at).and_then(JsValue::as_string).unwrap_or_default();
+        let [name, arguments] = [0, 1].map(|at| text(at).to_std_string_lossy());
+        Ok(JsString::from(answer(&name, &arguments, ends_at)).into())
+    });
+    context.register_global_callable(js_string!("__host"), 2, host)?;
+    context.eval(Source::from_bytes(include_str!("tools.js"))).map(drop)
+}
+
+/// Calls the tool `name`, or lists all tools where it is empty; as JSON, `value` or `error`.
+fn answer(name: &str, arguments: &str, ends_at: Duration) -> String {
+    if name.is_empty() {
+        let listed = tools::list();
+        let listed = listed.iter().map(self::listed);
+        return json!({ "value": listed.collect::<Value>() }).to_string();
+    }
+    let left = ends_at.saturating_sub(monotonic()).as_millis();
+    match tools::call(name, arguments, Some(u32::try_from(left).unwrap_or(u32::MAX))) {
+        // It is JSON already, and may be long.
+        Ok(value) => format!("{{\"value\":{value}}}"),
+        Err(tools::CallError { code, kind, message }) => {
+            json!({ "error": { "code": code, "kind": kind, "message": message } }).to_string()
+        }
+    }
+}
+
+fn listed(tool: &tools::Tool) -> Value {
+    let schema = serde_json::from_str::<Value>(&tool.input_schema).unwrap_or_default();
+    json!({ "name": tool.name, "description": tool.description, "input_schema": schema })
+}
+
+fn timeout_default() -> u64 {
+    TIMEOUT_DEFAULT_MS
+}
+
+claw_tool::export! {
+    /// Runs a program that calls other tools: many calls, and what to do with their results, in one.
+    /// In JavaScript `tools.read_file({path: "a.txt"})` or `tools.call("read_file", {path: "a.txt"})`,
+    /// in Python `tools.call("read_file", {"path": "a.txt"})`; `tools.list()` has their names and
+    /// schemas. A call returns the tool's result when it is done; `await` is not needed, and a
+    /// program with `await` outside of functions has to return its result. A call that is refused or
+    /// fails raises an error, with `code`, `kind` and `message` in JavaScript and with all three as
+    /// its text in Python. What the program prints is returned too; it has no files, no network and
+    /// no modules but those calls.
+    run_code,
+}

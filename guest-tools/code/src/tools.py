@@ -1,0 +1,17 @@
+import json as _json
+
+class _Tools:
+    def _answer(self, name, arguments):
+        answer = _json.loads(_host(name, arguments))
+        if 'error' in answer:
+            error = answer['error']
+            raise RuntimeError(f"{error['kind']} ({error['code']}): {error['message']}")
+        return answer['value']
+
+    def call(self, name, args=None, **named):
+        return self._answer(name, _json.dumps(named if args is None else args))
+
+    def list(self):
+        return self._answer('', '')
+
+tools = _Tools()

@@ -1,0 +1,153 @@
+//! `claw:host/tools`: calls of other tools, where the profile grants any. Each goes the whole path of a
+//! call, and this one waits for it.
+//!
+//! Deliberately absent: any decision about what may be called, which is the gate's, and calls beside
+//! each other, as a guest makes one host call at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clawhost_core::catalog::Tool;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::TOOL_OUTPUT_BYTES_MAX;
+use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::{composite, json};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::bindings::claw::host::tools;
+use super::state::CallState;
+use crate::offload;
+
+/// Above this, reading arguments or writing a result takes a good part of a millisecond.
+const LONG_BYTES: usize = 65_536;
+
+/// Makes the calls of one guest.
+pub trait CallTools: Send + Sync + std::fmt::Debug {
+    /// Calls `tool`, for no longer than `timeout`.
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+        timeout: Option<Duration>,
+    ) -> BoxFuture<'a, Result<ToolReply, CallError>>;
+
+    /// Returns the tools that may be called.
+    fn offered(&self) -> Vec<Arc<Tool>>;
+}
+
+/// What one call may call.
+pub(super) struct ToolsCtx {
+    /// Nothing where no call is granted, or nobody made this one.
+    caller: Option<Arc<dyn CallTools>>,
+    granted: usize,
+    made: usize,
+    work: u64,
+    refused: Option<String>,
+}
+
+impl ToolsCtx {
+    pub(super) fn new(granted: usize) -> Self {
+        Self { caller: None, granted, made: 0, work: 0, refused: None }
+    }
+
+    pub(super) fn set_caller(&mut self, caller: Arc<dyn CallTools>) {
+        self.caller = Some(caller).filter(|_| self.granted > 0);
+    }
+
+    /// Returns what the call tried and was refused: calling at all, or once too often.
+    pub(super) fn violation(&self) -> Option<&String> {
+        self.refused.as_ref()
+    }
+
+    /// Returns the bytes moved for the guest since the last look, and starts anew.
+    pub(super) fn take_work(&mut self) -> u64 {
+        std::mem::take(&mut self.work)
+    }
+
+    fn refuse(&mut self, reason: &str) -> CallError {
+        self.refused.get_or_insert_with(|| format!("tools: {reason}"));
+        CallError::new(ErrorKind::Sandbox, reason)
+    }
+
+    fn take(&mut self) -> Result<Arc<dyn CallTools>, CallError> {
+        let Some(caller) = self.caller.clone() else {
+            return Err(self.refuse("the profile does not grant calls of other tools"));
+        };
+        if self.made >= self.granted {
+            let reason = format!("one call may make {} others under its profile", self.granted);
+            return Err(self.refuse(&reason));
+        }
+        self.made += 1;
+        Ok(caller)
+    }
+
+    async fn call(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        timeout: Option<Duration>,
+    ) -> Result<String, tools::CallError> {
+        let caller = self.take()?;
+        self.work += arguments.len() as u64;
+        let is_long = arguments.len() > LONG_BYTES;
+        let arguments = offload::blocking(is_long, || json::parse(arguments.as_bytes()));
+        let arguments = arguments.map_err(|error| {
+            let text = format!("the arguments cannot be read: {error}");
+            CallError::new(ErrorKind::InvalidArguments, text)
+        })?;
+        let reply = caller.call(name, arguments, timeout).await?;
+        if reply.is_error {
+            return Err(failed(&reply));
+        }
+        let is_long = reply.bytes() > LONG_BYTES;
+        let result = offload::blocking(is_long, || composite::value(reply).to_string());
+        self.work += result.len() as u64;
+        Ok(result)
+    }
+}
+
+/// A tool that ran and failed.
+fn failed(reply: &ToolReply) -> tools::CallError {
+    let texts = reply.content.iter().filter_map(|block| match block {
+        Content::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let kind = reply.error_kind.unwrap_or("execution-failed").to_owned();
+    tools::CallError { code: None, kind, message: texts.collect::<Vec<_>>().join("\n") }
+}
+
+impl From<CallError> for tools::CallError {
+    fn from(error: CallError) -> Self {
+        let code = Some(error.kind.code());
+        Self { code, kind: error.kind.name().to_owned(), message: error.message }
+    }
+}
+
+impl tools::Host for CallState {
+    async fn list(&mut self) -> Vec<tools::Tool> {
+        let tools = self.tools.caller.as_ref().map(|caller| caller.offered()).unwrap_or_default();
+        let mut left = TOOL_OUTPUT_BYTES_MAX;
+        let listed = tools.iter().map_while(|tool| {
+            let definition = &tool.definition;
+            let (name, description) = (definition.name.clone(), definition.description.clone());
+            let input_schema = definition.input_schema.to_string();
+            left = left.checked_sub(name.len() + description.len() + input_schema.len())?;
+            Some(tools::Tool { name, description, input_schema })
+        });
+        let listed = listed.collect();
+        self.tools.work += (TOOL_OUTPUT_BYTES_MAX - left) as u64;
+        listed
+    }
+
+    async fn call(
+        &mut self,
+        name: String,
+        arguments: String,
+        timeout_ms: Option<u32>,
+    ) -> Result<String, tools::CallError> {
+        let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+        self.tools.call(&name, &arguments, timeout).await
+    }
+}

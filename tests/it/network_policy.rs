@@ -1,0 +1,223 @@
+//! `network_policy` of a definition file: a tool is kept to hosts of those that its profile opens,
+//! by its arguments before anything is looked up, and wherever it connects.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use clawhost::{Tool, ToolError, async_trait};
+use clawhost_core::error::CallError;
+use clawhost_core::reply::ToolReply;
+use clawhost_tests::{TestHost, wait};
+use serde_json::{Value, json};
+
+use crate::web::{LOCAL, Tripwire, reply};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn policy(tool: &str, text: &str) -> String {
+    format!("version: 1\ntools: {{ {tool}: {{ network_policy: {{ {text} }} }} }}")
+}
+
+/// A host whose web tools reach `localhost` and `127.0.0.1` at these ports, but for a policy.
+async fn host(ports: &str, definitions: &str) -> TestHost {
+    TestHost::builder()
+        .only(&["web-fetch", "http-get"])
+        .limits("timeout_ms: 3000")
+        .capabilities(LOCAL)
+        .runtime_file(&format!(
+            "version: 1\ntools: {{http_get: {{block_private_ips: false}}}}\nprofiles: {{sandbox-0: {{ports: [{ports}]}}}}"
+        ))
+        .definitions(definitions)
+        .build()
+        .await
+}
+
+async fn get(host: &TestHost, tool: &str, url: &str) -> Result<ToolReply, CallError> {
+    wait::within(url, SOON, host.call(tool, json!({"url": url}))).await
+}
+
+fn stage(outcome: Result<ToolReply, CallError>) -> (i32, Value) {
+    let error = outcome.unwrap_err();
+    (error.kind.code(), error.data["stage"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_outside_of_the_policy_is_refused_before_anything_is_looked_up() {
+    let server = Tripwire::plain();
+    let port = server.port;
+    for tool in ["web_fetch", "http_get"] {
+        for (own, refused, passes) in [
+            ("mode: allowlist, hosts: [127.0.0.1]", server.url("localhost"), true),
+            (
+                "mode: allowlist, hosts: [127.0.0.1, a.test]",
+                "http://a.test@127.0.0.1/".to_owned(),
+                true,
+            ),
+            (
+                &format!("mode: allowlist, hosts: [127.0.0.1], ports: [{port}, 1]"),
+                "http://127.0.0.1:2/".to_owned(),
+                true,
+            ),
+            (
+                "mode: allowlist, hosts: [127.0.0.1], schemes: [https]",
+                server.url("127.0.0.1"),
+                false,
+            ),
+            (
+                "mode: allowlist, hosts: [127.0.0.1], block_private: true",
+                server.url("127.0.0.1"),
+                false,
+            ),
+            ("mode: none", server.url("127.0.0.1"), false),
+        ] {
+            let host = host(&format!("{port}, 1, 2"), &policy(tool, own)).await;
+            let before = server.hits();
+            let error = get(&host, tool, &refused).await;
+            assert_eq!(stage(error), (-32010, json!("network")), "{tool}: {own}: {refused}");
+            assert_eq!(server.hits(), before, "{tool}: {own}");
+            let record = host.finished().remove(0);
+            assert_eq!(
+                (&record["outcome"], &record["data"]["stage"]),
+                (&json!("sandbox"), &json!("network"))
+            );
+            if passes {
+                assert!(
+                    !get(&host, tool, &server.url("127.0.0.1")).await.unwrap().is_error,
+                    "{own}"
+                );
+            }
+            host.check_audit();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_out_of_the_policy_is_not_followed_where_the_profile_would() {
+    let secret = Tripwire::plain();
+    let location = format!("location: {}\r\n", secret.url("localhost"));
+    let server = Tripwire::answering(move |_| reply("302 Found", &location, ""));
+    let ports = format!("{}, {}", server.port, secret.port);
+    let narrowed = policy("web_fetch", "mode: allowlist, hosts: [127.0.0.1]");
+    let host = host(&ports, &narrowed).await;
+    let outcome = get(&host, "web_fetch", &server.url("127.0.0.1")).await;
+    assert!(outcome.is_err() || outcome.is_ok_and(|reply| reply.is_error));
+    assert_eq!((server.hits(), secret.hits()), (1, 0));
+    assert!(host.finished()[0]["violations"].to_string().contains("localhost"));
+    // The same profile lets the other tool go there.
+    get(&host, "http_get", &server.url("127.0.0.1")).await.unwrap();
+    assert_eq!(secret.hits(), 1);
+}
+
+/// Code of the embedding program, which nothing contains.
+struct Sends(&'static AtomicU32);
+
+#[async_trait]
+impl Tool for Sends {
+    fn name(&self) -> &str {
+        "send"
+    }
+
+    fn description(&self) -> &str {
+        "Sends."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(json!({}))
+    }
+}
+
+#[tokio::test]
+async fn the_arguments_of_a_tool_that_nothing_contains_are_held_as_well() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let host = TestHost::builder()
+        .definitions(&policy("send", "mode: allowlist, hosts: ['*.good.test']"))
+        .extend(|host| host.tool(Sends(&CALLS)))
+        .build()
+        .await;
+    for arguments in [
+        json!({"webhook_url": "https://evil.test/"}),
+        json!({"to": [{"x": "https://a.good.test@evil.test/"}]}),
+        json!({"host": "evil.test"}),
+        json!({"hosts": ["a.good.test", "good.test"]}),
+        json!({"https://evil.test/": 1}),
+    ] {
+        let outcome = host.call("send", arguments.clone()).await;
+        assert_eq!(stage(outcome), (-32010, json!("network")), "{arguments}");
+    }
+    assert_eq!(CALLS.load(Ordering::SeqCst), 0);
+    host.ask("send", json!({"url": "a.good.test/x", "text": "https://evil.test/"})).await;
+    host.ask("send", json!({})).await;
+    assert_eq!(CALLS.load(Ordering::SeqCst), 2);
+}
+
+/// An MCP server of one tool, `look`, over HTTP.
+fn mcp_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut read, mut part) = (stream.unwrap(), Vec::new(), [0; 4096]);
+            let request = loop {
+                let length = stream.read(&mut part).unwrap_or(0);
+                read.extend_from_slice(&part[..length]);
+                let body = String::from_utf8_lossy(&read).into_owned();
+                let body = body.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+                let message = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
+                if length == 0 || message.is_some() {
+                    break message.unwrap_or_default();
+                }
+            };
+            let info = json!({"name": "far", "version": "1"});
+            let result = match request["method"].as_str() {
+                Some("initialize") => {
+                    json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info})
+                }
+                Some("tools/list") => {
+                    json!({"tools": [{"name": "look", "inputSchema": {"type": "object"}}]})
+                }
+                _ => Value::Null,
+            };
+            let answer = match result {
+                Value::Null => {
+                    json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no"}})
+                }
+                result => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
+            };
+            drop(
+                stream.write_all(
+                    reply("200 OK", "content-type: application/json\r\n", &answer.to_string())
+                        .as_bytes(),
+                ),
+            );
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_of_a_server_outside_of_its_policy_is_not_served() {
+    for (hosts, serves) in [("far.test", false), ("127.0.0.1", true)] {
+        let far = format!("{{ url: 'http://127.0.0.1:{}/', internal_only: false }}", mcp_server());
+        let host = TestHost::builder()
+            .runtime_file(&format!("version: 1\ntools: {{ mcp_servers: {{ far: {far} }} }}"))
+            .definitions(&policy("far-look", &format!("mode: allowlist, hosts: [{hosts}]")))
+            .build()
+            .await;
+        let settled = || {
+            let served = host.names().contains(&"far__look".to_owned());
+            (served || host.refused().contains("network_policy")).then_some(served)
+        };
+        assert_eq!(wait::until("the server", SOON, settled).await.0, serves, "{}", host.refused());
+        if !serves {
+            let outcome = host.call("far__look", json!({})).await;
+            assert_eq!(stage(outcome), (-32010, json!("load")));
+        }
+    }
+}
