@@ -1,5 +1,5 @@
 //! Pulling and pushing, as whoever types it sees it: against registries that this file plays, honest
-//! and not, and against a real one, which `tests/registry/install.sh` installs.
+//! and not, and against a real one with another client, which `tests/registry/install.sh` installs.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -509,6 +509,95 @@ fn a_component_without_the_wanted_signature_is_neither_pulled_nor_served() {
 }
 
 #[test]
+fn a_component_of_a_registry_is_signed_like_any_other() {
+    const URI: &str = "claw://registry/community/answer@1.0.0";
+    let registry = Registry::serve();
+    let place = "community/answer/1.0.0";
+    let document = tool("answer", "1.0.0", "As published.");
+    let publish = |component: &str| {
+        registry.publish(place, &document, Some(component.as_bytes()));
+    };
+    publish(ANSWER);
+    let cli = crate::registry::host(URI, &[]);
+    std::fs::create_dir(cli.here().join("tools")).unwrap();
+    let runtime = |key: &str| {
+        let url = &registry.url;
+        let text = format!(
+            "version: 1\nregistries: [{{name: main, url: \"{url}\"}}]\ntools: {{signed_by: [{key}]}}\n"
+        );
+        cli.write("clawhost.yaml", text);
+    };
+    let served = || {
+        let run = cli.run(&["tools", "claw.yaml", "--json"]);
+        let said: Value = serde_json::from_str(&run.stdout).unwrap();
+        (said["tools"].as_array().unwrap().len(), said["refused"].to_string())
+    };
+    let refused = || {
+        let (tools, why) = served();
+        assert!(tools == 0 && why.contains("`tools.signed_by`"), "{why}");
+        assert_eq!(pull(&cli, &[URI]).code, Some(4));
+        assert_eq!(files(&cli), [""; 0]);
+    };
+    runtime(KEY);
+    refused();
+    registry.sign(place, SIGNATURE);
+    assert_eq!(served(), (1, "[]".to_owned()));
+    publish(&ANSWER.replace("42", "43"));
+    refused();
+    publish(ANSWER);
+    runtime(OTHER_KEY);
+    refused();
+    runtime(KEY);
+    assert_eq!(pull(&cli, &[URI]).code, Some(0));
+    assert_eq!(files(&cli), ["answer.wat", "answer.wat.minisig"]);
+    assert_eq!(read(&cli, "tools/answer.wat.minisig"), SIGNATURE.as_bytes());
+}
+
+#[test]
+fn what_is_not_as_it_is_locked_is_not_served() {
+    let (host, _) = serve(&[1]);
+    let cli = cli("tools: {directory: tools}");
+    let reference = format!("oci://{host}/tools/answer:1.0.0");
+    assert_eq!(pull(&cli, &[&reference]).code, Some(0));
+    let served = |name: &str| {
+        let run = cli.run(&["tools", "--json"]);
+        let said: Value = serde_json::from_str(&run.stdout).unwrap();
+        let is_served = said["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name);
+        (is_served, format!("{}{}", said["refused"], run.stderr))
+    };
+    assert!(served("answer").0);
+    cli.write("tools/answer.wasm", component(2));
+    let (is_served, why) = served("answer");
+    assert!(!is_served && why.contains("clawhost.lock") && why.contains("--replace"), "{why}");
+    assert!(why.contains(&reference) && why.contains(&digest::of_bytes(&component(1))), "{why}");
+    let run = pull(&cli, &["--replace"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(served("answer").0);
+
+    // Whoever lays a link where the lock file belongs is told no line of what it leads to.
+    std::fs::remove_file(cli.here().join("clawhost.lock")).unwrap();
+    cli.write("private", "hunter2: [");
+    std::os::unix::fs::symlink("private", cli.here().join("clawhost.lock")).unwrap();
+    let (is_served, why) = served("answer");
+    assert!(!is_served && why.contains("no regular file") && !why.contains("hunter2"), "{why}");
+    let run = pull(&cli, &[]);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+}
+
+#[test]
+fn what_is_missing_or_no_component_is_said_in_a_line() {
+    let cli = cli("");
+    let run = cli.run(&["pull", "--tools", "tt", "oci://127.0.0.1:1/a:1"]);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("the tools folder tt is not there"), "{}", run.stderr);
+    cli.write("x.wat", ANSWER);
+    let run = cli.run(&["push", "x.wat", "oci://127.0.0.1:1/a:1"]);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert_eq!(run.stderr, "error: x.wat: it is no WebAssembly in binary form\n");
+}
+
+#[test]
 fn an_address_that_is_locked_is_that_when_a_manifest_names_it_too() {
     const URI: &str = "claw://registry/community/word-count@1.2.0";
     let registry = Registry::serve();
@@ -611,6 +700,50 @@ async fn a_real_registry_takes_components_and_gives_them_back() {
     let exactly = pushed["source"].as_str().unwrap();
     assert_eq!(pull(&user, &[exactly, "--name", "exact"]).code, Some(0));
     assert_eq!(read(&user, "tools/exact.wasm"), component(42));
+}
+
+/// What `oras` is told to do: to fetch one artifact, and to publish its component as another, in the layout of
+/// `wkg`.
+const ORAS: &str = r#"
+import hashlib, json, oras.client, os, sys
+host, folder = sys.argv[1:]
+client = oras.client.OrasClient(insecure=True)
+[pulled] = client.pull(target=f"{host}/tools/answer:1.0.0", outdir=folder)
+file = f"{folder}/component.wasm"
+os.rename(pulled, file)
+digest = "sha256:" + hashlib.sha256(open(file, "rb").read()).hexdigest()
+with open(f"{folder}/config", "w") as config:
+    json.dump({"created": "2026-01-01T00:00:00Z", "architecture": "wasm", "os": "wasip2", "layerDigests": [digest],
+               "component": {"exports": ["answer"], "imports": [], "target": None}}, config)
+client.push(target=f"{host}/tools/other:1.0.0", files=[f"{file}:application/wasm"], disable_path_validation=True,
+            manifest_config=f"{folder}/config:application/vnd.wasm.config.v0+json")
+print(digest)
+"#;
+
+#[tokio::test]
+async fn another_client_reads_what_was_pushed_and_writes_what_is_pulled() {
+    let python = clawhost_tests::source_root().join("target/registry/bin/python");
+    if !python.exists() {
+        return eprintln!("skipped: there is no `oras`; run tests/registry/install.sh");
+    }
+    let Some(registry) = real(false).await else { return };
+    let cli = cli("");
+    cli.write("answer.wasm", component(42));
+    let host = &registry.host;
+    let run = cli.run(&["push", "answer.wasm", &format!("oci://{host}/tools/answer:1.0.0")]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let folder = cli.here().join("oras");
+    let said = Command::new(python).args(["-c", ORAS, host]).arg(folder).output().unwrap();
+    let digest = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    assert_eq!(
+        digest,
+        digest::of_bytes(&component(42)),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    let run = pull(&cli, &[&format!("oci://{host}/tools/other:1.0.0"), "--digest", &digest]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(read(&cli, "tools/other.wasm"), component(42));
 }
 
 #[tokio::test]

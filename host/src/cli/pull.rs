@@ -77,10 +77,14 @@ pub(super) async fn run(args: PullArgs) -> Result<u8, Fail> {
     let settings = setup::config(&paths, args.places.config.as_deref()).map_err(Fail::Documents)?;
     let settings = settings.settings;
     let tools = args.places.tools.clone().or_else(|| settings.tools.directory.clone());
-    let tools = tools.filter(|folder| folder.is_dir()).ok_or_else(|| {
+    let tools = tools.ok_or_else(|| {
         let hint = "name the folder with --tools DIR, or as `tools.directory` in clawhost.yaml";
-        Fail::usage("there is no tools folder to put components into", hint)
+        Fail::usage("no tools folder to put components into is named", hint)
     })?;
+    if !tools.is_dir() {
+        let reason = format!("the tools folder {} is not there", tools.display());
+        return Err(Fail::usage(reason, "make it first, or name another one with --tools DIR"));
+    }
     let distribution = setup::distribution(&settings, args.places.state.as_deref())?;
     let beside = setup::beside(&paths);
     let lock = setup::lock(&beside).map_err(Fail::Documents)?;
@@ -136,10 +140,11 @@ impl Run<'_> {
             signed_by,
         };
         if !self.args.dry_run {
-            self.tools.place(&file, &pulled, is_new)?;
+            // The lock first: a host that runs takes in a new file only as it is locked.
             if locked != Some(&now) {
                 change_lock(&self.beside, |lock| lock.insert(reference, now.clone()))?;
             }
+            self.tools.place(&file, &pulled, is_new)?;
         }
         let said = json!({
             "reference": reference.to_string(), "digest": now.digest, "bytes": now.bytes,

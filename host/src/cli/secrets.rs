@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::args::StateArgs;
 use super::fail::Fail;
-use super::{setup, show};
+use super::{login, setup, show};
 use crate::secrets::Secret;
 use crate::state::{FolderEnv, PrivateFileError, SecretStore, StateDir};
 
@@ -43,6 +43,16 @@ pub(super) enum SecretsVerb {
     /// Print the names of the secrets in the store
     #[command(after_help = "Example: clawhost secrets list --json")]
     List,
+    /// Log in to an MCP server, and keep its tokens
+    ///
+    /// Prints a URL of the issuer that `auth` of the server names, and waits until a browser on this
+    /// machine brings the answer. The tokens are the secret `oauth.SERVER`; removing that logs out.
+    #[command(after_help = "Example: clawhost secrets login github")]
+    Login {
+        /// The server's name in the runtime file
+        #[arg(value_name = "SERVER")]
+        server: String,
+    },
     /// Forget a secret
     #[command(after_help = "Example: clawhost secrets remove API_TOKEN")]
     Remove {
@@ -71,6 +81,7 @@ pub(super) enum SecretsVerb {
 pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
     let folder = setup::state_path(&args.common)?.0;
     match &args.verb {
+        SecretsVerb::Login { server } => setup::block_on(login::run(&args.common, server)),
         SecretsVerb::List => list(&folder, args.common.json),
         SecretsVerb::Remove { name, dry_run: true } => {
             let would = if is_kept(&folder, name)? { "would be removed" } else { "is not there" };

@@ -3,18 +3,15 @@
 //! Credentials go to the registry itself, to its own host for a token, and to the `token_url` that
 //! the operator wrote: a registry cannot name somebody else who gets them.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use clawhost_core::json;
 use clawhost_core::limits::{OCI_TOKEN_BYTES_MAX, SECRET_BYTES_MAX};
 use clawhost_core::package::Challenge;
 use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use url::Url;
-use zeroize::Zeroizing;
 
-use super::web::{Answer, Ask, found, own, public};
 use super::{Registry, Trouble};
+use crate::upstream::fetch::{self, Answer, Ask, credential, found, own, public};
 
 impl Registry<'_> {
     /// Returns what to send to a registry that has just answered 401.
@@ -53,7 +50,7 @@ impl Registry<'_> {
         ask.headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
         let answer = self.web.send(rules, ask).await?;
         let body = found(&url, answer).await?.ok_or_else(none)?;
-        token_of(&body).and_then(|token| header("Bearer ", &token)).ok_or_else(none)
+        token_of(&body).and_then(|token| credential("Bearer", &token)).ok_or_else(none)
     }
 
     /// Returns the account as a header; nothing where there is none.
@@ -61,8 +58,7 @@ impl Registry<'_> {
         let Some((user, secret)) = &self.settings.account else { return Ok(None) };
         let secret = self.secrets.resolve(secret);
         let secret = secret.map_err(|error| Trouble::Server(error.to_string()))?;
-        let plain = Zeroizing::new(format!("{user}:{}", secret.expose()));
-        Ok(header("Basic ", &BASE64_STANDARD.encode(plain.as_bytes())))
+        Ok(fetch::basic(user, secret.expose()))
     }
 
     fn nobody(&self) -> Trouble {
@@ -70,13 +66,6 @@ impl Registry<'_> {
         let hint = "name `user` and `secret` of the registry under `oci` in clawhost.yaml";
         Trouble::Refused { reason, hint }
     }
-}
-
-fn header(scheme: &str, value: &str) -> Option<HeaderValue> {
-    let text = Zeroizing::new(format!("{scheme}{value}"));
-    let mut header = HeaderValue::from_str(&text).ok()?;
-    header.set_sensitive(true);
-    Some(header)
 }
 
 /// Returns the token of an answer, under either of its names.
@@ -101,6 +90,6 @@ mod tests {
         {
             assert_eq!(token(text), None, "{text}");
         }
-        assert_eq!(header("Bearer ", "a\r\nHost: x"), None);
+        assert_eq!(credential("Bearer", "a\r\nHost: x"), None);
     }
 }

@@ -7,26 +7,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clawhost_core::digest;
-use clawhost_core::limits::{COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX};
+use clawhost_core::limits::COMPONENT_BYTES_MAX;
 use clawhost_core::package::{ComponentName, Lock, Locked, SIGNATURE_ENDING};
 
 use super::{Pulled, Trouble};
+use crate::registry::{LOCK_FILE, read_lock};
 use crate::regular;
 
-/// What the lock file is called; it lies beside the manifest.
-pub(crate) const LOCK_FILE: &str = "clawhost.lock";
 /// Nothing in these files is secret; the user's mask may take more away.
 const MODE: u32 = 0o644;
-
-/// Reads the lock file of `folder`; an empty one where there is none.
-pub(crate) fn read_lock(folder: &Path) -> Result<Lock, String> {
-    match regular::read(&folder.join(LOCK_FILE), DOCUMENT_BYTES_MAX as u64) {
-        Ok(bytes) if bytes.len() > DOCUMENT_BYTES_MAX => Err("it is too large".to_owned()),
-        Ok(bytes) => Lock::read(&bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lock::default()),
-        Err(error) => Err(format!("it cannot be read: {error}")),
-    }
-}
 
 /// The folder that components are put into.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ mod outline;
 mod pull;
 #[cfg(test)]
 mod tests;
-mod web;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,15 +21,15 @@ use clawhost_core::limits::DISTRIBUTION_MS;
 use clawhost_core::manifest::OciSettings;
 use clawhost_core::package::OciReference;
 
-pub(crate) use folder::{LOCK_FILE, ToolsFolder, change_lock, read_lock};
+pub(crate) use folder::{ToolsFolder, change_lock};
 pub(crate) use oci::Registry;
 pub(crate) use outline::outline;
 pub(crate) use pull::Pulled;
 
 use crate::registry::Registries;
 use crate::secrets::Secrets;
+use crate::upstream::fetch::{Unfetched, Web};
 use crate::upstream::http::HttpClient;
-use web::Web;
 
 /// Why something was not pulled or pushed, by who is to blame.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +43,12 @@ pub(crate) enum Trouble {
     /// What is there is no component, or no lock file.
     #[error("{0}")]
     Unsound(String),
+}
+
+impl From<Unfetched> for Trouble {
+    fn from(Unfetched(reason): Unfetched) -> Self {
+        Self::Server(reason)
+    }
 }
 
 /// Who is asked, and as whom.

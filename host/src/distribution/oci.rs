@@ -11,9 +11,9 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use url::Url;
 
-use super::web::{Answer, Ask, Web, body, found};
 use super::{Distribution, Trouble};
 use crate::secrets::Secrets;
+use crate::upstream::fetch::{self, Answer, Ask, Web, body, found};
 
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 const MANIFEST: HeaderValue = HeaderValue::from_static(MANIFEST_TYPE);
@@ -153,10 +153,10 @@ impl<'a> Registry<'a> {
     async fn once(&self, ask: &Ask) -> Result<Answer, Trouble> {
         let mut ask = ask.clone();
         ask.headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
-        match ask.method {
-            Method::GET => self.web.follow(ask).await,
-            _ => self.web.send(super::web::own(&self.base)?, ask).await,
-        }
+        Ok(match ask.method {
+            Method::GET => self.web.follow(ask).await?,
+            _ => self.web.send(fetch::own(&self.base)?, ask).await?,
+        })
     }
 
     fn url(&self, rest: &str) -> Result<Url, Trouble> {

@@ -8,6 +8,9 @@ use wasmparser::{Encoding, Parser, Payload};
 /// # Errors
 /// It is no WebAssembly.
 pub(crate) fn outline(bytes: &[u8]) -> Result<Outline, String> {
+    if !bytes.starts_with(b"\0asm") {
+        return Err("it is no WebAssembly in binary form".to_owned());
+    }
     let mut outline = Outline::default();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(bytes) {

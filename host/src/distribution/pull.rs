@@ -10,9 +10,9 @@ use clawhost_core::package::{OciReference, Reference, SIGNATURE_ENDING, WebRefer
 use clawhost_core::uri::RegistryUri;
 use url::Url;
 
-use super::web::{Ask, found};
 use super::{Distribution, Trouble};
 use crate::registry::FileDocuments;
+use crate::upstream::fetch::{Ask, found};
 
 /// What every binary of WebAssembly begins with.
 const MAGIC: &[u8] = b"\0asm";
@@ -101,7 +101,8 @@ impl Distribution {
         let component = package.component.ok_or_else(none)?;
         let bytes = Bytes::copy_from_slice(&Arc::clone(&component.bytes));
         let pulled = Pulled::new(bytes, format!("registry {}", package.registry));
-        Ok(Pulled { document: Some(package.digest), ..pulled })
+        let signature = component.signature;
+        Ok(Pulled { document: Some(package.digest), signature, ..pulled })
     }
 
     async fn pull_web(&self, web: &WebReference, signed: bool) -> Result<Pulled, Trouble> {
@@ -120,6 +121,6 @@ impl Distribution {
 
     async fn get(&self, url: &Url, bytes_max: u64) -> Result<Option<Bytes>, Trouble> {
         let answer = self.web.follow(Ask::get(url.clone(), bytes_max)).await?;
-        found(url, answer).await
+        Ok(found(url, answer).await?)
     }
 }

@@ -218,7 +218,10 @@ impl Ask<'_> {
             .await?;
         let component = match &index.component {
             None => None,
-            Some(part) => Some(self.component(server, &format!("{base}/component"), part).await?),
+            Some(part) => {
+                let component = self.component(server, &format!("{base}/component"), part).await?;
+                Some(Component { signature: index.signature, ..component })
+            }
         };
         Ok(Some(Package {
             registry: server.name.clone(),
@@ -241,7 +244,7 @@ impl Ask<'_> {
             ));
         }
         let bytes = self.part(server, url, part, COMPONENT_BYTES_MAX).await?;
-        Ok(Component { bytes: Arc::from(&*bytes), digest: part.digest.clone() })
+        Ok(Component { bytes: Arc::from(&*bytes), digest: part.digest.clone(), signature: None })
     }
 
     /// Fetches what the index promised, of that length and with that digest.

@@ -17,21 +17,27 @@ pub enum Challenge {
 impl Challenge {
     /// Reads the value of the header; nothing where it is neither of the two.
     pub fn read(header: &str) -> Option<Self> {
-        let header = header.trim();
-        let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
-        if scheme.eq_ignore_ascii_case("basic") {
+        if split(header).0.eq_ignore_ascii_case("basic") {
             return Some(Self::Basic);
         }
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
-        let parameters = parameters(rest)?;
-        let value = |name: &str| {
-            let mut named = parameters.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
-            named.next().map(|(_, value)| value.clone()).filter(|_| named.next().is_none())
-        };
-        Some(Self::Bearer { realm: value("realm")?, service: value("service") })
+        Some(Self::Bearer { realm: bearer(header, "realm")?, service: bearer(header, "service") })
     }
+}
+
+/// Returns a parameter of the value of the header, where that asks for a bearer token.
+pub fn bearer(header: &str, name: &str) -> Option<String> {
+    let (scheme, rest) = split(header);
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let parameters = parameters(rest)?;
+    let mut named = parameters.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    named.next().map(|(_, value)| value.clone()).filter(|_| named.next().is_none())
+}
+
+fn split(header: &str) -> (&str, &str) {
+    let header = header.trim();
+    header.split_once(' ').unwrap_or((header, ""))
 }
 
 /// Reads `key="value", key=value`; nothing where it is something else.

@@ -9,7 +9,7 @@ mod lock;
 mod reference;
 mod signature;
 
-pub use challenge::Challenge;
+pub use challenge::{Challenge, bearer};
 pub use lock::{Lock, Locked};
 pub(crate) use reference::read_registry;
 pub use reference::{ComponentName, OciReference, Reference, Version, WebReference};

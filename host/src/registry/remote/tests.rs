@@ -236,8 +236,8 @@ fn what_is_not_what_the_index_says_is_refused() {
             "more than is left",
         ),
         (Registry::with(&with("component", part("absent"))), "does not have it"),
-        (Registry::new([("", Answer::Bytes(vec![b'{'; 100_000]))]), "longer than 4096 bytes"),
-        (Registry::new([("", Answer::Endless)]), "longer than 4096 bytes"),
+        (Registry::new([("", Answer::Bytes(vec![b'{'; 100_000]))]), "longer than 8192 bytes"),
+        (Registry::new([("", Answer::Endless)]), "longer than 8192 bytes"),
         (Registry::new([("", Answer::Bytes(b"<html>".to_vec()))]), "no index"),
         (Registry::new([("", Answer::Close)]), "the answer ended early"),
     ] {

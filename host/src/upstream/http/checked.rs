@@ -71,7 +71,7 @@ fn request_line(url: &Url) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
-    use clawhost_core::egress::HostRules;
+    use clawhost_core::egress::{HostRules, Schemes};
 
     use super::*;
 
@@ -81,6 +81,7 @@ mod tests {
             blocked: Vec::new(),
             block_private: true,
             ports: Vec::new(),
+            schemes: Schemes::ALL,
         };
         let request = Request::builder().uri(uri).header("x", "y").body(()).unwrap();
         CheckedRequest::new(Arc::new(rules), request).map_err(|denied| denied.reason())

@@ -37,6 +37,7 @@ use checked::Route;
 pub use error::UpstreamError;
 pub use resolve::{Lookup, Resolver, SystemResolver};
 pub use tls::TrustedRoots;
+pub(crate) use tls::client_config;
 
 /// Sends checked requests. Cheap to clone; clones share the bound on connections.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clawhost_core::egress::{EgressDenied, EgressRules, HostPattern, HostRules};
+use clawhost_core::egress::{EgressDenied, EgressRules, HostPattern, HostRules, Schemes};
 use http::Request;
 use http_body_util::{BodyExt as _, Empty, Full};
 use rustls::RootCertStore;
@@ -151,7 +151,8 @@ fn client(answers: &[&[&str]]) -> HttpClient {
 /// Everything is allowed, as long as it is on the internet.
 fn public(server: &Server) -> EgressRules {
     let ports = vec![server.address.port()];
-    EgressRules { hosts: HostRules::Any, blocked: Vec::new(), block_private: true, ports }
+    let schemes = Schemes::ALL;
+    EgressRules { hosts: HostRules::Any, blocked: Vec::new(), block_private: true, ports, schemes }
 }
 
 fn private(server: &Server) -> EgressRules {

@@ -51,22 +51,23 @@ impl Connectors {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(config));
         }
-        let made = Arc::new(self.build().map_err(|error| UpstreamError::Tls(error.into()))?);
-        Ok(Arc::clone(self.config.get_or_init(|| made)))
+        let made = client_config(&self.roots).map_err(|error| UpstreamError::Tls(error.into()));
+        let mut made = made?;
+        made.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::clone(self.config.get_or_init(|| Arc::new(made))))
     }
+}
 
-    fn build(&self) -> Result<ClientConfig, rustls::Error> {
-        let roots = match &self.roots {
-            TrustedRoots::Mozilla => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
-            TrustedRoots::Only(roots) => roots.clone(),
-        };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider);
-        let builder = builder.with_safe_default_protocol_versions()?;
-        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
-    }
+/// Returns how servers are met that `roots` vouch for.
+pub(crate) fn client_config(roots: &TrustedRoots) -> Result<ClientConfig, rustls::Error> {
+    let roots = match roots {
+        TrustedRoots::Mozilla => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
+        TrustedRoots::Only(roots) => roots.clone(),
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn handshake_error(error: io::Error) -> UpstreamError {

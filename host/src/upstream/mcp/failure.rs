@@ -38,6 +38,11 @@ pub(super) enum Failure {
         /// Its words as they are: of any length, hostile, and perhaps with a secret in them.
         message: String,
     },
+    /// It wants a token that is good for more. Nothing more is asked for by itself.
+    #[error(
+        "it wants a login for the scopes {0:?}: `auth.scopes` of the runtime file says all that is asked for"
+    )]
+    Scope(String),
     /// Its HTTP server refuses.
     #[error("it answers with HTTP status {0}")]
     Status(u16),
@@ -66,7 +71,7 @@ impl Failure {
     ) -> Result<ToolReply, CallError> {
         let (tool, why) = (visible::line(tool), self.told(redactor));
         let error = match &self {
-            Self::Refused { .. } | Self::Wrong(_) => {
+            Self::Refused { .. } | Self::Scope(_) | Self::Wrong(_) => {
                 let kind =
                     if matches!(self, Self::Wrong(_)) { "invalid-result" } else { "server-error" };
                 let text = format!("the MCP server `{name}`: {why}");

@@ -10,8 +10,7 @@
 //! answer, a notification are all it needs of JSON-RPC, and every queue and table has an end.
 //!
 //! Deliberately absent: requests of a server while a call runs (nothing is granted to a server by its
-//! asking), tasks, OAuth (a token is a secret that the operator sets),
-//! shared sessions: who shares a [`Server`] shares its credentials.
+//! asking), tasks, shared sessions: who shares a [`Server`] shares its credentials.
 
 mod complaints;
 mod credentials;
@@ -39,7 +38,7 @@ use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::error::CallError;
 use clawhost_core::exposed::{Exposed, Exposure, Kind};
 use clawhost_core::grants::Grants;
-use clawhost_core::manifest::McpValue;
+use clawhost_core::manifest::{McpAuth, McpValue};
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -85,6 +84,8 @@ pub enum Endpoint {
         url: String,
         /// What is sent with each request.
         headers: Vec<(String, McpValue)>,
+        /// Where the token that goes with them comes from.
+        auth: Option<McpAuth>,
     },
 }
 
@@ -194,8 +195,8 @@ impl Server {
         caller: Caller,
     ) -> Result<ToolReply, CallError> {
         let deadline = Instant::now() + timeout;
-        let caller = self.heard(caller);
         let called = async {
+            let caller = self.heard(caller)?;
             let session = self.session(deadline).await?;
             if accepted.is_some_and(|it| !self.0.offers.borrow().tools.contains(it)) {
                 return Err(Failure::Changed);
@@ -221,8 +222,8 @@ impl Server {
         caller: Caller,
     ) -> Result<ToolReply, CallError> {
         let deadline = Instant::now() + timeout;
-        let caller = self.heard(caller);
         let got = async {
+            let caller = self.heard(caller)?;
             let session = self.session(deadline).await?;
             let ask = resources::ask(kind, &on_one_line(arguments), deadline);
             resources::read(kind, session.ask(Ask { caller, ..ask }).await?)
@@ -230,10 +231,11 @@ impl Server {
         got.await.or_else(|failure| self.failed(failure, kind.method(), timeout))
     }
 
-    /// Returns a caller without what its client could be asked, where nothing is passed on to it.
-    fn heard(&self, caller: Caller) -> Caller {
+    /// Returns a caller with what its client says to this server, where that is passed on at all.
+    fn heard(&self, caller: Caller) -> Result<Caller, Failure> {
         let dialogue = caller.dialogue.filter(|_| self.0.may_ask);
-        Caller { dialogue, ..caller }
+        let dialogue = dialogue.map(|all| questions::said_to(&self.0.name, &all)).transpose()?;
+        Ok(Caller { dialogue: dialogue.map(Arc::new), ..caller })
     }
 
     fn failed(
@@ -244,8 +246,8 @@ impl Server {
     ) -> Result<ToolReply, CallError> {
         let failure = match failure {
             Failure::InputRequired(asked) => {
-                let passed_on =
-                    Some(asked).filter(|_| self.0.may_ask).and_then(questions::passed_on);
+                let asked = Some(asked).filter(|_| self.0.may_ask);
+                let passed_on = asked.and_then(|it| questions::passed_on(&self.0.name, it));
                 Failure::InputRequired(passed_on.unwrap_or_default())
             }
             other => other,

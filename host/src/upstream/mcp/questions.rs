@@ -7,12 +7,17 @@
 
 use clawhost_core::exposed::without_hidden;
 use clawhost_core::limits::{QUESTIONS_MAX, REPLY_BYTES_MAX};
+use clawhost_core::visible;
 use serde_json::{Map, Value, json};
 
+use super::failure::Failure;
 use crate::dialogue::Dialogue;
 
 /// Where an error of a call says what the server asks, in MCP's words.
 pub const INPUT_REQUIRED: &str = "input_required";
+
+/// JSON-RPC: what is said is not what may be.
+const INVALID_PARAMS: i64 = -32602;
 
 /// Adds what a client has brought to the members of a request's parameters.
 pub(super) fn brought(params: &str, dialogue: Option<&Dialogue>) -> String {
@@ -28,13 +33,28 @@ pub(super) fn brought(params: &str, dialogue: Option<&Dialogue>) -> String {
     params.trim_start_matches(',').to_owned()
 }
 
-/// Returns what a server asks as a client may see it; nothing where it asks for what no client is to be
+/// Returns what a client says to `server`, with the state that this gave it.
+///
+/// # Errors
+/// What it brings back is not for this server.
+pub(super) fn said_to(server: &str, dialogue: &Dialogue) -> Result<Dialogue, Failure> {
+    let Some(state) = &dialogue.state else { return Ok(dialogue.clone()) };
+    let own = state.strip_prefix(server).and_then(|rest| rest.strip_prefix(':'));
+    let own = own.ok_or_else(|| Failure::Refused {
+        code: INVALID_PARAMS,
+        message: "the state that was brought back is not its own".to_owned(),
+    })?;
+    Ok(Dialogue { state: Some(own.to_owned()), ..dialogue.clone() })
+}
+
+/// Returns what `server` asks as a client may see it; nothing where it asks for what no client is to be
 /// asked, or for too much.
-pub(super) fn passed_on(mut asked: Value) -> Option<Value> {
+pub(super) fn passed_on(server: &str, mut asked: Value) -> Option<Value> {
     let mut kept = Map::new();
     kept.insert("resultType".to_owned(), json!("input_required"));
     if let Some(Value::Object(mut requests)) = asked.get_mut("inputRequests").map(Value::take) {
-        let are_known = requests.values_mut().all(is_known);
+        let is_plain = |id: &str| visible::line(id) == id;
+        let are_known = requests.iter_mut().all(|(id, asked)| is_plain(id) && is_known(asked));
         if requests.len() > QUESTIONS_MAX || !are_known {
             return None;
         }
@@ -43,7 +63,7 @@ pub(super) fn passed_on(mut asked: Value) -> Option<Value> {
         kept.insert("inputRequests".to_owned(), requests);
     }
     if let Some(state) = asked.get("requestState").and_then(Value::as_str) {
-        kept.insert("requestState".to_owned(), json!(state));
+        kept.insert("requestState".to_owned(), json!(format!("{server}:{state}")));
     }
     let kept = Value::Object(kept);
     (kept.to_string().len() <= REPLY_BYTES_MAX).then_some(kept)
@@ -74,7 +94,7 @@ mod tests {
     use super::*;
 
     fn asking(request: &Value) -> Option<Value> {
-        passed_on(json!({"resultType": "input_required", "inputRequests": {"q": request}}))
+        passed_on("s", json!({"resultType": "input_required", "inputRequests": {"q": request}}))
     }
 
     #[test]
@@ -95,8 +115,27 @@ mod tests {
         }
         let many: Map<_, _> =
             (0..=QUESTIONS_MAX).map(|n| (n.to_string(), json!({"method": "roots/list"}))).collect();
-        assert_eq!(passed_on(json!({"inputRequests": many})), None);
-        assert_eq!(passed_on(json!({"requestState": "s"})).unwrap()["requestState"], "s");
+        assert_eq!(passed_on("s", json!({"inputRequests": many})), None);
+        let hidden = json!({"inputRequests": {"q\u{200b}": {"method": "roots/list"}}});
+        assert_eq!(passed_on("s", hidden), None);
+        let form = json!({"method": "elicitation/create", "params": {"requestedSchema": {"properties": {"a\u{202e}": {}, "b": {}}}}});
+        let asked = asking(&form).unwrap();
+        let schema = &asked["inputRequests"]["q"]["params"]["requestedSchema"];
+        assert_eq!(schema["properties"], json!({"b": {}}));
+    }
+
+    #[test]
+    fn what_one_server_is_to_get_back_no_other_gets() {
+        let asked = passed_on("a", json!({"requestState": "x:1"})).unwrap();
+        let state = asked["requestState"].as_str().unwrap().to_owned();
+        let responses = Some(json!({"q": {}}));
+        let brought = Dialogue { state: Some(state), responses, ..Dialogue::default() };
+        let own = said_to("a", &brought).unwrap();
+        assert_eq!((own.state.as_deref(), own.responses), (Some("x:1"), Some(json!({"q": {}}))));
+        for other in ["b", ""] {
+            let refused = said_to(other, &brought);
+            assert!(matches!(refused, Err(Failure::Refused { .. })), "{other}");
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! A resource is a block with an address, a message of a prompt a block with a `role` beside it, and
 //! completions are a structured value. Deliberately absent: subscriptions to single resources.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-use clawhost_core::exposed::{Exposed, Kind, List};
+use clawhost_core::exposed::{Exposed, Kind, List, name_of};
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::ToolReply;
 use serde_json::{Value, json};
@@ -31,10 +32,10 @@ impl Session {
                 debug!("a server's {key} cannot be listed: {}", failure.told(redactor));
                 Vec::new()
             });
-            all.0.insert(
-                *list,
-                items.iter().filter_map(|item| shown(*list, item, redactor)).collect(),
-            );
+            let mut seen = BTreeSet::new();
+            let shown = items.iter().filter_map(|item| shown(*list, item, redactor));
+            let once = shown.filter(|item| seen.insert(name_of(*list, item).to_owned())).collect();
+            all.0.insert(*list, once);
         }
         all
     }

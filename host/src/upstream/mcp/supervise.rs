@@ -24,6 +24,7 @@ use super::web::Web;
 use super::{Endpoint, Offers, Parts, ServerPlan, State, credentials};
 use crate::jail::{self, JailError, JailSpec};
 use crate::random;
+use crate::upstream::oauth::Tokens;
 
 /// What a server's task works with.
 #[derive(Debug)]
@@ -184,12 +185,16 @@ impl Supervisor {
     }
 
     async fn web(&self) -> Result<Web, String> {
-        let Endpoint::Http { url, headers } = &self.plan.endpoint else {
+        let Endpoint::Http { url, headers, auth } = &self.plan.endpoint else {
             return Err("it is no HTTP server".to_owned());
         };
         let headers = credentials::headers(headers, &self.parts.secrets).await?;
         let (client, secrets) = (self.parts.client.clone(), self.parts.secrets.clone());
-        Web::open(client, secrets, url, headers).map_err(|failure| failure.to_string())
+        let tokens = auth
+            .as_ref()
+            .map(|auth| Tokens::new(&self.plan.name, url, auth, client.clone(), secrets.clone()));
+        let tokens = tokens.transpose()?.map(Arc::new);
+        Web::open(client, secrets, url, headers, tokens).map_err(|failure| failure.to_string())
     }
 
     /// Meets the server, and publishes its tools whenever they change. Returns why that ended.

@@ -17,7 +17,9 @@ use clawhost_core::limits::{
     POST_ANSWER_BYTES_MAX,
 };
 use futures_util::TryStreamExt as _;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
@@ -33,12 +35,14 @@ use crate::lines::{Line, Lines};
 use crate::progress::{Progress, ProgressSink};
 use crate::secrets::Secrets;
 use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody};
+use crate::upstream::oauth::{Tokens, challenged};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
+const NOT_TAKEN: &str = "it does not take the token that its issuer has just given";
 
 /// The way to one HTTP server.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub(super) struct Web {
     url: String,
     /// What the operator wants sent with each request.
     headers: HeaderMap,
+    /// The token that goes with each request.
+    tokens: Option<Arc<Tokens>>,
     /// The older revision that was agreed on.
     version: OnceLock<&'static str>,
     /// The session that the server began.
@@ -64,11 +70,12 @@ impl Web {
         secrets: Secrets,
         url: &str,
         headers: HeaderMap,
+        tokens: Option<Arc<Tokens>>,
     ) -> Result<Self, Failure> {
         let rules = egress::endpoint(url).map_err(|error| Failure::Gone(error.internal()))?;
         let (rules, url) = (Arc::new(rules), url.to_owned());
         let (version, session, lost) = (OnceLock::new(), OnceLock::new(), Notify::new());
-        Ok(Self { client, secrets, rules, url, headers, version, session, lost })
+        Ok(Self { client, secrets, rules, url, headers, tokens, version, session, lost })
     }
 
     /// Says from now on which older revision was agreed on.
@@ -129,7 +136,35 @@ impl Web {
         }
     }
 
+    /// Sends a message, and once more with another token where the first is not taken.
     async fn post(
+        &self,
+        line: String,
+        mut headers: HeaderMap,
+        deadline: Instant,
+        body_bytes_max: u64,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let Some(tokens) = &self.tokens else {
+            return self.post_once(line, headers, deadline, body_bytes_max).await;
+        };
+        let token = tokens.header(None).await.map_err(Failure::Gone)?;
+        headers.insert(AUTHORIZATION, token.clone());
+        let answer =
+            self.post_once(line.clone(), headers.clone(), deadline, body_bytes_max).await?;
+        if answer.status() != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        let another = tokens.header(Some(&token)).await.map_err(Failure::Gone)?;
+        headers.insert(AUTHORIZATION, another);
+        let answer = self.post_once(line, headers, deadline, body_bytes_max).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            tokens.fail(NOT_TAKEN).await;
+            return Err(Failure::Gone(NOT_TAKEN.to_owned()));
+        }
+        Ok(answer)
+    }
+
+    async fn post_once(
         &self,
         line: String,
         headers: HeaderMap,
@@ -184,6 +219,10 @@ impl Web {
         if status == StatusCode::NOT_FOUND && self.session.get().is_some() {
             self.lost.notify_one();
             return Failure::Gone("it has forgotten the session".to_owned());
+        }
+        let error = self.tokens.as_ref().and_then(|_| challenged(answer.headers(), "error"));
+        if error.as_deref() == Some("insufficient_scope") {
+            return Failure::Scope(challenged(answer.headers(), "scope").unwrap_or_default());
         }
         if kind(answer.headers()) != JSON {
             return Failure::Status(status.as_u16());

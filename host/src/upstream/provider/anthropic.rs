@@ -93,7 +93,7 @@ pub(super) fn answer(body: &Value) -> Option<Answer> {
         parts.extend(body.get(key).map(|value| (key.to_owned(), value.clone())));
     }
     parts.extend(used.map(|used| ("usage".to_owned(), usage(used))));
-    Some(Answer { completion, used, text_bytes })
+    Some(Answer { body: completion, used, text_bytes })
 }
 
 fn finish_reason(body: &Value) -> &'static str {
@@ -105,7 +105,7 @@ fn finish_reason(body: &Value) -> &'static str {
 }
 
 /// Tokens of a cached prompt are counted beside the others; here they are the same.
-fn used(usage: &Value) -> Option<Used> {
+pub(super) fn used(usage: &Value) -> Option<Used> {
     let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
     let cached = cached.iter().filter_map(|key| usage.get(*key).and_then(Value::as_u64));
     let prompt_tokens = usage.get("input_tokens")?.as_u64()?;
@@ -177,7 +177,7 @@ mod tests {
             "stop_reason": "max_tokens",
             "usage": { "input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 5 },
         });
-        let Answer { completion, used, text_bytes } = answer(&body).unwrap();
+        let Answer { body: completion, used, text_bytes } = answer(&body).unwrap();
         assert_eq!(text_bytes, 2);
         assert_eq!(used, Some(Used { prompt_tokens: 7, completion_tokens: 5 }));
         let expected = json!({

@@ -26,6 +26,8 @@ pub(super) struct Failure {
     pub(super) retry_after: Duration,
     /// Whether the request asks for what the provider's protocol has no word for.
     pub(super) untranslated: bool,
+    /// Whether the provider says that it is asked too often.
+    pub(super) is_busy: bool,
 }
 
 /// How far a request came.
@@ -53,22 +55,24 @@ impl Failure {
 
     const fn new(sent: Sent, reason: String, internal: String) -> Self {
         let retry_after = Duration::ZERO;
-        Self { reason, internal, sent, passes: false, retry_after, untranslated: false }
+        let (passes, untranslated, is_busy) = (false, false, false);
+        Self { reason, internal, sent, passes, retry_after, untranslated, is_busy }
     }
 
-    fn of_status(status: StatusCode, headers: &HeaderMap) -> Self {
+    pub(super) fn of_status(status: StatusCode, headers: &HeaderMap) -> Self {
         let reason = format!("answers {}", status.as_u16());
         let busy = status == StatusCode::TOO_MANY_REQUESTS;
         // A client error is one that the provider did not work on; a server's own may be one that it did.
         let sent = if status.is_server_error() { Sent::Perhaps } else { Sent::Refused };
         Self {
             passes: busy || status.is_server_error(),
+            is_busy: busy,
             retry_after: retry_after(headers).unwrap_or_default(),
             ..Self::new(sent, reason.clone(), reason)
         }
     }
 
-    fn of_answer(reason: &str) -> Self {
+    pub(super) fn of_answer(reason: &str) -> Self {
         Self::new(Sent::Perhaps, reason.to_owned(), reason.to_owned())
     }
 }
@@ -116,10 +120,10 @@ pub(super) async fn send(
     }
     let body = read(response).await?;
     wire.answer(&body)
-        .ok_or_else(|| Failure::of_answer("answers with something else than a completion"))
+        .ok_or_else(|| Failure::of_answer("answers with something else than was asked for"))
 }
 
-async fn read(response: Response<ResponseBody>) -> Result<Bytes, UpstreamError> {
+pub(super) async fn read(response: Response<ResponseBody>) -> Result<Bytes, UpstreamError> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 

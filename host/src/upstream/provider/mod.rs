@@ -1,4 +1,5 @@
-//! Completions of language models, for tools: the manifest's providers, within their quotas.
+//! Completions of language models, for tools, and vectors, for memory stores: the manifest's providers,
+//! within their quotas.
 //!
 //! Nothing connects before the first completion. Each attempt is reserved in the ledger before it
 //! is sent, so that no number of callers beside each other exceeds a limit; what was sent and not
@@ -12,6 +13,8 @@ mod anthropic;
 mod attempt;
 mod book;
 mod costs;
+mod embed;
+mod forward;
 mod openai;
 mod request;
 mod wire;
@@ -31,6 +34,8 @@ use self::book::Book;
 pub use self::book::MIGRATIONS;
 pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};
+pub use self::embed::{Embed, EmbedError};
+pub use self::forward::{Answered, Forward, Forwarded, Held};
 use self::request::ChatRequest;
 use self::wire::Wire;
 use super::http::HttpClient;
@@ -134,7 +139,11 @@ impl Providers {
         let mut failures = Vec::new();
         for (index, plan) in chain.iter().enumerate() {
             let until = share(deadline, chain.len() - index);
-            match self.0.ask(caller, plan, &chat, &client, until).await? {
+            let asked = match Wire::new(plan, &chat, &self.0.secrets) {
+                Ok(wire) => self.0.ask(caller, &wire, &client, until).await?,
+                Err(failure) => Err(failure),
+            };
+            match asked {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => {
                     let (provider, why) = (plan.name.as_str(), &failure.internal);
@@ -188,19 +197,27 @@ impl Inner {
     async fn ask(
         &self,
         caller: &Caller,
-        plan: &ProviderPlan,
-        chat: &ChatRequest,
+        wire: &Wire<'_>,
         client: &HttpClient,
         until: Instant,
     ) -> Result<Result<Value, Failure>, CallError> {
-        let wire = match Wire::new(plan, chat, &self.secrets) {
-            Ok(wire) => wire,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        self.again(wire.plan, until, || self.attempt(caller, wire, client, until)).await
+    }
+
+    /// Makes attempts as often as `plan` says, as [`Inner::ask`] has it.
+    async fn again<T, A>(
+        &self,
+        plan: &ProviderPlan,
+        until: Instant,
+        attempt: impl Fn() -> A,
+    ) -> Result<Result<T, Failure>, CallError>
+    where
+        A: Future<Output = Result<Result<T, Failure>, CallError>>,
+    {
         let (mut made, mut before) = (0, None);
         loop {
             made += 1;
-            let failure = match (self.attempt(caller, &wire, chat, client, until).await, before) {
+            let failure = match (attempt().await, before) {
                 (Ok(Ok(answer)), _) => return Ok(Ok(answer)),
                 (Ok(Err(failure)), _) => failure,
                 // A quota leaves no room for another try: what the last one came to stands.
@@ -223,43 +240,59 @@ impl Inner {
         &self,
         caller: &Caller,
         wire: &Wire<'_>,
-        chat: &ChatRequest,
         client: &HttpClient,
         until: Instant,
     ) -> Result<Result<Value, Failure>, CallError> {
-        let plan = wire.plan;
+        let reservation = self.reserve(caller, wire).await?;
+        let body = wire.body(reservation.completion_tokens());
+        match attempt::send(wire, body, client, until).await {
+            Ok(answer) => {
+                let spent = (wire.size.text_bytes, answer.text_bytes);
+                self.settle(caller, wire.plan, reservation, answer.used, spent).await;
+                Ok(Ok(answer.body))
+            }
+            Err(failure) => {
+                self.give_back(caller, reservation, failure.sent).await;
+                Ok(Err(failure))
+            }
+        }
+    }
+
+    async fn reserve(&self, caller: &Caller, wire: &Wire<'_>) -> Result<Reservation, CallError> {
+        let (plan, size) = (wire.plan, &wire.size);
         let ask = Ask {
             provider: plan.name.clone(),
             limits: plan.limits,
             prices: plan.prices,
-            prompt_tokens: chat.bytes,
-            completion_tokens: chat.completion_tokens,
+            prompt_tokens: size.bytes,
+            completion_tokens: size.completion_tokens,
         };
-        let reservation = self.book.reserve(caller, ask, self.rates).await?;
-        let body = wire.body(reservation.completion_tokens());
-        match attempt::send(wire, body, client, until).await {
-            Ok(answer) => {
-                let used = answer.used.map(|reported| {
-                    let bytes = answer.text_bytes;
-                    charged(&reservation, reported, chat.text_bytes(), bytes)
-                });
-                if let (Some(told), Some(used)) = (self.told.get(), used) {
-                    told(&plan.name, used, plan.prices.cost_usd(used));
-                }
-                self.book.settle(caller, reservation, used).await;
-                Ok(Ok(answer.completion))
-            }
-            Err(failure) => {
-                match failure.sent {
-                    Sent::No => self.book.release(caller, reservation).await,
-                    Sent::Refused => {
-                        self.book.settle(caller, reservation, Some(Default::default())).await;
-                    }
-                    // It may have been worked on: then it is spent.
-                    Sent::Perhaps => drop(reservation),
-                }
-                Ok(Err(failure))
-            }
+        self.book.reserve(caller, ask, self.rates).await
+    }
+
+    /// Charges what the provider reports for texts of so many bytes, of the prompt and of the answer.
+    async fn settle(
+        &self,
+        caller: &Caller,
+        plan: &ProviderPlan,
+        held: Reservation,
+        reported: Option<Used>,
+        (prompt_bytes, answer_bytes): (u64, u64),
+    ) {
+        let used = reported.map(|used| charged(&held, used, prompt_bytes, answer_bytes));
+        if let (Some(told), Some(used)) = (self.told.get(), used) {
+            told(&plan.name, used, plan.prices.cost_usd(used));
+        }
+        self.book.settle(caller, held, used).await;
+    }
+
+    /// Takes back what a failed request did not use.
+    async fn give_back(&self, caller: &Caller, held: Reservation, sent: Sent) {
+        match sent {
+            Sent::No => self.book.release(caller, held).await,
+            Sent::Refused => self.book.settle(caller, held, Some(Used::default())).await,
+            // It may have been worked on: then it is spent.
+            Sent::Perhaps => drop(held),
         }
     }
 }

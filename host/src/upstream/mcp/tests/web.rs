@@ -103,8 +103,12 @@ fn legacy(asked: &Asked, call: impl Fn(&Asked) -> String) -> String {
 }
 
 fn start_at(url: &str) -> Server {
-    let headers = vec![("Authorization".to_owned(), McpValue::Bearer("TOKEN".to_owned()))];
-    let endpoint = Endpoint::Http { url: url.to_owned(), headers };
+    start_as(url, McpValue::Bearer("TOKEN".to_owned()))
+}
+
+fn start_as(url: &str, credential: McpValue) -> Server {
+    let headers = vec![("Authorization".to_owned(), credential)];
+    let endpoint = Endpoint::Http { url: url.to_owned(), headers, auth: None };
     Server::start(
         ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() },
         parts(),
@@ -154,6 +158,32 @@ async fn an_older_server_has_its_session_and_may_answer_with_events() {
     // What it asked for itself was refused.
     let refused = asked.iter().find(|asked| asked.1["error"]["code"] == -32601).unwrap();
     assert_eq!(refused.1["id"], "x");
+}
+
+/// Who shares a server shares its credentials, and nobody else does.
+#[tokio::test]
+async fn m23_servers_of_different_credentials_share_no_session() {
+    let credential = |asked: &Asked| {
+        let behind = asked.0.split("authorization: bearer ").nth(1).unwrap_or_default();
+        behind.lines().next().unwrap_or_default().to_owned()
+    };
+    // A session is called after the credential that began it.
+    let (url, asked) = serve(move |asked| {
+        let answer = legacy(asked, |asked| json(asked, &called(&credential(asked))));
+        answer.replace("s-1", &format!("of-{}", credential(asked)))
+    })
+    .await;
+    for token in ["one", "two"] {
+        let server = start_as(&url, McpValue::Literal(format!("Bearer {token}")));
+        assert_eq!(echo(&server, "{}").await.unwrap(), token);
+    }
+    let asked = asked.lock();
+    let session = |asked: &&Asked| asked.0.contains("mcp-session-id: ");
+    assert!(asked.iter().filter(session).count() >= 6);
+    for asked in asked.iter().filter(session) {
+        let own = format!("mcp-session-id: of-{}\r\n", credential(asked));
+        assert!(format!("{}\r\n", asked.0).contains(&own), "{}", asked.0);
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::super::Settings;
 use super::*;
-use crate::manifest::DocumentError;
+use crate::manifest::{DocumentError, McpGrant};
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Vec<McpServer>, String> {
     let text = format!("version: 1\ntools: {{ mcp_servers: {text} }}\n");
@@ -45,7 +45,7 @@ fn secrets_are_named_and_go_where_they_belong() {
         ("Authorization".to_owned(), McpValue::Bearer("tok-en".to_owned())),
     ];
     let url = McpEndpoint::parse("https://x.example/mcp").unwrap();
-    assert_eq!(servers[1].reach, McpReach::Url { url, headers });
+    assert_eq!(servers[1].reach, McpReach::Url { url, headers, auth: None });
     assert_eq!(servers[1].secrets().collect::<Vec<_>>(), ["KEY", "tok-en"]);
     assert_eq!(servers[1].endpoint.as_ref().unwrap().as_str(), "https://y.example/");
 }
@@ -76,6 +76,10 @@ fn what_is_no_server_is_refused() {
         ("{a: {command: x, secrets: [{name: ../t}]}}", "no name of a secret"),
         ("{a: {command: x, endpoint: 'mcp://x'}}", "reserves"),
         ("{a: {comand: x}}", "did you mean `command`"),
+        (
+            "{a: {command: x, auth: {type: oauth, issuer: 'https://i.example', client_id: c}}}",
+            "`auth` for a program",
+        ),
     ] {
         let error = read(text, &[]).unwrap_err();
         assert!(error.contains(says) && !error.contains("hunter2"), "{text}: {error}");
@@ -109,4 +113,51 @@ fn one_line_says_servers_their_variables_and_their_addresses() {
         let error = read("{a: {command: x}}", &[(name, value)]).unwrap_err();
         assert!(error.contains(says) && !error.contains("hunter2"), "{name}: {error}");
     }
+}
+
+#[test]
+fn an_issuer_is_written_out_and_a_client_is_known_or_registers() {
+    let read = |more: &str| {
+        let auth = format!("type: oauth, issuer: 'https://i.example/t', {more}");
+        read(&format!("{{a: {{url: 'https://x.example', auth: {{{auth}}}}}}}"), &[])
+    };
+    let servers = read("client_id: c, scopes: [a, 'b:c'], secret: S").unwrap();
+    let McpReach::Url { auth: Some(auth), .. } = &servers[0].reach else { panic!("no auth") };
+    assert_eq!((&*auth.issuer, auth.client_id.as_deref()), ("https://i.example/t", Some("c")));
+    assert_eq!(
+        (auth.grant, &*auth.scopes),
+        (McpGrant::AuthorizationCode, &["a".to_owned(), "b:c".to_owned()][..])
+    );
+    assert_eq!(servers[0].secrets().collect::<Vec<_>>(), ["S"]);
+    assert!(read("register: true").is_ok());
+    for (more, says) in [
+        ("scopes: []", "it is not plain which client logs in"),
+        ("client_id: c, register: true", "not plain which client"),
+        ("register: true, secret: S", "does not exist yet"),
+        ("client_id: c, scopes: ['a b']", "this is no scope"),
+        ("client_id: c, scope: a", "did you mean `scopes`"),
+        ("client_id: c}, bearer: T, headers: {", "`Authorization` is there twice"),
+        ("client_id: c}, headers: {authorization: x", "`Authorization` is there twice"),
+    ] {
+        let error = read(more).unwrap_err();
+        assert!(error.contains(says), "{more}: {error}");
+    }
+    for issuer in [
+        "http://i.example",
+        "https://u:hunter2@i.example",
+        "https://i.example?x=1",
+        "i.example",
+        "file:///x",
+    ] {
+        let text = format!(
+            "{{a: {{url: 'https://x.example', auth: {{type: oauth, client_id: c, issuer: '{issuer}'}}}}}}"
+        );
+        let error = super::tests::read(&text, &[]).unwrap_err();
+        assert!(
+            error.contains("nobody who may give tokens") && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
+    let machine = "{a: {url: 'https://x.example', auth: {type: client-credentials, issuer: 'https://i.example', client_id: c}}}";
+    assert!(super::tests::read(machine, &[]).unwrap_err().contains("without both of them"));
 }

@@ -6,42 +6,47 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use clawhost_core::egress::{self, EgressRules, HostRules};
+use clawhost_core::egress::{self, EgressRules, HostRules, Schemes};
 use clawhost_core::limits::REDIRECTS_MAX;
-use http::header::{CONTENT_LENGTH, HeaderMap, LOCATION};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use url::Url;
+use zeroize::Zeroizing;
 
-use super::Trouble;
-use crate::upstream::http::{
-    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError,
-};
+use super::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError};
 
-pub(super) type Answer = Response<ResponseBody>;
+pub(crate) type Answer = Response<ResponseBody>;
+
+/// Why there is no answer, in a sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unfetched(pub(crate) String);
 
 /// The way out.
 #[derive(Debug)]
-pub(super) struct Web {
-    pub(super) client: HttpClient,
+pub(crate) struct Web {
+    pub(crate) client: HttpClient,
     /// When all of it has to be over.
-    pub(super) until: Instant,
+    pub(crate) until: Instant,
 }
 
 /// One request, which may be sent again.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
-    pub(super) method: Method,
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
     /// Bytes of the answer that are read.
-    pub(super) bytes_max: u64,
+    pub(crate) bytes_max: u64,
 }
 
 impl Ask {
-    pub(super) fn get(url: Url, bytes_max: u64) -> Self {
+    pub(crate) fn get(url: Url, bytes_max: u64) -> Self {
         let (method, headers, body) = (Method::GET, HeaderMap::new(), Bytes::new());
         Self { method, url, headers, body, bytes_max }
     }
@@ -49,9 +54,9 @@ impl Ask {
 
 impl Web {
     /// Sends one request under `rules`, and follows nothing.
-    pub(super) async fn send(&self, rules: EgressRules, ask: Ask) -> Result<Answer, Trouble> {
+    pub(crate) async fn send(&self, rules: EgressRules, ask: Ask) -> Result<Answer, Unfetched> {
         let url = ask.url.clone();
-        let failed = |why: &dyn std::fmt::Display| Trouble::Server(format!("{url}: {why}"));
+        let failed = |why: &dyn std::fmt::Display| Unfetched(format!("{url}: {why}"));
         let mut request = Request::new(Full::new(ask.body.clone()));
         *request.uri_mut() = url.as_str().parse().map_err(|error| failed(&error))?;
         request.headers_mut().extend(ask.headers);
@@ -70,7 +75,7 @@ impl Web {
     }
 
     /// Sends a request to the server that its URL names, and follows where it is sent.
-    pub(super) async fn follow(&self, mut ask: Ask) -> Result<Answer, Trouble> {
+    pub(crate) async fn follow(&self, mut ask: Ask) -> Result<Answer, Unfetched> {
         let named = ask.url.clone();
         let mut rules = own(&named)?;
         for _ in 0..=REDIRECTS_MAX {
@@ -86,51 +91,66 @@ impl Web {
             }
             ask.url = next;
         }
-        Err(Trouble::Server(format!("{named}: sends elsewhere more than {REDIRECTS_MAX} times")))
+        Err(Unfetched(format!("{named}: sends elsewhere more than {REDIRECTS_MAX} times")))
     }
 }
 
 /// The rules for a server that the operator named.
-pub(super) fn own(url: &Url) -> Result<EgressRules, Trouble> {
+pub(crate) fn own(url: &Url) -> Result<EgressRules, Unfetched> {
     let rules = egress::endpoint(url.as_str());
-    rules.map_err(|denied| Trouble::Server(format!("{url}: {}", denied.internal())))
+    rules.map_err(|denied| Unfetched(format!("{url}: {}", denied.internal())))
 }
 
 /// The rules for a server that another named.
-pub(super) fn public(url: &Url) -> Result<EgressRules, Trouble> {
+pub(crate) fn public(url: &Url) -> Result<EgressRules, Unfetched> {
     if url.scheme() != "https" {
-        return Err(Trouble::Server(format!("{url}: another server is only asked over https")));
+        return Err(Unfetched(format!("{url}: another server is only asked over https")));
     }
     Ok(EgressRules {
         hosts: HostRules::Any,
         blocked: Vec::new(),
         block_private: true,
         ports: Vec::new(),
+        schemes: Schemes::ALL,
     })
 }
 
 /// Returns where an answer sends; nothing where it is the answer itself.
-fn redirect(from: &Url, answer: &Answer) -> Result<Option<Url>, Trouble> {
+fn redirect(from: &Url, answer: &Answer) -> Result<Option<Url>, Unfetched> {
     if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
     let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let next = location.and_then(|location| from.join(location).ok());
-    let nowhere = || Trouble::Server(format!("{from}: sends elsewhere and does not say where"));
+    let nowhere = || Unfetched(format!("{from}: sends elsewhere and does not say where"));
     next.map(Some).ok_or_else(nowhere)
 }
 
 /// Returns the whole body.
-pub(super) async fn body(url: &Url, answer: Answer) -> Result<Bytes, Trouble> {
+pub(crate) async fn body(url: &Url, answer: Answer) -> Result<Bytes, Unfetched> {
     let body = answer.into_body().collect().await;
-    body.map(|body| body.to_bytes()).map_err(|error| Trouble::Server(format!("{url}: {error}")))
+    body.map(|body| body.to_bytes()).map_err(|error| Unfetched(format!("{url}: {error}")))
 }
 
 /// Returns the body of a success; nothing where the answer is 404.
-pub(super) async fn found(url: &Url, answer: Answer) -> Result<Option<Bytes>, Trouble> {
+pub(crate) async fn found(url: &Url, answer: Answer) -> Result<Option<Bytes>, Unfetched> {
     match answer.status() {
         StatusCode::OK => body(url, answer).await.map(Some),
         StatusCode::NOT_FOUND => Ok(None),
-        status => Err(Trouble::Server(format!("{url}: the server answers {}", status.as_u16()))),
+        status => Err(Unfetched(format!("{url}: the server answers {}", status.as_u16()))),
     }
+}
+
+/// Returns what goes into a header that nobody is to see: a scheme, and what it shows.
+pub(crate) fn credential(scheme: &str, value: &str) -> Option<HeaderValue> {
+    let text = Zeroizing::new(format!("{scheme} {value}"));
+    let mut header = HeaderValue::from_str(&text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+/// Returns Basic credentials.
+pub(crate) fn basic(user: &str, password: &str) -> Option<HeaderValue> {
+    let plain = Zeroizing::new(format!("{user}:{password}"));
+    credential("Basic", &BASE64_STANDARD.encode(plain.as_bytes()))
 }

@@ -1,0 +1,197 @@
+//! OAuth 2.1 for MCP servers: a small client over the one checked way out.
+//!
+//! The operator names the issuer, and only that is asked. What it names in turn lies at its own address or
+//! is public and encrypted; nothing is redirected. A token goes to the one server it was asked for.
+//! What may be said, [`clawhost_core::oauth`] decides.
+//!
+//! Deliberately absent: more scopes than the operator wrote, tokens that are not bearer tokens, a
+//! browser (a URL is printed and never passed to a program), and the client of an SDK, which would
+//! connect by itself.
+
+mod issuer;
+mod login;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::limits::OAUTH_PAUSE_MS;
+use clawhost_core::manifest::{McpAuth, McpGrant};
+use clawhost_core::package::bearer;
+use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use tokio::sync::Mutex;
+use url::Url;
+
+use self::store::Stored;
+use super::fetch::credential;
+use super::http::HttpClient;
+use crate::clock::now_ms;
+use crate::secrets::Secrets;
+
+/// The tokens of one server, whoever asks it.
+pub(crate) struct Tokens {
+    /// The operator's name for the server.
+    server: String,
+    url: Url,
+    auth: McpAuth,
+    client: HttpClient,
+    secrets: Secrets,
+    held: Mutex<Held>,
+}
+
+/// What is known at the moment.
+#[derive(Default)]
+struct Held {
+    token: Option<Token>,
+    /// When it failed last to get one, and why.
+    failed: Option<(Instant, String)>,
+}
+
+/// A token as it is sent.
+#[derive(Clone)]
+struct Token {
+    header: HeaderValue,
+    /// Until when it is used.
+    until_ms: Option<i64>,
+}
+
+impl Token {
+    fn new(access: &str, until_ms: Option<i64>) -> Result<Self, String> {
+        let header = credential("Bearer", access).ok_or("the token cannot be sent in a header")?;
+        Ok(Self { header, until_ms })
+    }
+
+    fn is_good(&self, refused: Option<&HeaderValue>) -> bool {
+        refused != Some(&self.header) && self.until_ms.is_none_or(|until| now_ms() < until)
+    }
+}
+
+impl Held {
+    fn header(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
+        let good = self.token.as_ref().filter(|token| token.is_good(refused));
+        good.map(|token| token.header.clone())
+    }
+}
+
+impl Tokens {
+    /// Returns the tokens that `auth` is about for the server at `url`. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// `url` is none.
+    pub(crate) fn new(
+        server: &str,
+        url: &str,
+        auth: &McpAuth,
+        client: HttpClient,
+        secrets: Secrets,
+    ) -> Result<Self, String> {
+        let url = Url::parse(url).map_err(|error| error.to_string())?;
+        let (server, auth, held) = (server.to_owned(), auth.clone(), Mutex::default());
+        Ok(Self { server, url, auth, client: client.for_call(), secrets, held })
+    }
+
+    /// Returns what to send: the token that is there, or another where that is over or was `refused`.
+    /// Of many that want another at the same time, one asks.
+    ///
+    /// # Errors
+    /// Why there is none, for the operator.
+    pub(crate) async fn header(
+        self: &Arc<Self>,
+        refused: Option<&HeaderValue>,
+    ) -> Result<HeaderValue, String> {
+        let good = self.held.lock().await.header(refused);
+        if let Some(header) = good {
+            return Ok(header);
+        }
+        // A task of its own: what the issuer gives has to be kept, whoever has gone by then.
+        let (this, refused) = (Arc::clone(self), refused.cloned());
+        let renewing = tokio::spawn(async move { this.renewed(refused.as_ref()).await });
+        renewing.await.map_err(|error| error.to_string())?
+    }
+
+    /// Remembers that the server does not take what its issuer has just given.
+    pub(crate) async fn fail(&self, reason: &str) {
+        self.held.lock().await.failed = Some((Instant::now(), reason.to_owned()));
+    }
+
+    async fn renewed(&self, refused: Option<&HeaderValue>) -> Result<HeaderValue, String> {
+        let mut held = self.held.lock().await;
+        if let Some(header) = held.header(refused) {
+            return Ok(header);
+        }
+        let pause = Duration::from_millis(OAUTH_PAUSE_MS);
+        if let Some((_, reason)) = held.failed.as_ref().filter(|(at, _)| at.elapsed() < pause) {
+            return Err(reason.clone());
+        }
+        let token = match self.auth.grant {
+            McpGrant::AuthorizationCode => self.refreshed(refused).await,
+            McpGrant::ClientCredentials => self.of_a_machine().await,
+        };
+        let token = token.inspect_err(|reason| {
+            held.failed = Some((Instant::now(), reason.clone()));
+        })?;
+        let header = token.header.clone();
+        *held = Held { token: Some(token), failed: None };
+        Ok(header)
+    }
+
+    /// Takes what a login, or another host, has kept; or asks for the next with what belongs to it.
+    async fn refreshed(&self, refused: Option<&HeaderValue>) -> Result<Token, String> {
+        let turn = self.turn().await?;
+        let stored = self.stored().await?;
+        let token = stored.token()?;
+        if token.is_good(refused) {
+            self.hide(&stored)?;
+            return Ok(token);
+        }
+        let over = || format!("the login is over: {}", self.hint());
+        let refresh = stored.refresh.as_ref().ok_or_else(over)?;
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.as_str()),
+            ("resource", &stored.resource),
+        ];
+        let (web, authority) = self.authority().await?;
+        let granted = self.grant(&web, &authority, &stored.client_id, &form).await;
+        let granted = granted.map_err(|reason| format!("{reason}; {}", self.hint()))?;
+        let stored = stored.followed_by(granted);
+        if let Err(reason) = self.keep(&stored).await {
+            // It counts all the same, for as long as it is good.
+            tracing::warn!("the tokens of `{}` cannot be kept: {reason}", self.server);
+        }
+        drop(turn);
+        self.hide(&stored)?;
+        stored.token()
+    }
+
+    async fn of_a_machine(&self) -> Result<Token, String> {
+        let (web, authority) = self.authority().await?;
+        let (resource, scope) = (self.resource(&web).await?, self.auth.scopes.join(" "));
+        let mut form = vec![("grant_type", "client_credentials"), ("resource", &*resource)];
+        form.extend(Some(("scope", &*scope)).filter(|(_, scope)| !scope.is_empty()));
+        let id = self.auth.client_id.as_deref().unwrap_or_default();
+        let granted = self.grant(&web, &authority, id, &form).await?;
+        let stored = Stored::new(self, id, resource, granted);
+        self.hide(&stored)?;
+        stored.token()
+    }
+
+    fn hint(&self) -> String {
+        format!("run `clawhost secrets login {}`", self.server)
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// Returns a parameter of what a server wants from those who have to say who they are.
+pub(crate) fn challenged(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(WWW_AUTHENTICATE).iter();
+    all.filter_map(|value| value.to_str().ok()).find_map(|value| bearer(value, name))
+}

@@ -1,0 +1,118 @@
+//! What a login gives, in the operator's store of secrets: one secret for each server, `oauth.<server>`.
+
+use std::fs::File;
+
+use clawhost_core::limits::OAUTH_EARLY_MS;
+use clawhost_core::oauth::Granted;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::issuer::blocking;
+use super::{Token, Tokens};
+use crate::clock::now_ms;
+use crate::state::SecretStore;
+
+/// Tokens, and what they are of.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stored {
+    /// Who gave them.
+    issuer: String,
+    /// To whom.
+    pub(super) client_id: String,
+    /// The address that they are sent to.
+    url: String,
+    /// The name under which they were asked for.
+    pub(super) resource: String,
+    access: Zeroizing<String>,
+    pub(super) refresh: Option<Zeroizing<String>>,
+    /// Until when the first is used.
+    until_ms: Option<i64>,
+}
+
+impl Stored {
+    pub(super) fn new(of: &Tokens, client_id: &str, resource: String, granted: Granted) -> Self {
+        let empty = Self {
+            issuer: of.auth.issuer.clone(),
+            client_id: client_id.to_owned(),
+            url: of.url.to_string(),
+            resource,
+            access: Zeroizing::default(),
+            refresh: None,
+            until_ms: None,
+        };
+        empty.followed_by(granted)
+    }
+
+    /// Returns what counts once `granted` was given for these.
+    pub(super) fn followed_by(self, granted: Granted) -> Self {
+        let until = |seconds: u64| {
+            let ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
+            now_ms().saturating_add(ms - OAUTH_EARLY_MS.min(ms / 2))
+        };
+        Self {
+            access: granted.access.into(),
+            refresh: granted.refresh.map(Zeroizing::new).or(self.refresh),
+            until_ms: granted.seconds.map(until),
+            ..self
+        }
+    }
+
+    pub(super) fn token(&self) -> Result<Token, String> {
+        Token::new(&self.access, self.until_ms)
+    }
+
+    /// Says whether they are of the issuer, the client and the address that the runtime file has now.
+    fn is_of(&self, tokens: &Tokens) -> bool {
+        self.issuer == tokens.auth.issuer
+            && self.url == tokens.url.as_str()
+            && tokens.auth.client_id.as_ref().is_none_or(|id| *id == self.client_id)
+    }
+}
+
+impl Tokens {
+    /// Returns the name of the secret.
+    pub(crate) fn secret(&self) -> String {
+        format!("oauth.{}", self.server)
+    }
+
+    /// Waits until nobody else asks for tokens of this server, in whatever process.
+    pub(super) async fn turn(&self) -> Result<File, String> {
+        let (store, name) = (self.store()?, self.secret());
+        blocking(move || store.turn(&name).map_err(|error| error.to_string())).await
+    }
+
+    /// Returns what was kept.
+    pub(super) async fn stored(&self) -> Result<Stored, String> {
+        let (store, name) = (self.store()?, self.secret());
+        let text = blocking(move || store.get(&name).map_err(|error| error.to_string())).await?;
+        let text = text.ok_or_else(|| format!("nobody is logged in: {}", self.hint()))?;
+        // What a reader says may quote what it read.
+        let stored: Option<Stored> = serde_json::from_str(&text).ok();
+        let of_another = || format!("the login was for something else: {}", self.hint());
+        stored.filter(|stored| stored.is_of(self)).ok_or_else(of_another)
+    }
+
+    /// Keeps what was given, before it is used.
+    pub(super) async fn keep(&self, stored: &Stored) -> Result<(), String> {
+        let text = Zeroizing::new(serde_json::to_string(stored).map_err(|e| e.to_string())?);
+        let (store, name) = (self.store()?, self.secret());
+        let kept = move || store.set(&name, text).map(drop).map_err(|error| error.to_string());
+        blocking(kept).await
+    }
+
+    /// Lets none of it be shown.
+    pub(super) fn hide(&self, stored: &Stored) -> Result<(), String> {
+        let name = self.secret();
+        let hide = |name: &str, value: &str| {
+            self.secrets.hide(name, value).map_err(|error| error.to_string())
+        };
+        hide(&name, &stored.access)?;
+        let refresh = stored.refresh.as_ref();
+        refresh.map_or(Ok(()), |refresh| hide(&format!("{name}.refresh"), refresh))
+    }
+
+    fn store(&self) -> Result<SecretStore, String> {
+        self.secrets.store().cloned().ok_or_else(|| "there is no store of secrets".to_owned())
+    }
+}
