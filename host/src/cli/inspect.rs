@@ -3,6 +3,9 @@
 //! A file that is refused is described as well, as far as its structure says. What components
 //! say is made visible, as whoever inspects one does not trust it yet.
 
+mod service;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clawhost_core::catalog::{ToolDefinition, ckp_name};
@@ -18,6 +21,9 @@ use crate::engine::check::{self, Outline};
 use crate::engine::{Engine, LoadError, Loaded};
 
 pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
+    if let Some(descriptor) = descriptor(&args.file)? {
+        return service::run(&descriptor, args.json);
+    }
     let bytes = setup::read_file(&args.file)?;
     let outline = check::outline(&bytes);
     let engine =
@@ -37,6 +43,18 @@ pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
         print(&loaded, &definitions);
     }
     Ok(exit::OK)
+}
+
+/// Returns the descriptor that is meant: a file, or that of a service which the runtime file names.
+fn descriptor(file: &Path) -> Result<Option<PathBuf>, Fail> {
+    if file.extension().is_some_and(|of| of == "json") {
+        return Ok(Some(file.to_owned()));
+    }
+    if file.exists() {
+        return Ok(None);
+    }
+    let settings = setup::config(&[], None).map_err(Fail::Documents)?.settings;
+    Ok(settings.descriptor_of(&file.to_string_lossy()).map(Path::to_owned))
 }
 
 /// Says what the refused file is, where that can be told, and returns why it is refused. A
@@ -63,7 +81,7 @@ struct Need {
 }
 
 /// All of them, in the order in which they are told.
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 9] = [
     Need { says: "what no profile grants", profiles: &[] },
     Need { says: "`shell.mode: full`", profiles: &["process"] },
     Need { says: "hosts in a `network` block", profiles: &["network"] },
@@ -71,6 +89,7 @@ const NEEDS: [Need; 8] = [
     Need { says: "keys and values, `memory: true` in clawhost.yaml", profiles: &["memory"] },
     Need { says: "`channels` in clawhost.yaml", profiles: &[] },
     Need { says: "`secrets` in clawhost.yaml", profiles: &[] },
+    Need { says: "calls of other tools, `tool_calls_max` in clawhost.yaml", profiles: &["tools"] },
     Need {
         says: "a mounted folder, without which it opens no file",
         profiles: &["fs-readonly", "workspace", "process"],
@@ -78,7 +97,7 @@ const NEEDS: [Need; 8] = [
 ];
 
 fn need_of(import: &str) -> Option<&'static Need> {
-    let [never, process, network, provider, memory, channels, secrets, files] = &NEEDS;
+    let [never, process, network, provider, memory, channels, secrets, tools, files] = &NEEDS;
     Some(match imports::class_of(import) {
         Some(Class::Inert) if import.starts_with("wasi:filesystem/") => files,
         Some(Class::Inert) => return None,
@@ -88,6 +107,7 @@ fn need_of(import: &str) -> Option<&'static Need> {
         Some(Class::Memory) => memory,
         Some(Class::Channels) => channels,
         Some(Class::Secrets) => secrets,
+        Some(Class::Tools) => tools,
         Some(Class::Reserved | Class::Never) | None => never,
     })
 }

@@ -2,6 +2,8 @@
 //!
 //! A closed set. Deliberately absent: any check. Whoever holds an `Admitted` was checked.
 
+mod composite;
+mod http;
 mod mcp;
 mod native;
 mod own;
@@ -34,8 +36,10 @@ pub async fn run(
             return wasm::run(engine, &loaded, admitted, caller.progress).await;
         }
         Code::Bridged(bridged) => mcp::run(&bridged, admitted, caller).await,
+        Code::Composite(composite) => composite::run(&composite, desk, admitted).await,
         Code::Native(native) => native::run(&native, admitted).await,
         Code::Own(tool) => own::run(tool, desk, admitted).await,
+        Code::Service(granted) => http::run(&granted, admitted).await,
     };
     (outcome, Usage { guest: started.elapsed(), ..Usage::default() })
 }

@@ -3,6 +3,7 @@
 mod code;
 mod tool;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
@@ -25,6 +26,8 @@ pub struct Usage {
     pub fuel: u64,
     /// Time in the guest and in host calls it made.
     pub guest: Duration,
+    /// Where its requests were let out to.
+    pub egress: Vec<String>,
     /// What the guest tried and was refused.
     pub violations: Vec<String>,
 }
@@ -40,7 +43,7 @@ type Answer = Result<(ToolReply, usize), Box<ToolReply>>;
 pub(super) async fn run(
     engine: &wasmtime::Engine,
     loaded: &Loaded,
-    admitted: Admitted,
+    mut admitted: Admitted,
     progress: Option<ProgressSink>,
 ) -> (Result<ToolReply, CallError>, Usage) {
     let name = admitted.resolved().tool().definition.name.clone();
@@ -48,6 +51,10 @@ pub(super) async fn run(
     let state = match admitted.resolved().sandbox().enter(&name, startup, progress) {
         Ok(state) => state.called_by(admitted.principal()),
         Err(error) => return (Err(error), Usage::default()),
+    };
+    let state = match admitted.take_nest() {
+        Some(nest) => state.calling_by(Arc::new(nest)),
+        None => state,
     };
     let arguments = match arguments(&admitted) {
         Ok(arguments) => arguments,
@@ -70,6 +77,7 @@ pub(super) async fn run(
     let usage = Usage {
         guest,
         fuel: store.data().clock.fuel_used(store.get_fuel().unwrap_or(0)),
+        egress: store.data().egress(),
         violations: store.data().violations(),
     };
     (conclude(answer, &store, &admitted, &usage), usage)
@@ -221,7 +229,7 @@ fn refused(admitted: &Admitted, violation: &str) -> CallError {
     sandbox(admitted, &format!("the sandbox refused it: {violation}"))
 }
 
-fn sandbox(admitted: &Admitted, reason: &str) -> CallError {
+pub(super) fn sandbox(admitted: &Admitted, reason: &str) -> CallError {
     CallError::new(ErrorKind::Sandbox, reason)
         .with("stage", "run")
         .with("profile", admitted.resolved().grants().profile.as_str())

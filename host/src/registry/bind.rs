@@ -8,8 +8,11 @@ mod bridged;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clawhost_core::catalog::{self, Annotations, Catalog, Origin, Refused, Tool, ToolDefinition};
+use clawhost_core::descriptor::Granted;
+use clawhost_core::egress::{endpoint, parse_url};
 use clawhost_core::grants::Grants;
 use clawhost_core::imports;
 use clawhost_core::manifest::{Manifest, PROFILE_NONE, ToolBinding};
@@ -23,6 +26,7 @@ use super::drop_in::{self, DropIn, Status};
 use super::offer::{Offer, Offered};
 use super::own::Own;
 use super::package;
+use super::releases::Served;
 use super::{Code, Runnable, Snapshot, Sources};
 use crate::sandbox::Sandbox;
 
@@ -34,6 +38,8 @@ pub(super) struct Binder {
     pub(super) bridges: Bridges,
     /// What comes with the program.
     pub(super) own: Vec<Own>,
+    /// What is served of the registry; nothing while that is not known.
+    released: Option<Arc<Served>>,
     built_in: Vec<Result<Offer, Refused>>,
     packaged: Vec<Result<Offer, Refused>>,
     bound: BTreeMap<Key, Bound>,
@@ -77,12 +83,21 @@ impl Binder {
     ) -> Self {
         let last = Arc::new(Catalog::default());
         let (bridges, bound, refused) = (Bridges::default(), BTreeMap::new(), Vec::new());
-        Self { sources, bridges, own: Vec::new(), built_in, packaged, bound, refused, last }
+        let (own, released) = (Vec::new(), None);
+        Self { sources, bridges, own, released, built_in, packaged, bound, refused, last }
     }
 
     /// Counts on from `last`, the catalog of another manifest.
     pub(super) fn follow(&mut self, last: Arc<Catalog>) {
         self.last = last;
+    }
+
+    /// Serves this of the registry from the next catalog on.
+    pub(super) fn take_released(&mut self, released: Option<Arc<Served>>) {
+        // What a version says of a tool may differ where its component does not.
+        let origin = Origin::Release.to_string();
+        self.bound.retain(|(of, _), _| *of != origin);
+        self.released = released;
     }
 
     /// Returns the catalog of the built-in components, the MCP servers and `files`. Its version is a new one
@@ -96,10 +111,12 @@ impl Binder {
             bound: BTreeMap::new(),
         };
         self.bind_built_in(&mut draft, false);
-        self.own.iter().for_each(|own| self.bind_own(&mut draft, own));
+        let plain = self.own.iter().filter(|own| own.as_composite().is_none());
+        plain.for_each(|own| self.bind_own(&mut draft, own));
         for offer in self.packaged.iter().flatten() {
             self.bind_packaged(&mut draft, offer);
         }
+        self.bind_released(&mut draft);
         // Before the files: what a server's tool is called is no file's to take.
         self.bind_bridges(&mut draft);
         for file in files {
@@ -107,6 +124,7 @@ impl Binder {
         }
         // A file that fails to replace a built-in tool does not take it away.
         self.bind_built_in(&mut draft, true);
+        self.bind_composites(&mut draft);
         self.report(&mut draft, strays);
         draft.catalog.notes = std::mem::take(&mut draft.notes);
         self.warn_of_new(&draft.catalog);
@@ -147,6 +165,35 @@ impl Binder {
         self.bind(draft, &source, offered, binding);
     }
 
+    /// Composites come last, each after all that it calls. One whose tools are not there is not served.
+    fn bind_composites(&self, draft: &mut Draft) {
+        let released = self.released.iter().flat_map(|released| &released.composites);
+        let own =
+            self.own.iter().chain(released).filter_map(|own| Some((own, own.as_composite()?)));
+        let (mut left, mut before): (Vec<_>, _) = (own.collect(), usize::MAX);
+        while left.len() < before {
+            before = left.len();
+            left.retain(|(own, composite)| {
+                let waits = composite.missing(|tool| draft.catalog.find(tool).is_some()).is_some();
+                if !waits {
+                    self.bind_own(draft, own);
+                }
+                waits
+            });
+        }
+        for (own, composite) in left {
+            let is_there = |tool: &str| {
+                draft.catalog.find(tool).is_some()
+                    || !draft.catalog.loading.is_empty()
+                    || draft.catalog.may_come(&catalog::ckp_name(tool))
+            };
+            let missing = composite.missing(is_there).into_iter();
+            let refused = missing.map(|one| Refused::wrong(&one.file.clone(), vec![one]));
+            draft.catalog.refused.extend(refused.map(|one| one.of(&own.offered.definition.name)));
+            draft.offered.insert(own.offered.ckp_name.clone());
+        }
+    }
+
     /// Says whether a built-in tool is `offer`'s under the profile that it is bound to.
     fn is_from(&self, offer: &Offer, tool: &str, binding: &ToolBinding) -> bool {
         let Origin::BuiltIn { component } = offer.origin else { return false };
@@ -161,6 +208,30 @@ impl Binder {
                 draft.refuse(&offer.origin, &reserved(name));
             } else {
                 self.bind_signed(draft, offer, tool, find(&self.sources.manifest, name));
+            }
+        }
+    }
+
+    /// A tool of the registry runs under the profile and the policy that the manifest binds it to, and
+    /// under `none` where it binds it to none.
+    fn bind_released(&self, draft: &mut Draft) {
+        let Some(released) = self.released.as_deref() else {
+            let awaited = self.sources.releases.as_ref().map(|_| Origin::Release.to_string());
+            return draft.catalog.loading.extend(awaited);
+        };
+        draft.catalog.release = released.version;
+        draft.catalog.refused.extend(released.refused.clone());
+        draft
+            .catalog
+            .refused
+            .extend(released.tools.iter().filter_map(|tool| tool.as_ref().err()).cloned());
+        for offer in released.tools.iter().flatten() {
+            for tool in &offer.tools {
+                let name = &tool.definition.name;
+                match self.reserved(name) {
+                    Some(reason) => draft.refuse(&offer.origin, &reason),
+                    None => self.bind_signed(draft, offer, tool, self.listed(name)),
+                }
             }
         }
     }
@@ -210,8 +281,12 @@ impl Binder {
             return Some(reserved(name));
         }
         let ckp = catalog::ckp_name(name);
-        if self.own.iter().any(|own| own.offered.ckp_name == ckp) {
-            return Some(format!("tool `{name}`: the program that runs the host has it"));
+        if let Some(own) = self.own.iter().find(|own| own.offered.ckp_name == ckp) {
+            let whose = match own.as_composite() {
+                Some(composite) => format!("it is a composite of `{}`", composite.file),
+                None => "the program that runs the host has it".to_owned(),
+            };
+            return Some(format!("tool `{name}`: {whose}"));
         }
         let binding = find(&self.sources.manifest, name)?;
         if let Some(source) = &binding.mcp {
@@ -301,42 +376,96 @@ impl Binder {
     fn tool(
         &self,
         Source { origin, code }: &Source<'_>,
-        Offered { definition, ckp_name, input, output }: &Offered,
+        offered: &Offered,
         binding: Option<&ToolBinding>,
     ) -> Result<Tool, String> {
-        let mut grants = self.grants(origin, binding)?;
+        let Offered { definition, ckp_name, input, output, beside, governed } = offered;
+        let documents = || beside.iter().chain(binding);
+        let timeout = documents().filter_map(|document| document.timeout).min();
+        let mut grants = self.grants(origin, binding, timeout)?;
         if matches!(origin, Origin::BuiltIn { .. }) {
             self.sources.manifest.web.apply(&definition.name, &mut grants);
+        }
+        if let Some(granted) = code.managed() {
+            grants.network = endpoint(&granted.tool.base_url).ok();
         }
         imports::check(code.imports(), &grants).map_err(|reasons| reasons.join("; "))?;
         let mut input = vec![Arc::clone(input)];
         let mut output: Vec<_> = output.iter().map(Arc::clone).collect();
-        if let Some(binding) = binding {
-            // The component's schema and the document's both hold.
-            input.extend(compile(binding.input_schema.as_ref())?);
-            output.extend(compile(binding.output_schema.as_ref())?);
+        for document in documents() {
+            // The component's schema and the documents' all hold.
+            input.extend(self.compile(document.input_schema.as_ref())?);
+            output.extend(self.compile(document.output_schema.as_ref())?);
         }
-        let described = described(definition, binding);
+        let described = described(offered, binding);
         let policies = [binding.and_then(|binding| binding.policy.as_ref()), code.policy()];
         let policies = policies.into_iter();
-        Ok(Tool {
+        let mut tool = Tool {
             declared: declared(origin, described.annotations, binding),
             definition: described,
             ckp_name: ckp_name.clone(),
-            digest: code.digest().to_owned(),
+            digest: code.digest().into_owned(),
             origin: (*origin).clone(),
-            asks: builtin::always_asks(origin),
+            asks: builtin::always_asks(origin)
+                || binding.and_then(|of| of.skill.as_ref()).is_some_and(|skill| skill.asks),
             policy_refs: policies.flatten().cloned().collect(),
             category: binding.and_then(|binding| binding.category.clone()),
-            retry: binding.map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
-            paths: path_names(definition, binding),
+            // What a composite has done is not done again: its steps are tried again, each by itself.
+            retry: binding
+                .filter(|_| !matches!(code, Code::Composite(_)))
+                .map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
+            governed: governed.clone(),
+            // What a server has beside tools is served where its entry says so.
+            surfaced: !matches!(code, Code::Bridged(one) if one.kind.is_some())
+                && self.is_surfaced(origin, binding),
+            managed: self.managed(origin, code),
+            paths: path_names(definition, documents()),
             input,
             output,
             grants,
-        })
+        };
+        self.keep_to_policy(&mut tool, code)?;
+        Ok(tool)
     }
 
-    fn grants(&self, origin: &Origin, binding: Option<&ToolBinding>) -> Result<Grants, String> {
+    /// Returns what a tool is as a service's: one that the host asks itself, or one of an MCP server.
+    fn managed(&self, origin: &Origin, code: &Code) -> Option<Arc<Granted>> {
+        let Origin::Bridged { server, tool } = origin else { return code.managed().cloned() };
+        self.sources.manifest.managed(server, tool).cloned().map(Arc::new)
+    }
+
+    /// Says whether a server's tool is served for nothing but some agent's skills.
+    fn is_surfaced(&self, origin: &Origin, binding: Option<&ToolBinding>) -> bool {
+        let Origin::Bridged { server, tool } = origin else { return false };
+        if self.sources.manifest.managed(server, tool).is_some() {
+            return false;
+        }
+        let mut servers = self.sources.manifest.mcp_servers.iter();
+        servers.any(|one| one.name == *server && one.internal_only)
+            && binding.is_none_or(|binding| binding.mcp.is_none())
+    }
+
+    /// Takes out of a tool's grants what the network policy of its definition does not have.
+    fn keep_to_policy(&self, tool: &mut Tool, code: &Code) -> Result<(), String> {
+        let own = self.sources.manifest.governance.of(tool).and_then(|own| own.network.clone());
+        let Some(policy) = own else { return Ok(()) };
+        policy.narrow(&mut tool.grants);
+        let server = code.server_url().map(parse_url).transpose();
+        let checked = server.and_then(|url| url.map_or(Ok(()), |url| policy.check(&url)));
+        checked
+            .map_err(|_| "its `network_policy` does not allow its MCP server's address".to_owned())
+    }
+
+    fn compile(&self, schema: Option<&serde_json::Value>) -> Result<Option<Arc<Schema>>, String> {
+        schema.map(|schema| self.sources.engine.schemas().get(schema)).transpose()
+    }
+
+    fn grants(
+        &self,
+        origin: &Origin,
+        binding: Option<&ToolBinding>,
+        timeout: Option<Duration>,
+    ) -> Result<Grants, String> {
         let name = binding.map_or(PROFILE_NONE, |binding| binding.sandbox.as_str());
         let profile = self
             .sources
@@ -344,7 +473,7 @@ impl Binder {
             .profiles
             .get(name)
             .ok_or_else(|| format!("there is no sandbox profile `{name}`"))?;
-        let grants = profile.grants(binding.and_then(|binding| binding.timeout));
+        let grants = profile.grants(timeout);
         match origin {
             Origin::Native { .. } if name != PROFILE_NONE => Err(format!(
                 "it is native, so the sandbox `{name}` would contain nothing: write `{PROFILE_NONE}`"
@@ -396,7 +525,13 @@ impl Binder {
             // Why the code that came with a document is not served was said.
             let is_told = package::brings_code(&manifest.fetched, binding);
             if !is_told && !draft.offered.contains(&binding.name) {
-                let nobody = || format!("no component offers a tool `{}`", binding.name);
+                let nobody = || match &binding.skill {
+                    Some(skill) => format!(
+                        "the skill `{}` does not say in which order its tools are called: write `tools.{}.composite` in a definition file",
+                        skill.name, binding.name
+                    ),
+                    None => format!("no component offers a tool `{}`", binding.name),
+                };
                 let reason = builtin::missing(&binding.name).unwrap_or_else(nobody);
                 refused.push(Refused::new(&binding.at, &reason).of(&binding.name));
             }
@@ -408,10 +543,14 @@ impl Binder {
         draft.notes.extend(manifest.stray_rules(names, is_declared));
         let tools = || draft.catalog.tools().map(AsRef::as_ref);
         draft.notes.extend(manifest.governance.idle(tools()));
+        let find = |name: &str| draft.catalog.find(name);
+        draft.notes.extend(manifest.governance.idle_steps(find));
         let served = tools().flat_map(Tool::names);
-        let names: Vec<String> = builtin::built_in_names().chain(served).collect();
+        // Why a composite is not served was said.
+        let own = self.own.iter().map(|own| own.offered.ckp_name.clone());
+        let names: Vec<String> = builtin::built_in_names().chain(served).chain(own).collect();
         let known = |name: &str| names.iter().any(|of| of == name) || draft.catalog.may_come(name);
-        let strays = manifest.governance.strays(known, &names).into_iter();
+        let strays = manifest.governance.strays(known, &names, false).into_iter();
         let strays: Vec<_> =
             strays.map(|one| Refused::wrong(&one.file.clone(), vec![one])).collect();
         draft.catalog.refused.extend(strays);
@@ -470,24 +609,24 @@ fn find<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a ToolBinding> {
     manifest.tools.iter().find(|binding| binding.name == ckp)
 }
 
-fn compile(schema: Option<&serde_json::Value>) -> Result<Option<Arc<Schema>>, String> {
-    schema.map(|schema| Schema::compile(schema).map(Arc::new)).transpose()
-}
-
-/// The component's schema and the document's both say which arguments are paths.
-fn path_names(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> PathNames {
-    let document = binding.and_then(|binding| binding.input_schema.as_ref());
-    PathNames::of(document.into_iter().chain([&definition.input_schema]))
+/// The component's schema and those of documents all say which arguments are paths.
+fn path_names<'a>(
+    definition: &'a ToolDefinition,
+    documents: impl Iterator<Item = &'a ToolBinding>,
+) -> PathNames {
+    let documents = documents.filter_map(|document| document.input_schema.as_ref());
+    PathNames::of(documents.chain([&definition.input_schema]))
 }
 
 /// The operator's description, where the document has one, is what clients see.
-fn described(definition: &ToolDefinition, binding: Option<&ToolBinding>) -> ToolDefinition {
-    let mut definition = definition.clone();
-    if let Some(text) = binding.and_then(|binding| binding.description.clone()) {
+fn described(offered: &Offered, binding: Option<&ToolBinding>) -> ToolDefinition {
+    let (mut definition, beside) = (offered.definition.clone(), offered.beside.as_ref());
+    let documents = binding.into_iter().chain(beside);
+    if let Some(text) = documents.clone().find_map(|document| document.description.clone()) {
         definition.description = text;
     }
-    if let Some(binding) = binding.filter(|binding| binding.registry.is_some()) {
-        definition.annotations = careful(definition.annotations, &binding.annotations);
+    for document in beside.into_iter().chain(binding.filter(|own| own.registry.is_some())) {
+        definition.annotations = careful(definition.annotations, &document.annotations);
     }
     definition
 }

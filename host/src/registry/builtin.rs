@@ -33,6 +33,7 @@ const fn built_in(component: &'static str, tools: &'static str) -> BuiltIn {
 
 const TABLE: &[BuiltIn] = &[
     built_in("calculator", "calculator"),
+    BuiltIn { optional: true, ..built_in("code", "run_code") },
     built_in("exec", "bash_exec exec_shell spawn"),
     built_in("file-io", "apply_patch edit_file list_directory read_file search_files write_file"),
     BuiltIn { optional: true, ..built_in("js", "js_exec") },

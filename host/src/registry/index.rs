@@ -3,6 +3,7 @@
 
 use clawhost_core::digest::is_digest;
 use clawhost_core::json;
+use clawhost_core::limits::SIGNATURE_BYTES_MAX;
 use clawhost_core::uri::{Kind, RegistryUri, is_declared_name};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ pub(crate) struct Index {
     /// The component of a Tool, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) component: Option<Part>,
+    /// The text of the component's signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
 }
 
 /// One of the two things that can be fetched.
@@ -52,6 +56,10 @@ impl Index {
         let kind = Kind::from_document(&index.kind).ok_or("sent an index of an unknown kind")?;
         if index.component.is_some() && kind != Kind::Tool {
             return Err(format!("has a component for a {kind}, which has no code"));
+        }
+        let fits = |text: &String| text.len() as u64 <= SIGNATURE_BYTES_MAX;
+        if index.signature.as_ref().is_some_and(|text| index.component.is_none() || !fits(text)) {
+            return Err("has a signature of nothing, or one that is too long".to_owned());
         }
         let mut parts = std::iter::once(&index.document).chain(&index.component);
         if parts.all(|part| is_digest(&part.digest)) {
@@ -108,6 +116,11 @@ mod tests {
             (index("x", "Claw", ""), "unknown kind"),
             (index("x", "Policy", &component), "component for a Policy"),
             (index("x", "Tool", r#","also":1"#), "no index"),
+            (index("x", "Tool", r#","signature":"s""#), "a signature of nothing"),
+            (
+                index("x", "Tool", &format!(r#"{component},"signature":"{}""#, "s".repeat(5_000))),
+                "too long",
+            ),
             (index("x", "Tool", "").replace("sha256:0", "sha256:G"), "a digest that is none"),
             ("[]".to_owned(), "no index"),
             ("{\"a\":1,\"a\":2}".to_owned(), "no index"),

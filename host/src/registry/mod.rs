@@ -8,19 +8,25 @@ mod builtin;
 mod documents;
 mod drop_in;
 mod index;
+mod locked;
 mod offer;
 mod own;
 mod package;
 mod preview;
+mod releases;
 mod remote;
+mod services;
 mod watch;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::{Catalog, Tool};
+use clawhost_core::composite::Composite;
+use clawhost_core::descriptor::Granted;
 use clawhost_core::grants::{Grants, NATIVE, Shell};
 use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
@@ -30,10 +36,16 @@ pub use bridge::{MIGRATIONS, Pin, PinState, Pins, misplaced};
 pub use builtin::{BUILT_IN_COMPONENTS, built_in_names, built_in_tools};
 pub use documents::FileDocuments;
 pub(crate) use index::{Index, Part, is_publishable};
+pub(crate) use locked::{LOCK_FILE, read_lock};
 pub(crate) use own::Own;
 pub use own::OwnTool;
 pub use preview::{Preview, preview};
+pub use releases::{
+    MIGRATIONS as RELEASE_MIGRATIONS, Pin as ReleasePin, ReleaseError, Releases, Seed, Version,
+    gather,
+};
 pub use remote::{Published, Registries};
+pub use services::contexts;
 
 /// What is served without a manifest: the built-in tools under safe profiles.
 pub const DEFAULT_MANIFEST: &str = include_str!("default.yaml");
@@ -65,12 +77,16 @@ pub(super) struct Runnable {
 pub(crate) enum Code {
     /// A tool of an MCP server.
     Bridged(Arc<Bridged>),
+    /// Other tools, called by steps.
+    Composite(Arc<Composite>),
     /// A component, linked.
     Component(Arc<Loaded>),
     /// The embedding program's own code.
     Native(Arc<Native>),
     /// A tool of the host itself.
     Own(OwnTool),
+    /// A request to a service.
+    Service(Arc<Granted>),
 }
 
 impl Code {
@@ -78,34 +94,63 @@ impl Code {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Bridged(own), Self::Bridged(other)) => Arc::ptr_eq(own, other),
+            (Self::Composite(own), Self::Composite(other)) => Arc::ptr_eq(own, other),
             (Self::Component(own), Self::Component(other)) => Arc::ptr_eq(own, other),
             (Self::Native(own), Self::Native(other)) => Arc::ptr_eq(own, other),
             (Self::Own(own), Self::Own(other)) => own == other,
+            (Self::Service(own), Self::Service(other)) => own == other,
             _ => false,
         }
     }
 
-    fn digest(&self) -> &str {
+    fn digest(&self) -> Cow<'_, str> {
         match self {
-            Self::Bridged(bridged) => &bridged.digest,
-            Self::Component(loaded) => &loaded.digest,
-            Self::Native(native) => &native.digest,
-            Self::Own(own) => own.digest(),
+            Self::Bridged(bridged) => Cow::Borrowed(&bridged.digest),
+            Self::Composite(composite) => Cow::Borrowed(composite.digest()),
+            Self::Component(loaded) => Cow::Borrowed(&loaded.digest),
+            Self::Native(native) => Cow::Borrowed(&native.digest),
+            Self::Own(own) => Cow::Borrowed(own.digest()),
+            Self::Service(granted) => Cow::Owned(granted.tool.digest()),
         }
+    }
+
+    /// Returns it as a service's tool, where it is one.
+    fn managed(&self) -> Option<&Arc<Granted>> {
+        if let Self::Service(granted) = self { Some(granted) } else { None }
     }
 
     /// Returns the policy that comes with it: that of an MCP server's entry.
     fn policy(&self) -> Option<&String> {
         match self {
             Self::Bridged(bridged) => bridged.policy.as_ref(),
-            Self::Component(_) | Self::Native(_) | Self::Own(_) => None,
+            Self::Component(_)
+            | Self::Composite(_)
+            | Self::Native(_)
+            | Self::Own(_)
+            | Self::Service(_) => None,
+        }
+    }
+
+    /// Returns the address of the MCP server that has it, where that is one of the web.
+    fn server_url(&self) -> Option<&str> {
+        match self {
+            Self::Bridged(bridged) => bridged.url.as_deref(),
+            Self::Component(_)
+            | Self::Composite(_)
+            | Self::Native(_)
+            | Self::Own(_)
+            | Self::Service(_) => None,
         }
     }
 
     /// Returns what it needs granted to be linked.
     fn imports(&self) -> impl Iterator<Item = &str> + Clone {
         let imports = match self {
-            Self::Bridged(_) | Self::Native(_) | Self::Own(_) => Default::default(),
+            Self::Bridged(_)
+            | Self::Composite(_)
+            | Self::Native(_)
+            | Self::Own(_)
+            | Self::Service(_) => Default::default(),
             Self::Component(loaded) => loaded.imports.as_slice(),
         };
         imports.iter().map(String::as_str)
@@ -116,6 +161,8 @@ impl Code {
 #[derive(Debug, Clone)]
 pub struct Resolved {
     tool: Arc<Tool>,
+    /// The version of the registry that was in service.
+    release: Option<u64>,
     runnable: Runnable,
 }
 
@@ -123,6 +170,11 @@ impl Resolved {
     /// Returns what the tool is.
     pub fn tool(&self) -> &Arc<Tool> {
         &self.tool
+    }
+
+    /// Returns the version of the registry that was in service.
+    pub fn release(&self) -> Option<u64> {
+        self.release
     }
 
     /// Returns what the call may touch.
@@ -219,7 +271,8 @@ impl Shelf {
         let snapshot = self.current.load();
         let tool = snapshot.catalog.find(name)?;
         let runnable = snapshot.runnables.get(&tool.definition.name)?;
-        Some(Resolved { tool: Arc::clone(tool), runnable: runnable.clone() })
+        let release = snapshot.catalog.release;
+        Some(Resolved { tool: Arc::clone(tool), release, runnable: runnable.clone() })
     }
 
     /// Returns the catalog in service.
@@ -253,6 +306,10 @@ pub struct Sources {
     pub replaceable: BTreeSet<String>,
     /// What was accepted of MCP servers.
     pub pins: Pins,
+    /// The registry whose pinned version is served too.
+    pub releases: Option<Releases>,
+    /// Changes when somebody else has written to the store.
+    pub touched: tokio::sync::watch::Receiver<i64>,
 }
 
 /// Loads the built-in components and everything in the drop-in directory, takes in what is the program's

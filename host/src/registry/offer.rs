@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use clawhost_core::bridged;
 use clawhost_core::catalog::{Origin, ToolDefinition, ckp_name};
+use clawhost_core::manifest::{Definition, ToolBinding};
 use clawhost_core::package::VerifyingKey;
 use clawhost_core::schema::Schema;
 use clawhost_core::visible;
 
 use super::drop_in;
-use crate::engine::{Engine, LoadError, Loaded, Turn, background};
+use crate::engine::{Engine, LoadError, Loaded, Schemas, Turn, background};
 
 /// One loaded component, and the tools that it is to serve.
 #[derive(Debug, Clone)]
@@ -29,6 +30,10 @@ pub(super) struct Offered {
     pub(super) ckp_name: String,
     pub(super) input: Arc<Schema>,
     pub(super) output: Option<Arc<Schema>>,
+    /// The document that came with it, where it is of a version of the registry.
+    pub(super) beside: Option<ToolBinding>,
+    /// What that version says of it.
+    pub(super) governed: Option<Arc<Definition>>,
 }
 
 impl Offer {
@@ -49,17 +54,24 @@ impl Offer {
         read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
     ) -> Result<Self, LoadError> {
         let (loaded, turn) = engine.load_in(turn, read).await?;
-        let (offer, _) = background(turn, move || Self::new(origin, loaded)).await?;
+        let engine = Arc::clone(engine);
+        let new = move || Self::new(origin, loaded, engine.schemas());
+        let (offer, _) = background(turn, new).await?;
         Ok(offer?)
     }
 
     /// Compiles the schemas of everything that `loaded` describes.
-    pub(super) fn new(origin: Origin, loaded: Arc<Loaded>) -> Result<Self, String> {
+    pub(super) fn new(
+        origin: Origin,
+        loaded: Arc<Loaded>,
+        schemas: &Schemas,
+    ) -> Result<Self, String> {
         for why in loaded.left_out() {
             tracing::warn!("{origin}: {}", visible::line(why));
         }
         let definitions = loaded.definitions_as(stem(&origin));
-        let tools = definitions.iter().map(Offered::new).collect::<Result<_, _>>()?;
+        let offered = |definition| Offered::among(definition, schemas);
+        let tools = definitions.iter().map(offered).collect::<Result<_, _>>()?;
         Ok(Self { origin, loaded, tools, signed_by: Vec::new() })
     }
 }
@@ -72,23 +84,30 @@ fn stem(origin: &Origin) -> &str {
         Origin::BuiltIn { component } => component,
         Origin::Bridged { server, .. } => server,
         Origin::Native { provider } => provider,
-        Origin::Own => "",
+        Origin::Service { service } => service,
+        Origin::Composite { .. } | Origin::Own | Origin::Release => "",
     }
 }
 
 impl Offered {
     /// Cleans and checks what is said of one tool, and compiles its schemas.
     pub(super) fn new(definition: &ToolDefinition) -> Result<Self, String> {
+        Self::among(definition, &Schemas::default())
+    }
+
+    /// As [`Offered::new`], with each schema compiled once as long as somebody uses it.
+    pub(super) fn among(definition: &ToolDefinition, schemas: &Schemas) -> Result<Self, String> {
         // A name that a file or a server gave is checked here first.
         let definition = bridged::cleaned(definition, &definition.name)?;
         let name = &definition.name;
         let compile = |what, schema| {
-            let compiled = Schema::compile(schema).map(Arc::new);
+            let compiled = schemas.get(schema);
             compiled.map_err(|error| format!("the {what} schema of tool `{name}` is {error}"))
         };
         let input = compile("input", &definition.input_schema)?;
         let output = definition.output_schema.as_ref();
         let output = output.map(|schema| compile("output", schema)).transpose()?;
-        Ok(Self { ckp_name: ckp_name(name), definition, input, output })
+        let (beside, governed) = (None, None);
+        Ok(Self { ckp_name: ckp_name(name), definition, input, output, beside, governed })
     }
 }

@@ -1,19 +1,20 @@
-//! Tools that come with the program rather than with a file: those of the program that the host is
-//! part of, and the host's own, which find and call others and read on in results.
+//! Tools that come without a component: those of the program that the host is part of, composites, which
+//! definition files describe, and the host's own, which find and call others and read on in results.
 
 use std::sync::Arc;
 
 use clawhost_core::catalog::{Annotations, Origin, ToolDefinition};
+use clawhost_core::composite::Composite;
 use clawhost_core::limits::FIND_TOOLS_MAX;
-use clawhost_core::manifest::{CatalogMode, Manifest};
+use clawhost_core::manifest::{CatalogMode, Manifest, ToolBinding};
 use serde_json::{Value, json};
 
-use super::Code;
 use super::offer::Offered;
+use super::{Code, services};
 use crate::native::{Native, NativeTools};
 
 /// One of them, ready to be bound.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Own {
     pub(super) origin: Origin,
     pub(super) code: Code,
@@ -32,7 +33,8 @@ pub enum OwnTool {
 }
 
 impl Own {
-    /// Returns the embedding program's tools, and those of the host's own that `manifest` asks for.
+    /// Returns the embedding program's tools, those of the host's own that `manifest` asks for, and
+    /// composites.
     ///
     /// # Errors
     /// What is wrong with one of them.
@@ -45,7 +47,11 @@ impl Own {
             (OwnTool::ReadResult, !manifest.keeps.is_empty()),
         ];
         let own = own.into_iter().filter(|(_, is_wanted)| *is_wanted);
-        native.chain(own.map(|(tool, _)| Self::host(tool))).collect()
+        let composites = manifest.governance.composites();
+        let composites = composites.map(|composite| Self::composite(composite, manifest));
+        let services = services::offered(&manifest.services)?;
+        let own = own.map(|(tool, _)| Self::host(tool));
+        native.chain(own).chain(composites).chain(services).collect()
     }
 
     fn native(native: Native) -> Result<Self, String> {
@@ -53,6 +59,38 @@ impl Own {
         let offered = Offered { ckp_name: native.ckp_name.clone(), ..offered };
         let origin = Origin::Native { provider: native.provider().to_owned() };
         Ok(Self { origin, code: Code::Native(Arc::new(native)), offered })
+    }
+
+    /// Returns what it is made of, where that is other tools.
+    pub(super) fn as_composite(&self) -> Option<&Arc<Composite>> {
+        if let Code::Composite(composite) = &self.code { Some(composite) } else { None }
+    }
+
+    pub(super) fn composite(
+        composite: &Arc<Composite>,
+        manifest: &Manifest,
+    ) -> Result<Self, String> {
+        let Composite { name, description, input_schema, file, timeout, .. } = &**composite;
+        let offered = Offered::new(&ToolDefinition {
+            name: name.clone(),
+            title: None,
+            description: description.clone().unwrap_or_default(),
+            input_schema: input_schema.clone().unwrap_or_default(),
+            output_schema: None,
+            annotations: Annotations::default(),
+        })?;
+        let binding = manifest.tools.iter().find(|tool| tool.name == offered.ckp_name);
+        let skill = binding.and_then(|tool| tool.skill.clone()).unwrap_or_default();
+        // What the skill wants holds beside what the tool's own document does.
+        let beside = ToolBinding {
+            timeout: *timeout,
+            input_schema: skill.input_schema,
+            output_schema: skill.output_schema,
+            ..ToolBinding::default()
+        };
+        let origin = Origin::Composite { file: file.clone() };
+        let offered = Offered { beside: Some(beside), ..offered };
+        Ok(Self { origin, code: Code::Composite(Arc::clone(composite)), offered })
     }
 
     fn host(tool: OwnTool) -> Result<Self, String> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clawhost_core::catalog::{Origin, Refused, ckp_name};
 use clawhost_core::manifest::{Component, Fetched, ToolBinding};
+use clawhost_core::package::signers;
 
 use super::Sources;
 use super::offer::Offer;
@@ -43,6 +44,9 @@ async fn load_one(
     let bytes = Arc::clone(&component.bytes);
     let offer = Offer::load(&sources.engine, origin, move || Ok(bytes.to_vec())).await;
     let mut offer = offer.map_err(|error| error.to_string())?;
+    let (keys, text) = (sources.manifest.signing_keys(), component.signature.as_deref());
+    let signed_by = signers(&keys, &component.bytes, text.unwrap_or_default());
+    offer.signed_by = signed_by.into_iter().cloned().collect();
     offer.tools.retain(|tool| ckp_name(&tool.definition.name) == name);
     // Two names that become the same one do not both have it.
     offer.tools.truncate(1);

@@ -20,12 +20,14 @@ use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 use clawhost_core::package::{VerifyingKey, signers};
 use notify::Watcher as _;
 use notify::event::{AccessKind, AccessMode, EventKind};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::bind::Binder;
 use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
+use super::locked;
 use super::offer::Offer;
+use super::releases::{Follower, Served};
 use super::{Shelf, Sources};
 use crate::engine::{Engine, LoadError, background};
 
@@ -51,7 +53,10 @@ struct Keeper {
     binder: Binder,
     shelf: Arc<Shelf>,
     folder: Option<Folder>,
+    /// Changes when somebody else has written to the store.
+    touched: watch::Receiver<i64>,
     loaded: mpsc::UnboundedReceiver<Loaded>,
+    follower: Option<Follower>,
 }
 
 struct Folder {
@@ -99,7 +104,10 @@ pub(super) async fn start(
     // One pending note is enough: it means "look again".
     let (notes, noted) = mpsc::channel(1);
     let folder = path.map(|path| Folder::open(path, &binder.sources, loads, notes)).transpose()?;
-    let mut keeper = Keeper { binder, shelf, folder, loaded };
+    let touched = binder.sources.touched.clone();
+    let releases = binder.sources.releases.clone();
+    let follower = releases.map(|releases| Follower::start(releases, &binder.sources));
+    let mut keeper = Keeper { binder, shelf, folder, touched, loaded, follower };
     let first = keeper.settle(patience.servers.map(|patience| Instant::now() + patience));
     match patience.all {
         None => first.await,
@@ -107,7 +115,8 @@ pub(super) async fn start(
         Some(patience) => drop(tokio::time::timeout(patience, first).await),
     }
     keeper.publish();
-    if keeper.folder.is_none() && keeper.binder.bridges.is_empty() {
+    let is_fixed = keeper.folder.is_none() && keeper.follower.is_none();
+    if is_fixed && keeper.binder.bridges.is_empty() {
         return Ok(None);
     }
     if let Some(folder) = &mut keeper.folder {
@@ -126,12 +135,21 @@ impl Keeper {
                     self.arrived(result);
                     self.publish();
                 }
+                released = released(&mut self.follower) => {
+                    self.binder.take_released(released);
+                    self.publish();
+                }
                 Some(()) = noted.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
                 () = self.binder.bridges.changed() => {
                     self.binder.bridges.refresh(&self.binder.sources.pins).await;
                     self.publish();
                 }
-                () = tokio::time::sleep(wait) => wait = self.look().await,
+                Ok(()) = self.touched.changed() => {
+                    if self.binder.bridges.recheck(&self.binder.sources.pins).await {
+                        self.publish();
+                    }
+                }
+                () = tokio::time::sleep(wait) => wait = self.look(),
             }
         }
     }
@@ -143,10 +161,14 @@ impl Keeper {
             let bridges = &mut self.binder.bridges;
             let is_time = until.is_none_or(|until| Instant::now() < until);
             let servers = is_time && bridges.is_connecting();
-            if !files && !servers {
+            let registry = self.follower.as_ref().is_some_and(Follower::is_looking);
+            if !files && !servers && !registry {
                 return;
             }
             tokio::select! {
+                released = released(&mut self.follower), if registry => {
+                    self.binder.take_released(released);
+                }
                 Some(result) = self.loaded.recv(), if files => self.arrived(result),
                 () = passed(until), if servers => {}
                 () = bridges.changed(), if servers => bridges.refresh(&self.binder.sources.pins).await,
@@ -154,12 +176,10 @@ impl Keeper {
         }
     }
 
-    /// Looks at the directory, and whether the operator has accepted something. Returns the time to
-    /// the next look.
-    async fn look(&mut self) -> Duration {
+    /// Looks at the directory. Returns the time to the next look.
+    fn look(&mut self) -> Duration {
         let look = self.folder.as_mut().map(Folder::look);
-        let accepted = self.binder.bridges.recheck(&self.binder.sources.pins).await;
-        if accepted || look.as_ref().is_some_and(|look| look.changed) {
+        if look.as_ref().is_some_and(|look| look.changed) {
             self.publish();
         }
         if look.is_none_or(|look| look.stable) { RESCAN } else { DEBOUNCE }
@@ -179,6 +199,14 @@ impl Keeper {
         files.sort_by_key(|file| file.seen);
         let strays = folder.map_or(&none, |folder| &folder.strays);
         self.shelf.publish(self.binder.snapshot(&files, strays));
+    }
+}
+
+/// Waits for something new of the registry; for ever where there is none.
+async fn released(follower: &mut Option<Follower>) -> Option<Arc<Served>> {
+    match follower {
+        Some(follower) => follower.changed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -375,6 +403,9 @@ impl Job {
         let tell = Arc::clone(&signed_by);
         let read = move || {
             let bytes = drop_in::read(&this.dir, &this.name, COMPONENT_BYTES_MAX)?;
+            if let Some(folder) = &this.manifest.locked {
+                locked::check(folder, &this.name, &bytes).map_err(LoadError::Passing)?;
+            }
             drop(tell.set(this.signers(&bytes)?));
             Ok(bytes)
         };

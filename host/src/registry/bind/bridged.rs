@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clawhost_core::bridged::BridgedName;
 use clawhost_core::catalog::{Origin, Refused, Tool, ckp_name};
-use clawhost_core::exposed::Served;
+use clawhost_core::exposed::{Served, shared};
 use clawhost_core::manifest::{Manifest, ToolBinding};
 use clawhost_core::screen;
 
@@ -23,6 +23,7 @@ impl Binder {
         for connection in &self.bridges.connections {
             self.bind_connection(draft, connection);
         }
+        draft.notes.extend(shared(&draft.catalog.exposed));
     }
 
     fn bind_connection(&self, draft: &mut Draft, connection: &Connection) {
@@ -30,7 +31,7 @@ impl Binder {
         if connection.is_connecting() {
             draft.catalog.loading.push(title.clone());
             draft.catalog.awaited.extend(connection.plan.uses.iter().map(|used| match used {
-                Use::All => connection.plan.server.clone(),
+                Use::All | Use::Service | Use::Skills => connection.plan.server.clone(),
                 Use::Document(binding) => binding.name.clone(),
             }));
             let exposes = !connection.plan.expose.kinds.is_empty();
@@ -41,7 +42,15 @@ impl Binder {
         }
         for asked in &connection.plan.uses {
             match asked {
-                Use::All => self.bind_all(draft, connection),
+                Use::All => self.bind_all(draft, connection, |_, _| true),
+                Use::Service => self.bind_all(draft, connection, |_, tool| {
+                    self.sources.manifest.managed(&connection.plan.server, tool).is_some()
+                }),
+                Use::Skills => {
+                    self.bind_all(draft, connection, |name, _| {
+                        self.sources.manifest.skills.name(name)
+                    });
+                }
                 Use::Document(binding) => self.bind_document(draft, connection, binding),
             }
         }
@@ -53,9 +62,19 @@ impl Binder {
         }
     }
 
-    /// Serves everything that an entry's server has.
-    fn bind_all(&self, draft: &mut Draft, connection: &Connection) {
-        for remote in &connection.tools {
+    /// Serves what an entry's server has, of that what `is_wanted` by its name here and there.
+    fn bind_all(
+        &self,
+        draft: &mut Draft,
+        connection: &Connection,
+        is_wanted: impl Fn(&str, &str) -> bool,
+    ) {
+        let name = |remote: &Remote| BridgedName::of_server(&connection.plan.server, &remote.name);
+        let wanted =
+            |remote: &&Remote| name(remote).is_ok_and(|name| is_wanted(&name.mcp, &remote.name));
+        // One without a name is told of as one that was to be served.
+        let fits = |remote: &&Remote| name(remote).is_err() || wanted(remote);
+        for remote in connection.tools.iter().filter(fits) {
             self.bind_listed(draft, connection, remote);
         }
     }
@@ -63,7 +82,7 @@ impl Binder {
     /// Serves what it has beside tools, where the tool that stands for it is served.
     fn bind_beside(&self, draft: &mut Draft, connection: &Connection) {
         // Nobody knows yet whether it is the server that the operator saw.
-        if connection.is_connecting() {
+        if !connection.has_spoken() {
             return;
         }
         // What they say cannot be pinned, but they come from that server.

@@ -4,7 +4,7 @@ use clawhost_core::manifest::{self, PinMode, Surroundings};
 use clawhost_core::policy::PolicySet;
 
 use super::*;
-use crate::engine::{Engine, LoadError};
+use crate::engine::{Engine, LoadError, Schemas};
 use crate::registry::builtin::BUILT_IN_COMPONENTS;
 use crate::registry::{DEFAULT_MANIFEST, FileDocuments, MIGRATIONS, Pins};
 use crate::sandbox::Backends;
@@ -25,7 +25,9 @@ async fn offers(engine: &Arc<Engine>) -> (Offer, Offer) {
     let loaded = engine.load(files.bytes.to_vec()).await.unwrap();
     let own = Origin::BuiltIn { component: "file-io" };
     let file = Origin::DropIn { file: "mine.wasm".to_owned() };
-    (Offer::new(own, Arc::clone(&loaded)).unwrap(), Offer::new(file, loaded).unwrap())
+    let schemas = Schemas::default();
+    let own = Offer::new(own, Arc::clone(&loaded), &schemas).unwrap();
+    (own, Offer::new(file, loaded, &schemas).unwrap())
 }
 
 fn pins() -> Pins {
@@ -68,6 +70,8 @@ async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_boun
             backends: Backends::none(),
             replaceable: names.iter().map(|name| (*name).to_owned()).collect(),
             pins: pins(),
+            releases: None,
+            touched: tokio::sync::watch::channel(0).1,
         };
         let mut binder = Binder::new(sources, vec![own], Vec::new());
         let file = file(Status::Ready { offer: dropped.clone(), sidecars });
@@ -118,6 +122,8 @@ async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
         backends: Backends::none(),
         replaceable: BTreeSet::new(),
         pins: pins(),
+        releases: None,
+        touched: tokio::sync::watch::channel(0).1,
     };
     let snapshot = Binder::new(sources, Vec::new(), Vec::new()).snapshot(&[], &BTreeSet::new());
     let [note] = snapshot.catalog.notes.as_slice() else { panic!("one note") };
@@ -133,6 +139,8 @@ async fn a_refusal_alone_is_no_new_version() {
         backends: Backends::none(),
         replaceable: BTreeSet::new(),
         pins: pins(),
+        releases: None,
+        touched: tokio::sync::watch::channel(0).1,
     };
     let mut binder = Binder::new(sources, Vec::new(), Vec::new());
     assert_eq!(binder.snapshot(&[], &BTreeSet::new()).catalog.version, 1);

@@ -34,6 +34,8 @@ pub(crate) struct Bridged {
     pub(crate) kind: Option<Kind>,
     /// What the server says of it, which is what was accepted.
     pub(crate) definition: ToolDefinition,
+    /// Where its server is, unless it is a program.
+    pub(super) url: Option<String>,
     /// The policy of its server's entry.
     pub(super) policy: Option<String>,
     /// The digest of its definition, and of where the server is and how it is reached.
@@ -112,16 +114,12 @@ impl Bridges {
         }
     }
 
-    /// Asks again about what was not accepted: the operator may have done so meanwhile. Says whether
-    /// anything was.
+    /// Asks again about what was not accepted: somebody else wrote to the store, and may have done so.
+    /// Says whether anything was.
     pub(super) async fn recheck(&mut self, pins: &Pins) -> bool {
         let waits = |one: &&mut Connection| one.tools.iter().any(|tool| tool.waits);
-        let waiting: Vec<_> = self.connections.iter_mut().filter(waits).collect();
-        if waiting.is_empty() || !pins.were_touched().await {
-            return false;
-        }
         let mut changed = false;
-        for connection in waiting {
+        for connection in self.connections.iter_mut().filter(waits) {
             changed |= connection.refresh(pins, true).await;
         }
         changed
@@ -164,6 +162,11 @@ impl Connection {
 
     pub(super) fn is_connecting(&self) -> bool {
         !self.is_known && !self.is_over
+    }
+
+    /// Says whether it ever said what it has.
+    pub(super) const fn has_spoken(&self) -> bool {
+        self.generation > 0
     }
 
     async fn changed(&mut self) {

@@ -5,7 +5,6 @@
 //! accepted by itself. Hosts that share a state folder share the pins.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use clawhost_core::digest;
 use clawhost_core::limits::{PINS_BYTES_PER_SERVER_MAX, PINS_PER_SERVER_MAX};
@@ -27,8 +26,6 @@ pub struct Pins {
     mode: PinMode,
     /// Nothing is accepted or noted.
     only_looks: bool,
-    /// What the store said when it was last asked for writes of others.
-    touched: Arc<AtomicI64>,
 }
 
 /// What is kept about one tool.
@@ -145,8 +142,7 @@ impl Verdict {
 impl Pins {
     /// Returns the pins in `database`; what becomes of them is noted in `audit`.
     pub fn new(database: Database, audit: Option<Arc<AuditLog>>, mode: PinMode) -> Self {
-        let touched = Arc::new(AtomicI64::new(-1));
-        Self { database, audit, mode, only_looks: false, touched }
+        Self { database, audit, mode, only_looks: false }
     }
 
     /// Returns the same pins for whoever only looks: nothing is accepted by it, and nothing noted.
@@ -179,16 +175,6 @@ impl Pins {
             self.note(server, name, digest, *verdict);
         }
         verdicts
-    }
-
-    /// Says whether somebody else has written to the store since this was last asked: an operator
-    /// accepts from another process.
-    pub(super) async fn were_touched(&self) -> bool {
-        let read = |db: &mut Connection| {
-            db.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
-        };
-        let Ok(version) = self.database.run(read).await else { return true };
-        self.touched.swap(version, Ordering::Relaxed) != version
     }
 
     /// Returns what is kept of every tool, or of one server's, or of one.

@@ -39,6 +39,10 @@ pub(in crate::registry) enum Use {
     All,
     /// What a document asks for.
     Document(Box<ToolBinding>),
+    /// What its descriptor names, of a service that is an MCP server.
+    Service,
+    /// What the skills of agents name, under the server's name.
+    Skills,
 }
 
 /// An entry of the runtime file whose program is there, or whose address may be asked.
@@ -68,9 +72,11 @@ impl Plan {
                 env: env.clone(),
                 grants: Box::new(grants),
             },
-            McpReach::Url { url, headers } => {
-                Endpoint::Http { url: url.as_str().to_owned(), headers: headers.clone() }
-            }
+            McpReach::Url { url, headers, auth } => Endpoint::Http {
+                url: url.as_str().to_owned(),
+                headers: headers.clone(),
+                auth: auth.clone(),
+            },
         }
     }
 }
@@ -101,6 +107,10 @@ pub(super) fn plans(manifest: &Manifest, find: &Find) -> (Vec<Plan>, Vec<Refused
         let is_used = plans.iter().any(|plan| plan.server == one.entry.name);
         if !one.entry.internal_only {
             add(&mut plans, one.plan(&one.entry.sandbox, Some(Use::All)));
+        } else if manifest.services.iter().any(|of| of.tool.service == one.entry.name) {
+            add(&mut plans, one.plan(&one.entry.sandbox, Some(Use::Service)));
+        } else if !manifest.skills.is_empty() {
+            add(&mut plans, one.plan(&one.entry.sandbox, Some(Use::Skills)));
         } else if !is_used || !one.entry.expose.kinds.is_empty() {
             // One that nobody names is asked all the same, so that it can be said what it has.
             add(&mut plans, one.plan(&one.entry.sandbox, None));
@@ -190,7 +200,7 @@ fn of_document(
     }
 }
 
-/// Returns a server that no entry is about: it gets no arguments, variables or headers.
+/// Returns a server that no entry is about: it gets no arguments, variables, headers or tokens.
 fn bare(binding: &ToolBinding, source: &McpSource, used: Use) -> Result<Plan, String> {
     let reach = match source.endpoint.program() {
         Some(path) if !path.is_file() => {
@@ -202,7 +212,7 @@ fn bare(binding: &ToolBinding, source: &McpSource, used: Use) -> Result<Plan, St
             args: Vec::new(),
             env: Vec::new(),
         },
-        None => McpReach::Url { url: source.endpoint.clone(), headers: Vec::new() },
+        None => McpReach::Url { url: source.endpoint.clone(), headers: Vec::new(), auth: None },
     };
     Ok(Plan {
         server: source.endpoint.to_string(),

@@ -7,6 +7,7 @@ use clawhost_core::bridged::{BridgedName, pinned, remembered_as};
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::digest;
 use clawhost_core::exposed::Kind;
+use clawhost_core::manifest::McpReach;
 use serde_json::Value;
 
 use super::pins::{Pin, PinState, Seen, Verdict};
@@ -129,7 +130,12 @@ fn bridged(
     definition: ToolDefinition,
     digest: String,
 ) -> Bridged {
-    Bridged { server: server.clone(), kind, definition, policy: plan.policy.clone(), digest }
+    let (server, policy) = (server.clone(), plan.policy.clone());
+    let url = match plan.reach() {
+        McpReach::Url { url, .. } => Some(url.to_string()),
+        McpReach::Program { .. } => None,
+    };
+    Bridged { server, kind, definition, url, policy, digest }
 }
 
 /// Returns the tool of that definition, where it was there.

@@ -1,0 +1,149 @@
+//! What descriptors and compiled files both have to hold of a tool, and the shapes of what they share.
+
+use serde_json::{Map, Value as Json};
+
+use crate::egress::check_request;
+use crate::limits::{TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
+use crate::manifest::node::{Entry, Node, Value};
+use crate::manifest::problem::Problems;
+use crate::manifest::shape::{Shape, opt, shown};
+use crate::manifest::tool::check_schema;
+
+use super::ToolPolicy;
+
+/// More rounds than this are no turn of a conversation.
+const ROUNDS_CEILING_MAX: u64 = 100;
+/// Less than this holds no envelope.
+const RESULT_BYTES_MIN: u64 = 256;
+
+pub(super) const METHODS: Shape = Shape::OneOf(&["GET", "POST", "PUT", "PATCH", "DELETE"]);
+const ROUNDS: Shape = Shape::Int { min: 1, max: ROUNDS_CEILING_MAX };
+const MS: Shape = Shape::Int { min: 1, max: TOOL_TIMEOUT_CEILING_MS };
+const RESULT: Shape = Shape::Int { min: RESULT_BYTES_MIN, max: TOOL_OUTPUT_BYTES_MAX as u64 };
+
+/// A turn's bounds as pods write them.
+pub(super) const POD_POLICY: Shape = Shape::Record(&[
+    opt("max-rounds", &ROUNDS),
+    opt("timeout-per-tool-ms", &MS),
+    opt("total-timeout-ms", &MS),
+    opt("max-tool-result-bytes", &RESULT),
+]);
+/// The same as compiled files write them.
+pub(super) const POLICY: Shape = Shape::Record(&[
+    opt("max_rounds", &ROUNDS),
+    opt("timeout_per_tool_ms", &MS),
+    opt("total_timeout_ms", &MS),
+    opt("max_tool_result_bytes", &RESULT),
+]);
+
+/// Reads bounds whose keys have `-` or `_` between their words; what is not said is built in.
+pub(super) fn read_policy(node: &Node, problems: &mut Problems) -> ToolPolicy {
+    let mut policy = ToolPolicy::default();
+    for Entry { key, node, .. } in node.entries() {
+        let number = node.number(&[]).unwrap_or_default();
+        let size = usize::try_from(number).unwrap_or(usize::MAX);
+        match key.replace('-', "_").as_str() {
+            "max_rounds" => policy.max_rounds = u32::try_from(number).unwrap_or(u32::MAX),
+            "timeout_per_tool_ms" => policy.timeout_per_tool_ms = number,
+            "total_timeout_ms" => policy.total_timeout_ms = number,
+            _ => policy.max_tool_result_bytes = size,
+        }
+    }
+    let ToolPolicy { timeout_per_tool_ms: one, total_timeout_ms: all, .. } = policy;
+    if all < one {
+        let reason = format!("a turn has {all} ms, and one tool of it {one} ms");
+        problems.invalid(&node.at, reason, "give the whole turn at least the time of one tool");
+    }
+    policy
+}
+
+/// Checks the schema of arguments, and returns it with `type` as JSON Schema spells it.
+pub(super) fn input_schema(tool: &Node, problems: &mut Problems) -> Json {
+    let Some(mut entry) = tool.entry("inputSchema").cloned() else { return Json::Null };
+    let kind = match &mut entry.node.value {
+        Value::Map(of) => of.iter_mut().find(|of| of.key == "type").map(|of| &mut of.node.value),
+        _ => None,
+    };
+    match kind {
+        Some(Value::Text(kind)) if kind.eq_ignore_ascii_case("object") => {
+            kind.make_ascii_lowercase();
+            check_schema(&entry, problems);
+        }
+        _ => {
+            let reason = "`inputSchema` is of no object";
+            problems.invalid(entry.node.place(&["type"]), reason, "write `\"type\": \"object\"`");
+        }
+    }
+    entry.node.to_json()
+}
+
+/// Checks a path, and the braces in it.
+pub(super) fn path(node: &Node, path: &[&str], problems: &mut Problems) -> String {
+    let text = node.text(path).unwrap_or_default();
+    let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '#');
+    let wrong = if !text.starts_with('/') {
+        Some("does not begin with `/`")
+    } else if text.contains(strange) {
+        Some("has a blank, `\\` or `#` in it")
+    } else if parameters(text).is_none() {
+        Some("has braces that hold no name")
+    } else {
+        None
+    };
+    if let Some(wrong) = wrong {
+        let reason = format!("the path `{}` {wrong}", shown(text));
+        problems.invalid(node.place(path), reason, "write it like `/api/v1/orders/{order_id}`");
+    }
+    text.to_owned()
+}
+
+/// Returns the names in braces, in their order; nothing where braces are left over.
+pub(super) fn parameters(path: &str) -> Option<Vec<&str>> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, behind) = after.split_once('}')?;
+        if before.contains('}') || name.is_empty() || name.contains(['{', '/', '?', '&']) {
+            return None;
+        }
+        names.push(name);
+        rest = behind;
+    }
+    (!rest.contains('}')).then_some(names)
+}
+
+/// Checks that a key for the body stands where there is a body.
+pub(super) fn body_key(http: &Node, method: &str, problems: &mut Problems) -> Option<String> {
+    let key = http.entry("body_key")?;
+    if !matches!(method, "POST" | "PUT" | "PATCH") {
+        let reason = format!("`body_key` for a {method} request, which has no body");
+        problems.invalid(&key.at, reason, "take it out, or write POST, PUT or PATCH");
+    }
+    key.node.as_text().map(str::to_owned)
+}
+
+/// Checks the one annotation that changes what becomes of a turn.
+pub(super) fn annotations(tool: &Node, problems: &mut Problems) -> Map<String, Json> {
+    let node = tool.get(&["annotations"]);
+    let all = node.map(Node::to_json).and_then(|all| all.as_object().cloned()).unwrap_or_default();
+    if let (Some(node), Some(value)) = (node, terminal(&all))
+        && !value.is_boolean()
+    {
+        let reason = "`x-claw.terminalOnSuccess` is neither true nor false";
+        problems.invalid(&node.at, reason, "write `true` or `false`, without quotes");
+    }
+    all
+}
+
+/// Returns `x-claw.terminalOnSuccess`, written as one key or as two.
+pub(super) fn terminal(annotations: &Map<String, Json>) -> Option<&Json> {
+    let nested = || annotations.get("x-claw")?.get("terminalOnSuccess");
+    annotations.get("x-claw.terminalOnSuccess").or_else(nested)
+}
+
+/// Says whether a token may be sent in this header.
+pub(super) fn is_header(name: &str) -> bool {
+    let own = ["accept", "content-length", "content-type", "cookie"];
+    !own.contains(&name.to_ascii_lowercase().as_str())
+        && check_request("GET", [(name, &b""[..])]).is_ok()
+}

@@ -1,0 +1,181 @@
+//! The services of a pod: what describes each, and where it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{CLAW, PodSurroundings};
+use crate::descriptor::{Descriptor, FILE_NAME};
+use crate::egress;
+use crate::manifest::DocumentError;
+use crate::manifest::node::{Entry, Node, Place, Value};
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::{shown, wrong_url};
+
+/// The folder of what was seen of servers that describe themselves.
+const DISCOVERED: &str = ".claw-discovered";
+/// A part of a host's name is no longer.
+const NAME_BYTES_MAX: usize = 63;
+/// The port of a service that states none.
+const PORT: &str = "80";
+
+/// The services of one pod.
+pub(super) struct Services<'a> {
+    base: PathBuf,
+    all: BTreeMap<&'a str, &'a Node>,
+    around: &'a PodSurroundings<'a>,
+    /// What was read already; nothing where nothing describes a service, or what does is wrong.
+    described: BTreeMap<String, Option<Descriptor>>,
+    file: &'a Path,
+}
+
+impl<'a> Services<'a> {
+    pub(super) fn new(file: &'a Path, root: &'a Node, around: &'a PodSurroundings<'a>) -> Self {
+        let services = root.get(&["services"]).map(Node::entries).unwrap_or_default().iter();
+        let all = services.map(|Entry { key, node, .. }| (key.as_str(), node)).collect();
+        let base = file.parent().unwrap_or_else(|| Path::new("")).to_owned();
+        Self { base, all, around, described: BTreeMap::new(), file }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.all.contains_key(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.all.keys().copied()
+    }
+
+    /// Reports names that could be no folder's or host's, and addresses that are none, or of no service.
+    pub(super) fn check(&self, problems: &mut Problems) {
+        for (name, node) in self.all.iter().filter(|(name, _)| !is_name(name)) {
+            let reason = format!("`{}` is no name of a service", shown(name));
+            problems.invalid(
+                &node.at,
+                reason,
+                "letters, digits, `.`, `_` and `-`; the first a letter or digit",
+            );
+        }
+        for (name, address) in self.around.addresses {
+            let problem = if !self.has(name) {
+                Some((
+                    format!("the pod has no service `{}`", shown(name)),
+                    choices(name, self.names()),
+                ))
+            } else {
+                let wrong = wrong_url(address);
+                wrong.map(|(is, help)| (format!("the address of `{}` {is}", shown(name)), help))
+            };
+            if let Some((reason, help)) = problem {
+                problems.push(DocumentError::whole_file(self.file, reason, Some(&help)));
+            }
+        }
+    }
+
+    /// Returns what describes a service. What is wrong with it is told once.
+    pub(super) fn described(&mut self, name: &str, problems: &mut Problems) -> Option<&Descriptor> {
+        if !self.described.contains_key(name) {
+            let read = self.read(name, problems);
+            self.described.insert(name.to_owned(), read);
+        }
+        self.described.get(name)?.as_ref()
+    }
+
+    /// The file that the pod names, else what was discovered, else what lies where the service is built.
+    fn read(&self, name: &str, problems: &mut Problems) -> Option<Descriptor> {
+        let node = self.all.get(name)?;
+        let stated = node.get(&[CLAW, "describe-file"]);
+        let stated = stated.and_then(|node| Some((node.as_text()?, &node.at)));
+        let discovered = self.base.join(DISCOVERED).join(format!("{name}.{FILE_NAME}"));
+        let build = node.get(&["build"]);
+        let built = build.and_then(|build| build.as_text().or_else(|| build.text(&["context"])));
+        let built = built.map(|folder| self.base.join(folder).join(format!(".{FILE_NAME}")));
+        let files = match stated {
+            Some((file, _)) => vec![self.base.join(file)],
+            None => std::iter::once(discovered).chain(built).collect(),
+        };
+        for file in files {
+            match self.around.docs.read(&file) {
+                Ok(bytes) => {
+                    let read = Descriptor::read(&file, &bytes);
+                    return read
+                        .map_err(|all| all.into_iter().for_each(|one| problems.push(one)))
+                        .ok();
+                }
+                Err(error) if stated.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let name = shown(&file.to_string_lossy());
+                    let reason = format!("`{name}` cannot be read: {error}");
+                    let help = "name a file that is there; relative paths start at the pod";
+                    match stated {
+                        Some((_, at)) => problems.missing(at, reason, help),
+                        None => problems.push(DocumentError::whole_file(&file, reason, Some(help))),
+                    }
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Says where a descriptor is looked for.
+    pub(super) fn where_described(&self, name: &str) -> String {
+        format!(
+            "name a file by `{CLAW}.describe-file` of `{name}`; `{DISCOVERED}/{name}.{FILE_NAME}` and `.{FILE_NAME}` of its `build` folder are looked for too"
+        )
+    }
+
+    /// Returns where a service is, without the path of a tool.
+    pub(super) fn base_url(&self, name: &str) -> String {
+        if let Some(address) = self.around.addresses.get(name) {
+            return address.clone();
+        }
+        let node = self.all.get(name);
+        let first = |key: &str| node?.list(&[key]).first().and_then(port);
+        let port = first("expose").or_else(|| first("ports")).unwrap_or_else(|| PORT.to_owned());
+        format!("http://{name}:{port}")
+    }
+
+    /// Says why a service cannot be asked under the address that the pod gives it.
+    pub(super) fn unreachable(&self, name: &str) -> Option<String> {
+        let url = self.base_url(name);
+        egress::endpoint(&url).err().map(|_| format!("`{}` is no address", shown(&url)))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= NAME_BYTES_MAX
+        && name.chars().all(fits)
+}
+
+/// Returns the port inside of an entry such as `4000`, `"8080:4000"`, `4000-4005/tcp`, `{target: 4000}`.
+fn port(node: &Node) -> Option<String> {
+    let node = node.get(&["target"]).unwrap_or(node);
+    let text = match &node.value {
+        Value::Number(number) => number.to_string(),
+        _ => node.as_text()?.to_owned(),
+    };
+    let inside = text.rsplit(':').next()?;
+    let digits: String = inside.chars().take_while(char::is_ascii_digit).collect();
+    (!digits.is_empty()).then_some(digits)
+}
+
+/// Returns where an agent's environment has a variable, and its value where it states one.
+pub(super) fn variable<'n>(agent: &'n Node, name: &str) -> Option<(&'n Place, Option<&'n str>)> {
+    let environment = agent.get(&["environment"])?;
+    let entry = environment.entry(name).map(|entry| (&entry.at, entry.node.as_text()));
+    entry.or_else(|| {
+        environment.texts(&[]).find_map(|(item, text)| {
+            let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
+            (key == name).then_some((&item.at, value))
+        })
+    })
+}
+
+/// Returns the name in `$NAME` or `${NAME}`, if that is all there is.
+pub(super) fn reference(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let name = name.strip_prefix('{').map_or(Some(name), |rest| rest.strip_suffix('}'))?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+}

@@ -1,0 +1,157 @@
+//! `clawhost compile`: from a pod to what each of its agents has, all of it or nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clawhost_core::descriptor::{self, CompiledAgent, PodSurroundings};
+use clawhost_core::error::exit;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::args::StateArgs;
+use super::fail::Fail;
+use super::{setup, show};
+use crate::registry::FileDocuments;
+
+/// The files of one agent, and who may read them: the page is for the agent.
+const TOOLS: (&str, u32) = ("tools.json", 0o600);
+const PAGE: (&str, u32) = ("CLAWDAPUS.md", 0o644);
+
+/// Compile a pod: which tools of services each of its agents has
+///
+/// For each agent of POD a folder in DIR gets `tools.json`, which `clawhost proxy --context DIR` reads, and
+/// CLAWDAPUS.md, a page for the agent. No file holds a token: each is named, and looked up when it is
+/// sent. DIR is made anew as a whole; where anything is wrong, every problem is said and nothing changes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: clawhost compile claw-pod.yml --out context --service api=http://127.0.0.1:4000"
+)]
+pub(super) struct CompileArgs {
+    /// A Compose file with `x-claw` blocks
+    #[arg(value_name = "POD")]
+    pod: PathBuf,
+    /// The folder to make; one of its own
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Where a service is, seen from here [default: its name and first port]
+    #[arg(long, value_name = "NAME=URL", value_parser = address)]
+    service: Vec<(String, String)>,
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: StateArgs,
+}
+
+fn address(text: &str) -> Result<(String, String), String> {
+    let wrong = || "write `trading-api=http://127.0.0.1:4000`".to_owned();
+    let (name, url) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((name.to_owned(), url.to_owned()))
+}
+
+pub(super) fn run(args: &CompileArgs) -> Result<u8, Fail> {
+    let secrets = setup::secrets_of(&args.common)?;
+    let addresses: BTreeMap<String, String> = args.service.iter().cloned().collect();
+    let around = PodSurroundings {
+        docs: &FileDocuments,
+        addresses: &addresses,
+        has_secret: &|name| secrets.resolve(name).is_ok(),
+    };
+    let agents = descriptor::compile(&args.pod, &around).map_err(Fail::Documents)?;
+    for note in agents.iter().flat_map(|agent| &agent.notes) {
+        tracing::warn!("{note}");
+    }
+    check(&args.out)?;
+    if !args.dry_run {
+        replace(&args.out, &agents).map_err(|error| {
+            Fail::new(
+                exit::UPSTREAM,
+                format!("{}: {error}; nothing has changed", args.out.display()),
+            )
+        })?;
+    }
+    tell(args, &agents);
+    Ok(exit::OK)
+}
+
+fn tell(args: &CompileArgs, agents: &[CompiledAgent]) {
+    if args.common.json {
+        let names = agents.iter().map(|agent| (agent.name.clone(), tools(agent).into()));
+        return show::json(&serde_json::Value::Object(names.collect()));
+    }
+    let mut table = show::table(&["agent", "tools", "folder"]);
+    for agent in agents {
+        let folder = args.out.join(&agent.name).display().to_string();
+        table.add_row([&agent.name, &tools(agent).join("\n"), &folder]);
+    }
+    show::line(&table.to_string());
+}
+
+fn tools(agent: &CompiledAgent) -> Vec<String> {
+    let tools = agent.file.iter().flat_map(|file| &file.tools);
+    tools.map(|(tool, _)| tool.canonical()).collect()
+}
+
+/// Refuses a folder with anything in it that was not compiled: it is replaced as a whole.
+fn check(out: &Path) -> Result<(), Fail> {
+    stranger(out).map_or(Ok(()), |path| {
+        let reason = format!("{} was not compiled, and its folder is made anew", path.display());
+        Err(Fail::usage(reason, "name a folder of its own with --out"))
+    })
+}
+
+/// Returns what is in the folder, or below it, and is no file of an agent.
+fn stranger(out: &Path) -> Option<PathBuf> {
+    let listed = |folder: &Path| match fs::read_dir(folder) {
+        Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.path()).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        // What cannot be looked into is somebody else's.
+        Err(_) => vec![folder.join("?")],
+    };
+    let is_folder = |path: &Path| path.is_dir() && !path.is_symlink();
+    let is_ours = |path: &Path| [TOOLS.0, PAGE.0].iter().any(|name| path.ends_with(name));
+    listed(out).into_iter().find_map(|agent| {
+        if !is_folder(&agent) {
+            return Some(agent);
+        }
+        listed(&agent).into_iter().find(|file| is_folder(file) || !is_ours(file))
+    })
+}
+
+/// Makes all files beside `out`, and then lets them take its place in one step.
+fn replace(out: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
+    let name = out.file_name().ok_or_else(|| io::Error::other("it is no name of a folder"))?;
+    let made = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let done = write(&made, agents).and_then(|()| match out.exists() {
+        true => Ok(renameat_with(CWD, &made, CWD, out, RenameFlags::EXCHANGE)?),
+        false => fs::rename(&made, out),
+    });
+    // What is left there now is what was there before, or half of what was to come.
+    if made.exists() {
+        drop(fs::remove_dir_all(&made));
+    }
+    done
+}
+
+fn write(folder: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
+    fs::create_dir(folder)?;
+    for agent in agents {
+        let own = folder.join(&agent.name);
+        fs::create_dir(&own)?;
+        if let Some(file) = &agent.file {
+            write_file(&own, TOOLS, &file.to_text())?;
+        }
+        write_file(&own, PAGE, &agent.page)?;
+    }
+    fs::File::open(folder)?.sync_all()
+}
+
+fn write_file(folder: &Path, (name, mode): (&str, u32), text: &str) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(folder.join(name))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

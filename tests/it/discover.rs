@@ -1,0 +1,58 @@
+//! `clawhost discover`: a server's tools, written down.
+
+use clawhost_core::descriptor::Descriptor;
+use clawhost_tests::Cli;
+
+use crate::cli::PROGRAM;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A server that lists its tools on two pages.
+const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message: continue
+    tool = lambda n: {"name": n, "description": "does " + n, "inputSchema": {"type": "object"}}
+    page = (message.get("params") or {}).get("cursor")
+    result = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
+        "tools/list": {"tools": [tool("second")]} if page else {"tools": [tool("FIRST")], "nextCursor": "2"},
+    }.get(message["method"])
+    answer = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"#;
+
+#[test]
+fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
+    if !std::path::Path::new(PYTHON).exists() {
+        return eprintln!("skipped: there is no python3");
+    }
+    let cli = Cli::new(PROGRAM);
+    let script = cli.write("work/server.py", SERVER.replace("FIRST", "first"));
+    let folder = script.parent().unwrap().display();
+    cli.write(
+        "servers.yaml",
+        format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {folder}, permissions: ro}}]}}\n    shell: {{mode: full}}\n"),
+    );
+    cli.write("claw.yaml", "claw: '0.3.0'\nkind: Claw\nmetadata: {name: t}\nspec:\n  identity: {inline: {personality: p, autonomy: autonomous}}\n  providers: [{inline: {protocol: openai-compatible, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]\n  sandbox: servers.yaml\n");
+    cli.write("clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers}}}}}}", script.display()));
+    let run = cli.run(&["discover", "finder"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let file = cli.here().join(".claw-discovered/finder.claw-describe.json");
+    let read = || std::fs::read(&file).unwrap();
+    let names = |bytes: &[u8]| {
+        let service = Descriptor::read(&file, bytes).unwrap();
+        service.names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&read()), ["first", "second"]);
+    cli.write("work/server.py", SERVER.replace("FIRST", "other"));
+    let dry = cli.run(&["discover", "finder", "--dry-run"]);
+    assert!(dry.stderr.contains("its tools are not what they were"), "{dry:?}");
+    assert_eq!(names(&read()), ["first", "second"]);
+    cli.write("work/server.py", "raise SystemExit(1)");
+    let failed = cli.run(&["discover", "finder"]);
+    assert_eq!(failed.code, Some(6), "{failed:?}");
+    assert_eq!(names(&read()), ["first", "second"], "the file is as it was");
+    assert_eq!(cli.run(&["discover", "nobody"]).code, Some(2));
+}

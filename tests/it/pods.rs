@@ -1,0 +1,199 @@
+//! Pods on the command line: all of it is compiled or nothing, and no token is anywhere.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clawhost_tests::Cli;
+use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+const TOKEN: &str = "hunter2-token-of-the-desk";
+const OTHER: &str = "an0ther-value-of-the-pod";
+
+const DESK: &str = r#"{"version": 2, "description": "Trading Desk API", "tools": [
+  {"name": "get_market_context", "description": "Retrieve agent-scoped market context",
+   "inputSchema": {"type": "object", "properties": {"claw_id": {"type": "string"}}, "required": ["claw_id"]},
+   "http": {"method": "GET", "path": "/api/v1/market_context/{claw_id}"}, "annotations": {"readOnly": true}},
+  {"name": "execute_trade", "description": "Execute a market order",
+   "inputSchema": {"type": "object", "properties": {"symbol": {"type": "string"}}, "required": ["symbol"]},
+   "http": {"method": "POST", "path": "/api/v1/trades", "body": "json"}, "annotations": {"readOnly": false}}],
+  "auth": {"type": "bearer", "env": "TRADING_API_TOKEN"}}"#;
+
+const POD: &str = "x-claw:
+  pod: trading-desk
+  tools-defaults:
+    - service: trading-api
+      allow:
+        - get_market_context
+services:
+  analyst:
+    image: analyst:latest
+    environment: {DATABASE_PASSWORD: an0ther-value-of-the-pod}
+    x-claw:
+      agent: ./AGENTS.md
+      cllama: passthrough
+      surfaces:
+        - service://trading-api
+  executor:
+    image: executor:latest
+    x-claw:
+      cllama: passthrough
+      surfaces: [service://trading-api]
+      tools:
+        - ...                        # inherit pod defaults
+        - service: trading-api
+          allow:
+            - execute_trade
+      tool-policy: {max-rounds: 4}
+  idle:
+    x-claw: {cllama: passthrough, tools: []}
+  trading-api:
+    image: trading-api:latest
+    expose:
+      - \"4000\"
+    x-claw: {describe-file: desk.claw-describe.json}
+";
+
+fn desk(pod: &str) -> Cli {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw-pod.yml", pod);
+    cli.write("desk.claw-describe.json", DESK);
+    let set = cli.run_with(&["secrets", "set", "TRADING_API_TOKEN"], TOKEN);
+    assert_eq!(set.code, Some(0), "{}", set.stderr);
+    cli
+}
+
+fn read(cli: &Cli, file: &str) -> String {
+    std::fs::read_to_string(cli.here().join("context").join(file)).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn each_agent_gets_its_tools_and_its_page_and_no_file_has_a_token() {
+    let cli = desk(POD);
+    let arguments = [
+        "compile",
+        "claw-pod.yml",
+        "--out",
+        "context",
+        "--service",
+        "trading-api=http://127.0.0.1:4001",
+    ];
+    let run = cli.run(&arguments);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let compiled: Value = serde_json::from_str(&read(&cli, "executor/tools.json")).unwrap();
+    let names: Vec<_> =
+        compiled["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["trading-api.get_market_context", "trading-api.execute_trade"]);
+    assert_eq!(compiled["policy"]["max_rounds"], 4);
+    assert_eq!(compiled["tools"][0]["execution"]["base_url"], "http://127.0.0.1:4001");
+    assert_eq!(
+        compiled["tools"][0]["execution"]["auth"],
+        json!({"type": "bearer", "secret": "TRADING_API_TOKEN"})
+    );
+    let page = read(&cli, "analyst/CLAWDAPUS.md");
+    assert!(page.contains("- `trading-api_get_market_context`: Retrieve"), "{page}");
+    for hidden in ["execute_trade", "/api", "127.0.0.1", "4000"] {
+        assert!(!page.contains(hidden), "{hidden}: {page}");
+    }
+    let context = cli.here().join("context");
+    assert_eq!(mode(&context.join("analyst/tools.json")), 0o600);
+    assert!(!context.join("idle/tools.json").exists(), "no file, no tools");
+    assert!(!context.join("trading-api").exists(), "a service is no agent");
+    for file in files(&context) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(!text.contains(TOKEN) && !text.contains(OTHER), "{}", file.display());
+    }
+    assert!(!format!("{run:?}").contains(TOKEN));
+}
+
+#[test]
+fn nothing_changes_where_anything_is_wrong_and_what_is_left_out_is_gone() {
+    let cli = desk(POD);
+    let compile =
+        |more: &[&str]| cli.run(&[&["compile", "claw-pod.yml", "--out", "context"], more].concat());
+    let dry = compile(&["--dry-run"]);
+    assert_eq!((dry.code, cli.here().join("context").exists()), (Some(0), false), "{}", dry.stderr);
+    assert_eq!(compile(&[]).code, Some(0));
+    let before = files(&cli.here().join("context"));
+    let wrong =
+        POD.replace("- execute_trade", "- execute_trad").replace("tools: []", "tools: [gone]");
+    cli.write("claw-pod.yml", &wrong);
+    let run = compile(&[]);
+    assert_eq!(run.code, Some(3));
+    for says in [
+        "`trading-api` has no tool `execute_trad`",
+        "claw-pod.yml:",
+        "did you mean `execute_trade`?",
+        "no service `gone`",
+    ] {
+        assert!(run.stderr.contains(says), "{says}: {}", run.stderr);
+    }
+    // What stands beside a line that is wrong is not shown.
+    assert!(!run.stderr.contains(OTHER), "{}", run.stderr);
+    assert_eq!(files(&cli.here().join("context")), before);
+    assert!(
+        std::fs::read_dir(cli.here()).unwrap().all(|it| !it
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with(".context"))
+    );
+    // An agent that has lost its tools keeps no file that grants them.
+    cli.write(
+        "claw-pod.yml",
+        POD.replace(
+            "        - service: trading-api\n          allow:\n            - execute_trade\n",
+            "",
+        )
+        .replace("        - ...                        # inherit pod defaults\n", "        []\n"),
+    );
+    let run = compile(&[]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(!cli.here().join("context/executor/tools.json").exists());
+    // A folder with anything else in it is left alone.
+    cli.write("context/analyst/AGENTS.md", "mine");
+    let run = compile(&[]);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("AGENTS.md"), "{}", run.stderr);
+    assert!(cli.here().join("context/analyst/AGENTS.md").exists());
+}
+
+#[test]
+fn a_token_that_is_nowhere_is_told_by_name() {
+    let cli = desk(&POD.replace(
+        "{DATABASE_PASSWORD: an0ther-value-of-the-pod}",
+        "{TRADING_API_TOKEN: '${ANALYST_TOKEN}'}",
+    ));
+    let run = cli.run(&["compile", "claw-pod.yml", "--out", "context"]);
+    assert_eq!(run.code, Some(3));
+    assert!(run.stderr.contains("there is no secret `ANALYST_TOKEN`"), "{}", run.stderr);
+    assert!(!cli.here().join("context").exists());
+}
+
+#[test]
+fn the_operator_sees_the_requests_of_a_service() {
+    let cli = desk(POD);
+    let shown = cli.run(&["inspect", "desk.claw-describe.json"]);
+    assert!(shown.stdout.contains("GET /api/v1/market_context/{claw_id}"), "{shown:?}");
+    cli.write("clawhost.yaml", "version: 1\ntools: {services: {desk: {url: 'http://127.0.0.1:4000', describe: desk.claw-describe.json, secret: TRADING_API_TOKEN}}}");
+    let by_name: Value =
+        serde_json::from_str(&cli.run(&["inspect", "desk", "--json"]).stdout).unwrap();
+    assert_eq!(by_name["tools"][1]["request"], "POST /api/v1/trades");
+    let tools = cli.run(&["tools", "--json"]);
+    assert!(tools.stdout.contains("desk_execute_trade"), "{tools:?}");
+}
