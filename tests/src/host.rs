@@ -7,7 +7,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use clawhost::engine::CodeCache;
 use clawhost::host::{Principal, ToolCall};
-use clawhost::registry::FileDocuments;
+use clawhost::registry::{FileDocuments, Releases, contexts};
 use clawhost::secrets::Secrets;
 use clawhost::{BuildError, Host, HostBuilder};
 use clawhost_core::error::CallError;
@@ -58,6 +58,7 @@ pub struct TestHostBuilder {
     provider: String,
     secrets: Secrets,
     host_limits: LimitSettings,
+    releases: Option<Releases>,
     extend: fn(HostBuilder) -> HostBuilder,
 }
 
@@ -87,6 +88,7 @@ impl TestHost {
                 calls_running_max: CALLS_RUNNING,
                 ..LimitSettings::default()
             },
+            releases: None,
             extend: |host| host,
         }
     }
@@ -158,7 +160,8 @@ impl TestHost {
     /// # Panics
     /// Where it does not.
     pub fn check_audit(&self) {
-        let reports = clawhost::audit::verify(&self.audit()).unwrap();
+        let reports =
+            clawhost::audit::verify(&self.audit(), &clawhost::audit::Trust::default()).unwrap();
         assert_eq!(reports.len(), 1, "{reports:?}");
         assert!(reports[0].broken.is_none() && reports[0].unfinished_calls == 0, "{reports:?}");
         let records = clawhost::audit::records(&self.audit()).unwrap();
@@ -291,6 +294,15 @@ impl TestHostBuilder {
         self
     }
 
+    /// Gives an agent what a pod was compiled to for it.
+    #[must_use]
+    pub fn context(self, agent: &str, tools: &str) -> Self {
+        let folder = self.folder.path().join("context").join(agent);
+        std::fs::create_dir_all(&folder).unwrap();
+        write(&folder.join("tools.json"), tools.as_bytes());
+        self
+    }
+
     /// Loads another document beside the manifest.
     #[must_use]
     pub fn document(mut self, name: &str, text: &str) -> Self {
@@ -311,6 +323,13 @@ impl TestHostBuilder {
     #[must_use]
     pub fn calls_waiting(mut self, calls: usize) -> Self {
         self.host_limits.calls_waiting_max = calls;
+        self
+    }
+
+    /// Serves the pinned version of a registry too.
+    #[must_use]
+    pub fn registry(mut self, releases: Releases) -> Self {
+        self.releases = Some(releases);
         self
     }
 
@@ -350,14 +369,23 @@ impl TestHostBuilder {
         let settings = Settings::read(Some(runtime_file), []);
         let settings = settings.unwrap_or_else(|errors| wrong(&errors));
         settings.apply(&mut manifest).unwrap_or_else(|errors| wrong(&errors));
+        let defined = settings.define(&FileDocuments, &mut manifest);
+        defined.unwrap_or_else(|errors| wrong(&errors));
+        let context = folder.join("context");
+        if context.is_dir() {
+            contexts(&context, &mut manifest).unwrap_or_else(|errors| wrong(&errors));
+        }
         let defined =
             manifest.governance.read("definitions.yaml".as_ref(), self.definitions.as_bytes());
         defined.unwrap_or_else(|errors| wrong(&errors));
+        let settled = manifest.governance.settle(&manifest.tools);
+        settled.unwrap_or_else(|errors| wrong(&errors));
         let audit = Dir::open_ambient_dir(folder.join("audit"), ambient_authority()).unwrap();
         let cache = Dir::open_ambient_dir(crate::cache_folder(), ambient_authority()).unwrap();
         let builder = HostBuilder::new(manifest, audit)
             .tools_dir(Some(folder.join("tools")))
             .limits(self.host_limits)
+            .registry(self.releases)
             .secrets(self.secrets)
             .audit_places(settings.audit.clone())
             .cache(Some(CodeCache::new(cache, CACHE_KEY)));

@@ -18,6 +18,9 @@ pub mod collector;
 pub mod guest;
 pub mod host;
 pub mod model;
+#[cfg(unix)]
+pub mod postgres;
+pub mod proxied;
 pub mod served;
 pub mod wait;
 
@@ -25,6 +28,9 @@ pub use cli::Cli;
 pub use guest::Guest;
 pub use host::TestHost;
 pub use model::Model;
+#[cfg(unix)]
+pub use postgres::Postgres;
+pub use proxied::Proxied;
 pub use served::Served;
 
 use std::path::PathBuf;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// What the server does with one request.
 #[derive(Debug, Clone)]
@@ -17,6 +18,14 @@ pub enum Say {
     Status(u16, &'static str),
     /// Answers with these bytes and closes.
     Bytes(&'static [u8]),
+    /// Answers with a stream of these events.
+    Events(Vec<String>),
+    /// The same, and breaks off.
+    Cut(Vec<String>),
+    /// Says what follows when it is told to.
+    When(Arc<Notify>, Box<Self>),
+    /// Answers with the vector of each text of `input`; 400 where one text has none.
+    Embed(fn(&str) -> Option<Vec<f32>>),
     /// Says nothing until the client is gone.
     Silence,
     /// Closes at once.
@@ -35,6 +44,8 @@ pub struct Asked {
     pub head: String,
     /// The body.
     pub body: Value,
+    /// The same, as it came.
+    pub text: String,
 }
 
 /// A server on this machine. It ends with its test.
@@ -86,13 +97,76 @@ pub fn completion(text: &str, prompt_tokens: u64, completion_tokens: u64) -> Val
     })
 }
 
+/// Returns an answer in the protocol of that path that says `text` and makes these calls, their ids numbered
+/// from `id`. Arguments that are a text are written as they are, where the protocol has them in a text.
+pub fn answer_of(path: &str, text: &str, calls: &[(&str, Value)], id: &str) -> Value {
+    let ids = || (0..).map(|number| format!("{id}{number}"));
+    if path == ANTHROPIC_PATH {
+        let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+        let made = calls.iter().zip(ids()).map(|((name, input), id)| {
+            json!({ "type": "tool_use", "id": id, "name": name, "input": input })
+        });
+        let content: Vec<Value> = said.into_iter().chain(made).collect();
+        let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+        return json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "none",
+            "content": content, "stop_reason": stop, "stop_sequence": null,
+            "usage": { "input_tokens": 10, "output_tokens": 3 },
+        });
+    }
+    let made: Vec<Value> = calls.iter().zip(ids()).map(|((name, arguments), id)| {
+        let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+        json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+    }).collect();
+    let mut answer = completion(text, 10, 3);
+    for (key, value) in
+        [("id", json!("chatcmpl-1")), ("created", json!(1)), ("model", json!("none"))]
+    {
+        answer[key] = value;
+    }
+    answer["usage"]["total_tokens"] = 13.into();
+    if !made.is_empty() {
+        answer["choices"][0]["message"]["tool_calls"] = made.into();
+        answer["choices"][0]["finish_reason"] = "tool_calls".into();
+        if text.is_empty() {
+            answer["choices"][0]["message"]["content"] = Value::Null;
+        }
+    }
+    answer
+}
+
+/// Where Anthropic's protocol is served.
+pub const ANTHROPIC_PATH: &str = "/v1/messages";
+
 async fn serve(mut stream: TcpStream, say: Say, asked: Arc<Mutex<Vec<Asked>>>) {
     let Some(request) = read(&mut stream).await else {
         return;
     };
-    asked.lock().unwrap().push(request);
+    asked.lock().unwrap().push(request.clone());
     // The client may be gone.
-    let _ = answer(&mut stream, say).await;
+    let _ = answer(&mut stream, said(say, &request)).await;
+}
+
+/// Returns what an answer that depends on its request comes to. The last vector comes first, as servers
+/// are free to.
+fn said(say: Say, request: &Asked) -> Say {
+    let Say::Embed(vector) = say else { return say };
+    let texts: Vec<&str> = request.body["input"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap())
+        .collect();
+    let item = |(index, text): (usize, &&str)| {
+        Some(json!({ "object": "embedding", "index": index, "embedding": vector(text)? }))
+    };
+    let data: Option<Vec<Value>> = texts.iter().enumerate().rev().map(item).collect();
+    data.map_or(Say::Status(400, ""), |data| {
+        let tokens = texts.len();
+        Say::Json(
+            json!({ "data": data, "usage": { "prompt_tokens": tokens, "total_tokens": tokens } }),
+        )
+    })
 }
 
 async fn answer(stream: &mut TcpStream, say: Say) -> std::io::Result<()> {
@@ -105,8 +179,17 @@ async fn answer(stream: &mut TcpStream, say: Say) -> std::io::Result<()> {
             stream.write_all(response(status, headers, &body).as_bytes()).await?;
         }
         Say::Bytes(bytes) => stream.write_all(bytes).await?,
+        Say::Events(events) => {
+            stream.write_all(events_of(&events).as_bytes()).await?;
+            stream.write_all(b"0\r\n\r\n").await?;
+        }
+        Say::Cut(events) => stream.write_all(events_of(&events).as_bytes()).await?,
+        Say::When(told, then) => {
+            told.notified().await;
+            return Box::pin(answer(stream, *then)).await;
+        }
         Say::Silence => while stream.read(&mut [0; 1024]).await? > 0 {},
-        Say::HangUp => {}
+        Say::Embed(_) | Say::HangUp => {}
         Say::Endless => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await?;
             loop {
@@ -115,6 +198,13 @@ async fn answer(stream: &mut TcpStream, say: Say) -> std::io::Result<()> {
         }
     }
     stream.shutdown().await
+}
+
+/// Returns the head of a stream, and each event as a chunk of it.
+fn events_of(events: &[String]) -> String {
+    let chunks = events.iter().map(|event| format!("{:x}\r\n{event}\r\n", event.len()));
+    let head = "HTTP/1.1 200 -\r\ncontent-type: text/event-stream\r\nx-request-id: r1\r\ntransfer-encoding: chunked\r\n\r\n";
+    std::iter::once(head.to_owned()).chain(chunks).collect()
 }
 
 fn response(status: u16, headers: &str, body: &str) -> String {
@@ -130,5 +220,6 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
     let length = head.split("content-length: ").nth(1)?.lines().next()?.parse().ok()?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Asked { head, body: serde_json::from_slice(&body).unwrap() })
+    let text = String::from_utf8(body).unwrap();
+    Some(Asked { head, body: serde_json::from_str(&text).unwrap(), text })
 }

@@ -34,7 +34,15 @@ impl Served {
     /// # Panics
     /// Where it does not come up.
     pub fn start(cli: &Cli, arguments: &[&str]) -> Self {
-        let fixed = ["run", "--http", "127.0.0.1:0"];
+        Self::verb(cli, "run", arguments)
+    }
+
+    /// Starts a host with these arguments of `verb`.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    pub fn verb(cli: &Cli, verb: &str, arguments: &[&str]) -> Self {
+        let fixed = [verb, "--http", "127.0.0.1:0"];
         let mut child = cli.command(&[&fixed, arguments].concat()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut greeting = String::new();

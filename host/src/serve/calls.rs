@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::Approvals;
 use crate::host::{Host, Principal, ToolCall};
 use crate::memory::Memory;
+use crate::proxy::{Proxy, ProxyOptions};
 use crate::replay::Replay;
 use crate::secrets::Secrets;
 use crate::swarm::Swarm;
@@ -43,6 +44,11 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
 
     /// Returns what the host has beside its tools.
     fn services(&self) -> Services<'_>;
+
+    /// Returns what serves completions, where there is such a thing.
+    fn proxy(&self, _options: &ProxyOptions) -> Option<Proxy> {
+        None
+    }
 }
 
 /// What a host has beside its tools, as the dialects use it. What a host does not have is refused.
@@ -114,5 +120,9 @@ impl Calls for Host {
             swarm: Some(self.swarm()),
             telemetry: self.telemetry(),
         }
+    }
+
+    fn proxy(&self, options: &ProxyOptions) -> Option<Proxy> {
+        Some(Proxy::new(self.clone(), options.clone()))
     }
 }

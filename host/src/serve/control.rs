@@ -13,7 +13,7 @@
 //! | `clawhost.approvals.deny` | `id reason?` | `acknowledged` |
 //! | `clawhost.approvals.leases` | | `leases[]` |
 //! | `clawhost.approvals.revoke` | `id` | `acknowledged` |
-//! | `clawhost.tools.disable` | `tool reason? now? dry_run?` | `tool known changed` |
+//! | `clawhost.tools.disable` | `tool reason? now? dry_run?` | `tool known changed near?` |
 //! | `clawhost.tools.enable` | `tool reason? dry_run?` | the same |
 //!
 //! `until` is `"session"` or a number of milliseconds; `arguments` is `"any"`,
@@ -27,6 +27,7 @@ use clawhost_core::lease::Covers;
 use clawhost_core::limits::{
     APPROVAL_LISTED_BYTES_MAX, CONTROL_CONNECTIONS_MAX, CONTROL_IDLE_MS, CONTROL_MESSAGE_BYTES_MAX,
 };
+use clawhost_core::manifest::nearest;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Semaphore;
@@ -204,7 +205,13 @@ impl Control {
             let reason = params.text_or_none("reason")?;
             self.host.switch(tool, to, OPERATOR, reason).await.map_err(unusable)?
         };
-        Ok(json!({"tool": done.tool, "known": done.is_known, "changed": done.changed}))
+        let catalog = self.host.catalog();
+        let names = || catalog.tools().map(|tool| tool.ckp_name.as_str());
+        let near = Some(&done).filter(|done| !done.is_known);
+        let near = near.and_then(|done| nearest(&done.tool, names()));
+        Ok(
+            json!({"tool": done.tool, "known": done.is_known, "changed": done.changed, "near": near}),
+        )
     }
 
     async fn decide(&self, params: Params<'_>, answer: Answer) -> Outcome {

@@ -4,14 +4,12 @@
 //! Standard output carries protocol only. Deliberately absent: logging, and any word to a person;
 //! both belong to standard error and to the command line.
 
+pub use clawhost_core::manifest::STDIO_PRINCIPAL;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Shutdown;
 use super::framer::serve_lines;
 use crate::host::{Host, Principal};
-
-/// The principal of whoever started this process with its standard input as a pipe.
-pub const STDIO_PRINCIPAL: &str = "stdio";
 
 /// Serves `host` on standard input and output until the input ends and every accepted request is
 /// answered, the output breaks, or it is told to shut down and the grace is over.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::members::put;
 use super::session::{Answer, Session};
 use crate::clock::rfc3339;
-use crate::memory::{Compacted, Entry, Memory, NewEntry, Query, QueryKind, Scope};
+use crate::memory::{Compacted, Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;
 use crate::serve::params::Params;
@@ -52,9 +52,11 @@ impl<C: Calls> Session<C> {
         let calls = self.inner().calls.clone();
         Ok(ticket.later(async move {
             let work = memory.query(&scope, &store, query);
-            let found = noted(&calls, ("query", &store), Vec::len, work).await?;
-            let entries: Vec<Value> = found.into_iter().map(entry).collect();
-            Ok(json!({"entries": entries}))
+            let entries = |found: &Found| found.entries.len();
+            let Found { entries, note } = noted(&calls, ("query", &store), entries, work).await?;
+            let mut answer = json!({"entries": entries.into_iter().map(entry).collect::<Vec<_>>()});
+            put(&mut answer, "note", note.map(Value::from));
+            Ok(answer)
         }))
     }
 

@@ -43,7 +43,7 @@ impl Denied {
 }
 
 /// Headers that say one thing or nothing: a proxy and this host must not read different ones.
-const SINGLE_HEADERS: [HeaderName; 13] = [
+const SINGLE_HEADERS: [HeaderName; 14] = [
     header::AUTHORIZATION,
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
@@ -57,7 +57,11 @@ const SINGLE_HEADERS: [HeaderName; 13] = [
     HeaderName::from_static("mcp-protocol-version"),
     HeaderName::from_static("mcp-session-id"),
     header::CONTENT_ENCODING,
+    API_KEY,
 ];
+
+/// Where clients of language models may have their token instead.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The names and pages a server answers.
 #[derive(Debug)]
@@ -162,6 +166,12 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Some(token.trim()),
         _ => Some(""),
     }
+}
+
+/// Returns the token of a client of a language model.
+pub(super) fn bearer_or_key(headers: &HeaderMap) -> Option<&str> {
+    let key = || headers.get(API_KEY).map(|key| key.to_str().unwrap_or_default());
+    bearer(headers).or_else(key)
 }
 
 /// Returns the answer to a request without a token.

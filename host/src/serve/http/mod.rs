@@ -1,7 +1,8 @@
 //! Both dialects over HTTP, and the operator's look at the host.
 //!
 //! `/mcp` (streamable HTTP) takes an agent's token, `/claw` one or the operator's credential, each
-//! for its own part, and `/status` the operator's credential only.
+//! for its own part, and `/status` the operator's credential only. `/v1` takes an agent's token too, where the
+//! host serves completions.
 //! Every request passes `guard` before anything reads its body. Deliberately absent: TLS (put a
 //! proxy in front for anything but loopback), HTTP/2, cookies, CORS.
 
@@ -32,6 +33,7 @@ use super::Shutdown;
 use super::accept::{accept_all, http_server};
 use super::calls::Calls;
 use crate::host::Host;
+use crate::proxy::ProxyOptions;
 use crate::state::Credentials;
 
 /// How to serve HTTP.
@@ -46,6 +48,8 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// Origins (`https://name:port`) of web pages that may call, beside the host's own.
     pub allowed_origins: Vec<String>,
+    /// How completions are served at `/v1`; not at all where this is absent.
+    pub proxy: Option<ProxyOptions>,
 }
 
 impl HttpOptions {
@@ -56,6 +60,7 @@ impl HttpOptions {
             require_token: true,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            proxy: None,
         }
     }
 }
@@ -127,6 +132,7 @@ async fn run<C: Calls>(
         warn!("calls still running after the grace of {:?} are cancelled", shutdown.grace);
     }
     app.close();
+    app.flush().await;
     let closed = async { while connections.join_next().await.is_some() {} };
     if timeout(CLOSE_GRACE, closed).await.is_err() {
         debug!("closing connections that do not close by themselves");

@@ -3,7 +3,8 @@
 //! An agent's token opens `/mcp` and `/claw`. The operator's credential opens `/status`, and `/claw`
 //! for its word about calls that wait and nothing else: who calls tools can never be who approves.
 //! Each agent has sessions of its own, so one agent cannot listen to another's; what it may have in
-//! flight counts over both paths. Deliberately absent: any other path.
+//! flight counts over all paths. Where the host serves completions, an agent's token opens `/v1` too.
+//! Deliberately absent: any other path.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -35,6 +36,7 @@ use super::held::until_sent;
 use super::places::{Busy, Seat};
 use crate::approvals::Reachable;
 use crate::host::Principal;
+use crate::proxy::{self, Proxy};
 use crate::serve::calls::Calls;
 use crate::serve::mcp::{McpServer, SessionEnd};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND};
@@ -54,6 +56,7 @@ pub(super) struct App<C: Calls> {
     guard: Guard,
     /// The operator can answer questions here.
     _reach: Reachable,
+    proxy: Option<Proxy>,
     require_token: bool,
     shutdown: CancellationToken,
     started: Instant,
@@ -93,6 +96,7 @@ impl<C: Calls> App<C> {
             .chain(anybody)
             .map(|name| (name.to_owned(), Agent::new(name, &calls, &streams, &ends)))
             .collect();
+        let proxy = options.proxy.as_ref().and_then(|options| calls.proxy(options));
         let require_token = options.require_token;
         let started = Instant::now();
         let reach = calls.services().approvals.reach().open();
@@ -102,6 +106,7 @@ impl<C: Calls> App<C> {
             credentials,
             guard,
             _reach: reach,
+            proxy,
             require_token,
             shutdown,
             started,
@@ -121,9 +126,25 @@ impl<C: Calls> App<C> {
         self.agents.values().for_each(|agent| agent.claws.end());
     }
 
+    /// Waits until what is written down of completions is on disk.
+    pub(super) async fn flush(&self) {
+        if let Some(proxy) = &self.proxy {
+            proxy.flush().await;
+        }
+    }
+
     /// Answers one request, whatever it is, that came over the connection in `seat`.
     pub(super) async fn answer(&self, request: Request, seat: &Arc<Seat>) -> Response<Body> {
-        self.route(request, seat).await.unwrap_or_else(|denial| denied(&denial))
+        let path = request.uri().path().to_owned();
+        self.route(request, seat).await.unwrap_or_else(|denial| match self.proxied(&path) {
+            Some(_) => proxy::denied(&path, denial.status, &denial.text),
+            None => denied(&denial),
+        })
+    }
+
+    /// Returns what serves completions, where `path` is one of its paths.
+    fn proxied(&self, path: &str) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|_| path.starts_with("/v1/"))
     }
 
     async fn route(&self, request: Request, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
@@ -147,6 +168,24 @@ impl<C: Calls> App<C> {
                     false => agent.claw(request, room).await?,
                 };
                 Ok(until_sent(response, held))
+            }
+            (path, role) if let Some(proxy) = self.proxied(path) => {
+                let name = match &role {
+                    Some(Role::Agent(name)) => name.clone(),
+                    _ => DEFAULT_AGENT.to_owned(),
+                };
+                let (permit, room) = self.agent(role)?.request()?;
+                room.admits_method(&Method::GET)?;
+                let held = (busy(seat, room)?, permit);
+                let (parts, body) = request.into_parts();
+                let body = match parts.method {
+                    Method::POST => {
+                        require_json(&parts.headers)?;
+                        read_body(body).await?
+                    }
+                    _ => Bytes::new(),
+                };
+                Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
             }
             ("/status", Some(Role::Operator)) => {
                 let busy = busy(seat, Room::Urgent)?;
@@ -177,10 +216,19 @@ impl<C: Calls> App<C> {
 
     /// Returns whose token the request carries, or nothing where it carries none.
     fn role(&self, request: &Request) -> Result<Option<Role>, Denied> {
-        let Some(token) = guard::bearer(request.headers()) else {
+        let is_proxied = self.proxied(request.uri().path()).is_some();
+        let token = match is_proxied {
+            true => guard::bearer_or_key(request.headers()),
+            false => guard::bearer(request.headers()),
+        };
+        let Some(token) = token else {
             return Ok(None);
         };
-        self.credentials.identify(token).map(Some).ok_or_else(guard::wrong_token)
+        match self.credentials.identify(token) {
+            // Clients of language models send some key, whatever they are told.
+            None if is_proxied && !self.require_token => Ok(None),
+            role => role.map(Some).ok_or_else(guard::wrong_token),
+        }
     }
 
     fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {

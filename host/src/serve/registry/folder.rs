@@ -1,6 +1,6 @@
 //! The folder that a registry publishes: `{namespace}/{name}/{version}/` with one
 //! `document.yaml` or `document.json` and, beside that of a Tool, one `component.wasm` or
-//! `component.wat`.
+//! `component.wat`, with its signature.
 //!
 //! Everything is read through a handle of the folder, so that neither a name nor a link leads
 //! out of it. A document that is not what its place says is not published.
@@ -12,6 +12,7 @@ use cap_std::fs::Dir;
 use clawhost_core::digest;
 use clawhost_core::limits::{
     COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, REGISTRY_LISTED_MAX, REGISTRY_REASON_BYTES_MAX,
+    SIGNATURE_BYTES_MAX,
 };
 use clawhost_core::manifest::{DocumentHead, read_head};
 use clawhost_core::uri::{ClawUri, Kind, RegistryUri};
@@ -25,6 +26,10 @@ const DOCUMENTS: [(&str, &str); 2] =
 /// The names a component may have, and what each holds.
 const COMPONENTS: [(&str, &str); 2] =
     [("component.wasm", "application/wasm"), ("component.wat", "text/plain; charset=utf-8")];
+
+/// The names that the signature of either may have.
+const SIGNATURES: [(&str, &str); 2] =
+    [("component.wasm.minisig", ""), ("component.wat.minisig", "")];
 
 /// A published folder.
 #[derive(Debug)]
@@ -104,7 +109,11 @@ impl Folder {
         }
         match item {
             Item::Component => component.ok_or(Unpublished::Absent),
-            Item::Document | Item::Index => Ok(index(uri, &head, &document, component.as_ref())),
+            Item::Document | Item::Index => {
+                let signature =
+                    file(&dir, SIGNATURES, SIGNATURE_BYTES_MAX)?.map(text).transpose()?;
+                Ok(index(uri, &head, &document, component.as_ref(), signature))
+            }
         }
     }
 
@@ -171,6 +180,7 @@ fn index(
     head: &DocumentHead,
     document: &Found,
     component: Option<&Found>,
+    signature: Option<String>,
 ) -> Found {
     let part =
         |of: &Found| Part { digest: digest::of_bytes(&of.bytes), bytes: of.bytes.len() as u64 };
@@ -181,9 +191,15 @@ fn index(
         kind: head.kind.document().to_owned(),
         document: part(document),
         component: component.map(part),
+        signature: signature.filter(|_| component.is_some()),
     };
     let bytes = serde_json::to_vec(&index).unwrap_or_default();
     Found { bytes, media: "application/json" }
+}
+
+fn text(of: Found) -> Result<String, Unpublished> {
+    let none = |_| Unpublished::Invalid("the signature is no text".to_owned());
+    String::from_utf8(of.bytes).map_err(none)
 }
 
 /// Checks that a document is what its place says.

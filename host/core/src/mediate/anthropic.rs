@@ -1,0 +1,194 @@
+//! Anthropic's messages.
+
+use serde_json::{Map, Value, json};
+
+use super::offers::Offers;
+use super::{
+    Dialect, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, text, texts,
+};
+
+/// Anthropic's messages.
+#[derive(Debug)]
+pub struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn declared(&self, request: &Value) -> Vec<String> {
+        items(request, "tools").iter().map(|tool| text(tool, "name").to_owned()).collect()
+    }
+
+    fn inject(&self, request: &mut Value, offers: &Offers) {
+        remove(request, &["stream"]);
+        rename_choice(request, "/tool_choice/name", offers);
+        for offer in offers.iter() {
+            let tool = json!({
+                "name": offer.name,
+                "description": offer.description,
+                "input_schema": offer.schema,
+            });
+            push(request, "tools", tool);
+        }
+    }
+
+    fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
+        let blocks = answer.get_mut("content").and_then(Value::as_array_mut);
+        let calls = blocks.into_iter().flatten().filter(|block| is_call(block)).enumerate();
+        let read = |(place, call): (usize, &mut Value)| {
+            if text(call, "id").is_empty() {
+                set(call, "id", format!("toolu_{round}_{place}").into());
+            }
+            let (id, name) = (text(call, "id").to_owned(), text(call, "name").to_owned());
+            let input = call.get("input").cloned().unwrap_or_else(|| json!({}));
+            let wrong = || "the arguments are no JSON object".to_owned();
+            ModelCall {
+                id,
+                name,
+                arguments: Some(input).filter(Value::is_object).ok_or_else(wrong),
+            }
+        };
+        calls.map(read).collect()
+    }
+
+    fn append(
+        &self,
+        request: &mut Value,
+        answer: &Value,
+        kept: usize,
+        results: &[(String, Value)],
+    ) {
+        let mut calls = 0;
+        let blocks = items(answer, "content").iter().take_while(|block| {
+            calls += usize::from(is_call(block));
+            calls <= kept
+        });
+        let mut blocks: Vec<Value> = blocks.cloned().collect();
+        for call in
+            blocks.iter_mut().filter(|block| is_call(block) && !at(block, "input").is_object())
+        {
+            set(call, "input", json!({}));
+        }
+        push(request, "messages", json!({ "role": "assistant", "content": blocks }));
+        let results: Vec<Value> =
+            results.iter().map(|(id, result)| tool_result(id, result)).collect();
+        push(request, "messages", json!({ "role": "user", "content": results }));
+    }
+
+    /// The tools stay in the request, as messages that mention tools need them; none may be called.
+    fn without_tools(&self, request: &mut Value, instruction: &str) {
+        set(request, "tool_choice", json!({ "type": "none" }));
+        push(request, "messages", json!({ "role": "user", "content": instruction }));
+    }
+
+    fn end(&self, answer: &mut Value) {
+        set(answer, "content", json!([{ "type": "text", "text": "" }]));
+        set(answer, "stop_reason", "end_turn".into());
+    }
+
+    fn events(&self, answer: &Value, _asked: &Value) -> String {
+        let mut start = answer.clone();
+        set(&mut start, "content", json!([]));
+        set(&mut start, "stop_reason", Value::Null);
+        set(&mut start, "stop_sequence", Value::Null);
+        let mut usage = answer.get("usage").cloned().unwrap_or_default();
+        let whole = usage.clone();
+        set(&mut usage, "output_tokens", 0.into());
+        set(&mut start, "usage", usage);
+        let mut events = event("message_start", &json!({ "message": start }));
+        for (index, block) in items(answer, "content").iter().enumerate() {
+            events += &block_events(index, block);
+        }
+        let delta = json!({
+            "stop_reason": at(answer, "stop_reason"),
+            "stop_sequence": at(answer, "stop_sequence"),
+        });
+        events += &event("message_delta", &json!({ "delta": delta, "usage": whole }));
+        events + &event("message_stop", &json!({}))
+    }
+
+    fn error(&self, status: u16, message: &str) -> Value {
+        let kind = match status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            400..=499 => "invalid_request_error",
+            _ => "api_error",
+        };
+        json!({ "type": "error", "error": { "type": kind, "message": message } })
+    }
+
+    fn error_event(&self, error: &Value) -> String {
+        format!("event: error\ndata: {error}\n\n")
+    }
+
+    fn message(&self, answer: &Value) -> Value {
+        json!({ "role": "assistant", "content": at(answer, "content") })
+    }
+
+    fn anchor(&self, message: &Value) -> Option<String> {
+        let blocks = items(message, "content").iter();
+        let ids: Vec<&str> =
+            blocks.filter(|block| is_call(block)).map(|call| text(call, "id")).collect();
+        (text(message, "role") == "assistant")
+            .then(|| anchor_of(&ids, &texts(at(message, "content"))))
+    }
+}
+
+fn is_call(block: &Value) -> bool {
+    text(block, "type") == "tool_use"
+}
+
+fn tool_result(id: &str, result: &Value) -> Value {
+    let mut block =
+        json!({ "type": "tool_result", "tool_use_id": id, "content": result.to_string() });
+    if at(result, "ok") != true {
+        set(&mut block, "is_error", true.into());
+    }
+    block
+}
+
+/// Returns the start of a block, what streams of it, and its end. A block of a kind that does not stream
+/// comes whole with its start.
+fn block_events(index: usize, block: &Value) -> String {
+    let mut start = block.clone();
+    let mut deltas = Vec::new();
+    let mut take = |key: &str, kind: &str, empty: Value| {
+        if let Some(value) = block.get(key).filter(|value| value.is_string()) {
+            set(&mut start, key, empty);
+            deltas.push(json!({ "type": kind, key: value }));
+        }
+    };
+    match text(block, "type") {
+        "text" => take("text", "text_delta", "".into()),
+        "thinking" => {
+            take("thinking", "thinking_delta", "".into());
+            take("signature", "signature_delta", "".into());
+        }
+        _ => {}
+    }
+    if let Some(input) = block.get("input") {
+        set(&mut start, "input", json!({}));
+        deltas.push(json!({ "type": "input_json_delta", "partial_json": input.to_string() }));
+    }
+    let numbered = |more: Value| {
+        let mut data = more;
+        set(&mut data, "index", index.into());
+        data
+    };
+    let mut events = event("content_block_start", &numbered(json!({ "content_block": start })));
+    for delta in deltas {
+        events += &event("content_block_delta", &numbered(json!({ "delta": delta })));
+    }
+    events + &event("content_block_stop", &numbered(json!({})))
+}
+
+/// The JSON of a value has no line break in it.
+fn event(name: &str, data: &Value) -> String {
+    let mut typed = Map::from_iter([("type".to_owned(), name.into())]);
+    typed.extend(data.as_object().cloned().unwrap_or_default());
+    format!("event: {name}\ndata: {}\n\n", Value::Object(typed))
+}

@@ -1,0 +1,149 @@
+//! Tools that a model calls and its runner never sees: what is put into a request, what becomes of each
+//! answer, and what the runner gets in the end.
+//!
+//! Requests and answers stay the JSON they came as; a [`Dialect`] knows where things stand in it, so that
+//! what this host does not know passes through. Deliberately absent: carrying a call out, asking a model,
+//! the time, and translation between the dialects.
+
+mod anthropic;
+mod continuity;
+mod envelope;
+mod offers;
+mod openai;
+mod repeats;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod usage;
+
+use serde_json::{Map, Value};
+
+pub use self::anthropic::Anthropic;
+pub use self::continuity::{Kept, conversation, weave};
+pub use self::envelope::{of_error, of_reply, refusal};
+pub use self::offers::{Offer, Offers};
+pub use self::openai::OpenAi;
+pub use self::turn::{Done, Failed, Job, Policy, Repeat, Step, Turn};
+
+/// A call of a tool as a model wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelCall {
+    /// What its result has to name.
+    pub id: String,
+    /// The tool, as the model calls it.
+    pub name: String,
+    /// An object, or why there is none.
+    pub arguments: Result<Value, String>,
+}
+
+/// Where things stand in the requests and answers of one kind of provider.
+pub trait Dialect: Sync + std::fmt::Debug {
+    /// Returns what the dialect is called in records.
+    fn name(&self) -> &'static str;
+
+    /// Returns the names of the runner's own tools.
+    fn declared(&self, request: &Value) -> Vec<String>;
+
+    /// Puts `offers` behind the runner's own tools, and asks for the answer in one piece.
+    fn inject(&self, request: &mut Value, offers: &Offers);
+
+    /// Returns the calls that an answer makes, in order. Ids that are missing are put in, as results
+    /// need them.
+    fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall>;
+
+    /// Appends to a request what the model said, with its first `kept` calls, and their results by id.
+    fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[(String, Value)]);
+
+    /// Takes all tools away, and tells the model why.
+    fn without_tools(&self, request: &mut Value, instruction: &str);
+
+    /// Turns an answer that calls tools into one that says nothing more.
+    fn end(&self, answer: &mut Value);
+
+    /// Gives an answer the form in which the runner's request `asked` for it.
+    fn deliver(&self, _asked: &Value, _answer: &mut Value) {}
+
+    /// Returns an answer as the server-sent events of a stream.
+    fn events(&self, answer: &Value, asked: &Value) -> String;
+
+    /// Returns the body of an error of that HTTP status.
+    fn error(&self, status: u16, message: &str) -> Value;
+
+    /// Returns an error as the end of a stream.
+    fn error_event(&self, error: &Value) -> String;
+
+    /// Returns the message that an answer holds, as a runner sends it back.
+    fn message(&self, answer: &Value) -> Value;
+
+    /// Returns what tells a message of the model from its others: the ids of its calls, else its text.
+    /// Nothing for messages of others.
+    fn anchor(&self, message: &Value) -> Option<String>;
+}
+
+/// Returns the items of the list `key`; none where it is no list.
+fn items<'v>(object: &'v Value, key: &str) -> &'v [Value] {
+    object.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the list `key` to add to, which is made where it is missing.
+fn list<'v>(object: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
+    let empty = || Value::Array(Vec::new());
+    object.as_object_mut()?.entry(key).or_insert_with(empty).as_array_mut()
+}
+
+fn push(object: &mut Value, key: &str, item: Value) {
+    if let Some(list) = list(object, key) {
+        list.push(item);
+    }
+}
+
+fn set(object: &mut Value, key: &str, value: Value) {
+    object.as_object_mut().and_then(|object| object.insert(key.to_owned(), value));
+}
+
+fn remove(object: &mut Value, keys: &[&str]) {
+    if let Some(object) = object.as_object_mut() {
+        object.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+}
+
+fn at<'v>(object: &'v Value, key: &str) -> &'v Value {
+    object.get(key).unwrap_or(&Value::Null)
+}
+
+fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the texts of a message's content: text, or a list of blocks of which some are.
+fn texts(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().map(|block| text(block, "text")).collect(),
+        _ => String::new(),
+    }
+}
+
+/// A choice of a tool by our name means the one that the model was shown.
+fn rename_choice(request: &mut Value, at: &str, offers: &Offers) {
+    if let Some(chosen) = request.pointer_mut(at)
+        && let Some(offer) = chosen.as_str().and_then(|name| offers.find(name))
+    {
+        *chosen = offer.name.as_str().into();
+    }
+}
+
+/// Returns what anchors a message: two with equal ids, or with equal words, are taken for the same.
+fn anchor_of(ids: &[&str], said: &str) -> String {
+    if ids.is_empty() {
+        let words: Vec<&str> = said.split_whitespace().collect();
+        return crate::digest::of_bytes(words.join(" ").as_bytes());
+    }
+    format!("calls:{}", crate::digest::of_bytes(ids.join("\n").as_bytes()))
+}
+
+/// Returns an object without what is null.
+fn without_nulls(object: &Value) -> Map<String, Value> {
+    let object = object.as_object().cloned().unwrap_or_default();
+    object.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}

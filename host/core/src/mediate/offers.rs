@@ -1,0 +1,95 @@
+//! The tools that a request gets beside its runner's own, by the names that the model sees.
+
+use serde_json::Value;
+
+use crate::manifest::nearest;
+use crate::names::Names;
+
+/// A tool that the model may call and the host carries out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// Our name of it: `service.tool`, or the MCP name.
+    pub tool: String,
+    /// What the model sees; [`Offers::new`] decides.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub schema: Value,
+    /// Whose tool it is; empty for the host's own.
+    pub service: String,
+    /// It changes nothing, so that what was read before stays true.
+    pub read_only: bool,
+    /// Its success ends the turn.
+    pub is_terminal: bool,
+}
+
+/// What a name in an answer means.
+#[derive(Debug, PartialEq)]
+pub(super) enum Meant<'a> {
+    /// A tool of ours.
+    Ours(&'a Offer),
+    /// One of the runner's, or one that the runner may know.
+    Native,
+    /// None, and it looks like one of ours.
+    Nobody,
+}
+
+/// The offers of one request.
+#[derive(Debug, Clone, Default)]
+pub struct Offers {
+    all: Vec<Offer>,
+    names: Names,
+    declared: Vec<String>,
+}
+
+impl Offers {
+    /// Returns `all` with names beside those that the runner `declared`. A tool that cannot have a name of
+    /// its own is left out.
+    pub fn new(mut all: Vec<Offer>, declared: Vec<String>) -> Self {
+        let names = loop {
+            let taken = declared.iter().map(String::as_str);
+            match Names::new(all.iter().map(|offer| offer.tool.as_str()), taken) {
+                Ok(names) => break names,
+                Err(collision) => all.retain(|offer| offer.tool != collision.canonical),
+            }
+        };
+        for offer in &mut all {
+            names.presented(&offer.tool).unwrap_or_default().clone_into(&mut offer.name);
+        }
+        Self { all, names, declared }
+    }
+
+    /// Returns the offers in the order they were made.
+    pub fn iter(&self) -> impl Iterator<Item = &Offer> {
+        self.all.iter()
+    }
+
+    /// Says whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the tool of ours that `name` means.
+    pub fn find(&self, name: &str) -> Option<&Offer> {
+        let tool = self.names.canonical(name)?;
+        self.all.iter().find(|offer| offer.tool == tool)
+    }
+
+    /// Says what `name` means. What the runner did not declare and looks like ours is nobody's: it would
+    /// fail there, and the model is told better here.
+    pub(super) fn meant(&self, name: &str) -> Meant<'_> {
+        if let Some(offer) = self.find(name) {
+            return Meant::Ours(offer);
+        }
+        if self.declared.iter().any(|declared| declared == name) {
+            return Meant::Native;
+        }
+        let of_service = |offer: &Offer| {
+            let rest = name.strip_prefix(&offer.service).unwrap_or_default();
+            !offer.service.is_empty() && rest.starts_with(['.', '_'])
+        };
+        let near = nearest(name, self.all.iter().map(|offer| offer.name.as_str())).is_some();
+        if near || self.all.iter().any(of_service) { Meant::Nobody } else { Meant::Native }
+    }
+}

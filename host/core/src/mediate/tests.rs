@@ -1,0 +1,429 @@
+//! Turns of a runner, in both dialects, against a model that says what it is told to.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::descriptor::ToolPolicy;
+use crate::limits::PROXY_REPEATS_MAX;
+use crate::reply::{Content, ToolReply};
+
+const DIALECTS: [&dyn Dialect; 2] = [&OpenAi, &Anthropic];
+
+fn offer(tool: &str) -> Offer {
+    Offer {
+        tool: tool.to_owned(),
+        name: String::new(),
+        description: format!("About {tool}."),
+        schema: json!({ "type": "object" }),
+        service: tool.split_once('.').map(|(service, _)| service.to_owned()).unwrap_or_default(),
+        read_only: tool.contains("get"),
+        is_terminal: tool.contains("end"),
+    }
+}
+
+/// A request with the tool `own` of the runner's.
+fn request(dialect: &dyn Dialect) -> Value {
+    let own = match dialect.name() {
+        "openai" => json!({ "type": "function", "function": { "name": "own", "parameters": {} } }),
+        _ => json!({ "name": "own", "input_schema": {} }),
+    };
+    json!({ "model": "m", "messages": [{ "role": "user", "content": "hello" }], "tools": [own], "stream": true, "x-kept": 1.50 })
+}
+
+/// An answer that makes these calls, or says `text`.
+fn answer(dialect: &dyn Dialect, calls: &[(&str, Value)], text: &str) -> Value {
+    let id = |at: usize| format!("id{at}");
+    let numbered = || calls.iter().enumerate();
+    if dialect.name() == "openai" {
+        let made: Vec<Value> = numbered()
+            .map(|(at, (name, input))| {
+                let arguments = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
+                json!({ "id": id(at), "type": "function", "function": { "name": name, "arguments": arguments } })
+            })
+            .collect();
+        let mut message = json!({ "role": "assistant", "content": text });
+        if !made.is_empty() {
+            set(&mut message, "tool_calls", made.into());
+        }
+        let finish = if calls.is_empty() { "length" } else { "tool_calls" };
+        return json!({ "id": "c", "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "usage": { "prompt_tokens": 10, "completion_tokens": 2 } });
+    }
+    let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+    let made = numbered().map(|(at, (name, input))| {
+        json!({ "type": "tool_use", "id": id(at), "name": name, "input": input })
+    });
+    let content: Vec<Value> = said.into_iter().chain(made).collect();
+    let stop = if calls.is_empty() { "max_tokens" } else { "tool_use" };
+    json!({ "id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": stop, "usage": { "input_tokens": 10, "output_tokens": 2 } })
+}
+
+fn bounded(max_rounds: u32) -> Policy {
+    let bounds = ToolPolicy { max_rounds, ..ToolPolicy::default() };
+    Policy { bounds, ..Policy::default() }
+}
+
+struct Runner {
+    dialect: &'static dyn Dialect,
+    turn: Turn,
+    ran: Vec<String>,
+    /// What each call comes to.
+    result: Value,
+}
+
+impl Runner {
+    fn new(dialect: &'static dyn Dialect, tools: &[&str], policy: Policy) -> Self {
+        let request = request(dialect);
+        let offers =
+            Offers::new(tools.iter().map(|t| offer(t)).collect(), dialect.declared(&request));
+        let turn = Turn::new(dialect, request, offers, policy);
+        Self { dialect, turn, ran: Vec::new(), result: json!({ "ok": true, "data": 1 }) }
+    }
+
+    /// Hears an answer and carries out what it asks for.
+    fn hear(&mut self, calls: &[(&str, Value)], text: &str) -> Result<Step, Failed> {
+        self.hear_at(calls, text, 0)
+    }
+
+    fn hear_at(&mut self, calls: &[(&str, Value)], text: &str, ms: u64) -> Result<Step, Failed> {
+        let step = self.turn.hear(answer(self.dialect, calls, text), ms)?;
+        if step != Step::Run {
+            return Ok(step);
+        }
+        while let Some(job) = self.turn.job() {
+            self.ran.push(job.tool);
+            self.turn.ran(self.result.clone(), 1);
+        }
+        Ok(self.turn.close())
+    }
+
+    fn codes(&self) -> Vec<String> {
+        let last = self.turn.trace().last().unwrap();
+        let calls = last["tool_calls"].as_array().unwrap().iter();
+        let code =
+            |call: &Value| call["result"]["error"]["code"].as_str().unwrap_or("ok").to_owned();
+        calls.map(code).collect()
+    }
+
+    fn messages(&self) -> Vec<Value> {
+        self.turn.request()["messages"].as_array().unwrap().clone()
+    }
+}
+
+fn done(step: Result<Step, Failed>) -> Done {
+    match step.unwrap() {
+        Step::Done(done) => *done,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn tools_stand_behind_the_runners_own_and_all_else_stays() {
+    for dialect in DIALECTS {
+        let runner = Runner::new(dialect, &["svc.get", "own"], Policy::default());
+        let request = runner.turn.request();
+        assert_eq!((&request["x-kept"], &request["stream"]), (&json!(1.5), &Value::Null));
+        // What the runner has as well is told apart.
+        let names: Vec<String> = dialect.declared(request);
+        assert_eq!(names[..2], ["own", "svc_get"], "{names:?}");
+        assert!(names[2].starts_with("own_") && names.len() == 3, "{names:?}");
+    }
+}
+
+#[test]
+fn functions_of_old_become_tools_and_come_back_as_they_were() {
+    let mut request = json!({
+        "functions": [{ "name": "own" }], "function_call": { "name": "own" }, "messages": [],
+    });
+    let asked = request.clone();
+    OpenAi.inject(&mut request, &Offers::new(vec![offer("svc.get")], vec!["own".to_owned()]));
+    assert_eq!(OpenAi.declared(&request), ["own", "svc_get"]);
+    assert_eq!(request["tool_choice"]["function"]["name"], "own");
+    assert!(request.get("functions").is_none() && request.get("function_call").is_none());
+    let mut said = answer(&OpenAi, &[("own", json!({ "a": 1 }))], "");
+    OpenAi.deliver(&asked, &mut said);
+    let message = &said["choices"][0]["message"];
+    assert_eq!(message["function_call"], json!({ "name": "own", "arguments": "{\"a\":1}" }));
+    assert!(message.get("tool_calls").is_none());
+    assert_eq!(said["choices"][0]["finish_reason"], "function_call");
+}
+
+#[test]
+fn a_choice_of_a_tool_means_the_name_that_the_model_sees() {
+    let offers = Offers::new(vec![offer("svc.get")], Vec::new());
+    let mut request =
+        json!({ "tool_choice": { "type": "function", "function": { "name": "svc.get" } } });
+    OpenAi.inject(&mut request, &offers);
+    assert_eq!(request["tool_choice"]["function"]["name"], "svc_get");
+    let mut request = json!({ "tool_choice": { "type": "tool", "name": "svc.get" } });
+    Anthropic.inject(&mut request, &offers);
+    assert_eq!(request["tool_choice"]["name"], "svc_get");
+}
+
+#[test]
+fn calls_of_ours_are_carried_out_and_hidden_and_usage_is_summed() {
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.get", "svc.put"], Policy::default());
+        let calls = [("svc_get", json!({})), ("svc_put", json!({ "a": 1 }))];
+        assert_eq!(runner.hear(&calls, "").unwrap(), Step::Ask);
+        assert_eq!(runner.ran, ["svc.get", "svc.put"]);
+        let hidden = runner.messages()[1..].to_vec();
+        let done = done(runner.hear(&[], "bye"));
+        assert_eq!(done.hidden, hidden);
+        let usage = done.answer["usage"].as_object().unwrap();
+        assert_eq!(usage.values().map(|n| n.as_u64().unwrap()).sum::<u64>(), 24, "{usage:?}");
+    }
+}
+
+#[test]
+fn the_runners_own_calls_are_its_own() {
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
+        let done = done(runner.hear(&[("own", json!({})), ("unheard-of", json!({}))], ""));
+        assert!(done.hidden.is_empty() && runner.ran.is_empty());
+        assert_eq!(
+            done.answer,
+            answer(dialect, &[("own", json!({})), ("unheard-of", json!({}))], "")
+        );
+    }
+}
+
+#[test]
+fn ours_before_the_runners_run_and_the_rest_is_asked_for_again() {
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
+        let calls = [("svc_get", json!({})), ("own", json!({}))];
+        assert_eq!(runner.hear(&calls, "both").unwrap(), Step::Ask);
+        assert_eq!(runner.ran, ["svc.get"]);
+        let said = runner.messages()[1].to_string();
+        assert!(said.contains("svc_get") && !said.contains("own"), "{said}");
+        assert_eq!(runner.turn.interventions(), ["managed_prefix_native_suffix_serialized"]);
+        let done = done(runner.hear(&[("own", json!({}))], ""));
+        assert_eq!(done.hidden.len(), 2);
+    }
+}
+
+#[test]
+fn ours_after_the_runners_run_not_and_each_is_answered() {
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
+        let calls = [("own", json!({})), ("svc_get", json!({}))];
+        assert_eq!(runner.hear(&calls, "").unwrap(), Step::Ask);
+        assert!(runner.ran.is_empty());
+        assert_eq!(runner.codes(), ["mixed_tool_order", "mixed_tool_order"]);
+        assert_eq!(runner.turn.rounds(), 1);
+    }
+}
+
+#[test]
+fn what_looks_like_ours_is_refused_and_what_cannot_be_read_is_said() {
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.get_all", "svc.get"], Policy::default());
+        let calls =
+            [("svc_gett_all", json!({})), ("svc__other", json!({})), ("svc.get", json!("{\"a\""))];
+        assert_eq!(runner.hear(&calls, "").unwrap(), Step::Ask);
+        assert_eq!(runner.codes(), ["unsupported_tool", "unsupported_tool", "invalid_arguments"]);
+        assert!(!runner.messages()[1].to_string().contains("\\\"a\\\""), "{:?}", runner.messages());
+    }
+    let mut said = answer(&OpenAi, &[("svc_get", json!("")), ("svc_get", json!("[1]"))], "");
+    let calls = OpenAi.calls(&mut said, 1);
+    assert_eq!(calls[0].arguments, Ok(json!({})));
+    assert!(calls[1].arguments.is_err());
+}
+
+#[test]
+fn a_turn_without_rounds_or_time_ends_with_last_words_or_fails() {
+    let call = |n: u64| [("svc_get", json!({ "n": n }))];
+    for dialect in DIALECTS {
+        let policy = bounded(1);
+        let mut runner = Runner::new(dialect, &["svc.get"], policy);
+        assert_eq!(runner.hear(&call(1), "").unwrap(), Step::Ask);
+        assert_eq!(runner.hear(&call(2), "").unwrap(), Step::Ask);
+        assert_eq!(
+            (runner.codes(), runner.ran.len()),
+            (vec!["tool_budget_exhausted".to_owned()], 1)
+        );
+        let request = runner.turn.request();
+        let no_tools = request.get("tools").is_none() || request["tool_choice"]["type"] == "none";
+        assert!(no_tools, "{request}");
+        assert!(runner.messages().last().unwrap().to_string().contains("No more tools"));
+        assert!(runner.hear(&call(3), "").is_err());
+
+        let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
+        assert_eq!(runner.hear_at(&call(1), "", 108_000).unwrap(), Step::Ask);
+        let result = &runner.turn.trace()[0]["tool_calls"][0]["result"];
+        assert_eq!(result["error"]["details"]["data_may_be_stale"], true);
+        let last = done(runner.hear_at(&[], "bye", 110_000));
+        assert!(!last.hidden.iter().any(|message| message.to_string().contains("No more tools")));
+
+        let mut strict = Runner::new(dialect, &["svc.get"], Policy { strict: true, ..bounded(0) });
+        assert!(strict.hear(&call(1), "").is_err());
+    }
+}
+
+#[test]
+fn the_same_call_runs_once_whatever_the_order_of_its_keys() {
+    let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+    assert_eq!(runner.hear(&[("svc_get", json!("{\"a\":1,\"b\":[1,2]}"))], "").unwrap(), Step::Ask);
+    assert_eq!(
+        runner.hear(&[("svc_get", json!("{\"b\":[1,2],\"a\":1.0}"))], "").unwrap(),
+        Step::Ask
+    );
+    assert_eq!((runner.codes(), runner.ran.len()), (vec!["duplicate_tool_call".to_owned()], 1));
+    let call = &runner.turn.trace()[1]["tool_calls"][0];
+    assert_eq!((&call["duplicate_of_round"], &call["duplicate_count"]), (&json!(1), &json!(1)));
+    assert_eq!(runner.hear(&[("svc_get", json!("{\"a\":1,\"b\":[2,1]}"))], "").unwrap(), Step::Ask);
+    assert_eq!(runner.ran.len(), 2);
+}
+
+#[test]
+fn what_may_have_changed_or_failed_in_passing_runs_again() {
+    let get = [("svc_get", json!({}))];
+    let put = [("svc_put", json!({}))];
+    let policy = Policy { repeat: Repeat::Replay, ..Policy::default() };
+    let mut runner = Runner::new(&Anthropic, &["svc.get", "svc.put"], policy);
+    for calls in [&get, &put, &get] {
+        runner.hear(calls, "").unwrap();
+    }
+    assert_eq!(runner.ran, ["svc.get", "svc.put", "svc.get"]);
+    runner.hear(&put, "").unwrap();
+    assert_eq!((runner.codes(), runner.ran.len()), (vec!["ok".to_owned()], 3), "a replay");
+
+    let mut runner = Runner::new(&Anthropic, &["svc.get"], policy);
+    runner.result = refusal("timeout", Some(504), "late", None);
+    runner.hear(&get, "").unwrap();
+    runner.hear(&get, "").unwrap();
+    assert_eq!(runner.ran.len(), 2);
+}
+
+#[test]
+fn a_model_that_goes_round_in_circles_loses_its_tools() {
+    let [a, b] = [1, 2].map(|n| [("svc_get", json!({ "n": n }))]);
+    let in_a_row = vec![&a, &a, &a];
+    let by_turns: Vec<_> =
+        [&a, &b].into_iter().cycle().take(PROXY_REPEATS_MAX as usize + 2).collect();
+    for calls in [in_a_row, by_turns] {
+        let policy = bounded(100);
+        let mut runner = Runner::new(&OpenAi, &["svc.get"], policy);
+        for (made, call) in calls.iter().enumerate() {
+            assert!(runner.turn.request().get("tools").is_some(), "after {made}");
+            runner.hear(*call, "").unwrap();
+        }
+        assert!(runner.turn.request().get("tools").is_none(), "after {}", calls.len());
+    }
+}
+
+#[test]
+fn a_tool_that_ends_the_turn_is_last_and_its_success_ends_it() {
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.end", "svc.get"], Policy::default());
+        let calls = [("svc_end", json!({})), ("svc_get", json!({}))];
+        assert_eq!(runner.hear(&calls, "").unwrap(), Step::Ask);
+        assert_eq!(runner.codes(), ["terminal_on_success_order"; 2]);
+        runner.result = json!({ "ok": false });
+        assert_eq!(runner.hear(&[("svc_end", json!({}))], "").unwrap(), Step::Ask);
+        runner.result = json!({ "ok": true });
+        let done = done(runner.hear(&[("svc_end", json!({ "again": true }))], "words"));
+        let mut answer = done.answer.clone();
+        assert!(dialect.calls(&mut answer, 9).is_empty());
+        assert!(!answer.to_string().contains("words"), "{answer}");
+        let finish = if dialect.name() == "openai" { "\"stop\"" } else { "\"end_turn\"" };
+        assert!(answer.to_string().contains(finish), "{answer}");
+    }
+}
+
+#[test]
+fn results_are_cut_on_a_character_border_with_their_true_size() {
+    let text = "ä\"".repeat(1_000);
+    let reply = ToolReply { content: vec![Content::Text(text.clone())], ..ToolReply::default() };
+    let cut = of_reply(&reply, 100);
+    assert_eq!((&cut["truncated"], &cut["original_bytes"]), (&json!(true), &json!(text.len())));
+    assert!(
+        cut["data"].to_string().len() <= 102 && text.starts_with(cut["data"].as_str().unwrap())
+    );
+    let whole = of_reply(&reply, 100_000);
+    assert_eq!(whole, json!({ "ok": true, "data": text }));
+    let json =
+        ToolReply { content: vec![Content::Text("{\"a\": 1}".to_owned())], ..ToolReply::default() };
+    assert_eq!(of_reply(&json, 100), json!({ "ok": true, "data": { "a": 1 } }));
+    let enveloped = json!({ "ok": false, "status_code": 404, "error": { "code": "http_404", "message": "no" } });
+    let reply =
+        ToolReply { structured: Some(enveloped.clone()), is_error: true, ..ToolReply::default() };
+    assert_eq!(of_reply(&reply, 100), enveloped);
+    let failed = of_reply(&ToolReply::error("file-not-found", "there is no x"), 100);
+    assert_eq!((&failed["ok"], &failed["error"]["code"]), (&json!(false), &json!("tool_error")));
+}
+
+#[test]
+fn hidden_messages_come_back_before_what_they_led_to() {
+    for dialect in DIALECTS {
+        let spoken = |calls: &[(&str, Value)], text| dialect.message(&answer(dialect, calls, text));
+        let user = |text: &str| json!({ "role": "user", "content": text });
+        let called = spoken(&[("own", json!({}))], "");
+        let mut request = json!({ "messages": [user("a"), spoken(&[], "yes"), user("b"), called, user("c"), spoken(&[], " yes\n"), user("d")] });
+        let kept = |message: &Value, name: &str| Kept {
+            anchor: dialect.anchor(message).unwrap(),
+            hidden: vec![user(name)],
+        };
+        let turns = vec![
+            kept(&spoken(&[], "yes"), "h1"),
+            kept(&spoken(&[], "never said"), "h2"),
+            kept(&called, "h3"),
+            kept(&spoken(&[], "yes"), "h4"),
+        ];
+        weave(dialect, &mut request, turns);
+        let said: Vec<String> =
+            request["messages"].as_array().unwrap().iter().map(|m| texts(&m["content"])).collect();
+        assert_eq!(said, ["a", "h1", "yes", "b", "h3", "", "c", "h4", " yes\n", "d"]);
+        assert_eq!(dialect.anchor(&user("yes")), None);
+    }
+}
+
+#[test]
+fn streams_say_all_that_the_answer_says() {
+    let mut said = answer(&OpenAi, &[("own", json!({ "a": 1 }))], "text");
+    said["choices"][0]["message"]["reasoning_content"] = "why".into();
+    let second = json!({ "index": 1, "message": { "role": "assistant", "content": "other" }, "finish_reason": "length", "logprobs": { "x": 1 } });
+    push(&mut said, "choices", second);
+    let events = OpenAi.events(&said, &json!({ "stream_options": { "include_usage": true } }));
+    assert!(events.ends_with("data: [DONE]\n\n"));
+    let chunks: Vec<Value> = events
+        .split("\n\n")
+        .filter_map(|e| serde_json::from_str(e.strip_prefix("data: ")?).ok())
+        .collect();
+    let finish = |index: u64| {
+        let of = chunks
+            .iter()
+            .flat_map(|chunk| items(chunk, "choices"))
+            .filter(move |c| c["index"] == index);
+        of.filter_map(|choice| choice["finish_reason"].as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!((finish(0), finish(1)), (vec!["tool_calls"], vec!["length"]));
+    for said in [
+        "\"reasoning_content\":\"why\"",
+        "\"content\":\"other\"",
+        "\"logprobs\":{\"x\":1}",
+        "\"arguments\":\"{\\\"a\\\":1}\"",
+    ] {
+        assert!(events.contains(said), "{said} is not in {events}");
+    }
+    assert_eq!(chunks.last().unwrap()["usage"]["prompt_tokens"], 10);
+    assert!(!OpenAi.events(&said, &json!({})).contains("usage"));
+
+    let mut said = answer(&Anthropic, &[("own", json!({ "a": 1 }))], "text");
+    let blocks = said["content"].as_array_mut().unwrap();
+    blocks.insert(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }));
+    blocks.push(json!({ "type": "redacted_thinking", "data": "d" }));
+    let events = Anthropic.events(&said, &json!({}));
+    for said in [
+        "\"thinking_delta\"",
+        "\"signature\":\"s\"",
+        "\"text\":\"text\"",
+        "{\\\"a\\\":1}",
+        "\"data\":\"d\"",
+        "\"stop_reason\":\"tool_use\"",
+        "\"output_tokens\":2",
+    ] {
+        assert!(events.contains(said), "{said} is not in {events}");
+    }
+    assert!(events.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"));
+}

@@ -1,0 +1,342 @@
+//! One turn of a runner: from its request, over rounds that it never sees, to the answer that it gets.
+//!
+//! ```text
+//! ask ──▶ hear ──▶ Done: no call of ours, or only the runner's
+//!  ▲        │
+//!  │        └────▶ Run: job, ran, job, ran, …; then close ──▶ Done: a tool that ends the turn
+//!  └────────────────────────────────────────────────────────── Ask
+//! ```
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value, json};
+
+use super::envelope::refusal;
+use super::offers::{Meant, Offer, Offers};
+use super::repeats::{Repeats, signature};
+use super::{Dialect, ModelCall, at, items, set, usage};
+use crate::descriptor::ToolPolicy;
+use crate::limits::PROXY_SOFT_DEADLINE_PERMILLE;
+
+/// What becomes of a call that was made before in its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Repeat {
+    /// The model is told so.
+    #[default]
+    Reject,
+    /// It gets the result again.
+    Replay,
+}
+
+impl Repeat {
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Replay => "replay",
+        }
+    }
+}
+
+/// How much one turn may take, and what becomes of it then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// Rounds, times and sizes.
+    pub bounds: ToolPolicy,
+    /// Calls that were made before.
+    pub repeat: Repeat,
+    /// A turn without rounds or time left fails, where otherwise the model is asked for its last words.
+    pub strict: bool,
+}
+
+/// What follows.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// The model is asked again.
+    Ask,
+    /// The runner gets this.
+    Done(Box<Done>),
+    /// [`Turn::job`] has calls to carry out.
+    Run,
+}
+
+/// What a turn came to.
+#[derive(Debug, PartialEq)]
+pub struct Done {
+    /// The answer, its usage that of all rounds.
+    pub answer: Value,
+    /// What the runner has not seen.
+    pub hidden: Vec<Value>,
+    /// What tells the answer's message from others.
+    pub anchor: String,
+}
+
+/// The turn comes to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Failed(pub String);
+
+/// A call to carry out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Our name of the tool.
+    pub tool: String,
+    /// An object.
+    pub arguments: Value,
+}
+
+/// One turn.
+#[derive(Debug)]
+pub struct Turn {
+    dialect: &'static dyn Dialect,
+    request: Value,
+    offers: Offers,
+    policy: Policy,
+    repeats: Repeats,
+    round: Round,
+    rounds: u32,
+    /// Where the hidden messages begin, and end.
+    hidden: (usize, usize),
+    /// The model was told to come to its end.
+    is_last: bool,
+    usage: Map<String, Value>,
+    trace: Vec<Value>,
+    interventions: Vec<&'static str>,
+}
+
+/// The calls of one answer.
+#[derive(Debug, Default)]
+struct Round {
+    answer: Value,
+    kept: usize,
+    waiting: VecDeque<ModelCall>,
+    running: Option<(ModelCall, Offer)>,
+    results: Vec<(String, Value)>,
+    /// Why none of them runs.
+    refused: Option<Value>,
+    has_ended: bool,
+    is_last: bool,
+    trace: Vec<Value>,
+}
+
+impl Turn {
+    /// Begins a turn: puts `offers` into the runner's `request`.
+    pub fn new(
+        dialect: &'static dyn Dialect,
+        mut request: Value,
+        offers: Offers,
+        policy: Policy,
+    ) -> Self {
+        dialect.inject(&mut request, &offers);
+        let begin = items(&request, "messages").len();
+        Self {
+            dialect,
+            request,
+            offers,
+            policy,
+            repeats: Repeats::default(),
+            round: Round::default(),
+            rounds: 0,
+            hidden: (begin, begin),
+            is_last: false,
+            usage: Map::new(),
+            trace: Vec::new(),
+            interventions: Vec::new(),
+        }
+    }
+
+    /// Returns what the model is asked now.
+    pub const fn request(&self) -> &Value {
+        &self.request
+    }
+
+    /// Returns how many rounds there were.
+    pub const fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Returns what was called, with which result, in each round.
+    pub fn trace(&self) -> &[Value] {
+        &self.trace
+    }
+
+    /// Returns what was done about the order of calls and the end of the turn.
+    pub fn interventions(&self) -> &[&'static str] {
+        &self.interventions
+    }
+
+    /// Takes what the model answered, `spent_ms` after the turn began.
+    ///
+    /// # Errors
+    /// The model does not come to its end.
+    pub fn hear(&mut self, mut answer: Value, spent_ms: u64) -> Result<Step, Failed> {
+        usage::add(&mut self.usage, at(&answer, "usage"));
+        let calls = self.dialect.calls(&mut answer, self.rounds + 1);
+        if self.is_last && !calls.is_empty() {
+            return Err(Failed("the model calls tools when there are none any more".to_owned()));
+        }
+        let native: Vec<bool> =
+            calls.iter().map(|call| self.offers.meant(&call.name) == Meant::Native).collect();
+        let Some(last) = native.iter().rposition(|native| !native) else {
+            return Ok(Step::Done(Box::new(self.done(answer))));
+        };
+        let is_mixed = native.iter().take(last).any(|native| *native);
+        let kept = if is_mixed { calls.len() } else { last + 1 };
+        if kept < calls.len() {
+            self.interventions.push("managed_prefix_native_suffix_serialized");
+        }
+        let spent = self.budget(spent_ms)?;
+        let is_last = spent.is_some();
+        let refused = spent.or_else(|| self.out_of_order(&calls, is_mixed));
+        let waiting = calls.into_iter().take(kept).collect();
+        self.round = Round { answer, kept, waiting, refused, is_last, ..Round::default() };
+        Ok(Step::Run)
+    }
+
+    /// Returns the next call to carry out; its result belongs to [`Turn::ran`].
+    pub fn job(&mut self) -> Option<Job> {
+        while let Some(call) = self.round.waiting.pop_front() {
+            match self.judge(&call) {
+                Ok((offer, arguments)) => {
+                    let tool = offer.tool.clone();
+                    self.round.running = Some((call, offer));
+                    return Some(Job { tool, arguments });
+                }
+                Err((result, more)) => self.note(&call, None, result, &more),
+            }
+        }
+        None
+    }
+
+    /// Takes the result of the call that [`Turn::job`] returned last, and how long it took.
+    pub fn ran(&mut self, result: Value, latency_ms: u64) {
+        let Some((call, offer)) = self.round.running.take() else {
+            return;
+        };
+        let arguments = call.arguments.clone().unwrap_or_default();
+        let signature = signature(&offer.tool, &arguments);
+        self.repeats.note(&signature, &offer, self.rounds + 1, &result);
+        self.round.has_ended |= offer.is_terminal && at(&result, "ok") == true;
+        self.note(&call, Some(&offer), result, &json!({ "latency_ms": latency_ms }));
+    }
+
+    /// Ends the round, when there are no more jobs.
+    pub fn close(&mut self) -> Step {
+        let round = std::mem::take(&mut self.round);
+        self.rounds += 1;
+        self.trace.push(json!({
+            "round": self.rounds,
+            "tool_calls": round.trace,
+            "round_usage": at(&round.answer, "usage"),
+        }));
+        self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
+        self.hidden.1 = items(&self.request, "messages").len();
+        if round.has_ended {
+            let mut answer = round.answer;
+            self.dialect.end(&mut answer);
+            return Step::Done(Box::new(self.done(answer)));
+        }
+        if round.is_last || self.repeats.are_too_many() {
+            self.interventions.push("managed_tools_finalized");
+            self.is_last = true;
+            self.dialect.without_tools(&mut self.request, LAST_WORDS);
+        }
+        Step::Ask
+    }
+
+    /// Returns the refusal of calls for which there are no rounds, or no time, left.
+    fn budget(&self, spent_ms: u64) -> Result<Option<Value>, Failed> {
+        let soft_ms = self.policy.bounds.total_timeout_ms / 1_000 * PROXY_SOFT_DEADLINE_PERMILLE;
+        let mut details = json!({
+            "max_rounds": self.policy.bounds.max_rounds,
+            "finalize_now": true,
+            "tools_disabled": true,
+        });
+        let why = if self.rounds >= self.policy.bounds.max_rounds {
+            "this turn has no rounds of tool calls left"
+        } else if spent_ms >= soft_ms {
+            set(&mut details, "soft_deadline", true.into());
+            set(&mut details, "data_may_be_stale", true.into());
+            "this turn has no time left"
+        } else {
+            return Ok(None);
+        };
+        if self.policy.strict {
+            return Err(Failed(why.to_owned()));
+        }
+        Ok(Some(refusal("tool_budget_exhausted", Some(429), why, Some(details))))
+    }
+
+    /// Returns the refusal of calls of which one of the runner's comes first, or one that ends the turn is
+    /// not the last.
+    fn out_of_order(&mut self, calls: &[ModelCall], is_mixed: bool) -> Option<Value> {
+        if is_mixed {
+            self.interventions.push("mixed_tool_order_internal_retry");
+            let message = "call the tools of services first, and your own in another answer";
+            return Some(refusal("mixed_tool_order", Some(409), message, None));
+        }
+        let before = calls.iter().take(calls.len().saturating_sub(1));
+        let mut ending = before.filter_map(|call| self.offers.find(&call.name));
+        let ending = ending.find(|offer| offer.is_terminal)?;
+        let message = format!("`{}` ends the turn: call it last", ending.name);
+        Some(refusal("terminal_on_success_order", Some(409), &message, None))
+    }
+
+    /// Says what is to be carried out, or what the model is told instead, and what the trace says of it.
+    fn judge(&mut self, call: &ModelCall) -> Result<(Offer, Value), (Value, Value)> {
+        let told = |result: Value| (result, json!({}));
+        if let Some(refused) = &self.round.refused {
+            return Err(told(refused.clone()));
+        }
+        let Meant::Ours(offer) = self.offers.meant(&call.name) else {
+            let names: Vec<&str> = self.offers.iter().map(|offer| offer.name.as_str()).collect();
+            let message = "no tool is called that";
+            let details = json!({ "tools": names });
+            return Err(told(refusal("unsupported_tool", None, message, Some(details))));
+        };
+        let arguments = call.arguments.clone();
+        let arguments =
+            arguments.map_err(|why| told(refusal("invalid_arguments", None, &why, None)))?;
+        let signature = signature(&offer.tool, &arguments);
+        match self.repeats.find(&offer.name, &signature, self.policy.repeat) {
+            Some(found) => {
+                // What it came to counts again.
+                self.round.has_ended |= offer.is_terminal && at(&found.result, "ok") == true;
+                Err((found.result, found.trace))
+            }
+            None => Ok((offer.clone(), arguments)),
+        }
+    }
+
+    fn note(&mut self, call: &ModelCall, offer: Option<&Offer>, result: Value, more: &Value) {
+        let offer = offer.or_else(|| self.offers.find(&call.name));
+        let is_ok = at(&result, "ok") == true;
+        let mut trace = json!({
+            "name": offer.map_or(call.name.as_str(), |offer| offer.tool.as_str()),
+            "service": offer.map(|offer| offer.service.as_str()),
+            "read_only": offer.is_some_and(|offer| offer.read_only),
+            "arguments": call.arguments.as_ref().ok(),
+            "result": result,
+            "status": if is_ok { "ok" } else { "error" },
+            "status_code": at(&result, "status_code"),
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            set(&mut trace, key, value.clone());
+        }
+        self.round.trace.push(trace);
+        self.round.results.push((call.id.clone(), result));
+    }
+
+    fn done(&self, mut answer: Value) -> Done {
+        if self.rounds > 0 && !self.usage.is_empty() {
+            set(&mut answer, "usage", self.usage.clone().into());
+        }
+        let messages = items(&self.request, "messages");
+        let hidden = messages.get(self.hidden.0..self.hidden.1).unwrap_or_default().to_vec();
+        let anchor = self.dialect.anchor(&self.dialect.message(&answer)).unwrap_or_default();
+        Done { answer, hidden, anchor }
+    }
+}
+
+const LAST_WORDS: &str = "No more tools can be called in this turn. Answer now with what you have, and say \
+what is missing.";

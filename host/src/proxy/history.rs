@@ -1,0 +1,190 @@
+//! What each agent asked through the proxy and got, one line a turn, for its operator.
+//!
+//! A file for each agent, private, bounded, written by one worker that nobody waits for, without any secret
+//! that the host knows. Deliberately absent: reading it back, which `clawhost audit` does.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clawhost_core::digest;
+use clawhost_core::limits::{PROXY_HISTORY_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX};
+use clawhost_core::mediate::{Dialect, Turn};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::Asked;
+use super::refused::Refused;
+use crate::clock;
+use crate::outbox::{Carrier, Failure, Outbox, Terms};
+use crate::place::Place;
+use crate::secrets::Secrets;
+
+/// The file in an agent's folder.
+pub(crate) const HISTORY_FILE: &str = "history.jsonl";
+
+/// How patient the worker is. What its queue holds is at most a few MiB a line.
+const TERMS: Terms = Terms {
+    queue_max: 64,
+    batch_max: 16,
+    interval: Duration::ZERO,
+    hands_over_empty: false,
+    patience: Duration::from_secs(10),
+    retries_max: 3,
+    flush_retries_max: 1,
+    retry: Duration::from_millis(100),
+    retry_max: Duration::from_secs(1),
+};
+
+/// Writes the history of all agents.
+#[derive(Debug, Clone)]
+pub(super) struct History {
+    outbox: Arc<Outbox<Line>>,
+    secrets: Secrets,
+}
+
+/// An agent, and one line of its history.
+type Line = (String, String);
+
+struct Files {
+    folder: PathBuf,
+    open: BTreeMap<String, Place>,
+}
+
+impl Carrier for Files {
+    type Item = Line;
+
+    fn name(&self) -> String {
+        "the history of the proxy".to_owned()
+    }
+
+    async fn take(&mut self, lines: &[Line]) -> Result<(), Failure> {
+        for (agent, line) in lines {
+            let path = self.folder.join(agent).join(HISTORY_FILE);
+            let place = self.open.entry(agent.clone());
+            let place = place.or_insert_with(|| Place::bounded_file(path, PROXY_HISTORY_BYTES_MAX));
+            place.write(&[line]).await?;
+        }
+        Ok(())
+    }
+
+    fn lost(&self, count: u64) {
+        tracing::warn!("{count} turns are missing in the history of the proxy");
+    }
+}
+
+impl History {
+    /// Starts writing below `folder`.
+    pub(super) fn start(folder: PathBuf, secrets: Secrets) -> Self {
+        let files = Files { folder, open: BTreeMap::new() };
+        Self { outbox: Arc::new(Outbox::start(files, TERMS)), secrets }
+    }
+
+    pub(super) async fn flush(&self) {
+        self.outbox.flush().await;
+    }
+
+    fn put(&self, agent: &str, entry: Map<String, Value>) {
+        let line = self.secrets.redactor().text(&Value::Object(entry).to_string()).into_owned();
+        if !self.outbox.put((agent.to_owned(), line)) {
+            tracing::warn!(agent, "a turn is missing in the history of the proxy");
+        }
+    }
+}
+
+/// One turn. However it ends, it is written down when this is dropped.
+pub(super) struct Record {
+    history: Option<History>,
+    agent: String,
+    entry: Map<String, Value>,
+    begun: Instant,
+}
+
+impl Record {
+    /// Begins the record of a turn that has so many tools of ours.
+    pub(super) fn open(history: Option<&History>, asked: &Asked, tools: usize) -> Self {
+        let body = &asked.forward.body;
+        let entry = json!({
+            "version": 1,
+            "ts": clock::rfc3339(clock::now_ms()),
+            "turn": asked.id,
+            "claw_id": asked.agent,
+            "path": match asked.dialect.name() { "openai" => "/v1/chat/completions", _ => "/v1/messages" },
+            "requested_model": body.get("model"),
+            "stream": asked.streams(),
+            "manifest_present": tools > 0,
+            "tools_count": tools,
+            // What nobody changes is what became of it.
+            "status": "error",
+            "error": "canceled",
+            "status_code": 499,
+        });
+        let mut record = Self {
+            history: history.cloned(),
+            agent: asked.agent.clone(),
+            entry: entry.as_object().cloned().unwrap_or_default(),
+            begun: Instant::now(),
+        };
+        record.set("request_original", body);
+        record
+    }
+
+    /// Takes note of who answered.
+    pub(super) fn answered_by(&mut self, provider: &str, model: &str, status: StatusCode) {
+        self.set("effective_provider", &provider.into());
+        self.set("effective_model", &model.into());
+        self.set("status_code", &status.as_u16().into());
+    }
+
+    /// Takes note of all rounds of a turn.
+    pub(super) fn trace(&mut self, turn: &Turn) {
+        self.set("request_effective", turn.request());
+        self.set("tool_trace", &turn.trace().into());
+        self.set("interventions", &json!(turn.interventions()));
+        self.set("total_rounds", &turn.rounds().into());
+    }
+
+    /// Takes note of why there is no completion.
+    pub(super) fn refuse(&mut self, refused: &Refused, dialect: &dyn Dialect) {
+        self.set("error", &refused.json(dialect));
+        self.set("status_code", &refused.status.as_u16().into());
+    }
+
+    /// Takes note of what the client got. A provider's refusal is an error all the same.
+    pub(super) fn finish(&mut self, response: &Value) {
+        let status = self.entry.get("status_code").and_then(Value::as_u64).unwrap_or_default();
+        self.set("usage", response.get("usage").unwrap_or(&Value::Null));
+        self.set("response", response);
+        self.entry.remove("error");
+        if (200..300).contains(&status) {
+            self.set("status", &"ok".into());
+        }
+    }
+
+    /// Sets a part, of which what is too long is left out.
+    fn set(&mut self, key: &str, value: &Value) {
+        if self.history.is_none() {
+            return;
+        }
+        let bytes = value.to_string().len();
+        let omitted = || json!({ "omitted_bytes": bytes });
+        let value = if bytes > PROXY_HISTORY_TEXT_BYTES_MAX { omitted() } else { value.clone() };
+        self.entry.insert(key.to_owned(), value);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let Some(history) = self.history.take() else {
+            return;
+        };
+        let mut entry = std::mem::take(&mut self.entry);
+        let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        entry.insert("wall_time_ms".to_owned(), ms.into());
+        let digest = digest::of_json(&entry.clone().into());
+        let hex = digest.strip_prefix("sha256:").unwrap_or_default();
+        entry.insert("id".to_owned(), format!("hist1_{hex}").into());
+        history.put(&self.agent, entry);
+    }
+}

@@ -1,0 +1,165 @@
+//! Requests without tools of ours: the provider's bytes pass, but for what may not leave this host.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clawhost_core::limits::{PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_PASS_MS};
+use clawhost_core::mediate::Dialect;
+use futures_util::stream;
+use http::Response;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use serde_json::{Map, Value, json};
+
+use super::answer::kept;
+use super::history::Record;
+use super::refused::Refused;
+use super::{Asked, Body, CALLER, Proxy};
+use crate::sandbox::{Masked, mask};
+use crate::upstream::http::ResponseBody;
+use crate::upstream::provider::{Answered, Caller, Forward, Forwarded, Held};
+
+impl Proxy {
+    /// Passes a request on, and its answer back.
+    pub(super) async fn pass(
+        &self,
+        asked: Asked,
+        mut record: Record,
+    ) -> Result<Response<Body>, Refused> {
+        let forwarded = self.ask(&asked.agent, &asked.forward, PROXY_PASS_MS).await;
+        let Forwarded { provider, model, response } =
+            forwarded.inspect_err(|refused| record.refuse(refused, asked.dialect))?;
+        record.answered_by(&provider, &model, response.status());
+        let (parts, body) = response.into_parts();
+        let redactor = self.0.host.secrets().redactor();
+        let body = match body {
+            Answered::Whole(whole) => {
+                let whole = Bytes::from(redactor.bytes(&whole).into_owned());
+                record.finish(&serde_json::from_slice(&whole).unwrap_or_default());
+                Full::new(whole).boxed()
+            }
+            Answered::Stream(body, held) => {
+                let body = mask(Response::new(body), redactor).into_body();
+                let (seen, dialect) = (Seen::default(), asked.dialect);
+                events(Passing { body, held, seen, record, dialect })
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = kept(&parts.headers);
+        Ok(response)
+    }
+
+    /// Asks the provider that a request means.
+    pub(super) async fn ask(
+        &self,
+        agent: &str,
+        forward: &Forward,
+        patience_ms: u64,
+    ) -> Result<Forwarded, Refused> {
+        let caller = Caller::new(agent, CALLER);
+        let deadline = Instant::now() + Duration::from_millis(patience_ms);
+        let providers = self.0.host.providers();
+        Ok(providers.forward(&caller, forward, deadline).await?)
+    }
+}
+
+/// A stream on its way.
+struct Passing {
+    body: Masked<ResponseBody>,
+    held: Box<Held>,
+    seen: Seen,
+    record: Record,
+    dialect: &'static dyn Dialect,
+}
+
+/// Passes events on. A stream that breaks off ends with an error that clients can tell from its end.
+fn events(passing: Passing) -> Body {
+    let stream = stream::unfold(Some(passing), |passing| async move {
+        let mut passing = passing?;
+        match passing.body.frame().await {
+            Some(Ok(frame)) => {
+                let data = frame.into_data().unwrap_or_default();
+                passing.seen.see(&data);
+                Some((Ok(Frame::data(data)), Some(passing)))
+            }
+            Some(Err(error)) => {
+                tracing::warn!("a stream through the proxy broke off: {error}");
+                let error = passing.dialect.error(502, "the provider broke off");
+                let event = Bytes::from(passing.dialect.error_event(&error));
+                Some((Ok(Frame::data(event)), None))
+            }
+            None => {
+                let Passing { held, seen, mut record, .. } = passing;
+                let usage = Value::from(seen.usage.clone());
+                // The stream ends when that is on disk, as the next request may be held against it.
+                drop(tokio::spawn(async move { held.settle(&usage).await }).await);
+                record.finish(&seen.told());
+                None
+            }
+        }
+    });
+    StreamBody::new(stream).boxed()
+}
+
+/// What was read of a stream in passing: what it used, and its text for the history.
+#[derive(Default)]
+struct Seen {
+    line: Vec<u8>,
+    usage: Map<String, Value>,
+    text: Vec<u8>,
+    bytes: usize,
+}
+
+impl Seen {
+    fn see(&mut self, data: &[u8]) {
+        self.bytes += data.len();
+        let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        self.text.extend(data.iter().take(room));
+        let mut lines = data.split(|byte| *byte == b'\n').peekable();
+        while let Some(line) = lines.next() {
+            let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.line.len());
+            self.line.extend(line.iter().take(room));
+            if lines.peek().is_some() {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let Some(data) = line.strip_prefix(b"data:") else {
+            return;
+        };
+        // Most events say nothing of it, and need not be read.
+        if !data.windows(USAGE.len()).any(|part| part == USAGE) {
+            return;
+        }
+        let event: Value = serde_json::from_slice(data).unwrap_or_default();
+        let usage = event.get("usage").or_else(|| event.pointer("/message/usage"));
+        self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
+    }
+
+    fn told(self) -> Value {
+        let text = String::from_utf8_lossy(&self.text);
+        json!({ "usage": self.usage, "sse": text, "bytes": self.bytes })
+    }
+}
+
+const USAGE: &[u8] = b"\"usage\"";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_seen_however_a_stream_is_cut() {
+        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"output_tokens\":9}}\n\ndata: [DONE]\n\n";
+        for size in [1, 7, stream.len()] {
+            let mut seen = Seen::default();
+            stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
+            assert_eq!(Value::from(seen.usage), json!({ "input_tokens": 7, "output_tokens": 9 }));
+            assert_eq!(seen.bytes, stream.len());
+        }
+    }
+}

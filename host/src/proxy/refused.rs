@@ -1,0 +1,67 @@
+//! Why a request has no completion, as its protocol says so.
+
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::mediate::{Dialect, Failed};
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::Value;
+
+use super::Body;
+use super::answer::json_answer;
+
+/// A request that has no completion.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    pub(super) text: String,
+    /// What the provider said, in the protocol's own words.
+    pub(super) body: Option<Value>,
+    pub(super) retry_after_ms: Option<u64>,
+}
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), body: None, retry_after_ms: None }
+    }
+
+    /// Returns what a defect of the host is answered with.
+    pub(super) fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the host failed; please report this")
+    }
+
+    /// Returns the error as JSON.
+    pub(super) fn json(&self, dialect: &dyn Dialect) -> Value {
+        let own = || dialect.error(self.status.as_u16(), &self.text);
+        self.body.clone().unwrap_or_else(own)
+    }
+
+    pub(super) fn answer(&self, dialect: &dyn Dialect) -> Response<Body> {
+        let mut response = json_answer(self.status, &self.json(dialect));
+        if let Some(ms) = self.retry_after_ms {
+            let seconds = HeaderValue::from(ms.div_ceil(1_000));
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+impl From<CallError> for Refused {
+    fn from(error: CallError) -> Self {
+        let is_busy = error.data.get("busy").and_then(Value::as_bool).unwrap_or_default();
+        let status = match error.kind {
+            ErrorKind::Overloaded | ErrorKind::ProviderQuota => StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::ProviderUnavailable if is_busy => StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
+            // No provider is called so.
+            ErrorKind::InvalidArguments => StatusCode::NOT_FOUND,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let retry_after_ms = error.data.get("retry_after_ms").and_then(Value::as_u64);
+        Self { retry_after_ms, ..Self::new(status, error.message) }
+    }
+}
+
+impl From<Failed> for Refused {
+    fn from(failed: Failed) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, failed.0)
+    }
+}

@@ -1,0 +1,187 @@
+//! Turns with tools of ours: the model is asked until it is done, and its calls are made here.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clawhost_core::descriptor::ToolPolicy;
+use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn};
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::Value;
+use tokio::time::{timeout, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::answer::{event_stream, json_answer};
+use super::events::{self, Doing, KEEPALIVE};
+use super::history::Record;
+use super::refused::Refused;
+use super::{Asked, Body, Proxy};
+use crate::gate::CallContext;
+use crate::host::{Principal, ToolCall};
+use crate::upstream::provider::{Answered, Forward};
+
+/// What a call may take beyond its own clock: waiting for a place, or for a word of the operator.
+const CALL_SLACK: Duration = Duration::from_secs(1);
+
+impl Proxy {
+    /// Carries a turn out. It ends when nobody waits for its answer any more.
+    pub(super) async fn mediate(
+        &self,
+        asked: Asked,
+        offers: Offers,
+        record: Record,
+    ) -> Result<Response<Body>, Refused> {
+        let (dialect, streams) = (asked.dialect, asked.streams());
+        let request = asked.forward.body.clone();
+        let doing = Doing::default();
+        let turn = self.clone().turn(asked, offers, record, Arc::clone(&doing));
+        let mut turn = AbortOnDropHandle::new(tokio::spawn(turn));
+        if !streams {
+            let answer = turn.await.unwrap_or_else(|_| Err(Refused::internal()))?;
+            return Ok(json_answer(StatusCode::OK, &answer));
+        }
+        // What is over before the first comment has a status of its own.
+        match timeout(KEEPALIVE, &mut turn).await {
+            Ok(ended) => {
+                let answer = ended.unwrap_or_else(|_| Err(Refused::internal()))?;
+                let events = Bytes::from(dialect.events(&answer, &request));
+                Ok(event_stream(Full::new(events).boxed()))
+            }
+            Err(_) => Ok(event_stream(events::stream(turn, dialect, request, doing))),
+        }
+    }
+
+    /// Carries a turn out within its time, and returns its answer.
+    async fn turn(
+        self,
+        asked: Asked,
+        offers: Offers,
+        mut record: Record,
+        doing: Doing,
+    ) -> Result<Value, Refused> {
+        let policy = self.policy(&asked.agent);
+        let mut request = asked.forward.body.clone();
+        mediate::weave(asked.dialect, &mut request, self.kept(&asked).await);
+        let mut turn = Turn::new(asked.dialect, request, offers, policy);
+        let bounds = policy.bounds;
+        let total = Duration::from_millis(bounds.total_timeout_ms);
+        let begun = Instant::now();
+        let rounds = self.rounds(&asked, &mut turn, bounds, begun, (&mut record, &doing));
+        let ended = timeout_at((begun + total).into(), rounds).await;
+        record.trace(&turn);
+        let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
+        let ended = ended.unwrap_or_else(|_| Err(late()));
+        let done = ended.inspect_err(|refused| record.refuse(refused, asked.dialect))?;
+        let Done { answer, hidden, anchor } = done;
+        if !hidden.is_empty() {
+            self.keep(&asked, Kept { anchor, hidden }).await;
+        }
+        let mut answer = self.redacted(answer);
+        asked.dialect.deliver(&asked.forward.body, &mut answer);
+        record.finish(&answer);
+        Ok(answer)
+    }
+
+    async fn rounds(
+        &self,
+        asked: &Asked,
+        turn: &mut Turn,
+        bounds: ToolPolicy,
+        begun: Instant,
+        (record, doing): (&mut Record, &Doing),
+    ) -> Result<Done, Refused> {
+        loop {
+            *doing.lock() = format!("managed tool round {} waiting on model", turn.rounds() + 1);
+            let spent =
+                |begun: Instant| u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let left = bounds.total_timeout_ms.saturating_sub(spent(begun));
+            let answer = self.model(asked, turn.request(), left, record).await?;
+            match turn.hear(answer, spent(begun))? {
+                Step::Done(done) => return Ok(*done),
+                Step::Ask => continue,
+                Step::Run => {}
+            }
+            let mut made = 0;
+            while let Some(job) = turn.job() {
+                made += 1;
+                *doing.lock() = format!("executing {}", job.tool);
+                let id = format!("{}.{}.{made}", asked.id, turn.rounds() + 1);
+                let called = Instant::now();
+                let result = self.call(&asked.agent, id, job, bounds).await;
+                turn.ran(result, spent(called));
+            }
+            if let Step::Done(done) = turn.close() {
+                return Ok(*done);
+            }
+        }
+    }
+
+    /// Asks the model once, for an answer in one piece.
+    async fn model(
+        &self,
+        asked: &Asked,
+        request: &Value,
+        patience_ms: u64,
+        record: &mut Record,
+    ) -> Result<Value, Refused> {
+        let forward = Forward {
+            body: request.clone(),
+            bytes: Bytes::new(),
+            protocol: asked.forward.protocol,
+            headers: asked.forward.headers.clone(),
+        };
+        let forwarded = self.ask(&asked.agent, &forward, patience_ms).await?;
+        let status = forwarded.response.status();
+        record.answered_by(&forwarded.provider, &forwarded.model, status);
+        let Answered::Whole(body) = forwarded.response.into_body() else {
+            return Err(Refused::internal());
+        };
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if status.is_success() {
+            return Ok(body);
+        }
+        let body = Some(self.redacted(body)).filter(Value::is_object);
+        Err(Refused { body, ..Refused::new(status, "the provider refuses the request") })
+    }
+
+    /// Makes one call as the agent's own, and returns what the model is told of it.
+    async fn call(&self, agent: &str, id: String, job: Job, bounds: ToolPolicy) -> Value {
+        let patience = Duration::from_millis(bounds.timeout_per_tool_ms);
+        let principal = Principal(agent.to_owned());
+        let call = ToolCall {
+            timeout: Some(patience),
+            context: CallContext { request_id: Some(id), ..CallContext::default() },
+            ..ToolCall::new(principal, job.tool, job.arguments)
+        };
+        match timeout(patience.saturating_add(CALL_SLACK), self.0.host.call(call)).await {
+            Ok(Ok(reply)) => mediate::of_reply(&reply, bounds.max_tool_result_bytes),
+            Ok(Err(error)) => mediate::of_error(&error),
+            Err(_) => mediate::refusal("timeout", Some(504), "the call took too long", None),
+        }
+    }
+
+    /// Returns what is kept of the conversation. A turn goes on without it.
+    async fn kept(&self, asked: &Asked) -> Vec<Kept> {
+        let kept = self.0.continuity.turns(&asked.agent, &asked.conversation).await;
+        kept.unwrap_or_else(|error| {
+            tracing::warn!("hidden messages of earlier turns cannot be read: {error}");
+            Vec::new()
+        })
+    }
+
+    async fn keep(&self, asked: &Asked, turn: Kept) {
+        let hidden = self.redacted(turn.hidden.into());
+        let hidden = hidden.as_array().cloned().unwrap_or_default();
+        let turn = Kept { hidden, ..turn };
+        if let Err(error) = self.0.continuity.keep(&asked.agent, &asked.conversation, turn).await {
+            tracing::warn!("hidden messages of a turn cannot be kept: {error}");
+        }
+    }
+
+    /// Returns `value` without any secret in it.
+    fn redacted(&self, value: Value) -> Value {
+        let redactor = self.0.host.secrets().redactor();
+        redactor.json(value)
+    }
+}

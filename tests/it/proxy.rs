@@ -1,0 +1,725 @@
+//! Completions with tools of the host in them: what models are asked, and what clients get.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clawhost::proxy::ProxyOptions;
+use clawhost_core::descriptor::ToolPolicy;
+use clawhost_core::mediate::{Policy, Repeat};
+use clawhost_tests::model::{ANTHROPIC_PATH, Say, UNSPEAKABLE, answer_of};
+use clawhost_tests::proxied::{ALL, Got, OPENAI_PATH, PROVIDER_KEY, WAITS, finish, request, until};
+use clawhost_tests::wait;
+use clawhost_tests::{Cli, Model, Proxied, Served};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+const PATHS: [&str; 2] = [OPENAI_PATH, ANTHROPIC_PATH];
+const NOTHING: &str = "- {id: nothing, action: deny, scope: all}";
+const SOON: Duration = Duration::from_secs(30);
+
+fn bounded(bounds: ToolPolicy) -> Policy {
+    Policy { bounds, ..Policy::default() }
+}
+
+fn word(word: &str) -> Value {
+    json!({ "word": word })
+}
+
+fn dialect(path: &str) -> &'static str {
+    if path == OPENAI_PATH { "openai" } else { "anthropic" }
+}
+
+/// What a model says once: a text, and calls by name and arguments.
+type Said = (&'static str, Vec<(&'static str, Value)>);
+
+/// A model of the protocol of `path` that says these things one after the other: a text and calls.
+fn says(path: &str, script: &[(&str, &[(&str, Value)])]) -> Vec<Say> {
+    let numbered = (0..).zip(script);
+    let say = numbered.map(|(number, (text, calls)): (i32, _)| {
+        Say::Json(answer_of(path, text, calls, &format!("call_{number}_")))
+    });
+    say.collect()
+}
+
+fn streamed(mut request: Value) -> Value {
+    request["stream"] = true.into();
+    request
+}
+
+/// Returns what the client got, as text; comments come when they come.
+fn told(got: &Got) -> String {
+    let lines = got.body.lines().filter(|line| !line.starts_with(": ")).collect::<Vec<_>>();
+    format!("{}\n{}", got.status, lines.join("\n").trim())
+}
+
+/// Returns what the model was asked, each message once, and what the client got.
+fn transcript(proxied: &Proxied, got: &Got) -> String {
+    let mut text = String::new();
+    let mut seen = 0;
+    for asked in proxied.model.asked() {
+        let tools = asked.body["tools"].as_array().cloned().unwrap_or_default();
+        let name = |tool: &Value| {
+            let name = tool["name"].as_str().or_else(|| tool["function"]["name"].as_str());
+            name.unwrap().to_owned()
+        };
+        let names = tools.iter().map(name).collect::<Vec<_>>().join(", ");
+        let streams = asked.body.get("stream").map_or("", |_| ", streaming");
+        text.push_str(&format!("asked with {names}{streams}\n"));
+        let messages = asked.body["messages"].as_array().unwrap();
+        for message in messages.iter().skip(seen) {
+            text.push_str(&format!("  {message}\n"));
+        }
+        seen = messages.len();
+    }
+    format!("{text}got {}\n", told(got))
+}
+
+/// Says the five things that can become of a turn.
+fn cases() -> Vec<(&'static str, Vec<Said>)> {
+    let look = || ("lookup", word("wasm"));
+    let own = || ("own", json!({ "a": 1 }));
+    vec![
+        ("text", vec![("Hello.", vec![])]),
+        (
+            "managed",
+            vec![("Let me see.", vec![look(), ("lookup", word("missing"))]), ("Done.", vec![])],
+        ),
+        ("native", vec![("", vec![own()])]),
+        ("managed_then_native", vec![("", vec![look(), own()]), ("", vec![own()])]),
+        (
+            "native_then_managed",
+            vec![("", vec![own(), look()]), ("", vec![look()]), ("Done.", vec![])],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn each_course_of_a_turn_in_both_protocols_streaming_or_not() {
+    for path in PATHS {
+        let mut all = String::new();
+        for (case, script) in cases() {
+            let script: Vec<_> =
+                script.iter().map(|(text, calls)| (*text, calls.as_slice())).collect();
+            let plain = request(path, "What is it?");
+            for (form, request) in [("whole", plain.clone()), ("streamed", streamed(plain))] {
+                let proxied = Proxied::open(says(path, &script)).await;
+                let got = proxied.post(path, &request.to_string()).await;
+                all.push_str(&format!("== {case}, {form}\n{}\n", transcript(&proxied, &got)));
+            }
+        }
+        insta::assert_snapshot!(format!("turns_{}", dialect(path)), all);
+    }
+}
+
+#[tokio::test]
+async fn without_tools_of_ours_bytes_pass_both_ways() {
+    for path in PATHS {
+        let answer =
+            format!(" {{\"odd\":  1.50, {}", &answer_of(path, "hi", &[], "c").to_string()[1..]);
+        let leaked: &'static [u8] = Box::leak(
+            format!("HTTP/1.1 200 -\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: r1\r\nset-cookie: a=b\r\n\r\n{answer}", answer.len()).into_bytes().into_boxed_slice(),
+        );
+        let proxied = Proxied::new(NOTHING, vec![Say::Bytes(leaked)]).await;
+        // The model by its own name: the first of both protocols.
+        let body = format!(
+            "{{ \"model\":\"{}\" , \"unknown\": [1.0,  2e3], \"messages\": [{{\"role\":\"user\",\"content\":\"h\\u0069\"}}]}}",
+            if path == OPENAI_PATH { "none" } else { "claude" }
+        );
+        let got = proxied.post(path, &body).await;
+        assert_eq!((got.status, got.body.as_str()), (200, answer.as_str()));
+        assert!(got.head.contains("x-request-id: r1") && !got.head.contains("set-cookie"));
+        let asked = &proxied.model.asked()[0];
+        if path == OPENAI_PATH {
+            assert_eq!(asked.text, body);
+        } else {
+            let mut expected: Value = serde_json::from_str(&body).unwrap();
+            expected["model"] = "none".into();
+            assert_eq!(asked.body, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_tools_of_ours_streams_pass_event_by_event() {
+    let events = vec![
+        "data: {\"choices\":[{\"delta\":{\"content\":\"ä\"}}]}\n\n".to_owned(),
+        ": comment\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":2}}\n\n".to_owned(),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let says = vec![Say::Events(events.clone()), Say::Cut(events[..1].to_vec())];
+    let mut proxied = Proxied::new(NOTHING, says).await;
+    let body = streamed(request(OPENAI_PATH, "hi")).to_string();
+    let got = proxied.post(OPENAI_PATH, &body).await;
+    assert_eq!((got.status, got.body), (200, events.concat()));
+    assert_eq!(proxied.host.host().providers().usage().tokens_today, 52);
+    let cut = proxied.post(OPENAI_PATH, &body).await;
+    let rest = cut.body.strip_prefix(events[0].as_str()).unwrap();
+    assert!(rest.contains("broke off") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
+    proxied.stop().await;
+    let history = proxied.history("ada");
+    assert_eq!((&history[0]["status"], &history[1]["status"]), (&json!("ok"), &json!("error")));
+    assert_eq!(history[0]["response"]["sse"], events.concat());
+}
+
+#[tokio::test]
+async fn only_an_agents_token_opens_the_proxy_and_none_goes_further() {
+    let proxied = Proxied::open(says(OPENAI_PATH, &[("Hello.", &[])])).await;
+    for path in PATHS {
+        let body = request(path, "hi").to_string();
+        let operator = format!("Authorization: Bearer {}", proxied.operator());
+        for (headers, status) in [
+            (vec![], 401),
+            (vec!["Authorization: Bearer sk-of-the-client"], 401),
+            (vec!["x-api-key: sk-of-the-client"], 401),
+            (vec![operator.as_str()], 403),
+        ] {
+            let got = proxied.send(path, &headers, &body).await;
+            assert_eq!(got.status, status, "{got:?}");
+            let kind = got.json()["error"]["type"].as_str().unwrap().to_owned();
+            assert_eq!(
+                kind,
+                if status == 401 { "authentication_error" } else { "permission_error" }
+            );
+        }
+    }
+    assert!(proxied.model.asked().is_empty());
+    let key = format!("x-api-key: {}", proxied.token("bob"));
+    let got = proxied.send(OPENAI_PATH, &[&key], &request(OPENAI_PATH, "hi").to_string()).await;
+    assert_eq!(got.status, 200, "{got:?}");
+    let head = &proxied.model.asked()[0].head;
+    assert!(head.contains(&format!("authorization: bearer {PROVIDER_KEY}")), "{head}");
+    assert!(!head.contains("x-api-key") && !head.contains(&proxied.token("bob").to_lowercase()));
+    let models = proxied.send("/v1/models", &[&key], "").await.json();
+    let ids: Vec<&str> =
+        models["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["main", "spare", "claude"]);
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_as_the_protocol_has_it() {
+    let proxied = Proxied::open(says(OPENAI_PATH, &[("Hello.", &[])])).await;
+    for (path, body, status) in [
+        (OPENAI_PATH, "{".to_owned(), 400),
+        (OPENAI_PATH, "[]".to_owned(), 400),
+        (OPENAI_PATH, r#"{"model":"main","model":"spare","messages":[]}"#.to_owned(), 400),
+        (OPENAI_PATH, json!({ "model": "main" }).to_string(), 400),
+        (OPENAI_PATH, json!({ "model": "main", "n": 2, "messages": [] }).to_string(), 400),
+        (OPENAI_PATH, json!({ "model": "nobody", "messages": [] }).to_string(), 404),
+        (OPENAI_PATH, json!({ "model": "claude", "messages": [] }).to_string(), 404),
+        (ANTHROPIC_PATH, json!({ "model": "main", "messages": [] }).to_string(), 404),
+        ("/v1/responses", json!({}).to_string(), 404),
+    ] {
+        let got = proxied.post(path, &body).await;
+        assert_eq!(got.status, status, "{body}: {got:?}");
+        assert!(got.json()["error"]["message"].is_string());
+    }
+    assert!(proxied.model.asked().is_empty());
+}
+
+#[tokio::test]
+async fn what_providers_fail_with_is_the_next_ones_turn_and_then_the_clients() {
+    let good = || Say::Json(answer_of(OPENAI_PATH, "Hello.", &[], "c"));
+    let refuses = Say::Bytes(b"HTTP/1.1 400 -\r\ncontent-length: 40\r\n\r\n{\"error\":{\"message\":\"context too long\"}}");
+    for (rules, says, status, asked) in [
+        (ALL, vec![Say::Status(429, "retry-after: 1\r\n"), good()], 200, 2),
+        (ALL, vec![Say::Status(500, ""), good()], 200, 2),
+        (NOTHING, vec![Say::HangUp, good()], 200, 2),
+        (
+            NOTHING,
+            vec![Say::Bytes(b"HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\n{]"), good()],
+            200,
+            2,
+        ),
+        (ALL, vec![Say::Status(429, ""), Say::Status(429, "")], 429, 2),
+        (NOTHING, vec![Say::Status(503, ""), Say::Status(503, "")], 502, 2),
+        // That is about this host's key.
+        (ALL, vec![Say::Status(401, ""), Say::Status(401, "")], 502, 2),
+        (ALL, vec![Say::Bytes(b"HTTP/1.1 200 -\r\ncontent-length: 9999\r\n\r\n{")], 502, 2),
+        (ALL, vec![refuses.clone()], 400, 1),
+        (NOTHING, vec![refuses.clone()], 400, 1),
+    ] {
+        let proxied = Proxied::new(rules, says.clone()).await;
+        let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+        assert_eq!((got.status, proxied.model.asked().len()), (status, asked), "{says:?}: {got:?}");
+        assert!(!got.body.contains(UNSPEAKABLE), "{got:?}");
+        assert_eq!(got.body.contains("context too long"), status == 400);
+    }
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_429_and_says_when() {
+    let (says, limits) =
+        (says(OPENAI_PATH, &[("Hello.", &[])]), "limits: {requests_per_minute: 1},");
+    let proxied = Proxied::with(ALL, says, limits, ProxyOptions::default()).await;
+    let body = request(OPENAI_PATH, "hi").to_string();
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.status, 200);
+    let got = proxied.post(OPENAI_PATH, &body).await;
+    assert_eq!((got.status, got.json()["error"]["type"].as_str()), (429, Some("rate_limit_error")));
+    assert!(got.head.contains("retry-after: "), "{}", got.head);
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_read_and_tools_nobody_has_are_told_to_the_model() {
+    let script: &[(&str, &[(&str, Value)])] = &[
+        (
+            "",
+            &[
+                ("lookup", json!("{\"word\": ")),
+                ("lookupp", word("x")),
+                ("lookup", json!({ "wrong": 1 })),
+            ],
+        ),
+        ("Sorry.", &[]),
+    ];
+    let mut proxied = Proxied::open(says(OPENAI_PATH, script)).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    assert_eq!(got.json()["choices"][0]["message"]["content"], "Sorry.");
+    proxied.stop().await;
+    let calls = proxied.history("ada")[0]["tool_trace"][0]["tool_calls"].clone();
+    let codes: Vec<&str> = calls
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| call["result"]["error"]["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(codes, ["invalid_arguments", "unsupported_tool", "schema_validation"]);
+    // What is refused before it is a call leaves no record; what the gate refuses does.
+    assert_eq!(proxied.host.finished().len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_call_twice_is_made_once() {
+    for (repeat, said) in
+        [(Repeat::Reject, "duplicate_tool_call"), (Repeat::Replay, "\\\"found\\\":\\\"x\\\"")]
+    {
+        let calls: &[(&str, Value)] = &[("lookup", word("x"))];
+        let script: &[(&str, &[(&str, Value)])] = &[("", calls), ("", calls), ("Done.", &[])];
+        let options = ProxyOptions {
+            policy: Policy { repeat, ..Policy::default() },
+            ..ProxyOptions::default()
+        };
+        let proxied = Proxied::with(ALL, says(ANTHROPIC_PATH, script), "", options).await;
+        let got = proxied.post(ANTHROPIC_PATH, &request(ANTHROPIC_PATH, "hi").to_string()).await;
+        assert_eq!(got.json()["content"][0]["text"], "Done.");
+        let last = proxied.model.asked()[2].body["messages"][4].to_string();
+        assert!(last.contains(said), "{last}");
+        assert_eq!(proxied.host.finished().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_the_agents_own_on_the_one_path_and_records_say_which() {
+    let script: &[(&str, &[(&str, Value)])] = &[("", &[("lookup", word("x"))]), ("Done.", &[])];
+    let mut proxied = Proxied::open(says(OPENAI_PATH, script)).await;
+    proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    proxied.stop().await;
+    let record = &proxied.host.finished()[0];
+    assert_eq!((&record["principal"], &record["tool"]), (&json!("ada"), &json!("lookup")));
+    let turn = proxied.history("ada")[0]["turn"].as_str().unwrap().to_owned();
+    assert_eq!(record["request"], format!("{turn}.1.1"), "{record}");
+    proxied.host.check_audit();
+}
+
+#[tokio::test]
+async fn what_policy_denies_is_neither_offered_nor_called() {
+    let rules = "- {id: wait, action: allow, scope: tool, match: {name: wait-long}}";
+    let script: &[(&str, &[(&str, Value)])] = &[("", &[("lookup", word("x"))])];
+    let proxied = Proxied::new(rules, says(OPENAI_PATH, script)).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    // It was not offered, so it is the runner's to know.
+    assert_eq!(got.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "lookup");
+    let asked = proxied.model.asked()[0].body["tools"].to_string();
+    assert!(asked.contains("wait_long") && !asked.contains("lookup"), "{asked}");
+    assert!(proxied.host.finished().is_empty());
+}
+
+#[tokio::test]
+async fn a_turn_ends_in_its_time_and_its_rounds() {
+    let policy = bounded(ToolPolicy { timeout_per_tool_ms: 50, ..ToolPolicy::default() });
+    let options = |policy| ProxyOptions { policy, ..ProxyOptions::default() };
+    let script: &[(&str, &[(&str, Value)])] = &[("", &[("wait_long", json!({}))]), ("Late.", &[])];
+    let proxied = Proxied::with(ALL, says(OPENAI_PATH, script), "", options(policy)).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    assert_eq!(got.json()["choices"][0]["message"]["content"], "Late.");
+    let result = proxied.model.asked()[1].body["messages"][2].to_string();
+    assert!(result.contains("\\\"code\\\":\\\"timeout\\\"") && result.contains("504"), "{result}");
+
+    let policy = bounded(ToolPolicy { max_rounds: 1, ..ToolPolicy::default() });
+    let look: &[(&str, Value)] = &[("lookup", word("x"))];
+    let other: &[(&str, Value)] = &[("lookup", word("y"))];
+    for (last, status) in [(("Enough.", &[][..]), 200), (("", other), 502)] {
+        let script = [("", look), ("", other), last];
+        let proxied = Proxied::with(ALL, says(OPENAI_PATH, &script), "", options(policy)).await;
+        let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+        assert_eq!(got.status, status, "{got:?}");
+        assert!(proxied.model.asked()[2].body.get("tools").is_none());
+        assert_eq!(proxied.host.finished().len(), 1);
+    }
+
+    let policy = bounded(ToolPolicy {
+        total_timeout_ms: 300,
+        timeout_per_tool_ms: 300,
+        ..ToolPolicy::default()
+    });
+    let proxied = Proxied::with(ALL, vec![Say::Silence], "", options(policy)).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    assert_eq!(got.status, 502, "{got:?}");
+    // Headers had left before: the error is the end of the stream.
+    let got = proxied.post(OPENAI_PATH, &streamed(request(OPENAI_PATH, "hi")).to_string()).await;
+    assert_eq!(got.status, 200);
+    assert!(got.body.starts_with(": managed tool round 1 waiting on model\n\n"), "{got:?}");
+    assert!(got.body.contains("\"error\"") && got.body.ends_with("data: [DONE]\n\n"), "{got:?}");
+}
+
+#[tokio::test]
+async fn a_stream_is_kept_alive_until_the_answer_comes() {
+    for path in PATHS {
+        let told = Arc::new(Notify::new());
+        let answer = Say::Json(answer_of(path, "At last.", &[], "c"));
+        let proxied = Proxied::open(vec![Say::When(Arc::clone(&told), Box::new(answer))]).await;
+        let token = format!("x-api-key: {}", proxied.token("ada"));
+        let body = streamed(request(path, "hi")).to_string();
+        let mut stream = proxied.begin(path, &[&token], &body).await;
+        let read = until(&mut stream, "waiting on model\n\n").await;
+        assert!(read.to_lowercase().contains("text/event-stream"), "{read}");
+        let read = read + &until(&mut stream, "waiting on model\n\n").await;
+        told.notify_one();
+        let got = finish(stream, read).await;
+        assert!(got.body.contains("At last."), "{got:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_goes_away_takes_the_model_and_the_tools_along() {
+    let before = WAITS.1.load(Ordering::SeqCst);
+    for is_streamed in [false, true] {
+        let script: &[(&str, &[(&str, Value)])] = &[("", &[("wait_long", json!({}))])];
+        let mut proxied = Proxied::open(says(OPENAI_PATH, script)).await;
+        let token = format!("x-api-key: {}", proxied.token("ada"));
+        let mut body = request(OPENAI_PATH, "hi");
+        body["stream"] = is_streamed.into();
+        let begun = WAITS.0.load(Ordering::SeqCst);
+        let stream = proxied.begin(OPENAI_PATH, &[&token], &body.to_string()).await;
+        wait::until("the tool runs", SOON, || {
+            (WAITS.0.load(Ordering::SeqCst) > begun).then_some(())
+        })
+        .await;
+        drop(stream);
+        let ended = || proxied.host.finished().first().map(|record| record["outcome"].clone());
+        let (outcome, _) = wait::until("the call ends", SOON, ended).await;
+        assert_eq!(outcome, "cancelled");
+        proxied.stop().await;
+        assert_eq!(proxied.history("ada")[0]["error"], "canceled");
+    }
+    assert!(WAITS.1.load(Ordering::SeqCst) >= before + 2);
+}
+
+#[tokio::test]
+async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
+    for path in PATHS {
+        let script: &[(&str, &[(&str, Value)])] = &[
+            ("", &[("lookup", word("wasm"))]),
+            ("", &[("own", json!({}))]),
+            ("", &[("lookup", word("other"))]),
+            ("Done.", &[]),
+            ("Bye.", &[]),
+            ("Hello.", &[]),
+        ];
+        let proxied = Proxied::open(says(path, script)).await;
+        let mut body = request(path, "What is it?");
+        let got = proxied.post(path, &body.to_string()).await.json();
+        let spoken = |got: &Value| match path {
+            OPENAI_PATH => got["choices"][0]["message"].clone(),
+            _ => json!({ "role": "assistant", "content": got["content"] }),
+        };
+        let messages = body["messages"].as_array_mut().unwrap();
+        messages.push(spoken(&got));
+        messages.push(match path {
+            OPENAI_PATH => json!({ "role": "tool", "tool_call_id": "call_1_0", "content": "mine" }),
+            _ => json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "call_1_0", "content": "mine" }] }),
+        });
+        let got = proxied.post(path, &body.to_string()).await.json();
+        let asked = proxied.model.asked();
+        let before = asked[2].body["messages"].as_array().unwrap();
+        assert_eq!(before.len(), 5);
+        assert!(before[1].to_string().contains("lookup") && before[3].to_string().contains("own"));
+        // The next question has both hidden parts, each before what came of it.
+        let messages = body["messages"].as_array_mut().unwrap();
+        messages.push(spoken(&got));
+        messages.push(json!({ "role": "user", "content": "And now?" }));
+        proxied.post(path, &body.to_string()).await;
+        let asked = proxied.model.asked().pop().unwrap().body["messages"].to_string();
+        let places: Vec<usize> = ["wasm", "mine", "other", "Done.", "And now?"]
+            .map(|text| asked.find(text).unwrap_or_else(|| panic!("{text} is not in {asked}")))
+            .to_vec();
+        assert!(places.is_sorted(), "{asked}");
+
+        let token = format!("x-api-key: {}", proxied.token("bob"));
+        proxied.send(path, &[&token], &body.to_string()).await;
+        let asked = proxied.model.asked().pop().unwrap().body["messages"].to_string();
+        assert!(!asked.contains("wasm"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_is_written_or_sent_shows_a_secret() {
+    let script: &[(&str, &[(&str, Value)])] =
+        &[("", &[("lookup", word("key")), ("lookup", word("long"))]), (PROVIDER_KEY, &[])];
+    for path in PATHS {
+        for body in [request(path, "hi"), streamed(request(path, "hi"))] {
+            let mut proxied = Proxied::open(says(path, script)).await;
+            let got = proxied.post(path, &body.to_string()).await;
+            let long = proxied.model.asked()[1].body["messages"][2].to_string();
+            proxied.stop().await;
+            let history = proxied.state.path().join("proxy/ada/history.jsonl");
+            let written = std::fs::read_to_string(&history).unwrap();
+            let records = format!("{:?}", proxied.host.finished());
+            let asked: String =
+                proxied.model.asked().iter().map(|asked| asked.text.clone()).collect();
+            for (name, text) in [
+                ("answer", &got.body),
+                ("history", &written),
+                ("record", &records),
+                ("request", &asked),
+            ] {
+                assert!(!text.contains(PROVIDER_KEY), "{name}: {text}");
+                assert!(!text.contains("clawhost-agent-"), "{name}: {text}");
+            }
+            assert!(
+                long.contains("truncated") || asked.contains("\\\"truncated\\\":true"),
+                "{asked}"
+            );
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                assert_eq!(history.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+    }
+}
+
+/// Runs a scenario of `tests/proxy/clients.py`; nothing where the clients are not installed.
+async fn client(scenario: &str, proxied: &Proxied, key: &str) -> Option<Value> {
+    let root = clawhost_tests::source_root();
+    let python = root.join("target/proxy/python/bin/python");
+    if !python.is_file() {
+        eprintln!("SKIPPED: run tests/proxy/install.sh for the clients");
+        return None;
+    }
+    let mut command = tokio::process::Command::new(python);
+    command.arg(root.join("tests/proxy/clients.py")).args([scenario, &proxied.authority(), key]);
+    // No key of whoever runs the tests, and no report to anybody.
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LANGSMITH_TRACING", "false");
+    let done = wait::within(scenario, Duration::from_secs(120), command.output()).await.unwrap();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{scenario}: {errors}");
+    Some(serde_json::from_slice(&done.stdout).unwrap())
+}
+
+#[tokio::test]
+async fn clients_of_others_run_unmodified() {
+    let look = || ("lookup", word("wasm"));
+    let managed = || vec![("Let me see.", vec![look()]), ("Done.", vec![])];
+    let native = || {
+        vec![
+            ("", vec![look()]),
+            ("", vec![("own", json!({ "a": 7 }))]),
+            ("", vec![("lookup", word("other"))]),
+            ("Done.", vec![]),
+        ]
+    };
+    for (scenario, path, script, expected) in [
+        ("openai_whole", OPENAI_PATH, managed(), json!(["Done.", "stop", 26])),
+        ("openai_streamed", OPENAI_PATH, managed(), json!(["Done.", "stop", 26])),
+        ("anthropic_whole", ANTHROPIC_PATH, managed(), json!(["Done.", "end_turn", 26])),
+        ("anthropic_streamed", ANTHROPIC_PATH, managed(), json!(["Done.", "end_turn", 26])),
+        ("pydantic_ai", OPENAI_PATH, native(), json!(["Done.", [7]])),
+        ("pydantic_ai_streamed", ANTHROPIC_PATH, native(), json!(["Done.", [7]])),
+        ("langchain", OPENAI_PATH, native(), json!(["Done.", [7]])),
+    ] {
+        let script: Vec<_> = script.iter().map(|(text, calls)| (*text, calls.as_slice())).collect();
+        let proxied = Proxied::open(says(path, &script)).await;
+        let Some(got) = client(scenario, &proxied, proxied.token("ada")).await else {
+            return;
+        };
+        assert_eq!(got, expected, "{scenario}");
+        assert_eq!(proxied.model.asked().len(), script.len(), "{scenario}");
+        let calls =
+            script.iter().flat_map(|(_, calls)| *calls).filter(|(name, _)| *name == "lookup");
+        assert_eq!(proxied.host.finished().len(), calls.count(), "{scenario}");
+    }
+}
+
+#[tokio::test]
+async fn clients_of_others_understand_every_refusal() {
+    let bounds =
+        ToolPolicy { total_timeout_ms: 300, timeout_per_tool_ms: 300, ..ToolPolicy::default() };
+    let options = ProxyOptions { policy: bounded(bounds), ..ProxyOptions::default() };
+    let silent = Proxied::with(ALL, vec![Say::Silence], "", options).await;
+    for (scenario, key, expected) in [
+        ("openai_refused", "sk-other", json!(["AuthenticationError", 401])),
+        ("anthropic_refused", "sk-other", json!(["AuthenticationError", 401])),
+        ("openai_refused", silent.operator(), json!(["PermissionDeniedError", 403])),
+        ("anthropic_refused", silent.operator(), json!(["PermissionDeniedError", 403])),
+        ("openai_refused", silent.token("ada"), json!(["InternalServerError", 502])),
+        // Headers had left.
+        ("openai_broken", silent.token("ada"), json!(["APIError", "server_error"])),
+        ("anthropic_broken", silent.token("ada"), json!(["APIStatusError", "api_error"])),
+    ] {
+        let Some(got) = client(scenario, &silent, key).await else {
+            return;
+        };
+        assert_eq!(got, expected, "{scenario}");
+    }
+}
+
+fn program() -> Cli {
+    Cli::new(env!("CARGO_BIN_EXE_clawhost-under-test"))
+}
+
+/// A manifest whose provider is `model`, and whose agents may call everything.
+fn manifest(model: &Model) -> String {
+    format!(
+        "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity: {{inline: {{personality: Tests., autonomy: autonomous}}}}\n  providers:\n    - inline: {{protocol: openai-compatible, name: main, endpoint: \"{}\", model: none, auth: {{type: none}}}}\n  tools: [{{name: calculator, sandbox: claw://sandbox/none}}]\n  policies:\n    - inline: {{name: all, rules: [{{id: all, action: allow, scope: all}}]}}\n",
+        model.endpoint("/v1")
+    )
+}
+
+fn ask(served: &Served, key: &str, body: &Value) -> Value {
+    let headers = [("content-type", "application/json"), ("authorization", key)];
+    let (status, body) = served.send("POST", OPENAI_PATH, &headers, &body.to_string());
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// What `audit turns` tells of a turn with one call, after which the history was damaged.
+fn check_turns(cli: &Cli, history: &std::path::Path) {
+    let mut file = std::fs::OpenOptions::new().append(true).open(history).unwrap();
+    std::io::Write::write_all(&mut file, b"{\"half a li").unwrap();
+    let turns = |arguments: &[&str]| -> Value {
+        let run = cli.run(&[&["audit", "turns", "--json"], arguments].concat());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    let all = turns(&["--since", "1h"]);
+    assert_eq!((&all["skipped_lines"], all["events"].as_array().unwrap().len()), (&json!(1), 2));
+    let summary = &all["summary"][0];
+    let counts = ["turns", "failed_turns", "calls", "failed_calls", "tokens_in", "tokens_out"];
+    assert_eq!(counts.map(|key| summary[key].as_u64().unwrap()), [1, 0, 1, 0, 20, 6]);
+    let calls = turns(&["--type", "tool_call", "--tool", "calculator", "--agent", "default"]);
+    assert_eq!(calls["events"][0]["status"], "ok");
+    for none in
+        [&["--type", "call"][..], &["--status", "error"], &["--agent", "bob"], &["--since", "0s"]]
+    {
+        assert_eq!(turns(none)["events"], json!([]), "{none:?}");
+    }
+    let shown = cli.run(&["audit", "turns"]).stdout;
+    assert!(shown.contains("calculator") && shown.contains("1 lines"), "{shown}");
+    // The next host goes on in a line of its own.
+    std::io::Write::write_all(&mut file, b"\n").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_verb_serves_completions_and_what_was_hidden_outlives_the_host() {
+    let sum: &[(&str, Value)] = &[("calculator", json!({ "expression": "6 * 7" }))];
+    let script: &[(&str, &[(&str, Value)])] = &[("", sum), ("It is 42.", &[]), ("Bye.", &[])];
+    let model = Model::saying(says(OPENAI_PATH, script)).await;
+    let cli = program();
+    cli.write("claw.yaml", manifest(&model));
+    let mut body =
+        json!({ "model": "none", "messages": [{ "role": "user", "content": "6 * 7?" }] });
+    let (served, got) = tokio::task::block_in_place(|| {
+        let served = Served::verb(&cli, "proxy", &["claw.yaml"]);
+        assert!(served.greeting.contains(&format!("http://{}/v1", served.authority)));
+        let got = ask(&served, &served.bearer(), &body);
+        (served, got)
+    });
+    let history = cli.state().join("proxy/default/history.jsonl");
+    let written = || std::fs::read_to_string(&history).is_ok_and(|text| text.ends_with('\n'));
+    wait::until("the history", SOON, || written().then_some(())).await;
+    drop(served);
+    tokio::task::block_in_place(|| check_turns(&cli, &history));
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(got["choices"][0]["message"].clone());
+    messages.push(json!({ "role": "user", "content": "Thanks." }));
+    tokio::task::block_in_place(|| {
+        // Where nobody has to show a token, whatever a client shows is good.
+        let served = Served::verb(&cli, "proxy", &["claw.yaml", "--no-auth"]);
+        assert_eq!(
+            ask(&served, "Bearer sk-any", &body)["choices"][0]["message"]["content"],
+            "Bye."
+        );
+    });
+    let asked = model.asked();
+    assert!(asked[1].body["messages"][2]["content"].as_str().unwrap().contains("42"));
+    let messages = asked[2].body["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 5, "{messages:?}");
+    assert_eq!(messages[1]["tool_calls"][0]["function"]["name"], "calculator");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_serves_completions_where_the_runtime_file_says_so_and_nowhere_else() {
+    let model = Model::saying(says(OPENAI_PATH, &[("Hello.", &[])])).await;
+    let cli = program();
+    cli.write("claw.yaml", manifest(&model));
+    let body = json!({ "model": "main", "messages": [{ "role": "user", "content": "hi" }] });
+    tokio::task::block_in_place(|| {
+        let served = Served::start(&cli, &["claw.yaml"]);
+        let headers = [("content-type", "application/json"), ("authorization", &*served.bearer())];
+        assert_eq!(served.send("POST", OPENAI_PATH, &headers, &body.to_string()).0, 404);
+        cli.write("clawhost.yaml", "version: 1\nproxy: {enabled: true, history: false}\n");
+        let served = Served::start(&cli, &["claw.yaml"]);
+        assert_eq!(
+            ask(&served, &served.bearer(), &body)["choices"][0]["message"]["content"],
+            "Hello."
+        );
+    });
+    assert!(!cli.state().join("proxy").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_a_compiled_context_are_their_agents_and_one_can_end_the_turn() {
+    let service = Model::saying([Say::Json(json!({ "sent": true }))]).await;
+    let send: &[(&str, Value)] = &[("mail_send", json!({ "to": "bob" }))];
+    let model = Model::saying(says(OPENAI_PATH, &[("", send)])).await;
+    let cli = program();
+    cli.write("claw.yaml", manifest(&model));
+    let tool = json!({
+        "name": "mail.send",
+        "description": "Sends a message.",
+        "inputSchema": { "type": "object", "properties": { "to": { "type": "string" } } },
+        "annotations": { "x-claw.terminalOnSuccess": true },
+        "execution": {
+            "transport": "http", "service": "mail", "base_url": service.endpoint(""),
+            "method": "POST", "path": "/send/{claw_id}", "auth": { "type": "none" },
+        },
+    });
+    let policy =
+        json!({ "max_rounds": 2, "timeout_per_tool_ms": 5_000, "total_timeout_ms": 9_000 });
+    let file = json!({ "version": 1, "tools": [tool], "policy": policy });
+    cli.write("context/ada/tools.json", file.to_string());
+    cli.write(
+        "context/bob/tools.json",
+        json!({ "version": 1, "tools": [], "policy": policy }).to_string(),
+    );
+    let body = json!({ "model": "main", "messages": [{ "role": "user", "content": "Tell Bob." }] });
+    tokio::task::block_in_place(|| {
+        let served = Served::verb(&cli, "proxy", &["claw.yaml", "--context", "context"]);
+        let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
+        let credentials: Value = serde_json::from_slice(&credentials).unwrap();
+        let key =
+            |agent: &str| format!("Bearer {}", credentials["agents"][agent].as_str().unwrap());
+        let message = &ask(&served, &key("ada"), &body)["choices"][0];
+        assert_eq!(
+            (&message["message"]["content"], &message["finish_reason"]),
+            (&json!(""), &json!("stop"))
+        );
+        ask(&served, &key("bob"), &body);
+    });
+    let tools = |number: usize| model.asked()[number].body["tools"].to_string();
+    assert!(tools(0).contains("mail_send") && !tools(1).contains("mail_send"), "{}", tools(1));
+    let asked = service.asked();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].head.starts_with("post /send/ada http/1.1"), "{}", asked[0].head);
+}
