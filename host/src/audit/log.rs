@@ -10,9 +10,11 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::copies::{Copies, Copy};
+use super::key::SigningKey;
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
+use super::sign::{SIGNATURES_SUFFIX, Signer};
 use crate::clock::now_ms;
 use crate::secrets::Secrets;
 
@@ -22,6 +24,9 @@ pub(super) const LOG_SUFFIX: &str = ".jsonl";
 pub(super) const NEWEST: &str = "newest";
 /// Ending of the file that holds its count and last hash.
 pub(super) const HEAD_SUFFIX: &str = ".head";
+
+/// The fact of a chain's first record that names the key that signs it.
+pub(super) const SIGNED_WITH: &str = "signed_with";
 
 /// Chains one process may open in one millisecond.
 const CHAINS_PER_MS_MAX: u32 = 1_000;
@@ -46,6 +51,18 @@ struct Chain {
     last_hash: String,
     /// A failed write could not be undone; nothing may follow it.
     broken: bool,
+    signer: Option<Signer>,
+}
+
+/// What a log does beside keeping its records.
+#[derive(Debug, Default)]
+pub struct Terms {
+    /// Removes whole chains of which every record is older.
+    pub retention: Option<Duration>,
+    /// Get each record too.
+    pub(crate) copies: Vec<Copy>,
+    /// Signs the records.
+    pub key: Option<SigningKey>,
 }
 
 impl AuditLog {
@@ -55,30 +72,23 @@ impl AuditLog {
     /// # Errors
     /// The folder cannot be read or written.
     pub fn open(dir: &Dir) -> std::io::Result<Self> {
-        Self::open_with(dir, None, Vec::new())
+        Self::open_with(dir, Terms::default())
     }
 
-    /// As [`AuditLog::open`]; removes whole chains of which every record is older than
-    /// `retention`, and hands each record to `copies` too.
+    /// As [`AuditLog::open`], on these terms.
     ///
     /// # Errors
     /// The folder cannot be read or written.
-    pub(crate) fn open_with(
-        dir: &Dir,
-        retention: Option<Duration>,
-        copies: Vec<Copy>,
-    ) -> std::io::Result<Self> {
+    pub fn open_with(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
         let previous = newest_head(dir)?;
-        let old = match retention {
+        let old = match terms.retention {
             Some(keep) => retention::plan(dir, keep, now_ms())?,
             None => Pruning::default(),
         };
         let (name, log) = create_log(dir)?;
-        let begun = Self::begin(dir, &name, log, (previous, &old), copies).inspect_err(|_| {
+        let begun = Self::begin(dir, &name, log, (previous, &old), terms).inspect_err(|_| {
             // A chain without its first record would read as a broken one.
-            for suffix in [LOG_SUFFIX, HEAD_SUFFIX] {
-                drop(dir.remove_file(format!("{name}{suffix}")));
-            }
+            remove(dir, &name, drop);
         })?;
         // Only now that the new chain says so: a kill in between leaves what nobody misses.
         old.carry_out(dir);
@@ -90,8 +100,13 @@ impl AuditLog {
         name: &str,
         log: File,
         (previous, old): (Value, &Pruning),
-        copies: Vec<Copy>,
+        terms: Terms,
     ) -> std::io::Result<Self> {
+        let Terms { copies, key, .. } = terms;
+        let signed_with = key.as_ref().map(|key| key.public().to_string());
+        let sign = |key| {
+            Signer::start(name, create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?, key)
+        };
         let chain = Chain {
             log,
             head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std(),
@@ -100,6 +115,7 @@ impl AuditLog {
             records: 0,
             last_hash: CHAIN_START.to_owned(),
             broken: false,
+            signer: key.map(sign).transpose()?,
         };
         // Held as long as the chain grows: nobody takes it for an old one.
         chain.head.try_lock()?;
@@ -109,6 +125,7 @@ impl AuditLog {
         facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
         facts.insert("previous_chain".to_owned(), previous);
         facts.insert("chain".to_owned(), name.into());
+        facts.extend(signed_with.map(|key| (SIGNED_WITH.to_owned(), key.into())));
         log.append(Event::ChainOpened, facts)?;
         write_newest(dir, name)?;
         Ok(log)
@@ -183,6 +200,9 @@ impl AuditLog {
         chain.room.count(event);
         chain.len += line.len() as u64;
         chain.records += 1;
+        if let Some(signer) = &chain.signer {
+            signer.take(hash.clone());
+        }
         chain.last_hash = hash;
         chain.write_head()?;
         // Under the lock, so that a copy has them in the same order.
@@ -239,6 +259,16 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
         }
     }
     Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Removes the files of a chain, the log first, as far as they are there.
+pub(super) fn remove(dir: &Dir, chain: &str, failed: impl Fn(std::io::Error)) {
+    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX] {
+        match dir.remove_file(format!("{chain}{suffix}")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => failed(error),
+            _ => {}
+        }
+    }
 }
 
 fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {

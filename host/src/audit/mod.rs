@@ -5,18 +5,26 @@
 //! so. Deliberately absent: connections. Who carries copies elsewhere is told each line.
 
 mod copies;
+mod key;
 mod log;
+mod receipt;
 mod record;
 mod retention;
 mod room;
+mod seal;
+mod sign;
+#[cfg(test)]
+mod signatures;
 mod span;
 mod verify;
 
 pub(crate) use copies::Copy;
-pub use log::AuditLog;
+pub use key::{NoKey, PublicKey, SigningKey};
+pub use log::{AuditLog, Terms};
+pub use receipt::{NoProof, Receipt};
 pub use record::{Event, FORMAT_VERSION};
 pub use span::CallSpan;
-pub use verify::{ChainReport, records, verify};
+pub use verify::{ChainReport, Trust, records, verify};
 
 #[cfg(test)]
 mod tests {
@@ -49,7 +57,7 @@ mod tests {
         let (_folder, dir, _) = logged(3);
         let log = Arc::new(AuditLog::open(&dir).unwrap());
         drop(CallSpan::open(&log, "9", "p", "t", "sha256:0").unwrap());
-        let reports = verify(&dir).unwrap();
+        let reports = verify(&dir, &Trust::default()).unwrap();
         assert_eq!(reports.iter().map(|r| r.records).collect::<Vec<_>>(), [7, 3]);
         assert!(
             reports.iter().all(|r| r.broken.is_none() && r.unfinished_calls == 0),
@@ -78,7 +86,7 @@ mod tests {
             edit(&mut lines);
             let edited: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
             std::fs::write(&path, edited).unwrap();
-            let report = verify(&dir).unwrap().remove(0);
+            let report = verify(&dir, &Trust::default()).unwrap().remove(0);
             assert!(report.broken.is_some(), "{what}");
         }
     }
@@ -87,7 +95,9 @@ mod tests {
     fn a_deleted_or_rewritten_chain_is_found_by_the_one_after_it() {
         let (folder, dir, name) = logged(1);
         drop(AuditLog::open(&dir).unwrap());
-        assert!(verify(&dir).unwrap().iter().all(|report| report.broken.is_none()));
+        assert!(
+            verify(&dir, &Trust::default()).unwrap().iter().all(|report| report.broken.is_none())
+        );
         let chain = name.trim_end_matches(".jsonl");
         let text = std::fs::read_to_string(folder.path().join(&name)).unwrap();
         // Rewritten from the start, with a head that fits: only the next chain knows better.
@@ -95,7 +105,7 @@ mod tests {
             std::fs::remove_file(folder.path().join(format!("{chain}{suffix}"))).unwrap();
         }
         assert!(
-            verify(&dir)
+            verify(&dir, &Trust::default())
                 .unwrap()
                 .iter()
                 .any(|report| report.chain == chain && report.broken.is_some())
@@ -104,7 +114,7 @@ mod tests {
         std::fs::write(folder.path().join(&name), format!("{first}\n")).unwrap();
         let head = format!("{:020} {}\n", 1, clawhost_core::digest::of_bytes(first.as_bytes()));
         std::fs::write(folder.path().join(format!("{chain}.head")), head).unwrap();
-        assert!(verify(&dir).unwrap()[0].broken.is_some());
+        assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
     }
 
     #[test]
@@ -113,7 +123,7 @@ mod tests {
         for suffix in [".jsonl", ".head"] {
             std::fs::remove_file(folder.path().join(name.replace(".jsonl", suffix))).unwrap();
         }
-        assert!(verify(&dir).unwrap()[0].broken.is_some());
+        assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
     }
 
     #[test]
@@ -122,7 +132,10 @@ mod tests {
             let (folder, dir, name) = logged(1);
             let name = name.replace(".jsonl", suffix);
             std::fs::remove_file(folder.path().join(name)).unwrap();
-            assert!(verify(&dir).unwrap().remove(0).broken.is_some(), "{suffix}");
+            assert!(
+                verify(&dir, &Trust::default()).unwrap().remove(0).broken.is_some(),
+                "{suffix}"
+            );
         }
     }
 }

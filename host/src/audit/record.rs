@@ -36,6 +36,10 @@ pub enum Event {
     PinChanged,
     /// A call arrived; nothing was decided yet.
     Received,
+    /// The operator let hosts serve another version of the registry.
+    RegistryPinned,
+    /// The operator seeded a version of the registry.
+    RegistrySeeded,
     /// The host serves what another manifest says from now on.
     Reloaded,
     /// The operator switched a tool off.
@@ -63,6 +67,8 @@ impl Event {
             Self::PinAccepted => "pin.accepted",
             Self::PinChanged => "pin.changed",
             Self::Received => "call.received",
+            Self::RegistryPinned => "registry.pinned",
+            Self::RegistrySeeded => "registry.seeded",
             Self::Reloaded => "host.reloaded",
             Self::ToolDisabled => "tool.disabled",
             Self::ToolEnabled => "tool.enabled",

@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::{Map, Value};
 
-use super::log::{HEAD_SUFFIX, LOG_SUFFIX};
+use super::log::{HEAD_SUFFIX, LOG_SUFFIX, remove};
 use super::verify::{chains, first_record};
 
 /// The fact of a chain's first record that names the last chain that was removed.
@@ -46,11 +46,9 @@ impl Pruning {
     /// Removes them; what cannot be removed is left for the next time.
     pub(super) fn carry_out(&self, dir: &Dir) {
         for name in &self.0 {
-            for suffix in [LOG_SUFFIX, HEAD_SUFFIX] {
-                if let Err(error) = dir.remove_file(format!("{name}{suffix}")) {
-                    tracing::warn!("the old audit chain {name} cannot be removed: {error}.");
-                }
-            }
+            remove(dir, name, |error| {
+                tracing::warn!("the old audit chain {name} cannot be removed: {error}.");
+            });
         }
     }
 }
@@ -88,7 +86,7 @@ fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{AuditLog, verify};
+    use crate::audit::{AuditLog, Terms, Trust, verify};
     use cap_std::ambient_authority;
 
     fn folder() -> (tempfile::TempDir, Dir) {
@@ -101,11 +99,11 @@ mod tests {
     fn opened(dir: &Dir, keep: Option<Duration>) -> AuditLog {
         let before = crate::clock::now_ms();
         while crate::clock::now_ms() == before {}
-        AuditLog::open_with(dir, keep, Vec::new()).unwrap()
+        AuditLog::open_with(dir, Terms { retention: keep, ..Terms::default() }).unwrap()
     }
 
     fn holds(dir: &Dir) -> bool {
-        verify(dir).unwrap().iter().all(|report| report.broken.is_none())
+        verify(dir, &Trust::default()).unwrap().iter().all(|report| report.broken.is_none())
     }
 
     #[test]
@@ -118,9 +116,9 @@ mod tests {
         drop(opened(&dir, Some(Duration::ZERO)));
         let left = chains(&dir).unwrap();
         assert!(left.len() == 2 && !first.contains(&left[0]), "{left:?}");
-        assert!(holds(&dir), "{:?}", verify(&dir));
+        assert!(holds(&dir), "{:?}", verify(&dir, &Trust::default()));
         drop(opened(&dir, Some(Duration::ZERO)));
-        assert!(holds(&dir), "{:?}", verify(&dir));
+        assert!(holds(&dir), "{:?}", verify(&dir, &Trust::default()));
     }
 
     #[test]
@@ -132,7 +130,7 @@ mod tests {
         drop(opened(&dir, Some(Duration::ZERO)));
         assert_eq!(chains(&dir).unwrap().len(), 4);
         drop(growing);
-        assert!(holds(&dir), "{:?}", verify(&dir));
+        assert!(holds(&dir), "{:?}", verify(&dir, &Trust::default()));
     }
 
     #[test]

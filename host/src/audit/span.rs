@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use clawhost_core::digest;
 use clawhost_core::error::CallError;
-use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
+use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::screen::{Action, Finding};
 use clawhost_core::truncate;
@@ -39,7 +40,23 @@ impl CallSpan {
         tool: &str,
         arguments_digest: &str,
     ) -> std::io::Result<Self> {
-        let mut facts = Map::new();
+        Self::open_within(log, call_id, principal, tool, arguments_digest, &[])
+    }
+
+    /// As [`CallSpan::open`], of a call that another one makes: `within` names that and the outermost one.
+    ///
+    /// # Errors
+    /// As [`CallSpan::open`].
+    pub fn open_within(
+        log: &Arc<AuditLog>,
+        call_id: &str,
+        principal: &str,
+        tool: &str,
+        arguments_digest: &str,
+        within: &[(&str, &str)],
+    ) -> std::io::Result<Self> {
+        let within = within.iter().map(|(key, call)| ((*key).to_owned(), Value::from(*call)));
+        let mut facts: Map<String, Value> = within.collect();
         facts.insert("call".to_owned(), call_id.into());
         facts.insert("principal".to_owned(), principal.into());
         facts.insert("tool".to_owned(), tool.into());
@@ -119,7 +136,7 @@ impl CallSpan {
 
     /// Which call it is about, as in its opening record.
     fn who(&self) -> Map<String, Value> {
-        let kept = ["call", "principal", "tool", "arguments_digest", "policy", "rule_id"];
+        let kept = ["call", "parent", "principal", "tool", "arguments_digest", "policy", "rule_id"];
         let facts = self.facts.iter().filter(|(key, _)| kept.contains(&key.as_str()));
         facts.map(|(key, fact)| (key.clone(), fact.clone())).collect()
     }
@@ -138,6 +155,10 @@ impl CallSpan {
 
     fn note_reply(&mut self, reply: &ToolReply) {
         self.note("outcome", if reply.is_error { "tool-error" } else { "ok" });
+        // What stays inside, between calls that a tool makes, may be large.
+        if reply.bytes() <= REPLY_BYTES_MAX {
+            self.note("result_digest", digest::of_json(&reply.result()));
+        }
         if let Some(kind) = reply.error_kind {
             self.note("error", kind);
         }
@@ -176,10 +197,11 @@ impl CallSpan {
 
     /// Leaves out what a guest can make large, where the record would be over its bound.
     fn keep_small(&mut self) {
-        let large: Vec<&str> = ["outputs", "inputs", "violations", "findings", "data", "internal"]
-            .into_iter()
-            .filter(|key| self.facts.contains_key(*key))
-            .collect();
+        let large: Vec<&str> =
+            ["outputs", "inputs", "violations", "egress", "findings", "data", "internal"]
+                .into_iter()
+                .filter(|key| self.facts.contains_key(*key))
+                .collect();
         for key in large {
             if json!(self.facts).to_string().len() <= AUDIT_RECORD_BYTES_MAX {
                 return;

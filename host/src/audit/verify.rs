@@ -7,9 +7,11 @@ use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::Value;
 
-use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, file_names};
+use super::key::PublicKey;
+use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNED_WITH, file_names};
 use super::record::{CHAIN_START, FORMAT_VERSION};
 use super::retention;
+use super::seal::Seals;
 
 /// What verifying one chain found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -18,6 +20,9 @@ pub struct ChainReport {
     pub chain: String,
     /// Records that hold.
     pub records: u64,
+    /// Records that a signature holds for; absent where the chain is not signed. A killed host leaves
+    /// the last few unsigned.
+    pub signed: Option<u64>,
     /// Calls that were received and have no closing record (a killed host leaves these).
     pub unfinished_calls: u64,
     /// Where and how it breaks; absent where all of it holds.
@@ -27,26 +32,36 @@ pub struct ChainReport {
 impl ChainReport {
     fn broken(chain: &str, reason: &str) -> Self {
         let broken = Some(reason.to_owned());
-        Self { chain: chain.to_owned(), records: 0, unfinished_calls: 0, broken }
+        Self { chain: chain.to_owned(), records: 0, signed: None, unfinished_calls: 0, broken }
     }
+}
+
+/// Whose signatures count.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// The keys. A chain that is signed with another is broken.
+    pub keys: Vec<PublicKey>,
+    /// A chain without signatures is broken too.
+    pub all_signed: bool,
 }
 
 /// Checks every chain in `dir`, oldest first, and that none is missing: each names the one
 /// before it, and the file `newest` the last. Those that a later chain says were removed as old
 /// are not missed.
 ///
-/// What cannot be seen without a signature: a folder of which every file was rewritten so that
-/// all of it fits together again.
+/// A folder of which every file was rewritten so that all of it fits together again shows by its
+/// signatures alone; what cannot be seen is an end that is missing from the newest chain, with its
+/// signatures and its head.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
-pub fn verify(dir: &Dir) -> std::io::Result<Vec<ChainReport>> {
+pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     let names = chains(dir)?;
     let links = links(dir, &names)?;
     let mut reports = Vec::new();
     for chain in &names {
         let wanted = links.iter().filter(|link| link.chain == *chain).collect();
-        reports.push(verify_chain(dir, chain, wanted)?);
+        reports.push(verify_chain(dir, chain, wanted, trust)?);
     }
     let newest = dir.read_to_string(NEWEST).ok();
     if newest.is_none() && !names.is_empty() {
@@ -102,12 +117,21 @@ fn link(record: &Value) -> Option<Link> {
 pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
     let mut records = Vec::new();
     for chain in chains(dir)? {
-        let Ok(file) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { continue };
-        for line in BufReader::new(file).split(b'\n') {
+        let Ok(lines) = lines(dir, &chain) else { continue };
+        for line in lines {
             records.extend(serde_json::from_slice::<Value>(&line?));
         }
     }
     Ok(records)
+}
+
+/// Returns the lines of a chain.
+pub(super) fn lines(
+    dir: &Dir,
+    chain: &str,
+) -> std::io::Result<impl Iterator<Item = std::io::Result<Vec<u8>>> + use<>> {
+    let file = dir.open(format!("{chain}{LOG_SUFFIX}"))?;
+    Ok(BufReader::new(file).split(b'\n'))
 }
 
 /// A chain is named by its log or by its head: deleting either one shows.
@@ -120,30 +144,32 @@ pub(super) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
     Ok(names.into_iter().collect())
 }
 
-fn verify_chain(dir: &Dir, chain: &str, wanted: Vec<&Link>) -> std::io::Result<ChainReport> {
+fn verify_chain(
+    dir: &Dir,
+    chain: &str,
+    wanted: Vec<&Link>,
+    trust: &Trust,
+) -> std::io::Result<ChainReport> {
     let mut walk = Walk { wanted, ..Walk::default() };
-    let mut broken = None;
-    match dir.open(format!("{chain}{LOG_SUFFIX}")) {
-        Ok(file) => {
-            for (index, line) in BufReader::new(file).split(b'\n').enumerate() {
-                if let Err(reason) = walk.step(&line?) {
-                    broken = Some(format!("line {}: {reason}", index + 1));
-                    break;
-                }
-            }
-        }
+    let first = first_record(dir, chain)?;
+    let named = first.as_ref().and_then(|record| record.get(SIGNED_WITH)?.as_str());
+    let mut seals = Seals::read(dir, chain)?;
+    let mut broken = match lines(dir, chain) {
+        Ok(lines) => walk.through(lines, &mut seals)?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            broken = Some("the log is missing; its head is still there".to_owned());
+            Some("the log is missing; its head is still there".to_owned())
         }
         Err(error) => return Err(error),
-    }
+    };
     let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
-    let broken = broken.or_else(|| walk.check_head(head.as_deref()).err());
+    broken = broken.or_else(|| walk.check_head(head.as_deref()).err());
+    let signed = broken.is_none().then(|| seals.finish(named, trust)).transpose();
     Ok(ChainReport {
         chain: chain.to_owned(),
         records: walk.records,
         unfinished_calls: walk.open_calls,
-        broken,
+        signed: signed.as_ref().ok().copied().flatten().flatten(),
+        broken: broken.or_else(|| signed.err()),
     })
 }
 
@@ -168,6 +194,21 @@ impl Default for Walk<'_> {
 }
 
 impl Walk<'_> {
+    /// Takes all lines; says where the first is that does not hold.
+    fn through(
+        &mut self,
+        lines: impl Iterator<Item = std::io::Result<Vec<u8>>>,
+        seals: &mut Seals,
+    ) -> std::io::Result<Option<String>> {
+        for (index, line) in lines.enumerate() {
+            if let Err(reason) = self.step(&line?) {
+                return Ok(Some(format!("line {}: {reason}", index + 1)));
+            }
+            seals.step(&self.hashes[1]);
+        }
+        Ok(None)
+    }
+
     fn step(&mut self, line: &[u8]) -> Result<(), String> {
         let record: Value =
             serde_json::from_slice(line).map_err(|_| "is no JSON object".to_owned())?;

@@ -1,22 +1,31 @@
-//! `clawhost audit verify` and `show`.
+//! `clawhost audit`: shows the record, checks it, and shows single records to others.
 
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
+use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
 use super::fail::Fail;
+use super::turns::{self, TurnsArgs};
 use super::{setup, show};
-use crate::audit::{self, ChainReport};
+use crate::audit::{self, ChainReport, PublicKey, Receipt, Trust};
+use crate::regular;
 
 /// Read the audit log back
 ///
 /// Every call leaves two records, when it arrives and when it ends, in a chain of hashes: one
-/// for each time a host ran. Reading makes nothing and needs no host. The log holds digests of
-/// arguments and results, and these themselves only where the `audit` of a policy asks for them.
+/// for each time a host ran. The chains are signed with the state folder's key, batch after batch.
+/// Reading makes nothing and needs no host. The log holds digests of arguments and results, and these
+/// themselves only where the `audit` of a policy asks for them.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  clawhost audit show\n  clawhost audit verify --json")]
+#[command(
+    after_help = "Examples:\n  clawhost audit show\n  clawhost audit verify --json\n  clawhost audit verify --log ./copy --key ed25519:…"
+)]
 pub(super) struct AuditArgs {
     #[command(subcommand)]
     pub(super) verb: AuditVerb,
@@ -26,36 +35,155 @@ pub(super) struct AuditArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditVerb {
-    /// Check that no line was edited, dropped or reordered
+    /// Print the public key, for those who check signatures without this state folder
+    #[command(after_help = "Example: clawhost audit key")]
+    Key,
+    /// Print the receipt of a call: its closing record, and what shows that it was signed
     ///
-    /// Prints each chain with its verdict: it holds, or where it breaks. The exit code is 7
-    /// where any chain does not hold. An unfinished call is one that a host was stopped in.
-    #[command(after_help = "Example: clawhost audit verify")]
-    Verify,
+    /// Who has the public key can check it without the log. It holds what the record holds, of this
+    /// call and no other. A record is signed within a moment of its end.
+    #[command(after_help = "Example: clawhost audit receipt 1795256914175-9124-0/3 > receipt.json")]
+    Receipt {
+        /// The call, as `audit show` names it
+        #[arg(value_name = "CALL")]
+        call: String,
+    },
     /// Print the calls that were recorded, oldest first
     ///
-    /// One line a call that ended: when, who asked, which tool, how it ended, how long it took,
+    /// One line a call that ended: which, when, who asked, which tool, how it ended, how long it took,
     /// and why it was refused or failed. The chains are not checked here; `verify` does that.
     #[command(after_help = "Example: clawhost audit show --json")]
     Show,
+    /// Print what agents did through the proxy, and all other calls beside it, oldest first
+    ///
+    /// Merges the history of each agent's turns, which `proxy.history` keeps, with the calls of the record: one
+    /// line a turn and a call, and what they come to for each agent. A call's status is its own, whatever became
+    /// of its turn.
+    #[command(
+        after_help = "Examples:\n  clawhost audit turns --since 12h --status error\n  clawhost audit turns --agent ada --type tool_call --read-only --json"
+    )]
+    Turns(TurnsArgs),
+    /// Check that no line was edited, dropped or reordered, and that the signatures hold
+    ///
+    /// Prints each chain with its verdict: it holds, or where it breaks. The exit code is 7
+    /// where any chain does not hold. An unfinished call is one that a host was stopped in; a host that
+    /// is killed leaves its last moment unsigned.
+    ///
+    /// With `--key`, only these keys count, and a chain that is not signed does not hold; otherwise the
+    /// key of the state folder counts, which whoever can write that folder can replace.
+    #[command(
+        after_help = "Examples:\n  clawhost audit verify\n  clawhost audit verify --log ./copy --key ed25519:…\n  clawhost audit verify --receipt receipt.json --key ed25519:…"
+    )]
+    Verify {
+        /// Check these chains [default: those of the state folder]
+        #[arg(long, value_name = "DIR")]
+        log: Option<PathBuf>,
+        /// Trust this public key, as `clawhost audit key` prints it, and no other; may be repeated
+        #[arg(long, value_name = "KEY")]
+        key: Vec<PublicKey>,
+        /// Check one receipt instead, and print its record
+        #[arg(long, value_name = "FILE", conflicts_with = "log")]
+        receipt: Option<PathBuf>,
+    },
 }
 
 pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
-    let Some(dir) = setup::existing_audit_dir(&args.common)? else {
-        return Ok(no_log(args.common.json));
-    };
-    let unreadable = |error: std::io::Error| {
-        Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
-    };
-    match args.verb {
-        AuditVerb::Verify => {
-            Ok(verify(&audit::verify(&dir).map_err(unreadable)?, args.common.json))
-        }
+    let common = &args.common;
+    match &args.verb {
+        AuditVerb::Key => print_key(common),
+        AuditVerb::Turns(args) => turns::run(args, common),
+        AuditVerb::Receipt { call } => print_receipt(common, call),
         AuditVerb::Show => {
-            show_records(&audit::records(&dir).map_err(unreadable)?, args.common.json);
+            let Some(dir) = setup::existing_audit_dir(common)? else {
+                return Ok(no_log(common.json));
+            };
+            show_records(&audit::records(&dir).map_err(unreadable)?, common.json);
             Ok(exit::OK)
         }
+        AuditVerb::Verify { receipt: Some(file), key, .. } => {
+            verify_receipt(file, &trust(key, common)?)
+        }
+        AuditVerb::Verify { log, key, .. } => {
+            let dir = match log {
+                Some(log) => Some(folder(log)?),
+                None => setup::existing_audit_dir(common)?,
+            };
+            let Some(dir) = dir else { return Ok(no_log(common.json)) };
+            let reports = audit::verify(&dir, &trust(key, common)?).map_err(unreadable)?;
+            Ok(verify(&reports, common.json))
+        }
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
+fn unreadable(error: std::io::Error) -> Fail {
+    Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
+}
+
+fn folder(log: &Path) -> Result<Dir, Fail> {
+    Dir::open_ambient_dir(log, cap_std::ambient_authority()).map_err(|error| {
+        let hint = "name a folder of logs, as `audit` in a state folder is one";
+        Fail::usage(format!("{}: {error}", log.display()), hint)
+    })
+}
+
+/// Whose signatures count: of those that were named, else of the state folder's own key.
+fn trust(named: &[PublicKey], common: &StateArgs) -> Result<Trust, Fail> {
+    if !named.is_empty() {
+        return Ok(Trust { keys: named.to_vec(), all_signed: true });
+    }
+    let own = setup::existing_signing_key(common)?;
+    let keys = own.iter().map(audit::SigningKey::public).collect();
+    Ok(Trust { keys, all_signed: false })
+}
+
+fn print_key(common: &StateArgs) -> Result<u8, Fail> {
+    let key = setup::existing_signing_key(common)?.ok_or_else(|| {
+        Fail::usage("there is no key yet", "the first host on a state folder makes one")
+    })?;
+    let key = key.public().to_string();
+    if common.json {
+        show::json(&json!({ "key": key }))
+    } else {
+        show::line(&key)
+    }
+    Ok(exit::OK)
+}
+
+fn print_receipt(common: &StateArgs, call: &str) -> Result<u8, Fail> {
+    let none = |reason: &str| {
+        Fail::usage(format!("{call}: {reason}"), "`clawhost audit show` names the calls")
+    };
+    let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none("no audit log yet"))?;
+    let (chain, number) = call.split_once('/').ok_or_else(|| none("no name of a call"))?;
+    let is_it = |record: &Value| record["event"] == "call.finished" && record["call"] == number;
+    let receipt = Receipt::find(&dir, chain, is_it);
+    let receipt = receipt.map_err(unreadable)?.ok_or_else(|| none("no signed record of it"))?;
+    show::json(&json!(receipt));
+    Ok(exit::OK)
+}
+
+fn verify_receipt(file: &Path, trust: &Trust) -> Result<u8, Fail> {
+    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
+        Fail::usage(
+            format!("{}: {error}", file.display()),
+            "name a file that `audit receipt` printed",
+        )
+    })?;
+    let broken = |why: String| Fail::new(exit::AUDIT_BROKEN, format!("{}: {why}", file.display()));
+    let receipt: Receipt = serde_json::from_slice(&bytes)
+        .map_err(|error| broken(format!("is no receipt: {error}")))?;
+    let mut why = "there is no key to check it with: name one with --key KEY".to_owned();
+    for key in &trust.keys {
+        match receipt.verify(key) {
+            Ok(record) => {
+                show::json(&record);
+                return Ok(exit::OK);
+            }
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(broken(why))
 }
 
 /// A host that never ran has no log; that is no fault of the log's.
@@ -72,12 +200,15 @@ fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
     if as_json {
         show::json(&json!(reports));
     } else {
-        let mut table = show::table(&["chain", "records", "unfinished calls", "verdict"]);
+        let header = ["chain", "records", "signed", "unfinished calls", "verdict"];
+        let mut table = show::table(&header);
         for report in reports {
             let verdict = report.broken.as_deref().unwrap_or("holds");
+            let signed = report.signed.map_or_else(|| "no".to_owned(), |signed| signed.to_string());
             table.add_row([
                 &report.chain,
                 &report.records.to_string(),
+                &signed,
                 &report.unfinished_calls.to_string(),
                 verdict,
             ]);
@@ -88,13 +219,12 @@ fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
 }
 
 fn show_records(records: &[Value], as_json: bool) {
-    let finished: Vec<&Value> =
-        records.iter().filter(|record| record["event"] == "call.finished").collect();
+    let finished = finished(records);
     if as_json {
         show::json(&json!(finished));
         return;
     }
-    let mut table = show::table(&["time", "principal", "tool", "outcome", "ms", "why"]);
+    let mut table = show::table(&["call", "time", "principal", "tool", "outcome", "ms", "why"]);
     for record in finished {
         let text = |key: &str| {
             record.get(key).and_then(Value::as_str).map(visible::line).unwrap_or_default()
@@ -105,7 +235,34 @@ fn show_records(records: &[Value], as_json: bool) {
             .find(|why| !why.is_empty())
             .unwrap_or_default();
         let ms = format!("{}.{:03}", micros / 1000, micros % 1000);
-        table.add_row([text("time"), text("principal"), text("tool"), text("outcome"), ms, why]);
+        let call = format!("{}/{}", text("chain"), text("call"));
+        table.add_row([
+            call,
+            text("time"),
+            text("principal"),
+            text("tool"),
+            text("outcome"),
+            ms,
+            why,
+        ]);
     }
     show::line(&table.to_string());
+}
+
+/// The calls that ended, each with the chain that it is in.
+fn finished(records: &[Value]) -> Vec<Value> {
+    let mut chain = &Value::Null;
+    let mut finished = Vec::new();
+    for record in records {
+        match record["event"].as_str() {
+            Some("chain.opened") => chain = &record["chain"],
+            Some("call.finished") => {
+                let mut record = record.as_object().cloned().unwrap_or_default();
+                record.insert("chain".to_owned(), chain.clone());
+                finished.push(Value::Object(record));
+            }
+            _ => {}
+        }
+    }
+    finished
 }

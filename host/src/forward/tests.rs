@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::net::{TcpListener, UnixDatagram};
 
 use super::{MIGRATIONS, start};
-use crate::audit::{AuditLog, Event, records, verify};
+use crate::audit::{AuditLog, Event, Terms, Trust, records, verify};
 use crate::state::Database;
 use crate::upstream::http::HttpClient;
 
@@ -34,7 +34,7 @@ fn place() -> Place {
 fn log(place: &Place, to: Destination, places: &AuditSettings) -> AuditLog {
     let destinations = BTreeSet::from([Destination::File, to]);
     let copies = start(&destinations, places, &HttpClient::system(), &place.database).unwrap();
-    AuditLog::open_with(&place.dir, None, copies).unwrap()
+    AuditLog::open_with(&place.dir, Terms { copies, ..Terms::default() }).unwrap()
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_dead_webhook_loses_nothing_but_its_own_and_the_chain_says_how_much() 
     let received = records.iter().filter(|record| record["event"] == "call.received").count();
     let last = records.last().unwrap();
     assert_eq!((received, &last["copy"], &last["missing"]), (10, &"webhook".into(), &11.into()));
-    assert!(verify(&place.dir).unwrap()[0].broken.is_none());
+    assert!(verify(&place.dir, &Trust::default()).unwrap()[0].broken.is_none());
 }
 
 #[tokio::test]
@@ -97,5 +97,5 @@ async fn a_copy_that_has_no_room_loses_records_and_the_chain_says_how_many() {
     log.append(Event::Finished, Map::new()).unwrap();
     let last = records(&place.dir).unwrap().pop().unwrap();
     assert_eq!((&last["event"], &last["missing"]), (&"copy.incomplete".into(), &5.into()));
-    assert!(verify(&place.dir).unwrap()[0].broken.is_none());
+    assert!(verify(&place.dir, &Trust::default()).unwrap()[0].broken.is_none());
 }

@@ -8,6 +8,7 @@ mod database;
 mod folders;
 mod private;
 mod secret_store;
+mod signing;
 mod socket;
 
 pub use self::credentials::{
@@ -17,4 +18,5 @@ pub use self::database::{DATABASE_FILE, Database, DatabaseError, Migrations};
 pub use self::folders::{FolderEnv, FolderError, StateDir, open_cache};
 pub use self::private::{FileProblem, PrivateFileError};
 pub use self::secret_store::{SECRETS_FILE, SecretStore};
+pub use self::signing::{existing_signing_seed, signing_seed};
 pub use self::socket::{ControlSocket, SocketError, connect_all};

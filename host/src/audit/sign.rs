@@ -1,0 +1,187 @@
+//! Signing a chain while it grows: batch after batch, on a thread of its own, so that no call waits
+//! for a signature.
+//!
+//! A batch is the records since the last one. What is signed says which they are, the hash of the
+//! last of them, and the root of a Merkle tree over all, so that one record can be shown to
+//! somebody without the others (`receipt`).
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cap_std::fs::File;
+use clawhost_core::digest;
+use clawhost_core::limits::{AUDIT_BATCH_MS, AUDIT_BATCH_RECORDS_MAX};
+use clawhost_core::merkle::{self, Hash, leaf};
+use parking_lot::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
+
+use super::key::{PublicKey, SigningKey};
+
+/// Ending of the file that holds a chain's signatures, a line each.
+pub(super) const SIGNATURES_SUFFIX: &str = ".signatures";
+
+/// What is signed of a batch, in canonical form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Statement {
+    /// The chain's name.
+    pub chain: String,
+    /// The number of its first record.
+    pub first: u64,
+    /// How many records.
+    pub records: u64,
+    /// The hash of the last of them, which holds for all records before it.
+    pub head: String,
+    /// The root of the tree over the hashes of the records, in hexadecimal digits.
+    pub root: String,
+}
+
+/// A statement and its signature: one line of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Signed {
+    pub statement: Statement,
+    pub signature: String,
+}
+
+impl Statement {
+    /// Returns what is said of the records with these hashes; none of none.
+    pub(super) fn of(chain: &str, first: u64, hashes: &[String]) -> Option<Self> {
+        let head = hashes.last()?.clone();
+        let root = merkle::root(&leaves(hashes));
+        let records = hashes.len() as u64;
+        Some(Self { chain: chain.to_owned(), first, records, head, root: hex(&root) })
+    }
+
+    fn text(&self) -> String {
+        digest::canonical(&serde_json::json!(self))
+    }
+}
+
+impl Signed {
+    fn new(statement: Statement, key: &SigningKey) -> Self {
+        let signature = key.sign(&statement.text());
+        Self { statement, signature }
+    }
+
+    /// Says whether `key` signed it.
+    pub(super) fn holds(&self, key: &PublicKey) -> bool {
+        key.holds(&self.statement.text(), &self.signature)
+    }
+}
+
+/// Returns the leaves of a batch's tree, from the records' hashes.
+pub(super) fn leaves(hashes: &[String]) -> Vec<Hash> {
+    hashes.iter().map(|hash| leaf(hash.as_bytes())).collect()
+}
+
+pub(super) fn hex(hash: &Hash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Signs what it is given. Dropping it signs the rest.
+#[derive(Debug)]
+pub(super) struct Signer {
+    waiting: Arc<Waiting>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    hashes: Vec<String>,
+    closing: bool,
+}
+
+impl Signer {
+    /// Starts signing the chain `name`, from its first record on.
+    pub(super) fn start(name: &str, file: File, key: SigningKey) -> std::io::Result<Self> {
+        let waiting = Arc::new(Waiting::default());
+        let (chain, unsigned) = (name.to_owned(), Vec::new());
+        let mut sheet = Sheet { chain, file, key, len: 0, signed: 0, unsigned };
+        let queue = Arc::clone(&waiting);
+        let thread =
+            std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
+                while let Some(batch) = queue.next() {
+                    if let Err(error) = sheet.sign(batch) {
+                        tracing::error!("records of the audit log could not be signed: {error}");
+                    }
+                }
+            })?;
+        Ok(Self { waiting, thread: Some(thread) })
+    }
+
+    /// Hands over the hash of the next record.
+    pub(super) fn take(&self, hash: String) {
+        let mut queue = self.waiting.queue.lock();
+        queue.hashes.push(hash);
+        if matches!(queue.hashes.len(), 1 | AUDIT_BATCH_RECORDS_MAX) {
+            self.waiting.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Signer {
+    fn drop(&mut self) {
+        self.waiting.queue.lock().closing = true;
+        self.waiting.changed.notify_one();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the end of the audit log is not signed");
+        }
+    }
+}
+
+impl Waiting {
+    /// Waits for the next batch; none where there will be none.
+    fn next(&self) -> Option<Vec<String>> {
+        let mut queue = self.queue.lock();
+        self.changed.wait_while(&mut queue, |queue| queue.hashes.is_empty() && !queue.closing);
+        let gathers =
+            |queue: &mut Queue| queue.hashes.len() < AUDIT_BATCH_RECORDS_MAX && !queue.closing;
+        self.changed.wait_while_for(&mut queue, gathers, Duration::from_millis(AUDIT_BATCH_MS));
+        let records = queue.hashes.len().min(AUDIT_BATCH_RECORDS_MAX);
+        (records > 0).then(|| queue.hashes.drain(..records).collect())
+    }
+}
+
+struct Sheet {
+    chain: String,
+    file: File,
+    key: SigningKey,
+    /// Bytes of whole lines.
+    len: u64,
+    /// Records before those that wait.
+    signed: u64,
+    /// Hashes that no line is there for yet: the disk was full.
+    unsigned: Vec<String>,
+}
+
+impl Sheet {
+    /// Signs `hashes` with whatever waits.
+    fn sign(&mut self, hashes: Vec<String>) -> std::io::Result<()> {
+        self.unsigned.extend(hashes);
+        while !self.unsigned.is_empty() {
+            let records = self.unsigned.len().min(AUDIT_BATCH_RECORDS_MAX);
+            let batch = self.unsigned.get(..records).unwrap_or_default();
+            let Some(statement) = Statement::of(&self.chain, self.signed, batch) else { break };
+            let mut line = serde_json::to_string(&Signed::new(statement, &self.key))?;
+            line.push('\n');
+            // One write a line: a kill leaves a whole one or none.
+            if let Err(error) = self.file.write_all(line.as_bytes()) {
+                self.file.set_len(self.len)?;
+                return Err(error);
+            }
+            self.len += line.len() as u64;
+            self.signed += records as u64;
+            self.unsigned.drain(..records);
+        }
+        Ok(())
+    }
+}
