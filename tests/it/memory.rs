@@ -11,7 +11,8 @@ use clawhost::audit::AuditLog;
 use clawhost::memory::{MIGRATIONS, Memory, NewEntry, Query, QueryKind, Scope};
 use clawhost::state::Database;
 use clawhost_core::limits::MEMORY_TOP_K_MAX;
-use clawhost_core::manifest::{MemoryPlan, Sharing, StoreKind, StorePlan};
+use clawhost_core::manifest::{Manifest, MemoryPlan, Settings, Sharing, StoreKind, StorePlan};
+use clawhost_tests::TestHost;
 use serde_json::json;
 
 const KILLS: u32 = 200;
@@ -35,11 +36,12 @@ fn open(folder: &Path) -> Memory {
         max_bytes: 1 << 30,
         compacts_to: None,
         top_k: 10,
+        embedding: None,
     };
     let database = Database::open(&folder.join("db"), &[("memory", MIGRATIONS)]).unwrap();
     let audit = AuditLog::open(&Dir::open_ambient_dir(folder, ambient_authority()).unwrap());
     let (plan, audit) = (Some(MemoryPlan { stores: vec![store] }), Arc::new(audit.unwrap()));
-    Memory::new(plan, database, audit, Default::default())
+    Memory::new(plan, database, audit, Default::default(), None)
 }
 
 fn scope() -> Scope {
@@ -106,7 +108,7 @@ fn next(random: &mut u64) -> u32 {
 async fn check_round(memory: &Memory, round: u32, acknowledged: &[String]) {
     let kind = QueryKind::Key { key: round.to_string() };
     let query = Query { kind, top_k: Some(MEMORY_TOP_K_MAX) };
-    let found = memory.query(&scope(), "s", query).await.unwrap();
+    let found = memory.query(&scope(), "s", query).await.unwrap().entries;
     let ids: Vec<&String> = found.iter().map(|entry| &entry.id).collect();
     assert!(ids.len() < MEMORY_TOP_K_MAX as usize, "round {round} does not fit one answer");
     assert_eq!(ids.get(..acknowledged.len()), Some(&*acknowledged.iter().collect::<Vec<_>>()));
@@ -133,4 +135,29 @@ async fn what_was_acknowledged_outlives_kill_9() {
     for (round, ids) in (0..).zip(&rounds) {
         check_round(&memory, round, ids).await;
     }
+}
+
+const STORES: &str = "\
+claw: '0.3.0'
+kind: Memory
+metadata: { name: m }
+spec: { stores: [{ name: s, type: conversation }] }
+";
+
+#[tokio::test]
+async fn filters_of_a_reload_hold_for_what_is_stored_after_it() {
+    let host = TestHost::builder().document("memory.yaml", STORES).build().await;
+    let memory = host.host().memory();
+    let put = async || {
+        let content = json!("write to someone@example.com");
+        memory.store(&scope(), "s", vec![NewEntry { content, key: None, metadata: None }]).await
+    };
+    put().await.unwrap();
+    let mut manifest = Manifest::clone(&host.host().manifest());
+    let file =
+        "version: 1\nfilters: { people: { kinds: [pii], boundaries: [memory], action: block } }";
+    let settings = Settings::read(Some((Path::new("clawhost.yaml"), file.as_bytes())), []).unwrap();
+    settings.apply(&mut manifest).unwrap();
+    host.host().reload(manifest).await.unwrap();
+    assert!(put().await.unwrap_err().data["policy"].is_string());
 }

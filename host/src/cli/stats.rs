@@ -24,9 +24,9 @@ const NANO_USD: f64 = 1e9;
 
 /// Say how often tools were called, how that ended, how long it took and what it cost
 ///
-/// One line a tool, of the calls on the last days (UTC) that the audit log holds. `refused` are those
-/// that the caller or the rules kept from running. Times are of the calls that ran: half of them took
-/// at most `p50`, nineteen of twenty at most `p95`. The cost is that of language models, and what
+/// One line a tool, of the calls on the last days (UTC) that the audit log holds. `ran` are those that
+/// ran, `failed` those of them that came to nothing, and `refused` those that the caller or the rules kept
+/// from running. Half of those that ran took at most `p50`, nineteen of twenty at most `p95`. The cost is that of language models, and what
 /// `cost_hint` of a definition file says.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost stats --days 30")]
@@ -68,8 +68,9 @@ type Tools = BTreeMap<String, Numbers>;
 /// What the calls of one tool came to.
 #[derive(Debug, Default)]
 struct Numbers {
-    calls: u64,
+    ran: u64,
     refused: u64,
+    /// Of those that ran.
     failed: u64,
     attempts: u64,
     /// Of the calls that ran, in microseconds.
@@ -92,13 +93,13 @@ fn add(tools: &mut Tools, record: &Value, since: &str) {
     }
     let Ok(tool) = meant(text("tool")) else { return };
     let of = tools.entry(tool).or_default();
-    let attempts = number("attempts").unwrap_or(1);
-    of.calls += 1;
-    of.attempts += attempts;
     if kind.is_some_and(|kind| matches!(kind.blame(), Blame::Caller | Blame::Denied)) {
         of.refused += 1;
         return;
     }
+    let attempts = number("attempts").unwrap_or(1);
+    of.ran += 1;
+    of.attempts += attempts;
     of.failed += u64::from(kind.is_some() || outcome == "tool-error");
     of.took_us.extend(number("duration_us").filter(|_| outcome != "cancelled"));
     let hint = record.pointer("/cost_hint/usd_per_call").and_then(Value::as_f64);
@@ -128,7 +129,7 @@ impl Numbers {
 fn to_json((tool, of): (&String, &Numbers)) -> Value {
     let [p50_us, p95_us] = of.percentiles_us();
     json!({
-        "tool": tool, "calls": of.calls, "refused": of.refused, "failed": of.failed,
+        "tool": tool, "ran": of.ran, "failed": of.failed, "refused": of.refused,
         "attempts": of.attempts, "p50_us": p50_us, "p95_us": p95_us, "cost_usd": of.usd,
     })
 }
@@ -137,15 +138,15 @@ fn print(tools: &Tools) {
     if tools.is_empty() {
         return show::line("no calls yet");
     }
-    let header = ["tool", "calls", "refused", "failed", "attempts", "p50 ms", "p95 ms", "cost"];
+    let header = ["tool", "ran", "failed", "refused", "attempts", "p50 ms", "p95 ms", "cost"];
     let mut table = show::table(&header);
     for (tool, of) in tools {
         let count = |number: u64| number.to_string();
         let ms = |us: u64| format!("{}.{:03}", us / 1000, us % 1000);
         let [p50, p95] = of.percentiles_us().map(ms);
-        let [calls, refused, failed] = [of.calls, of.refused, of.failed].map(count);
+        let [ran, failed, refused] = [of.ran, of.failed, of.refused].map(count);
         let (attempts, cost) = (count(of.attempts), format!("${:.4}", of.usd));
-        table.add_row([tool, &calls, &refused, &failed, &attempts, &p50, &p95, &cost]);
+        table.add_row([tool, &ran, &failed, &refused, &attempts, &p50, &p95, &cost]);
     }
     show::line(&table.to_string());
 }
@@ -183,7 +184,7 @@ mod tests {
         let tools = numbers(&records);
         assert_eq!(tools.keys().collect::<Vec<_>>(), ["read-file"]);
         let of = &tools["read-file"];
-        assert_eq!((of.calls, of.refused, of.failed), (6, 2, 2));
+        assert_eq!((of.ran, of.refused, of.failed, of.attempts), (4, 2, 2, 4));
         assert_eq!(of.took_us, [10, 20, 40]);
     }
 

@@ -95,14 +95,29 @@ async fn check(
         None => Preview::default(),
     };
     problems.extend(dropped.problems);
-    problems.extend(undefined(&manifest, &dropped.tools));
+    let offered = dropped.tools.iter().map(|tool| tool.name.clone());
+    let (strays, missing) = undefined(&manifest, offered, tools_may_come(&settings, tools));
+    problems.extend(strays.into_iter().chain(missing));
     if problems.is_empty() { Ok(notes(&manifest, &dropped.tools)) } else { Err(problems) }
 }
 
-/// Returns the problem of each tool that the runtime file or a definition names and nobody can have.
-fn undefined(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<DocumentError> {
-    let bound = manifest.tools.iter().chain(dropped).map(|tool| tool.name.clone());
-    let names: Vec<String> = built_in_names().chain(bound).collect();
+/// Says whether tools may appear later that are in no folder and at no server yet.
+pub(super) fn tools_may_come(settings: &Settings, tools: Option<&Path>) -> bool {
+    tools.or(settings.tools.directory.as_deref()).is_some() || settings.releases.is_some()
+}
+
+/// Returns the problem of each tool that the runtime file or a definition names and nobody can have,
+/// and of each that a composite calls, where `offered` is what others have than the host and its
+/// documents. Where tools `may_come`, only what looks like a slip of the pen is a problem of the first
+/// kind: a host starts before its tools are all there.
+pub(super) fn undefined(
+    manifest: &Manifest,
+    offered: impl Iterator<Item = String>,
+    may_come: bool,
+) -> (Vec<DocumentError>, Vec<DocumentError>) {
+    let bound = manifest.tools.iter().map(|tool| tool.name.clone()).chain(offered);
+    let own = manifest.governance.composites().map(|composite| ckp_name(&composite.name));
+    let names: Vec<String> = built_in_names().chain(bound).chain(own).collect();
     // Nobody asks the servers what they have.
     let may_be_a_servers = |name: &str| {
         let own =
@@ -110,7 +125,9 @@ fn undefined(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<DocumentError>
         manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
     };
     let known = |name: &str| names.iter().any(|of| of == name) || may_be_a_servers(name);
-    manifest.governance.strays(known, &names)
+    let is_there = |tool: &str| known(&clawhost_core::composite::local_name(tool));
+    let missing = manifest.governance.composites().filter_map(|own| own.missing(is_there));
+    (manifest.governance.strays(known, &names, may_come), missing.collect())
 }
 
 /// Returns the settings, and what is wrong with them.

@@ -5,25 +5,30 @@
 //! is acknowledged is on disk, all of a request's entries or none, and recorded before that.
 //!
 //! A semantic query is answered by full-text search, ranked by BM25: words are compared without
-//! regard to case and accents, and an entry with any of them is found. The score is higher for
-//! the better; of equal ones the newer comes first.
+//! regard to case and accents, and an entry with any of them is found. Where the store names an
+//! `embedding`, the newest entries are also ranked by how near their vectors are to the query's, and the
+//! two rankings are mixed; under `search.strategy: vector-only` that ranking stands alone. The score is
+//! higher for the better; of equal ones the newer comes first.
 //!
 //! What is wrong with a request is -32602; a request that this store cannot carry out (its part
 //! is full, the answer is too long) is -32031; a store that does not answer is -32030.
 //!
-//! Deliberately absent: embeddings, summaries, encryption, and backends other than SQLite. A
+//! Deliberately absent: summaries, encryption, and backends other than SQLite. A
 //! document that asks for them is refused when it is loaded.
 
 mod check;
+mod embed;
 mod files;
 mod keys;
 mod rows;
 mod turns;
+mod vectors;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::MEMORY_QUERY_MS;
@@ -33,6 +38,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde_json::{Map, Value, json};
 
 use self::check::Row;
+use self::embed::Embedding;
 use self::files::Files;
 pub use self::keys::{KeyEntry, Keys, MIGRATIONS as KEYS_MIGRATIONS, OwnKeys, Space};
 pub use self::rows::MIGRATIONS;
@@ -40,6 +46,7 @@ use self::turns::Turns;
 use crate::audit::{AuditLog, Event};
 use crate::clock::Clock;
 use crate::state::{Database, DatabaseError};
+use crate::upstream::provider::Providers;
 
 /// The stores of one run. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -51,7 +58,9 @@ struct Inner {
     database: Database,
     files: Files,
     audit: Arc<AuditLog>,
-    screens: (Screens, Tokens),
+    screens: ArcSwap<Screens>,
+    tokens: Tokens,
+    providers: Option<Providers>,
     clock: Clock,
     turns: Turns,
 }
@@ -85,7 +94,8 @@ pub enum QueryKind {
         /// The key.
         key: String,
     },
-    /// The entries with any of these words, the best first.
+    /// The entries with any of these words, and those that mean the like where the store knows that,
+    /// the best first.
     Semantic {
         /// The words.
         text: String,
@@ -129,6 +139,15 @@ pub struct Entry {
     pub metadata: Option<Value>,
 }
 
+/// What a query found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The entries, in the order of their query.
+    pub entries: Vec<Entry>,
+    /// What the store was to compare and could not, and why.
+    pub note: Option<String>,
+}
+
 /// What compacting did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
@@ -144,26 +163,42 @@ type Outcome<T> = rusqlite::Result<Result<T, CallError>>;
 impl Memory {
     /// Returns the stores of `plan`, none where there is no plan. They are kept in `database`,
     /// which has to have [`MIGRATIONS`], but for those with a file of their own.
-    /// What is to be stored is searched by `screens` first.
+    /// What is to be stored is searched by `screens` first. `providers` make the vectors; without them
+    /// words alone are compared.
     pub fn new(
         plan: Option<MemoryPlan>,
         database: Database,
         audit: Arc<AuditLog>,
         screens: (Screens, Tokens),
+        providers: Option<Providers>,
     ) -> Self {
-        Self::with_clock(plan, database, audit, screens, Clock::system())
+        Self::with_clock(plan, database, audit, screens, providers, Clock::system())
     }
 
     fn with_clock(
         plan: Option<MemoryPlan>,
         database: Database,
         audit: Arc<AuditLog>,
-        screens: (Screens, Tokens),
+        (screens, tokens): (Screens, Tokens),
+        providers: Option<Providers>,
         clock: Clock,
     ) -> Self {
-        let stores = plan.map(|plan| plan.stores).unwrap_or_default();
-        let (files, turns) = (Files::default(), Turns::default());
-        Self(Arc::new(Inner { stores, database, files, audit, screens, clock, turns }))
+        Self(Arc::new(Inner {
+            stores: plan.map(|plan| plan.stores).unwrap_or_default(),
+            database,
+            files: Files::default(),
+            audit,
+            screens: ArcSwap::from_pointee(screens),
+            tokens,
+            providers,
+            clock,
+            turns: Turns::default(),
+        }))
+    }
+
+    /// Searches what is to be stored from now on by `screens`.
+    pub(crate) fn hold_to(&self, screens: Screens) {
+        self.0.screens.store(Arc::new(screens));
     }
 
     /// Returns the names of the stores, in the order of the documents.
@@ -180,31 +215,40 @@ impl Memory {
         scope: &Scope,
         store: &str,
         query: Query,
-    ) -> Result<Vec<Entry>, CallError> {
+    ) -> Result<Found, CallError> {
         let plan = self.plan(store)?;
         let top_k = check::query(&query, &plan)?;
         let database = self.database(&plan, scope).await?;
         let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
+        let _turn = self.0.turns.take(&scope.principal).await;
+        let providers = self.0.providers.as_ref();
+        let embedding = Embedding::of(&plan, providers, &scope.principal, now);
+        let (near, note) = match (&query.kind, embedding) {
+            (QueryKind::Semantic { text }, Some(embedding)) => {
+                embedding.near(&database, &owner, text).await?
+            }
+            _ => (None, None),
+        };
         let work = move |change: &Transaction<'_>| {
             let Some(part) = rows::part(change, &plan.name, &owner)? else {
                 return Ok(Ok(Vec::new()));
             };
-            rows::find(change, part, &query.kind, top_k, rows::since_ms(&plan, now))
+            rows::find(change, part, &query.kind, near.as_ref(), top_k, rows::since_ms(&plan, now))
         };
-        let _turn = self.0.turns.take(&scope.principal).await;
         let limit = Duration::from_millis(MEMORY_QUERY_MS);
         let found = database.search(limit, move |db: &mut Connection| {
             let change = db.transaction_with_behavior(TransactionBehavior::Deferred)?;
             work(&change)
         });
-        found.await.map_err(unfound)?
+        let entries = found.await.map_err(unfound)??;
+        Ok(Found { entries, note })
     }
 
     /// Returns an entry as it may be stored: a filter takes parts out of it, or refuses it.
     fn screened(&self, entry: NewEntry) -> Result<NewEntry, CallError> {
-        let (screens, tokens) = &self.0.screens;
+        let screens = self.0.screens.load();
         let pass = |value| {
-            let screened = screens.memory(value, tokens);
+            let screened = screens.memory(value, &self.0.tokens);
             for Finding { check, policy, what, .. } in &screened.findings {
                 tracing::warn!(check, policy, "a filter found {what} in what is to be remembered");
             }
@@ -347,7 +391,7 @@ fn add(
     let part = rows::make_part(change, &plan.name, owner)?;
     let mut ids = Vec::with_capacity(new.len());
     for row in new {
-        ids.push(rows::add(change, part, row, plan.kind.replaces(), now_ms)?);
+        ids.push(rows::add(change, part, row, plan, now_ms)?);
     }
     rows::retain(change, plan, part, now_ms)?;
     let full = rows::totals(change, part)?.bytes > plan.max_bytes;

@@ -4,18 +4,19 @@
 //! change the scores of another, which is a way to read it.
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::MEMORY_ANSWER_BYTES_MAX;
+use clawhost_core::limits::{MEMORY_ANSWER_BYTES_MAX, MEMORY_TOP_K_MAX};
 use clawhost_core::manifest::StorePlan;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{OptionalExtension as _, Params, Transaction, params_from_iter};
 use serde_json::Value;
 
 use super::check::Row;
+use super::vectors::{Near, Ranking, mixed};
 use super::{Entry, Outcome, QueryKind, words};
 
 /// The tables. The store itself keeps the totals of each part. An entry's small columns come
 /// first: its age is told without reading its content.
-pub const MIGRATIONS: &[&str] = &[include_str!("entries.sql")];
+pub const MIGRATIONS: &[&str] = &[include_str!("entries.sql"), include_str!("vectors.sql")];
 
 /// What a part holds.
 pub(super) struct Totals {
@@ -66,14 +67,17 @@ pub(super) fn add(
     change: &Transaction<'_>,
     part: i64,
     new: &Row,
-    replaces: bool,
+    plan: &StorePlan,
     now_ms: i64,
 ) -> rusqlite::Result<String> {
-    let taken = if replaces { take_out(change, part, new.key.as_deref())? } else { None };
+    let taken =
+        if plan.kind.replaces() { take_out(change, part, new.key.as_deref())? } else { None };
     let id = taken.unwrap_or_else(|| new.id.clone());
     let sql = "INSERT INTO memory_entries (part, at_ms, bytes, id, key, metadata, content)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let bytes = i64::try_from(new.bytes).unwrap_or(i64::MAX);
+    // The vector comes later, and has its room already.
+    let vector = plan.embedding.as_ref().map_or(0, |of| u64::from(of.dimensions) * 4);
+    let bytes = i64::try_from(new.bytes + vector).unwrap_or(i64::MAX);
     change.execute(sql, (part, now_ms, bytes, &id, &new.key, &new.metadata, &new.content))?;
     let sql = format!("INSERT INTO memory_words_{part} (rowid, words) VALUES (?1, ?2)");
     change.execute(&sql, (change.last_insert_rowid(), &new.words))?;
@@ -153,11 +157,20 @@ pub(super) fn find(
     change: &Transaction<'_>,
     part: i64,
     kind: &QueryKind,
+    near: Option<&Near>,
     top_k: u32,
     since_ms: i64,
 ) -> Outcome<Vec<Entry>> {
     match kind {
-        QueryKind::Semantic { text } => best(change, part, text, top_k, since_ms),
+        QueryKind::Semantic { text } => {
+            let words = || by_words(change, part, text, since_ms);
+            let ranking = match near {
+                None => words()?,
+                Some(near) if near.alone => near.rank(change, part, since_ms)?,
+                Some(near) => mixed([words()?, near.rank(change, part, since_ms)?]),
+            };
+            best(change, &ranking, top_k)
+        }
         QueryKind::Key { key } => {
             let condition = "key = ?3 AND at_ms >= ?4 ORDER BY seq DESC";
             let values = [key.clone().into(), since_ms.into()];
@@ -191,27 +204,33 @@ fn newest(
     }))
 }
 
-/// Returns the entries that answer best. Which they are is found before any content is read.
-fn best(
+/// Returns the entries that have any word of `text`, the best first.
+fn by_words(
     change: &Transaction<'_>,
     part: i64,
     text: &str,
-    top_k: u32,
     since_ms: i64,
-) -> Outcome<Vec<Entry>> {
-    let Some(query) = words::any_of(text) else { return Ok(Ok(Vec::new())) };
+) -> rusqlite::Result<Ranking> {
+    let Some(query) = words::any_of(text) else { return Ok(Ranking::new()) };
     let index = format!("memory_words_{part}");
     let sql = format!(
-        "WITH best AS (
-             SELECT e.seq AS seq, -bm25({index}) AS score
-             FROM {index} JOIN memory_entries e ON e.seq = {index}.rowid
-             WHERE {index} MATCH ?1 AND e.at_ms >= ?2
-             ORDER BY score DESC, e.seq DESC LIMIT ?3
-         )
-         SELECT id, key, metadata, content, at_ms, score
-         FROM best JOIN memory_entries USING (seq) ORDER BY score DESC, seq DESC"
+        "SELECT e.seq, -bm25({index}) AS score
+         FROM {index} JOIN memory_entries e ON e.seq = {index}.rowid
+         WHERE {index} MATCH ?1 AND e.at_ms >= ?2
+         ORDER BY score DESC, e.seq DESC LIMIT ?3"
     );
-    read(change, &sql, (query, since_ms, top_k))
+    let mut select = change.prepare(&sql)?;
+    let rows = select
+        .query_map((query, since_ms, MEMORY_TOP_K_MAX), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// Returns the first of a ranking. Which they are is known before any content is read.
+fn best(change: &Transaction<'_>, ranking: &Ranking, top_k: u32) -> Outcome<Vec<Entry>> {
+    let sql = "SELECT e.id, e.key, metadata, content, at_ms, best.value ->> 1
+        FROM json_each(?1) best JOIN memory_entries e ON seq = best.value ->> 0
+        ORDER BY best.key LIMIT ?2";
+    read(change, sql, (serde_json::json!(ranking).to_string(), top_k))
 }
 
 /// Reads entries until the answer is too long.
@@ -238,7 +257,7 @@ fn read(change: &Transaction<'_>, sql: &str, values: impl Params) -> Outcome<Vec
 }
 
 /// What was written here is JSON: anything else is a damaged file.
-fn json(text: &str) -> rusqlite::Result<Value> {
+pub(super) fn json(text: &str) -> rusqlite::Result<Value> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
     })

@@ -26,7 +26,7 @@ async fn each_name_has_a_private_file() {
     let stores = Stores::new(&[plan]);
     stores.put(None, 1).await;
     let you = scope("agent", "you");
-    assert_eq!(stores.memory.query(&you, "s", any_time()).await.unwrap(), []);
+    assert_eq!(stores.memory.query(&you, "s", any_time()).await.unwrap().entries, []);
     let file = folder.path().join("m/agent/me.db");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(folder.path().join("m/agent/you.db").exists());
@@ -68,7 +68,8 @@ async fn more_files_than_may_be_open_are_served_all_the_same() {
         stores.memory.store(&scope("agent", name), "s", new).await.unwrap();
     }
     for name in &names {
-        let found = stores.memory.query(&scope("agent", name), "s", any_time()).await.unwrap();
+        let found =
+            stores.memory.query(&scope("agent", name), "s", any_time()).await.unwrap().entries;
         assert_eq!(found[0].content, name.as_str());
     }
 }

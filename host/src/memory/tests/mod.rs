@@ -32,7 +32,7 @@ impl Stores {
         let time = Arc::new(AtomicI64::new(START_MS));
         let plan = Some(MemoryPlan { stores: plans.to_vec() });
         let memory =
-            Memory::with_clock(plan, database, audit, Default::default(), Clock::of(&time));
+            Memory::with_clock(plan, database, audit, Default::default(), None, Clock::of(&time));
         Self { memory, time, folder, plans: plans.to_vec() }
     }
 
@@ -61,7 +61,7 @@ impl Stores {
     }
 
     async fn find(&self, kind: QueryKind, top_k: Option<u32>) -> Vec<Entry> {
-        self.memory.query(&me(), "s", Query { kind, top_k }).await.unwrap()
+        self.memory.query(&me(), "s", Query { kind, top_k }).await.unwrap().entries
     }
 
     async fn search(&self, text: &str) -> Vec<Value> {
@@ -102,6 +102,7 @@ fn plan(kind: StoreKind) -> StorePlan {
         max_bytes: 1 << 20,
         compacts_to: None,
         top_k: 10,
+        embedding: None,
     }
 }
 
@@ -312,7 +313,7 @@ async fn nobody_reads_what_is_not_shared_with_them() {
                 any_time().kind,
             ] {
                 let query = Query { kind, top_k: None };
-                let found = stores.memory.query(&scope, "s", query).await.unwrap();
+                let found = stores.memory.query(&scope, "s", query).await.unwrap().entries;
                 assert_eq!(found.len(), usize::from(shared), "{scope:?} {sharing:?}");
             }
             if !shared {
@@ -341,7 +342,7 @@ async fn stores_do_not_mix() {
     let other = StorePlan { name: "t".to_owned(), ..talk() };
     let stores = Stores::new(&[talk(), other]);
     stores.put(Some("k"), "words").await;
-    assert_eq!(stores.memory.query(&me(), "t", any_time()).await.unwrap(), []);
+    assert_eq!(stores.memory.query(&me(), "t", any_time()).await.unwrap().entries, []);
     assert_eq!(stores.memory.stores().collect::<Vec<_>>(), ["s", "t"]);
 }
 

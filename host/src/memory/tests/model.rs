@@ -79,13 +79,13 @@ fn named(entries: Vec<Entry>) -> Vec<(Option<u8>, u8, i64)> {
 
 async fn check(stores: &Stores, who: &Scope, model: &Model) {
     let query = |kind| stores.memory.query(who, "s", Query { kind, top_k: Some(1_000) });
-    assert_eq!(named(query(any_time().kind).await.unwrap()), model.0);
+    assert_eq!(named(query(any_time().kind).await.unwrap().entries), model.0);
     for n in 0..6_u8 {
-        let found = named(query(QueryKind::Key { key: format!("k{n}") }).await.unwrap());
+        let found = named(query(QueryKind::Key { key: format!("k{n}") }).await.unwrap().entries);
         let of_key: Vec<_> = model.0.iter().filter(|old| old.0 == Some(n)).copied().collect();
         assert_eq!(found, of_key);
         let text = format!("w{n}");
-        let mut found = named(query(QueryKind::Semantic { text }).await.unwrap());
+        let mut found = named(query(QueryKind::Semantic { text }).await.unwrap().entries);
         let mut with_word: Vec<_> = model.0.iter().filter(|old| old.1 == n).copied().collect();
         found.sort_unstable();
         with_word.sort_unstable();

@@ -8,7 +8,9 @@ use crate::limits::MEMORY_STORES_MAX;
 use crate::manifest::node::Node;
 use crate::manifest::primitive::Document;
 use crate::manifest::problem::Problems;
+use crate::manifest::refs::local_name;
 use crate::manifest::shape::shown;
+use crate::uri::Kind;
 
 /// Checks what the shape cannot say.
 pub(crate) fn check(of: &Document, report: &mut Problems) {
@@ -47,6 +49,14 @@ fn check_store(store: &Node, report: &mut Problems) {
         let help = "write it in a store of `type: checkpoint`, or `retention: { max_age: … }` here";
         report.invalid(&node.at, reason, help);
     }
+    let search = ["search", "strategy"];
+    if let Some(strategy @ ("hybrid" | "vector-only")) = store.text(&search)
+        && store.get(&["embedding"]).is_none()
+    {
+        let reason = format!("`strategy: {strategy}` compares vectors, and this store makes none");
+        let help = "add `embedding: { provider_ref: …, model: …, dimensions: … }` to the store, or write `fts-only`";
+        report.invalid(store.place(&search), reason, help);
+    }
     check_compaction(store, report);
 }
 
@@ -70,8 +80,25 @@ fn is_path(text: &str) -> bool {
         && !plain.contains(['{', '}', '*', '?', '\0'])
 }
 
+/// Checks what several documents say together.
+pub(crate) fn check_all(primitives: &[Document], problems: &mut Problems) {
+    check_names(primitives, problems);
+    for (_, store) in stores(primitives) {
+        let Some(node) = store.get(&["embedding", "provider_ref"]) else { continue };
+        let name = node.as_text().and_then(|text| local_name(text, Kind::Provider));
+        let mut all = primitives.iter().filter(|of| of.is(Kind::Provider));
+        let Some(of) = all.find(|of| Some(&of.name) == name.as_ref()) else { continue };
+        let protocol = of.spec.text(&["protocol"]).unwrap_or_default();
+        if protocol != "openai-compatible" {
+            let reason = format!("`protocol: {protocol}` of `{}` has no embeddings", of.name);
+            let help = "name a provider of `protocol: openai-compatible`, or take `embedding` out";
+            problems.invalid(&node.at, reason, help);
+        }
+    }
+}
+
 /// Says which names are taken: a caller finds a store by its name alone.
-pub(crate) fn check_names(primitives: &[Document], problems: &mut Problems) {
+fn check_names(primitives: &[Document], problems: &mut Problems) {
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for (_, store) in stores(primitives) {
         let Some(node) = store.get(&["name"]) else { continue };

@@ -11,7 +11,7 @@ fn load(text: &str) -> Result<MemoryPlan, Vec<String>> {
     let mut problems = Problems::default();
     let read = read_document(Path::new("d/m.yaml"), text.as_bytes(), &mut problems);
     let of = [read.unwrap()];
-    check_names(&of, &mut problems);
+    check_all(&of, &mut problems);
     let plan = plan(&of, Path::new("/here"));
     let lines = |list: Vec<DocumentError>| list.iter().map(DocumentError::one_line).collect();
     problems.finish(plan).map_err(lines)
@@ -42,6 +42,7 @@ fn a_store_that_says_little_shares_nothing_and_is_bounded() {
             max_bytes: MEMORY_PART_MB << 20,
             compacts_to: None,
             top_k: MEMORY_TOP_K_PER_CALL,
+            embedding: None,
         }
     );
 }
@@ -66,6 +67,7 @@ fn everything_a_store_says_is_read() {
             max_bytes: 7 << 20,
             compacts_to: Some(3),
             top_k: 3,
+            embedding: None,
         }
     );
 }
@@ -111,11 +113,12 @@ fn what_is_not_served_is_refused() {
         refused(&text, &format!("backend: {backend}` is not served"));
     }
     for (said, expected) in [
-        ("embedding: {provider_ref: p, model: m, dimensions: 3}", "embedding` is not served"),
+        ("embedding: {provider_ref: p, model: m}", "dimensions` is missing"),
+        ("embedding: {provider_ref: p, model: m, dimensions: 8193}", "is the number 8193"),
         ("encryption: true", "encryption: true` is not served"),
         ("compaction: {strategy: summarize}", "`strategy: summarize` is not served"),
-        ("search: {strategy: hybrid}", "strategy: hybrid` is not served"),
-        ("search: {strategy: vector-only}", "strategy: vector-only` is not served"),
+        ("search: {strategy: hybrid}", "`strategy: hybrid` compares vectors"),
+        ("search: {strategy: vector-only}", "`strategy: vector-only` compares vectors"),
         ("search: {fusion: reciprocal-rank}", "fusion` is not served"),
         ("search: {top_k: 1001}", "top_k` is the number 1001"),
         ("max_size_mb: 1000000", "max_size_mb` is the number 1000000"),
@@ -123,6 +126,24 @@ fn what_is_not_served_is_refused() {
     ] {
         refused(&format!("{{name: s, type: semantic, {said}}}"), expected);
     }
+}
+
+#[test]
+fn vectors_are_made_unless_words_alone_are_wanted() {
+    let store = |said: &str| {
+        let embedding =
+            "embedding: {provider_ref: 'claw://local/provider/p', model: m, dimensions: 3}";
+        store(&format!("{{name: s, type: semantic, {embedding}{said}}}")).embedding
+    };
+    let (provider, model) = ("p".to_owned(), "m".to_owned());
+    let mixed = EmbeddingPlan { provider, model, dimensions: 3, alone: false };
+    assert_eq!(store(""), Some(mixed.clone()));
+    assert_eq!(store(", search: {strategy: hybrid}"), Some(mixed.clone()));
+    assert_eq!(
+        store(", search: {strategy: vector-only}"),
+        Some(EmbeddingPlan { alone: true, ..mixed })
+    );
+    assert_eq!(store(", search: {strategy: fts-only}"), None);
 }
 
 #[test]
