@@ -149,7 +149,8 @@ async fn the_same_call_uses_the_same_fuel() {
 }
 
 /// How many rows there are of each kind.
-const ROWS: [(char, usize); 6] = [('F', 32), ('W', 27), ('X', 20), ('N', 24), ('M', 33), ('D', 12)];
+const ROWS: [(char, usize); 7] =
+    [('C', 9), ('F', 32), ('W', 27), ('X', 20), ('N', 24), ('M', 33), ('D', 12)];
 
 #[test]
 fn every_row_is_held_or_says_why_not() {

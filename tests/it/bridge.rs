@@ -58,12 +58,20 @@ impl Peer {
         }
     }
 
+    pub(crate) fn answer(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
+    }
+
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].clone()
+        self.answer(tool, arguments)["result"].clone()
+    }
+
+    pub(crate) fn list(&mut self) -> Value {
+        self.ask("tools/list", &json!({}))["result"]["tools"].clone()
     }
 
     pub(crate) fn names(&mut self) -> Vec<String> {
-        let tools = self.ask("tools/list", &json!({}))["result"]["tools"].clone();
+        let tools = self.list();
         let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
         names.map(str::to_owned).collect()
     }

@@ -278,7 +278,7 @@ fn a_secret_does_not_come_back_out_of_a_store() {
     let documents = prepare(&cli);
     cli.write(
         "clawhost.yaml",
-        "version: 1\nprofiles: {network-sandbox: {secrets: [{name: TOKEN, hosts: [allowed.example]}]}}",
+        "version: 1\nprofiles: {network-sandbox: {secrets: [{name: TOKEN, hosts: [allowed.example]}]}}\nagents: [{name: worker, identity: peer-1}]",
     );
     assert_eq!(
         cli.run_with(&["secrets", "set", "TOKEN"], "s3cr3t-value-of-the-test").code,

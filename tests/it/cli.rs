@@ -56,43 +56,6 @@ fn compare(name: &str, text: &str) {
 }
 
 #[test]
-fn the_help_of_every_verb() {
-    let cli = Cli::new(PROGRAM);
-    for verb in [
-        &[][..],
-        &["run"],
-        &["call"],
-        &["explain"],
-        &["tools"],
-        &["validate"],
-        &["inspect"],
-        &["limits"],
-        &["attack"],
-        &["audit"],
-        &["audit", "verify"],
-        &["audit", "show"],
-        &["approvals"],
-        &["approvals", "approve"],
-        &["approvals", "deny"],
-        &["approvals", "leases"],
-        &["approvals", "list"],
-        &["approvals", "revoke"],
-        &["approvals", "show"],
-        &["secrets"],
-        &["secrets", "list"],
-        &["secrets", "remove"],
-        &["secrets", "set"],
-    ] {
-        let arguments = [verb, &["--help"]].concat();
-        let name = format!(
-            "help__{}",
-            if verb.is_empty() { "clawhost".to_owned() } else { verb.join("_") }
-        );
-        compare(&name, &cli.snapshot(&arguments));
-    }
-}
-
-#[test]
 fn the_tools_of_a_manifest() {
     let cli = prepared();
     compare("tools__table", &cli.snapshot(&["tools"]));

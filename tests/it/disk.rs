@@ -9,6 +9,7 @@ use std::process::Command;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use clawhost::audit::Trust;
 use clawhost::memory::{KEYS_MIGRATIONS, Keys, OwnKeys, Space};
 use clawhost::state::{Database, DatabaseError};
 use clawhost_core::error::ErrorKind;
@@ -106,7 +107,9 @@ fn d3_a_full_disk_refuses_calls_and_room_on_it_lets_them_run_again() {
     let (answer, ran) = write(&mut host);
     assert!(!refused(&answer) && ran, "{answer}");
     let audit = Dir::open_ambient_dir(disk.join("audit"), ambient_authority()).unwrap();
-    let reports = clawhost::audit::verify(&audit).unwrap();
+    let key = cli.run(&["audit", "key"]).stdout;
+    let trust = Trust { keys: vec![key.trim().parse().unwrap()], all_signed: true };
+    let reports = clawhost::audit::verify(&audit, &trust).unwrap();
     assert_eq!(reports.len(), 1);
     assert!(reports[0].broken.is_none(), "{reports:?}");
     assert_eq!(reports[0].unfinished_calls, 0, "{reports:?}");

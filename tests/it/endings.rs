@@ -17,6 +17,9 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// best of [`TRIES`] counts; a host that is late by design is late every time.
 const LATE_MAX: Duration = Duration::from_millis(50);
 const TRIES: usize = 5;
+/// Lets guests call others: what they do with it is theirs to declare as well.
+const CALLING: &str =
+    "version: 1\nimmune: {enabled: false}\nprofiles: {sandbox-0: {tool_calls_max: 256}}";
 /// A call that is not over by then hangs.
 const HANGS: Duration = Duration::from_secs(10);
 
@@ -25,7 +28,7 @@ async fn host_of(guests: &[Guest]) -> TestHost {
 }
 
 async fn host_with_limits(limits: &str, guests: &[Guest]) -> TestHost {
-    let builder = TestHost::builder().limits(limits);
+    let builder = TestHost::builder().limits(limits).runtime_file(CALLING);
     guests.iter().fold(builder, |builder, guest| builder.guest(guest)).build().await
 }
 

@@ -38,12 +38,17 @@ async fn the_first_rule_that_matches_decides_and_is_named() {
 
 #[tokio::test]
 async fn arguments_are_checked_before_policy_and_policy_before_the_sandbox() {
-    let denied = "- {id: none, action: deny, scope: all}";
-    let host = TestHost::builder().rules(denied).limits("timeout_ms: 0").build().await;
+    let some = "- {id: docs, action: allow, scope: all, conditions: {path_within: /docs}}";
+    let host = TestHost::builder().rules(some).limits("timeout_ms: 0").build().await;
     let bad = host.call("read_file", json!({"path": 1})).await.unwrap_err();
     assert_eq!(stage(&bad), (-32602, "schema"));
     let refused = host.call("read_file", json!({"path": "a"})).await.unwrap_err();
     assert_eq!(stage(&refused), (-32011, "policy"));
+    // Who could call it with no arguments reads nothing of what it takes.
+    let denied = "- {id: none, action: deny, scope: all}";
+    let host = TestHost::builder().rules(denied).build().await;
+    let bad = host.call("read_file", json!({"path": 1})).await.unwrap_err();
+    assert_eq!(stage(&bad), (-32011, "policy"));
     let host = TestHost::builder().limits("timeout_ms: 0").build().await;
     let no_time = host.call("read_file", json!({"path": "a"})).await.unwrap_err();
     assert_eq!(stage(&no_time), (-32010, "sandbox"));

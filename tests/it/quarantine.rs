@@ -3,16 +3,20 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Duration;
 
 use clawhost::HostBuilder;
-use clawhost::host::{MIGRATIONS, Principal, ToolCall};
+use clawhost::host::{MIGRATIONS, Principal, ToolCall, Turn};
 use clawhost::state::Database;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_tests::wait::{until, within};
 use clawhost_tests::{Cli, Guest, TestHost};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
 
+const SOON: Duration = Duration::from_secs(30);
 const KILLS: u32 = 40;
 /// Tells the child where to keep what it learns.
 const FOLDER: &str = "CLAWHOST_TEST_QUARANTINE_FOLDER";
@@ -155,6 +159,12 @@ fn what_one_host_counts_the_next_one_knows_and_the_operator_releases() {
         serde_json::from_str(&cli.run(&["quarantine", "list", "--json"]).stdout).unwrap();
     assert_eq!(holds[0]["tool"], "trap");
     assert!(cli.run(&["quarantine", "list"]).stdout.contains("trap"));
+    for looks in [&["tools", "claw.yaml"][..], &["explain", "claw.yaml", "trap"]] {
+        let told = cli.run(looks).stdout;
+        assert!(told.contains("rests until") && told.contains("for `cli`"), "{told}");
+    }
+    let dry = ["quarantine", "release", "trap", "--reason", "x", "--dry-run"];
+    assert_eq!(cli.run(&dry).stdout, "would be released: trap\n");
 
     let release = ["quarantine", "release", "trap", "--reason", "new build", "--by", "ada"];
     assert_eq!(cli.run(&release).code, Some(0));
@@ -175,6 +185,47 @@ fn what_one_host_counts_the_next_one_knows_and_the_operator_releases() {
         Some(2)
     );
     assert_eq!(cli.run(&["audit", "verify"]).code, Some(0));
+}
+
+#[tokio::test]
+async fn what_one_caller_crashes_the_others_go_on_calling() {
+    let host = trapping("version: 1").await;
+    for _ in 0..3 {
+        crash(&host).await.unwrap();
+    }
+    assert_eq!(crash(&host).await.unwrap_err().kind, ErrorKind::Quarantined);
+    let other = ToolCall::new(Principal("other".to_owned()), "trap", json!({}));
+    assert_eq!(host.host().call(other).await.unwrap().error_kind, Some("trap"));
+}
+
+/// Two hosts that run, each with its own connection to one store.
+#[tokio::test]
+async fn hosts_on_one_store_learn_of_rest_release_and_switches_while_they_run() {
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    let start = || {
+        let own = |host: HostBuilder| {
+            let store = Database::open(&FOLDER.path().join("db"), MIGRATIONS).unwrap();
+            host.database(Some(store))
+        };
+        let host = TestHost::builder().guest(&Guest::read("trap"));
+        host.runtime_file("version: 1").extend(own).build()
+    };
+    let (one, other) = (start().await, start().await);
+    for _ in 0..3 {
+        crash(&one).await.unwrap();
+    }
+    let rests = || other.host().quarantine().resting("trap").len();
+    until("it rests there too", SOON, || (rests() == 1).then_some(())).await;
+    assert_eq!(crash(&other).await.unwrap_err().kind, ErrorKind::Quarantined);
+    other.host().quarantine().release("trap", "ada", None).await.unwrap();
+    let rests = || one.host().quarantine().resting("trap").len();
+    until("it is released here too", SOON, || (rests() == 0).then_some(())).await;
+
+    let mut changes = other.host().catalog_version();
+    changes.mark_unchanged();
+    one.host().switch("trap", Turn::Off { now: false }, "operator", None).await.unwrap();
+    within("clients of the other one are told", SOON, changes.changed()).await.unwrap();
+    assert_eq!(crash(&other).await.unwrap_err().kind, ErrorKind::Disabled);
 }
 
 async fn kept() -> TestHost {
@@ -234,6 +285,7 @@ async fn what_was_counted_outlives_kill_9_and_stays_in_step() {
     // The one that was under way when a child was killed may be there too.
     assert!((failed..=failed + i64::from(KILLS)).contains(&times), "{failed} {times}");
     let holds = read("SELECT CAST(count(*) AS TEXT) FROM quarantine").await.unwrap();
-    let recent: Vec<i64> = serde_json::from_str(&recent).unwrap();
-    assert_eq!(holds == "1", recent.len() == 2, "{holds} {recent:?}");
+    let recent: Value = serde_json::from_str(&recent).unwrap();
+    let counted = recent["test"].as_array().map_or(0, Vec::len);
+    assert_eq!(holds == "1", counted == 2, "{holds} {recent:?}");
 }

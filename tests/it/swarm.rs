@@ -18,6 +18,8 @@ spec:
   aggregation: { strategy: leader-decides }
 ";
 
+const ELSEWHERE: &str = "version: 1\nagents: [{ name: other, identity: elsewhere }]\n";
+
 const TELEMETRY: &str = "\
 claw: '0.3.0'
 kind: Telemetry
@@ -32,7 +34,8 @@ fn task(swarm: &str) -> Task {
 
 #[tokio::test]
 async fn a_task_goes_to_the_agent_that_connects_and_its_report_comes_back() {
-    let host = TestHost::builder().document("swarm.yaml", CREW).build().await;
+    let host =
+        TestHost::builder().document("swarm.yaml", CREW).runtime_file(ELSEWHERE).build().await;
     let swarm = host.host().swarm();
     swarm.delegate("test", task("crew")).unwrap();
     let peers = swarm.discover(Some("crew")).unwrap();
@@ -66,6 +69,7 @@ async fn a_task_goes_to_the_agent_that_connects_and_its_report_comes_back() {
 async fn what_happens_in_a_swarm_is_told_to_telemetry_without_what_was_said() {
     let host = TestHost::builder()
         .document("swarm.yaml", CREW)
+        .runtime_file(ELSEWHERE)
         .document("telemetry.yaml", TELEMETRY)
         .build()
         .await;

@@ -121,9 +121,12 @@ fn the_command_line_turns_a_switch_of_a_running_host_and_of_the_next_one() {
     assert_eq!(refused["_meta"]["clawhost/kind"], "disabled", "{refused}");
     let again = cli.run(&["disable", "write_file"]);
     assert_eq!(again.stdout, "`write-file` is disabled already\n");
-    let nobodys = cli.run(&["disable", "mcp.git.push", "--json"]);
+    let unknown = cli.run(&["disable", "wirte_file"]);
+    assert_eq!(unknown.code, Some(2), "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("did you mean `write-file`?"), "{}", unknown.stderr);
+    let nobodys = cli.run(&["disable", "mcp.git.push", "--force", "--json"]);
     let nobodys: Value = serde_json::from_str(&nobodys.stdout).unwrap();
-    assert_eq!(nobodys, json!({"tool": "git-push", "known": false, "changed": true}));
+    assert_eq!(nobodys, json!({"tool": "git-push", "known": false, "changed": true, "near": null}));
     for wrong in ["a b", "word__count"] {
         assert_eq!(cli.run(&["disable", wrong]).code, Some(2), "{wrong}");
     }
@@ -135,6 +138,10 @@ fn the_command_line_turns_a_switch_of_a_running_host_and_of_the_next_one() {
     let refused = cli.run(&words);
     assert_eq!(refused.code, Some(4), "{}", refused.stderr);
     assert!(refused.stderr.contains("`write-file`: not now"), "{}", refused.stderr);
+    let list = cli.run(&["disable", "--list"]).stdout;
+    assert!(list.contains("git-push") && list.contains("not now"), "{list}");
+    let again = cli.run(&["disable", "write_file", "--dry-run"]).stdout;
+    assert!(again.starts_with("`write-file` is disabled already"), "{again}");
     let tools = cli.run(&["tools", "claw.yaml", "--json"]);
     assert!(tools.stdout.contains("\"disabled\""), "{}", tools.stdout);
     let done = cli.run(&["enable", "write_file"]);

@@ -8,11 +8,14 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 28] = [
     "run",
     "call",
     "tools",
     "validate",
+    "compile",
+    "compose",
+    "discover",
     "doctor",
     "attack",
     "inspect",
@@ -25,12 +28,15 @@ const VERBS: [&str; 22] = [
     "new",
     "import",
     "pins",
+    "proxy",
     "pull",
     "push",
     "disable",
     "enable",
     "quarantine",
     "stats",
+    "completions",
+    "man",
 ];
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {

@@ -17,14 +17,14 @@ use crate::cli::PROGRAM;
 const HANGS: Duration = Duration::from_secs(20);
 
 /// A server on this machine that keeps what it is asked, and answers every request alike.
-struct Tripwire {
-    port: u16,
+pub(crate) struct Tripwire {
+    pub(crate) port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Tripwire {
     /// Answers with `answer`, or never where it is empty.
-    fn answering(answer: impl Fn(u16) -> String + Send + 'static) -> Self {
+    pub(crate) fn answering(answer: impl Fn(u16) -> String + Send + 'static) -> Self {
         Self::answering_bytes(move |port| answer(port).into_bytes())
     }
 
@@ -53,11 +53,11 @@ impl Tripwire {
         Self { port, heads }
     }
 
-    fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         Self::answering(|_| reply("200 OK", "", "here"))
     }
 
-    fn hits(&self) -> usize {
+    pub(crate) fn hits(&self) -> usize {
         self.heads.lock().unwrap().len()
     }
 
@@ -66,12 +66,12 @@ impl Tripwire {
         self.heads.lock().unwrap().last().cloned().unwrap_or_default()
     }
 
-    fn url(&self, host: &str) -> String {
+    pub(crate) fn url(&self, host: &str) -> String {
         format!("http://{host}:{}/", self.port)
     }
 }
 
-fn reply(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn reply(status: &str, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}connection: close\r\n\r\n{body}",
         body.len()
@@ -111,7 +111,7 @@ fn refused(outcome: &Result<ToolReply, CallError>) -> bool {
 }
 
 const OPEN: &str = "network: {mode: allow-all, ssrf_protection: {enabled: true, block_private_ips: true, dns_pinning: true}}";
-const LOCAL: &str = "network: {mode: allowlist, allowed_hosts: [localhost, 127.0.0.1], ssrf_protection: {enabled: true, block_private_ips: false, dns_pinning: true}}";
+pub(crate) const LOCAL: &str = "network: {mode: allowlist, allowed_hosts: [localhost, 127.0.0.1], ssrf_protection: {enabled: true, block_private_ips: false, dns_pinning: true}}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n1_to_n8_no_spelling_of_a_private_address_is_reached() {

@@ -166,11 +166,14 @@ const KNOWN: [&str; 9] = [
     "uriTemplate",
 ];
 
-/// Takes what hides out of the texts of `value`. Bounded by the nesting that JSON from outside may have.
+/// Takes what hides out of the texts of `value`, with members whose own names hide something. Bounded by the nesting that JSON from outside may have.
 pub fn without_hidden(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(without_hidden),
-        Value::Object(object) => object.values_mut().for_each(without_hidden),
+        Value::Object(object) => {
+            object.retain(|key, _| key.chars().all(visible::is_plain));
+            object.values_mut().for_each(without_hidden);
+        }
         Value::String(text) => text.retain(visible::is_plain),
         _ => {}
     }
@@ -196,7 +199,8 @@ impl Exposed {
     }
 }
 
-fn name_of(list: List, item: &Value) -> &str {
+/// Returns the name of an item, under which nothing else of its list is known.
+pub fn name_of(list: List, item: &Value) -> &str {
     item.get(list.key()).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -217,6 +221,30 @@ pub struct Served {
     pub tool: String,
     /// What there is.
     pub lists: Arc<Exposed>,
+}
+
+/// Says which names several servers have, so that what is called so is served of none of them.
+pub fn shared(all: &[Served]) -> Vec<String> {
+    let mut owners: BTreeMap<(List, &str), Vec<&str>> = BTreeMap::new();
+    for served in all {
+        let lists = served.kind.lists().iter();
+        for (list, item) in
+            lists.flat_map(|list| served.lists.items(*list).iter().map(|it| (*list, it)))
+        {
+            owners.entry((list, name_of(list, item))).or_default().push(&served.tool);
+        }
+    }
+    let mut notes: BTreeMap<Vec<&str>, (&str, usize)> = BTreeMap::new();
+    for ((_, name), tools) in owners.into_iter().filter(|(_, tools)| tools.len() > 1) {
+        notes.entry(tools).or_insert((name, 0)).1 += 1;
+    }
+    let note = |(tools, (name, count)): (Vec<&str>, _)| {
+        format!(
+            "{} have {count} names in common, such as `{name}`: nothing of these is served",
+            tools.join(" and ")
+        )
+    };
+    notes.into_iter().map(note).collect()
 }
 
 /// What of several servers one caller may use. What two of them have under the same name is nobody's,
@@ -296,6 +324,8 @@ mod tests {
         let listed: Vec<_> =
             offers.list(List::Resources).into_iter().map(|item| &item["uri"]).collect();
         assert_eq!(listed, ["x:1", "x:3"]);
+        let told = "a and b have 1 names in common, such as `x:2`: nothing of these is served";
+        assert_eq!(shared(&[a, b]), [told]);
     }
 
     #[test]
@@ -323,8 +353,8 @@ mod tests {
 
     #[test]
     fn of_an_item_only_what_is_known_and_plain_is_kept() {
-        let raw = json!({"uri": "x:1", "name": "n\u{200b}", "icons": [], "_meta": {}, "size": 3});
-        let kept = json!({"uri": "x:1", "name": "n", "size": 3});
+        let raw = json!({"uri": "x:1", "name": "n\u{200b}", "icons": [], "_meta": {}, "size": 3, "annotations": {"a\u{200b}": 1}});
+        let kept = json!({"uri": "x:1", "name": "n", "size": 3, "annotations": {}});
         assert_eq!(List::Resources.cleaned(&raw), Some(kept));
         let long = "x".repeat(EXPOSED_ITEM_BYTES_MAX);
         for (list, wrong) in [

@@ -40,6 +40,9 @@ pub(super) struct ImportArgs {
     /// Write the files into this folder, which is made
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Say which files would be written, and write none
+    #[arg(long, requires = "out")]
+    dry_run: bool,
 }
 
 pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
@@ -47,9 +50,13 @@ pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
     match &args.out {
         None => made.files.iter().for_each(|(name, text)| show::line(&format!("# {name}\n{text}"))),
         Some(folder) => {
-            write(folder, &made.files)?;
+            require_free(folder, &made.files)?;
+            if !args.dry_run {
+                write(folder, &made.files)?;
+            }
+            let verb = if args.dry_run { "would write" } else { "wrote" };
             for (name, _) in &made.files {
-                show::line(&format!("wrote {}", folder.join(name).display()));
+                show::line(&format!("{verb} {}", folder.join(name).display()));
             }
         }
     }
@@ -78,10 +85,8 @@ fn read(file: &Path) -> Result<Made, Fail> {
     Ok(made)
 }
 
-/// Writes all files, or none where one is there already.
-fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
-    let failed =
-        |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("{}: {error}", folder.display()));
+/// Refuses where one of the files is there already.
+fn require_free(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
     if let Some((name, _)) =
         files.iter().find(|(name, _)| folder.join(name).symlink_metadata().is_ok())
     {
@@ -91,6 +96,12 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
             "name another folder",
         ));
     }
+    Ok(())
+}
+
+fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
+    let failed =
+        |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     for (name, text) in files {
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(folder.join(name));
@@ -143,7 +154,7 @@ mod tests {
             assert!(settings.tools.mcp_servers.values().all(|one| !one.server.internal_only));
             assert_eq!(
                 made.files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
-                ["clawhost.yaml", "my-server-sandbox.yaml"]
+                ["clawhost.yaml", "my-server-sandbox.yaml", "web-sandbox.yaml"]
             );
         }
     }
@@ -164,6 +175,21 @@ mod tests {
         assert_eq!(secrets("gh"), ["FROM", "GITHUB_TOKEN", "OTHER"]);
         assert_eq!(secrets("web"), ["Authorization"]);
         assert!(made.todo.contains(&"run: clawhost secrets set GITHUB_TOKEN".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_served_or_granted_is_told() {
+        let config = json!({"mcpServers": {
+            "plain": {"url": "http://mcp.example/mcp"},
+            "old": {"type": "sse", "url": "https://mcp.example/sse"},
+            "far": {"command": "srv", "args": ["/no/such/folder/data"]},
+        }});
+        let (made, settings) = made(&config);
+        assert_eq!(settings.tools.mcp_servers.keys().collect::<Vec<_>>(), ["far", "old"]);
+        let told = |what: &str| made.todo.iter().any(|one| one.contains(what));
+        assert!(told("`plain` was left out: ") && told("`http://` on 127.0.0.1"), "{made:?}");
+        assert!(told("`old` speaks the older event stream"), "{made:?}");
+        assert!(told("`far`: /no/such/folder/data is not there"), "{made:?}");
     }
 
     #[test]
@@ -199,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let files = [("a.yaml".to_owned(), "1".to_owned()), ("b.yaml".to_owned(), "2".to_owned())];
         std::fs::write(folder.path().join("b.yaml"), "mine").unwrap();
-        assert!(write(folder.path(), &files).is_err());
+        assert!(require_free(folder.path(), &files).is_err());
         assert!(!folder.path().join("a.yaml").exists());
         let config = json!({"mcpServers": {"a b": {"command": "x"}, "a_b": {"command": "y"}, "\u{1b}": {"command": "z"}}});
         let (_, settings) = made(&config);

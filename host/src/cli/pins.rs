@@ -44,6 +44,9 @@ enum PinsVerb {
         /// The tool, by the server's own name for it
         #[arg(value_name = "TOOL")]
         tool: Option<String>,
+        /// Show what would be accepted, and do nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Show what differs from what was accepted
     #[command(after_help = "Example: clawhost pins diff github")]
@@ -52,6 +55,9 @@ enum PinsVerb {
     #[command(after_help = "Example: clawhost pins list --json")]
     List(Which),
 }
+
+/// Where a difference is that somebody has read of.
+const SEEN_HINT: &str = "this is what a host last met with `run` or `call`; what only looks, as `tools` and `doctor`, keeps nothing";
 
 /// Which pins are meant.
 #[derive(Debug, Args)]
@@ -68,7 +74,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     let pins = setup::pins(&args.common)?;
     let failed = |error: &dyn std::error::Error| Fail::new(exit::UPSTREAM, error);
     let (server, tool) = match &args.verb {
-        PinsVerb::Accept { server, tool } => (Some(server), tool.as_ref()),
+        PinsVerb::Accept { server, tool, .. } => (Some(server), tool.as_ref()),
         PinsVerb::Diff(which) | PinsVerb::List(which) => {
             (which.server.as_ref(), which.tool.as_ref())
         }
@@ -80,18 +86,26 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
         print(&all, args.common.json, line);
         return Ok(exit::OK);
     }
-    let other: Vec<Pin> =
-        all.iter().filter(|pin| pin.state() != PinState::Accepted).cloned().collect();
-    if matches!(args.verb, PinsVerb::Diff(_)) {
-        print(&other, args.common.json, difference);
-        return Ok(exit::OK);
-    }
-    if all.is_empty() {
-        let hint = "`clawhost pins list` shows what is remembered; a server is asked when a host starts it";
+    if all.is_empty() && server.is_some() {
+        let hint = "`clawhost run` or `clawhost call` has to meet the server first: what only looks, as `tools` and `doctor`, keeps nothing";
         return Err(Fail::usage("nothing is remembered of that server or tool", hint));
     }
+    let other: Vec<Pin> =
+        all.iter().filter(|pin| pin.state() != PinState::Accepted).cloned().collect();
     print(&other, args.common.json, difference);
+    let PinsVerb::Accept { dry_run, .. } = args.verb else {
+        if other.is_empty() && !args.common.json {
+            eprintln!("hint: {SEEN_HINT}");
+        }
+        return Ok(exit::OK);
+    };
     let wanted = other.len();
+    if dry_run {
+        if !args.common.json {
+            show::line(&format!("would be accepted: {wanted}"));
+        }
+        return Ok(exit::OK);
+    }
     let done = pins.accept(other).await.map_err(|e| failed(&e))?;
     if done < wanted {
         let reason = format!("{} of {wanted} changed once more meanwhile", wanted - done);

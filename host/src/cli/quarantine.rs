@@ -1,7 +1,6 @@
 //! `clawhost quarantine`: tools that failed again and again, why, and what helps.
 //!
-//! Deliberately absent: a host. These verbs read and write the store, which running hosts ask before
-//! they refuse a call.
+//! Deliberately absent: a host. These verbs read and write the store, and running hosts notice.
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
@@ -20,9 +19,9 @@ const SHOWN_BYTES: usize = "sha256:".len() + 12;
 
 /// Say which tools are in quarantine and why, release them, and say what helps
 ///
-/// A tool that fails three times within ten minutes in the same way is not called for an hour; then
-/// one call tries it, and a failure doubles the time. What a caller got wrong never counts. Running
-/// hosts heed these verbs with the next call.
+/// A tool that fails three times within ten minutes in the same way for one caller is not called for
+/// that caller for an hour; then one call tries it, and a failure doubles the time. What a caller got
+/// wrong never counts. Running hosts heed these verbs within a second.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  clawhost quarantine list\n  clawhost quarantine release word_count --reason 'new build'\n  clawhost quarantine vaccinate sha256:4f0c --procedure 'Ask for fewer rows.'"
@@ -42,7 +41,7 @@ enum QuarantineVerb {
     /// List the tools that are in quarantine
     #[command(after_help = "Example: clawhost quarantine list")]
     List,
-    /// Let a tool be called again
+    /// Let a tool be called again, by everybody
     #[command(after_help = "Example: clawhost quarantine release word_count --reason 'new build'")]
     Release {
         /// The tool, by any of its names
@@ -51,6 +50,9 @@ enum QuarantineVerb {
         /// Why, for the record
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Say what would be done, and do nothing
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         who: Who,
     },
@@ -91,8 +93,9 @@ pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
             let holds = quarantine.holds().await.map_err(failed)?;
             if common.json { show::json(&json!(holds)) } else { print_holds(&holds) }
         }
-        QuarantineVerb::Release { tool, reason, who } => {
-            release(&quarantine, &tool, &reason, &who).await?;
+        QuarantineVerb::Release { tool, reason, dry_run, who } => {
+            let said = Some(reason.as_str()).filter(|_| !dry_run);
+            release(&quarantine, &tool, said, &who).await?;
         }
         QuarantineVerb::Vaccinate { signature, procedure, who } => {
             vaccinate(&quarantine, &signature, &procedure, &who).await?;
@@ -101,13 +104,23 @@ pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-async fn release(quarantine: &Quarantine, tool: &str, reason: &str, who: &Who) -> Result<(), Fail> {
+/// Releases a tool for a `reason`; without one it only says what that would do.
+async fn release(
+    quarantine: &Quarantine,
+    tool: &str,
+    reason: Option<&str>,
+    who: &Who,
+) -> Result<(), Fail> {
     let hint = "`clawhost quarantine list` shows which tools are";
     let tool = meant(tool).map_err(|error| Fail::usage(error, hint))?;
     if !quarantine.holds().await.map_err(failed)?.iter().any(|hold| hold.tool == tool) {
         return Err(Fail::usage(format!("`{tool}` is not in quarantine"), hint));
     }
-    quarantine.release(&tool, &who.by, Some(reason)).await.map_err(failed)?;
+    if reason.is_none() {
+        show::line(&format!("would be released: {tool}"));
+        return Ok(());
+    }
+    quarantine.release(&tool, &who.by, reason).await.map_err(failed)?;
     show::line(&format!("released: {tool}"));
     Ok(())
 }
@@ -144,10 +157,10 @@ fn print_holds(holds: &[Hold]) {
     if holds.is_empty() {
         return show::line("no tool is in quarantine");
     }
-    let mut table = show::table(&["tool", "since", "until", "failure"]);
+    let mut table = show::table(&["tool", "for", "since", "until", "failure"]);
     for hold in holds {
         let (since, until) = (rfc3339(hold.since_ms), rfc3339(hold.until_ms));
-        table.add_row([&hold.tool, &since, &until, short(&hold.signature)]);
+        table.add_row([&hold.tool, &hold.principal, &since, &until, short(&hold.signature)]);
     }
     show::line(&table.to_string());
 }

@@ -1,9 +1,9 @@
-//! Quarantine: a tool that fails again and again in the same way is not run for a while, then one call
-//! tries whether it works again.
+//! Quarantine: a tool that fails again and again in the same way is not run for a while by who met that,
+//! then one call tries whether it works again.
 //!
-//! The store has the say, and hosts that share a state folder share it: before a call is refused it is
-//! asked again, so that what an operator releases works at once. A tool that rests stays listed: it
-//! comes back by itself, and its refusal says when. Deliberately absent: which failures count, which
+//! The store has the say, and hosts that share a state folder share it: what others wrote there counts
+//! when [`Quarantine::reread`] is told of it. A tool that rests stays listed: it comes back by itself,
+//! and its refusal says when. Deliberately absent: which failures count, which
 //! core decides, and who may release, which the callers of this module have settled.
 
 mod rows;
@@ -28,7 +28,8 @@ use crate::clock::{Clock, rfc3339};
 use crate::state::{Database, DatabaseError};
 
 /// The tables of this module.
-pub const MIGRATIONS: &[&str] = &[include_str!("quarantine.sql")];
+pub const MIGRATIONS: &[&str] =
+    &[include_str!("quarantine.sql"), include_str!("quarantine_by_caller.sql")];
 
 /// Why something about a quarantine could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -50,25 +51,28 @@ pub struct Quarantine {
     known: Arc<Mutex<Known>>,
 }
 
+/// A tool, and who calls it.
+type Key = (String, String);
+
 /// What this host last read, so that a call of a healthy tool costs nothing.
 #[derive(Debug, Default)]
 struct Known {
-    held: BTreeMap<String, Hold>,
-    /// The tools that a call tries just now.
-    trials: BTreeSet<String>,
+    held: BTreeMap<Key, Hold>,
+    /// What a call tries just now.
+    trials: BTreeSet<Key>,
 }
 
 /// The one call that tries whether a tool works again. Dropped before anything is learnt from it, it
 /// leaves the next call to try.
 #[derive(Debug)]
 pub struct Trial {
-    tool: String,
+    key: Key,
     known: Arc<Mutex<Known>>,
 }
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        self.known.lock().trials.remove(&self.tool);
+        self.known.lock().trials.remove(&self.key);
     }
 }
 
@@ -77,6 +81,8 @@ impl Drop for Trial {
 pub struct Failure<'a> {
     /// The tool's CKP name.
     pub tool: &'a str,
+    /// Who called it.
+    pub principal: &'a str,
     /// How many of its kind are too many; nothing where none are.
     pub threshold: Option<u32>,
     /// What happened, without secrets.
@@ -107,40 +113,55 @@ impl Quarantine {
         audit: Arc<AuditLog>,
         clock: Clock,
     ) -> Result<Self, DatabaseError> {
-        let held = database.run(|db| rows::holds(db)).await?;
-        let held = held.into_iter().map(|hold| (hold.tool.clone(), hold)).collect();
-        let known = Arc::new(Mutex::new(Known { held, trials: BTreeSet::new() }));
-        Ok(Self { database, audit, clock, known })
+        let quarantine = Self { database, audit, clock, known: Arc::default() };
+        quarantine.reread().await?;
+        Ok(quarantine)
     }
 
-    /// Lets a call of `tool` on, as a trial where its quarantine is over.
+    /// Takes in what others have written.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: what was known counts on.
+    pub(crate) async fn reread(&self) -> Result<(), DatabaseError> {
+        self.run(|_| Ok(())).await
+    }
+
+    /// Does `work` on the store and takes in what rests then: in the store's own order, so that nothing
+    /// older comes after.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, DatabaseError> {
+        let known = Arc::clone(&self.known);
+        let work = move |db: &mut Connection| {
+            let done = work(db)?;
+            let keyed = |hold: Hold| ((hold.tool.clone(), hold.principal.clone()), hold);
+            known.lock().held = rows::holds(db)?.into_iter().map(keyed).collect();
+            Ok(done)
+        };
+        self.database.run(work).await
+    }
+
+    /// Lets a call of `tool` by `principal` on, as a trial where its quarantine is over.
     ///
     /// # Errors
     /// -32011, `data.stage` being `quarantine`.
-    pub async fn enter(
+    pub fn enter(
         &self,
         tool: &str,
+        principal: &str,
         immune: &ImmuneSettings,
     ) -> Result<Option<Trial>, CallError> {
-        if !immune.enabled {
+        let mut known = self.known.lock();
+        if !immune.enabled || known.held.is_empty() {
             return Ok(None);
         }
-        let Some(known) = self.known.lock().held.get(tool).cloned() else {
-            return Ok(None);
-        };
-        let name = tool.to_owned();
-        // Without the store what was known counts.
-        let held = self.database.run(move |db| rows::hold(db, &name)).await.unwrap_or(Some(known));
-        let mut known = self.known.lock();
-        let Some(hold) = held else {
-            known.held.remove(tool);
-            return Ok(None);
-        };
-        known.held.insert(tool.to_owned(), hold.clone());
-        if self.clock.now_ms() < hold.until_ms || !known.trials.insert(tool.to_owned()) {
+        let key = (tool.to_owned(), principal.to_owned());
+        let Some(hold) = known.held.get(&key).cloned() else { return Ok(None) };
+        if self.clock.now_ms() < hold.until_ms || !known.trials.insert(key.clone()) {
             return Err(refusal(&hold));
         }
-        Ok(Some(Trial { tool: tool.to_owned(), known: Arc::clone(&self.known) }))
+        Ok(Some(Trial { key, known: Arc::clone(&self.known) }))
     }
 
     /// Takes note of a failure, and says what is known about its kind. What cannot be kept is said in
@@ -151,19 +172,17 @@ impl Quarantine {
         }
         let news = self.news(failure, immune);
         let seen = news.seen.clone();
-        let kept = self.database.run(move |db| rows::note(db, &news)).await;
+        let kept = self.run(move |db| rows::note(db, &news)).await;
         let kept = kept.inspect_err(|error| {
             tracing::warn!("a failure of `{}` could not be kept: {error}", seen.tool);
         });
         let Outcome { procedure, hold } = kept.ok()?;
-        if let Some(hold) = hold {
-            self.hold(hold);
-        }
+        hold.iter().for_each(|hold| self.tell(hold));
         Some(Lesson { signature: seen.signature, procedure })
     }
 
     fn news(&self, failure: Failure<'_>, immune: &ImmuneSettings) -> News {
-        let Failure { tool, threshold, anomaly, arguments, is_trial } = failure;
+        let Failure { tool, principal, threshold, anomaly, arguments, is_trial } = failure;
         let now_ms = self.clock.now_ms();
         let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let seen = Seen {
@@ -179,6 +198,7 @@ impl Quarantine {
         };
         News {
             seen,
+            principal: principal.to_owned(),
             threshold,
             is_trial,
             ttl_ms: ms(immune.ttl),
@@ -186,26 +206,32 @@ impl Quarantine {
         }
     }
 
-    fn hold(&self, hold: Hold) {
-        let Hold { tool, signature, until_ms, .. } = &hold;
+    fn tell(&self, Hold { tool, principal, signature, until_ms, .. }: &Hold) {
         let until = rfc3339(*until_ms);
-        tracing::warn!("`{tool}` is in quarantine until {until}: it failed again and again");
-        let facts = [("tool", tool.as_str()), ("signature", signature), ("until", &until)];
+        tracing::warn!(
+            "`{tool}` is in quarantine for `{principal}` until {until}: it failed again and again"
+        );
+        let facts = [
+            ("tool", tool.as_str()),
+            ("principal", principal),
+            ("signature", signature),
+            ("until", &until),
+        ];
         if let Err(error) = self.audit.note(Event::ToolQuarantined, facts) {
             tracing::error!("a quarantine could not be recorded: {error}");
         }
-        self.known.lock().held.insert(hold.tool.clone(), hold);
     }
 
     /// Ends the quarantine of a tool whose trial went well.
     pub async fn passed(&self, trial: Trial) {
-        let released = self.release(&trial.tool, "trial", None).await;
+        let (tool, principal) = &trial.key;
+        let released = self.end(tool, Some(principal), "trial", None).await;
         if let Err(error) = released {
-            tracing::warn!("the quarantine of `{}` could not be ended: {error}", trial.tool);
+            tracing::warn!("the quarantine of `{tool}` could not be ended: {error}");
         }
     }
 
-    /// Ends the quarantine of a tool, by its CKP name. Says whether there was one.
+    /// Ends the quarantine of a tool, by its CKP name, for everybody. Says whether there was one.
     ///
     /// # Errors
     /// [`QuarantineError`]; it then goes on.
@@ -215,15 +241,28 @@ impl Quarantine {
         by: &str,
         reason: Option<&str>,
     ) -> Result<bool, QuarantineError> {
+        self.end(tool, None, by, reason).await
+    }
+
+    async fn end(
+        &self,
+        tool: &str,
+        principal: Option<&str>,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<bool, QuarantineError> {
         let reason =
             reason.map(|text| visible::line(truncate::text(text, APPROVAL_REASON_BYTES_MAX)));
-        let facts = [("tool", Some(tool)), ("by", Some(by)), ("reason", reason.as_deref())];
+        let facts = [
+            ("tool", Some(tool)),
+            ("principal", principal),
+            ("by", Some(by)),
+            ("reason", reason.as_deref()),
+        ];
         let facts: Vec<_> = facts.into_iter().filter_map(|(key, it)| Some((key, it?))).collect();
         self.audit.note(Event::ToolReleased, facts).map_err(QuarantineError::Audit)?;
-        let name = tool.to_owned();
-        let released = self.database.run(move |db| rows::release(db, &name)).await?;
-        self.known.lock().held.remove(tool);
-        Ok(released)
+        let (tool, principal) = (tool.to_owned(), principal.map(str::to_owned));
+        Ok(self.run(move |db| rows::release(db, &tool, principal.as_deref())).await?)
     }
 
     /// Keeps what helps against a kind of failure: who meets it is told, and it no longer counts. Says
@@ -253,12 +292,24 @@ impl Quarantine {
         self.database.run(|db| rows::holds(db)).await
     }
 
+    /// Returns for whom a tool rests, by its CKP name, as this host last read it.
+    pub fn resting(&self, tool: &str) -> Vec<Hold> {
+        self.known.lock().held.values().filter(|hold| hold.tool == tool).cloned().collect()
+    }
+
     /// Returns every kind of failure that is remembered, the newest first.
     ///
     /// # Errors
     /// [`DatabaseError`].
     pub async fn anomalies(&self) -> Result<Vec<Seen>, DatabaseError> {
         self.database.run(|db| rows::all_seen(db)).await
+    }
+}
+
+impl Hold {
+    /// Says until when it rests, and for whom.
+    pub(crate) fn told(&self) -> String {
+        format!("rests until {} for `{}`", rfc3339(self.until_ms), self.principal)
     }
 }
 

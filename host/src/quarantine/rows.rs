@@ -2,14 +2,16 @@
 //! the failures and what follows from them in step.
 
 use clawhost_core::limits::QUARANTINE_ANOMALIES_MAX;
-use clawhost_core::quarantine::{Hits, after_failed_trial};
+use clawhost_core::quarantine::{HitsByCaller, after_failed_trial};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
-/// A tool that rests.
+/// A tool that rests for somebody.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Hold {
     /// Its CKP name.
     pub tool: String,
+    /// Who met its failures, and may not call it.
+    pub principal: String,
     /// The kind of failure that it rests for.
     pub signature: String,
     /// Since when, in milliseconds since 1970, UTC.
@@ -47,6 +49,8 @@ pub struct Seen {
 #[derive(Debug)]
 pub(super) struct News {
     pub(super) seen: Seen,
+    /// Whose call failed.
+    pub(super) principal: String,
     /// How many put the tool into quarantine; nothing where none do.
     pub(super) threshold: Option<u32>,
     /// It was the trial of a tool that rests.
@@ -68,12 +72,12 @@ pub(super) struct Outcome {
 
 const SEEN: &str = "SELECT signature, tool, code, message, times, first_ms, last_ms, procedure, \
      resolved_by FROM anomalies";
-const HOLDS: &str = "SELECT tool, signature, since_ms, until_ms, ttl_ms FROM quarantine";
+const HOLDS: &str = "SELECT tool, principal, signature, since_ms, until_ms, ttl_ms FROM quarantine";
 
 /// Takes note of a failure.
 pub(super) fn note(db: &mut Connection, news: &News) -> rusqlite::Result<Outcome> {
     let change = db.transaction()?;
-    let News { seen, threshold, .. } = news;
+    let News { seen, threshold, principal, .. } = news;
     let known = change
         .query_row(
             "SELECT recent, procedure FROM anomalies WHERE signature = ?1",
@@ -82,8 +86,9 @@ pub(super) fn note(db: &mut Connection, news: &News) -> rusqlite::Result<Outcome
         )
         .optional()?;
     let (recent, procedure) = known.unwrap_or_default();
-    let mut hits: Hits = serde_json::from_str(&recent).unwrap_or_default();
-    let is_too_many = hits.add(seen.last_ms, threshold.filter(|_| procedure.is_none()));
+    let mut hits: HitsByCaller = serde_json::from_str(&recent).unwrap_or_default();
+    let threshold = threshold.filter(|_| procedure.is_none());
+    let is_too_many = hits.add(principal, seen.last_ms, threshold);
     keep(&change, seen, &hits)?;
     let hold = match procedure {
         None if news.is_trial => rest_anew(&change, news)?,
@@ -95,7 +100,7 @@ pub(super) fn note(db: &mut Connection, news: &News) -> rusqlite::Result<Outcome
     Ok(Outcome { procedure, hold })
 }
 
-fn keep(change: &Transaction<'_>, seen: &Seen, hits: &Hits) -> rusqlite::Result<()> {
+fn keep(change: &Transaction<'_>, seen: &Seen, hits: &HitsByCaller) -> rusqlite::Result<()> {
     let recent = serde_json::to_string(hits).unwrap_or_default();
     let Seen { signature, tool, code, message, last_ms, .. } = seen;
     change.execute(
@@ -112,22 +117,23 @@ fn rest(change: &Transaction<'_>, news: &News) -> rusqlite::Result<Option<Hold>>
     let Seen { tool, signature, last_ms, .. } = &news.seen;
     let until_ms = last_ms.saturating_add(news.ttl_ms);
     let done = change.execute(
-        "INSERT INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (tool) DO NOTHING",
-        params![tool, signature, last_ms, until_ms, news.ttl_ms],
+        "INSERT INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        params![tool, news.principal, signature, last_ms, until_ms, news.ttl_ms],
     )?;
-    if done > 0 { hold(change, tool) } else { Ok(None) }
+    if done > 0 { hold(change, news) } else { Ok(None) }
 }
 
 /// Nothing is left of a hold that somebody ended during the trial.
 fn rest_anew(change: &Transaction<'_>, news: &News) -> rusqlite::Result<Option<Hold>> {
     let Seen { tool, signature, last_ms, .. } = &news.seen;
-    let Some(old) = hold(change, tool)? else { return Ok(None) };
+    let Some(old) = hold(change, news)? else { return Ok(None) };
     let ttl_ms = after_failed_trial(old.ttl_ms);
     change.execute(
-        "UPDATE quarantine SET signature = ?2, until_ms = ?3, ttl_ms = ?4 WHERE tool = ?1",
-        params![tool, signature, last_ms.saturating_add(ttl_ms), ttl_ms],
+        "UPDATE quarantine SET signature = ?3, until_ms = ?4, ttl_ms = ?5
+         WHERE tool = ?1 AND principal = ?2",
+        params![tool, news.principal, signature, last_ms.saturating_add(ttl_ms), ttl_ms],
     )?;
-    hold(change, tool)
+    hold(change, news)
 }
 
 /// What is old goes, and beyond the bound the oldest; what somebody wrote about a failure stays.
@@ -140,14 +146,14 @@ fn forget(change: &Transaction<'_>, before_ms: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns what is known of a tool that may rest.
-pub(super) fn hold(db: &Connection, tool: &str) -> rusqlite::Result<Option<Hold>> {
-    db.query_row(&format!("{HOLDS} WHERE tool = ?1"), [tool], read_hold).optional()
+fn hold(db: &Connection, news: &News) -> rusqlite::Result<Option<Hold>> {
+    let select = format!("{HOLDS} WHERE tool = ?1 AND principal = ?2");
+    db.query_row(&select, [&news.seen.tool, &news.principal], read_hold).optional()
 }
 
 /// Returns every tool that rests.
 pub(super) fn holds(db: &Connection) -> rusqlite::Result<Vec<Hold>> {
-    db.prepare(&format!("{HOLDS} ORDER BY tool"))?.query_map([], read_hold)?.collect()
+    db.prepare(&format!("{HOLDS} ORDER BY tool, principal"))?.query_map([], read_hold)?.collect()
 }
 
 /// Returns every kind of failure, the newest first.
@@ -156,13 +162,25 @@ pub(super) fn all_seen(db: &Connection) -> rusqlite::Result<Vec<Seen>> {
     db.prepare(&select)?.query_map([], read_seen)?.collect()
 }
 
-/// Ends a tool's rest: its failures are counted anew. Says whether it rested.
-pub(super) fn release(db: &mut Connection, tool: &str) -> rusqlite::Result<bool> {
+/// Ends a tool's rest, for `principal` or for everybody: its failures are counted anew. Says whether it
+/// rested.
+pub(super) fn release(
+    db: &mut Connection,
+    tool: &str,
+    principal: Option<&str>,
+) -> rusqlite::Result<bool> {
     let change = db.transaction()?;
-    let released = change.execute("DELETE FROM quarantine WHERE tool = ?1", [tool])? > 0;
-    change.execute("UPDATE anomalies SET recent = '[]' WHERE tool = ?1", [tool])?;
+    let of = params![tool, principal];
+    let released = change
+        .execute("DELETE FROM quarantine WHERE tool = ?1 AND (?2 IS NULL OR principal = ?2)", of)?;
+    // Without a principal nothing is left of what was counted (RFC 7396: a merged null removes).
+    change.execute(
+        "UPDATE anomalies SET recent = CASE WHEN ?2 IS NULL THEN '{}'
+         ELSE json_patch(recent, json_object(?2, NULL)) END WHERE tool = ?1",
+        of,
+    )?;
     change.commit()?;
-    Ok(released)
+    Ok(released > 0)
 }
 
 /// Keeps what helps against a kind of failure. Says whether it is known.
@@ -173,17 +191,18 @@ pub(super) fn vaccinate(
     by: &str,
 ) -> rusqlite::Result<bool> {
     let update =
-        "UPDATE anomalies SET procedure = ?2, resolved_by = ?3, recent = '[]' WHERE signature = ?1";
+        "UPDATE anomalies SET procedure = ?2, resolved_by = ?3, recent = '{}' WHERE signature = ?1";
     Ok(db.execute(update, params![signature, procedure, by])? > 0)
 }
 
 fn read_hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
     Ok(Hold {
         tool: row.get(0)?,
-        signature: row.get(1)?,
-        since_ms: row.get(2)?,
-        until_ms: row.get(3)?,
-        ttl_ms: row.get(4)?,
+        principal: row.get(1)?,
+        signature: row.get(2)?,
+        since_ms: row.get(3)?,
+        until_ms: row.get(4)?,
+        ttl_ms: row.get(5)?,
     })
 }
 

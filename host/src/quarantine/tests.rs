@@ -40,9 +40,14 @@ impl Ward {
     }
 
     async fn fails(&self, message: &str, is_trial: bool) -> Lesson {
+        self.fails_for("a", message, is_trial).await
+    }
+
+    async fn fails_for(&self, principal: &str, message: &str, is_trial: bool) -> Lesson {
         let anomaly = Anomaly { code: "trap", message: message.to_owned() };
         let failure = Failure {
             tool: "t",
+            principal,
             threshold: self.threshold,
             anomaly: &anomaly,
             arguments: &json!({"a": 1}),
@@ -52,7 +57,7 @@ impl Ward {
     }
 
     async fn enter(&self) -> Result<Option<Trial>, CallError> {
-        self.quarantine.enter("t", &self.immune).await
+        self.quarantine.enter("t", "a", &self.immune)
     }
 
     async fn is_open(&self) -> bool {
@@ -141,17 +146,40 @@ async fn what_somebody_knows_a_cure_for_comes_with_it_and_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_release_by_another_process_counts_at_once_and_says_who_and_why() {
+async fn what_one_caller_makes_a_tool_do_takes_it_from_nobody_else() {
+    let ward = Ward::new().await;
+    for _ in 0..2 {
+        ward.fails("it crashed", false).await;
+        ward.fails_for("b", "it crashed", false).await;
+    }
+    assert!(ward.is_open().await, "four failures, and nobody met three");
+    ward.fails_for("b", "it crashed", false).await;
+    assert!(ward.quarantine.enter("t", "b", &ward.immune).is_err() && ward.is_open().await);
+    ward.wait(HOUR_MS);
+    let trial = ward.quarantine.enter("t", "b", &ward.immune).unwrap().unwrap();
+    ward.quarantine.passed(trial).await;
+    assert!(ward.quarantine.holds().await.unwrap().is_empty());
+    // What the other one met counts on.
+    for _ in 0..3 {
+        ward.fails("it crashed", false).await;
+    }
+    assert_eq!(ward.quarantine.holds().await.unwrap()[0].principal, "a");
+}
+
+#[tokio::test]
+async fn what_another_process_writes_counts_once_it_is_read_and_says_who_and_why() {
     let database = Database::in_memory(&[("quarantine", MIGRATIONS)]).unwrap();
     let ward = Ward::on(database.clone()).await;
+    let other = Ward::on(database).await;
     for _ in 0..3 {
         ward.fails("it crashed", false).await;
     }
     assert!(ward.enter().await.is_err());
-    let other = Ward::on(database).await;
-    assert!(other.enter().await.is_err(), "it is read when a host starts");
+    other.quarantine.reread().await.unwrap();
+    assert!(other.enter().await.is_err());
     assert!(other.quarantine.release("t", "ada", Some("mended")).await.unwrap());
     assert!(!other.quarantine.release("t", "ada", None).await.unwrap());
+    ward.quarantine.reread().await.unwrap();
     assert!(ward.is_open().await);
     assert_eq!(other.events(), ["tool.released", "tool.released"]);
 }

@@ -34,6 +34,8 @@ pub struct Off {
     pub since_ms: i64,
     /// The calls that ran then were ended.
     pub cuts: bool,
+    /// It is in the store.
+    is_kept: bool,
 }
 
 /// What is done with a switch.
@@ -101,8 +103,39 @@ impl Switches {
     /// # Errors
     /// [`DatabaseError`]: it is not known what is off, so nothing may be served.
     pub async fn open(database: Database, audit: Arc<AuditLog>) -> Result<Self, DatabaseError> {
-        let off = Arc::new(watch::Sender::new(database.run(read).await?));
-        Ok(Self { database, audit, off })
+        let switches = Self { database, audit, off: Arc::new(watch::Sender::new(All::new())) };
+        switches.reread().await?;
+        Ok(switches)
+    }
+
+    /// Takes in what others have kept. Says whether anything is another way now.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: what was known counts on.
+    pub(crate) async fn reread(&self) -> Result<bool, DatabaseError> {
+        let off = Arc::clone(&self.off);
+        // On the store's own thread: what this host keeps meanwhile is not undone.
+        let work = move |db: &mut Connection| {
+            let kept = read(db)?;
+            Ok(off.send_if_modified(|all| {
+                let before = all.len();
+                all.retain(|tool, off| !off.is_kept || kept.contains_key(tool));
+                let left = all.len();
+                for (tool, off) in kept {
+                    all.entry(tool).or_insert(off);
+                }
+                left < before || all.len() > left
+            }))
+        };
+        self.database.run(work).await
+    }
+
+    /// Returns what hosts on a store keep off, by CKP name, for whoever only looks.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn kept(database: &Database) -> Result<BTreeMap<String, Off>, DatabaseError> {
+        database.run(read).await
     }
 
     /// Says whether a tool is off, with who, why and since when.
@@ -152,7 +185,7 @@ impl Switches {
         match to {
             Turn::Off { now } => {
                 let since_ms = clock::now_ms();
-                let off = Off { by: by.to_owned(), reason, since_ms, cuts: now };
+                let off = Off { by: by.to_owned(), reason, since_ms, cuts: now, is_kept: false };
                 self.off.send_modify(|all| drop(all.insert(tool.to_owned(), off.clone())));
                 self.record(Event::ToolDisabled, tool, by, off.reason.as_deref())?;
                 self.keep(tool, off).await
@@ -170,8 +203,13 @@ impl Switches {
         let tool = tool.to_owned();
         let insert = "INSERT INTO disabled_tools (tool, by, reason, since_ms) \
              VALUES (?1, ?2, ?3, ?4) ON CONFLICT (tool) DO NOTHING";
+        let all = Arc::clone(&self.off);
         let work = move |db: &mut Connection| {
-            db.execute(insert, params![tool, off.by, off.reason, off.since_ms])
+            let new = db.execute(insert, params![tool, off.by, off.reason, off.since_ms])?;
+            all.send_modify(|all| {
+                all.get_mut(&tool).into_iter().for_each(|off| off.is_kept = true)
+            });
+            Ok(new)
         };
         Ok(self.database.run(work).await? > 0)
     }
@@ -206,8 +244,8 @@ fn refusal(tool: &str, off: &Off) -> CallError {
 
 fn read(db: &mut Connection) -> rusqlite::Result<All> {
     let row = |row: &Row<'_>| {
-        let off = Off { by: row.get(1)?, reason: row.get(2)?, since_ms: row.get(3)?, cuts: false };
-        Ok((row.get(0)?, off))
+        let (by, reason, since_ms) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok((row.get(0)?, Off { by, reason, since_ms, cuts: false, is_kept: true }))
     };
     let mut statement = db.prepare("SELECT tool, by, reason, since_ms FROM disabled_tools")?;
     statement.query_map([], row)?.collect()
@@ -254,6 +292,20 @@ mod tests {
         let records = crate::audit::records(&dir).unwrap();
         let told = &records[1];
         assert_eq!((&told["event"], &told["by"]), (&"tool.disabled".into(), &"operator".into()));
+    }
+
+    #[tokio::test]
+    async fn what_another_host_turns_counts_once_it_is_read() {
+        let database = database();
+        let ((mine, _a), (other, _b)) = (opened(&database).await, opened(&database).await);
+        let off = Turn::Off { now: false };
+        other.turn("a", off.clone(), "operator", None).await.unwrap();
+        mine.turn("b", off, "operator", None).await.unwrap();
+        assert!(mine.check("a").is_ok());
+        assert!(mine.reread().await.unwrap() && !mine.reread().await.unwrap());
+        assert!(mine.check("a").is_err() && mine.check("b").is_err());
+        other.turn("b", Turn::On, "operator", None).await.unwrap();
+        assert!(mine.reread().await.unwrap() && mine.check("b").is_ok());
     }
 
     #[tokio::test]

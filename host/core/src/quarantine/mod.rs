@@ -1,9 +1,10 @@
 //! Quarantine: which failures are a tool's own, when there are too many of one kind, and for how long
 //! the tool then rests.
 //!
-//! What a caller got wrong, what policy refused and what the host itself did wrong never count:
-//! otherwise whoever may call a tool could take it from everybody. Deliberately absent: keeping
-//! anything, and the time, which is an argument.
+//! What a caller got wrong, what policy refused and what the host itself did wrong never count. Arguments
+//! can make a tool fail all the same, so failures are counted for each caller, and a tool rests for who
+//! met them: nobody takes it from another. Deliberately absent: keeping anything, and the time, which is
+//! an argument.
 
 mod signature;
 
@@ -52,10 +53,11 @@ impl Default for ImmuneSettings {
 
 impl ImmuneSettings {
     /// Returns how many failures of one kind put a tool into quarantine; nothing where none do. What a
-    /// built-in tool does is what its arguments say, so none do there unless it has a threshold of
-    /// its own.
+    /// built-in tool does is what its arguments say, and what a composite does is what its steps do, so
+    /// none do there unless it has a threshold of its own.
     pub fn threshold(&self, tool: &Tool) -> Option<u32> {
-        let is_built_in = matches!(tool.origin, Origin::BuiltIn { .. } | Origin::Own);
+        let is_built_in =
+            matches!(tool.origin, Origin::BuiltIn { .. } | Origin::Composite { .. } | Origin::Own);
         self.threshold_of(&tool.names(), is_built_in)
     }
 
@@ -109,16 +111,36 @@ fn text(reply: &ToolReply) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// The last times at which a failure happened, oldest first: as many as any threshold needs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// When a failure happened to whom.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
-pub struct Hits(Vec<i64>);
+pub struct HitsByCaller(BTreeMap<String, Hits>);
+
+impl HitsByCaller {
+    /// Adds one of `caller`, forgets those before the window, and says whether it met `threshold`.
+    pub fn add(&mut self, caller: &str, now_ms: i64, threshold: Option<u32>) -> bool {
+        let is_too_many = self.0.entry(caller.to_owned()).or_default().add(now_ms, threshold);
+        self.0.retain(|_, hits| hits.are_left(now_ms));
+        is_too_many
+    }
+}
+
+/// The last times at which a failure happened, oldest first: as many as any threshold needs.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+struct Hits(Vec<i64>);
 
 impl Hits {
-    /// Adds one, forgets those before the window, and says whether `threshold` is reached.
-    pub fn add(&mut self, now_ms: i64, threshold: Option<u32>) -> bool {
+    /// Forgets those before the window, and says whether any is left.
+    fn are_left(&mut self, now_ms: i64) -> bool {
         let window = i64::try_from(QUARANTINE_WINDOW_MS).unwrap_or(i64::MAX);
         self.0.retain(|at| now_ms.saturating_sub(*at) < window);
+        !self.0.is_empty()
+    }
+
+    /// Adds one, forgets those before the window, and says whether `threshold` is reached.
+    fn add(&mut self, now_ms: i64, threshold: Option<u32>) -> bool {
+        self.are_left(now_ms);
         self.0.push(now_ms);
         let Some(threshold) = threshold.and_then(|of| usize::try_from(of).ok()) else {
             self.0.clear();
@@ -186,6 +208,15 @@ mod tests {
         let added = [0, 1, 10, 11, 12].map(|minute| spread.add(minute * MINUTE_MS, Some(3)));
         assert_eq!(added, [false, false, false, false, true]);
         assert!(Hits::default().add(0, Some(1)));
+    }
+
+    #[test]
+    fn each_caller_is_counted_alone_and_forgotten_in_time() {
+        let mut hits = HitsByCaller::default();
+        let added = ["a", "b", "a", "b", "a"].map(|caller| hits.add(caller, 0, Some(3)));
+        assert_eq!(added, [false, false, false, false, true]);
+        assert!(!hits.add("c", 10 * MINUTE_MS, Some(3)));
+        assert_eq!(hits.0.keys().collect::<Vec<_>>(), ["c"]);
     }
 
     #[test]

@@ -20,7 +20,14 @@ const WRITE: &str = "rw";
 impl Made {
     /// Writes the sandbox of a program that is given `words`.
     pub(super) fn sandbox(&mut self, name: &str, command: &str, words: &[&str]) {
-        let named = words.iter().filter_map(|word| folder_of(Path::new(word)));
+        let paths = || words.iter().map(Path::new).filter(|path| path.is_absolute());
+        for path in paths().filter(|path| folder_of(path).is_none()) {
+            let path = path.display();
+            self.todo.push(format!(
+                "`{name}`: {path} is not there, and nothing was granted for it: make it and name it in {name}-sandbox.yaml"
+            ));
+        }
+        let named = paths().filter_map(folder_of);
         let own = own_folder(Path::new(command)).map(|folder| (folder, READ));
         let mut mounts: BTreeMap<PathBuf, &str> = BTreeMap::new();
         for (path, may) in named.chain(own).filter(|(path, _)| !is_system(path)) {
@@ -54,9 +61,6 @@ fn is_system(path: &Path) -> bool {
 /// Returns the folder that an argument is about: itself, or that of a file. A file that is not there
 /// yet has to be made.
 fn folder_of(path: &Path) -> Option<(PathBuf, &'static str)> {
-    if !path.is_absolute() {
-        return None;
-    }
     if path.is_dir() {
         return Some((path.to_owned(), WRITE));
     }

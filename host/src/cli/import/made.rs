@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use clawhost_core::manifest::builtin_profiles;
+use clawhost_core::manifest::{McpEndpoint, builtin_profiles};
 use serde_json::{Map, Value, json};
 
 /// What is made of a configuration.
@@ -36,7 +36,12 @@ impl Made {
                 let text = format!("`{given}` has neither `command` nor `url`, and was left out");
                 return self.todo.push(text);
             }
-            ("", url) => self.address(&name, url, server),
+            ("", url) => match self.address(&name, url, server) {
+                Ok(entry) => entry,
+                Err((reason, help)) => {
+                    return self.todo.push(format!("`{given}` was left out: {reason}: {help}"));
+                }
+            },
             (command, _) => self.program(&name, command, server),
         };
         self.servers.insert(name, entry);
@@ -58,11 +63,23 @@ impl Made {
         finished(entry, secrets)
     }
 
-    fn address(&mut self, name: &str, url: &str, server: &Value) -> Value {
+    /// Returns the entry of a server behind an address, or what is wrong with that.
+    fn address(
+        &mut self,
+        name: &str,
+        url: &str,
+        server: &Value,
+    ) -> Result<Value, (String, &'static str)> {
         let mut secrets = Vec::new();
         let headers = self.values(name, server.get("headers"), "header", &mut secrets);
         let url = self.url(name, url, &mut secrets);
-        finished(json!({"url": url, "headers": headers}), secrets)
+        McpEndpoint::parse(&url)?;
+        if server.get("type").is_some_and(|kind| kind == "sse") {
+            self.todo.push(format!("`{name}` speaks the older event stream (SSE), which is not spoken here: name its newer address as `url`"));
+        }
+        self.sandbox(name, "", &[]);
+        let entry = json!({"url": url, "headers": headers, "sandbox": name});
+        Ok(finished(entry, secrets))
     }
 
     /// Returns `name`, or the first number behind it that nobody has: no other server, and no sandbox
