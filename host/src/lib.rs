@@ -87,10 +87,6 @@ mod outbox;
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
 
-#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests look at their own files"))]
-#[doc(hidden)]
-pub mod memory;
-
 #[doc(hidden)]
 pub mod replay;
 
@@ -105,12 +101,18 @@ pub mod quarantine;
 #[doc(hidden)]
 pub mod results;
 
+mod continuity;
+
 #[doc(hidden)]
 pub mod jail;
 
 #[expect(clippy::disallowed_methods, reason = "it connects, to addresses it has checked")]
 #[doc(hidden)]
 pub mod upstream;
+
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests look at their own files"))]
+#[doc(hidden)]
+pub mod memory;
 
 #[expect(clippy::disallowed_methods, reason = "it puts a file aside that is full")]
 mod place;
@@ -160,6 +162,9 @@ pub mod host;
 #[expect(clippy::disallowed_methods, reason = "it makes a folder of its own, and looks at it")]
 #[doc(hidden)]
 pub mod attack;
+
+#[doc(hidden)]
+pub mod proxy;
 
 pub mod serve;
 

@@ -6,6 +6,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 /// Returns the bytes of `file`, and of a larger one the first `bytes_max` and one more, so that
 /// whoever bounds it can say that it is too large.
 ///
@@ -17,6 +19,22 @@ pub(crate) fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     File::open(file)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// As [`read`], of a file that may come in somebody else's folder: no link in its place is followed.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_unlinked(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    if !std::fs::symlink_metadata(file)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    // Nor is one that has taken its place since.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(file)?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

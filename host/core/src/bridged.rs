@@ -157,7 +157,10 @@ fn started_with(reach: &McpReach) -> String {
     };
     digest::of_json(&match reach {
         McpReach::Program { command, args, env } => json!([command, args, names(env)]),
-        McpReach::Url { url, headers } => json!([url.as_str(), names(headers)]),
+        McpReach::Url { url, headers, auth: None } => json!([url.as_str(), names(headers)]),
+        McpReach::Url { url, headers, auth: Some(_) } => {
+            json!([url.as_str(), names(headers), "auth"])
+        }
     })
 }
 

@@ -3,18 +3,20 @@
 //! Deliberately absent: how a tool is executed. A [`Tool`] says what it is, what it may touch
 //! and which policy governs it; executors find its code by [`Tool::digest`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::descriptor::Granted;
 use crate::exposed::Served;
 use crate::grants::{Grants, NATIVE};
 use crate::limits::{
     ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
 };
-use crate::manifest::DocumentError;
+use crate::manifest::{Definition, DocumentError};
 use crate::policy::PathNames;
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
@@ -83,6 +85,11 @@ pub enum Origin {
         /// Its file name.
         file: String,
     },
+    /// A definition file that says what it is made of.
+    Composite {
+        /// The file.
+        file: String,
+    },
     /// A component that a registry has beside the tool's document.
     Registry {
         /// The address it was fetched from.
@@ -95,8 +102,15 @@ pub enum Origin {
         /// The server's own name of the tool.
         tool: String,
     },
+    /// A component of the version of the registry that is in service.
+    Release,
     /// The host itself.
     Own,
+    /// A service that the host asks itself.
+    Service {
+        /// Its name.
+        service: String,
+    },
     /// The program that the host is part of.
     Native {
         /// Who of it has the tool; empty where the tool stands alone.
@@ -128,6 +142,12 @@ pub struct Tool {
     pub declared: Map<String, Value>,
     /// How often a call that failed for a passing reason is tried.
     pub retry: RetryPlan,
+    /// What the version of the registry says that it is of, where no definition file speaks of it.
+    pub governed: Option<Arc<Definition>>,
+    /// Its server is for internal use: it is there for those whose skills name it.
+    pub surfaced: bool,
+    /// What it is as a service's, where it is one's.
+    pub managed: Option<Arc<Granted>>,
     /// Which arguments are paths, for rules that look at them.
     pub paths: PathNames,
     /// The compiled argument schemas: the component's and, where there is one, the document's.
@@ -141,6 +161,14 @@ impl Tool {
     /// differs for a server's tool.
     pub fn names(&self) -> [String; 2] {
         [self.ckp_name.clone(), ckp_name(&self.definition.name)]
+    }
+
+    /// Returns the name that tables of presented names are made of: `service.tool` of a service's tool.
+    pub fn canonical(&self) -> Cow<'_, str> {
+        match &self.managed {
+            Some(granted) => Cow::Owned(granted.tool.canonical()),
+            None => Cow::Borrowed(&self.definition.name),
+        }
     }
 
     /// Returns the time a call gets where the caller asks for no less.
@@ -207,6 +235,8 @@ pub enum CatalogError {
 pub struct Catalog {
     /// Grows by one with each change.
     pub version: u64,
+    /// The version of the registry in service.
+    pub release: Option<u64>,
     /// Files that are being compiled.
     pub loading: Vec<String>,
     /// The names of tools, and of servers that tools are called after, of those of them that have not
@@ -248,7 +278,7 @@ impl Catalog {
     }
 
     /// Returns the tool a caller means: by MCP name, CKP name, `claw://local/tool/<name>`, or
-    /// `mcp.<server>.<tool>`, which no list shows.
+    /// `mcp.<server>.<tool>` or `<service>.<tool>`, which no list shows.
     pub fn find(&self, name: &str) -> Option<&Arc<Tool>> {
         if let Some(tool) = self.by_name.get(name) {
             return Some(tool);
@@ -260,7 +290,8 @@ impl Catalog {
             None => name,
             Some(_) => return self.by_ckp_name.get(&ClawUri::parse_tool_name(name)?),
         };
-        self.by_ckp_name.get(ckp)
+        let of_service = || self.by_name.values().find(|tool| tool.canonical() == name);
+        self.by_ckp_name.get(ckp).or_else(of_service)
     }
 
     /// Says whether a source that has not said yet what it has may have the tool that a caller means.
@@ -313,10 +344,13 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BuiltIn { component } => write!(f, "the built-in component `{component}`"),
+            Self::Composite { file } => write!(f, "the definition file `{file}`"),
             Self::DropIn { file } => write!(f, "the file `{file}`"),
             Self::Registry { uri } => write!(f, "`{uri}`"),
             Self::Bridged { server, .. } => write!(f, "the MCP server `{server}`"),
+            Self::Release => f.write_str("the version of the registry in service"),
             Self::Own => f.write_str("the host itself"),
+            Self::Service { service } => write!(f, "the service `{service}`"),
             Self::Native { provider } if provider.is_empty() => {
                 write!(f, "the embedding program ({NATIVE})")
             }

@@ -2,12 +2,17 @@
 //!
 //! A condition names its field by a path of keys with dots, which starts at `args` or `result`; a part
 //! of digits also counts into a list. A field that is not there meets no condition. Deliberately
-//! absent: what becomes of a call that breaks one, and the values that broke it, which nothing here
-//! repeats.
+//! absent: what becomes of a call that breaks one, and the caller's values that broke it, which nothing
+//! here repeats.
 
 use std::fmt;
 
 use serde_json::Value;
+
+use crate::truncate;
+
+/// What is shown of a value that a field has to be or to hold.
+const VALUE_SHOWN_BYTES_MAX: usize = 200;
 
 /// Where a path starts: what arguments have to be, or results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +86,11 @@ impl JsonType {
         Self::NAMES.iter().zip(Self::ALL).find(|(own, _)| **own == name).map(|(_, own)| own)
     }
 
+    fn name(self) -> &'static str {
+        let all = Self::NAMES.iter().zip(Self::ALL);
+        all.into_iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+    }
+
     fn is_of(self, value: &Value) -> bool {
         match self {
             Self::Array => value.is_array(),
@@ -103,17 +113,19 @@ pub struct Condition {
     pub test: Test,
 }
 
-/// Says which condition it is, without the values in it.
+/// Says which condition it is, as the operator wrote it.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operator = match self.test {
-            Test::Contains(_) => "contains",
-            Test::Equals(_) => "equals",
-            Test::Exists => "exists",
-            Test::MatchesType(_) => "matches_type",
-            Test::NotEmpty => "not_empty",
-        };
-        write!(f, "{} {operator}", self.field)
+        let field = &self.field;
+        let shown =
+            |value: &Value| truncate::text(&value.to_string(), VALUE_SHOWN_BYTES_MAX).to_owned();
+        match &self.test {
+            Test::Contains(value) => write!(f, "{field} contains {}", shown(value)),
+            Test::Equals(value) => write!(f, "{field} equals {}", shown(value)),
+            Test::Exists => write!(f, "{field} exists"),
+            Test::MatchesType(of) => write!(f, "{field} matches_type {}", of.name()),
+            Test::NotEmpty => write!(f, "{field} not_empty"),
+        }
     }
 }
 
@@ -155,7 +167,8 @@ pub fn broken<'a>(conditions: &'a [Condition], root: &Value) -> Option<&'a Condi
     conditions.iter().find(|condition| !condition.holds(root))
 }
 
-fn part<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
+/// Returns what a part of a path leads to: a key of a mapping, a number in a list.
+pub(crate) fn part<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
     match value {
         Value::Array(items) => items.get(part.parse::<usize>().ok()?),
         _ => value.get(part),
@@ -293,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_condition_is_named_without_its_values() {
-        let secret = || Test::Equals(json!("hunter2"));
+    fn a_broken_condition_is_named_without_the_caller_s_value() {
+        let wanted = || Test::Equals(json!("hunter2"));
         let conditions = [
             Condition::new(Root::Args, "args.a", Test::Exists).unwrap(),
-            Condition::new(Root::Args, "args.a", secret()).unwrap(),
+            Condition::new(Root::Args, "args.a", wanted()).unwrap(),
         ];
         let first = broken(&conditions, &json!({"a": "hunter3"})).unwrap();
-        assert_eq!(first.to_string(), "args.a equals");
+        assert_eq!(first.to_string(), r#"args.a equals "hunter2""#);
         assert_eq!(broken(&conditions, &json!({"a": "hunter2"})), None);
     }
 }

@@ -75,7 +75,7 @@ limits! {
     GUEST_LOG_LINE_BYTES_MAX: usize = 4_096;
     /// Time between two progress reports of a call that are forwarded: at most 10 a second.
     PROGRESS_PAUSE_MS: u64 = 100;
-    /// Calls that hold an instance at the same time; the pool has a few more, for components that describe themselves.
+    /// Calls that hold an instance at the same time; the pool has twice as many and a few, for calls that components make and components that describe themselves.
     CALLS_RUNNING_MAX: usize = 64;
     /// Calls that may wait for an instance; one more is refused as overload.
     CALLS_WAITING_MAX: usize = 1_024;
@@ -167,8 +167,8 @@ limits! {
     REGISTRY_PACKAGES_MAX: usize = 64;
     /// All components one load may fetch from registries, as they are held in memory until they are compiled.
     REGISTRY_COMPONENTS_BYTES_MAX: usize = 268_435_456;
-    /// A registry's answer that says what it holds under one address.
-    REGISTRY_INDEX_BYTES_MAX: usize = 4_096;
+    /// A registry's answer that says what it holds under one address, with the longest signature.
+    REGISTRY_INDEX_BYTES_MAX: usize = 8_192;
     /// Time a registry has to begin an answer, and between two pieces of it.
     REGISTRY_READ_MS: u64 = 10_000;
     /// Time for everything that one load asks registries for, so that a slow one cannot keep a host from starting for long.
@@ -179,6 +179,14 @@ limits! {
     REGISTRY_REASON_BYTES_MAX: usize = 512;
     /// Requests that `registry serve` answers at the same time: each may hold a component in memory.
     REGISTRY_REQUESTS_MAX: usize = 8;
+    /// Tools of one version of the registry: as many as a tools folder has files.
+    RELEASE_TOOLS_MAX: usize = 1_000;
+    /// The definitions of one version of the registry, as JSON.
+    RELEASE_BYTES_MAX: usize = 33_554_432;
+    /// Time PostgreSQL has for one transaction: seeding sends every component of a version.
+    RELEASE_STORE_MS: u64 = 60_000;
+    /// A pinned version of the registry that cannot be served is looked at this often: reading it may take long.
+    RELEASE_RETRY_MS: u64 = 10_000;
     /// Time for everything that one `clawhost pull` or `push` asks: a component of the largest size over a slow line.
     DISTRIBUTION_MS: u64 = 600_000;
     /// Servers that one request of a pull is sent on to: registries keep blobs one hop away.
@@ -197,6 +205,10 @@ limits! {
     DROP_IN_DEBOUNCE_MS: u64 = 100;
     /// The drop-in directory is also read this often, where the system drops notifications.
     DROP_IN_RESCAN_MS: u64 = 500;
+    /// The kernel's list of mounts: some 200 bytes each, and a container host has thousands.
+    MOUNTS_BYTES_MAX: u64 = 16_777_216;
+    /// Time after which a host has heeded what others wrote to its store: short for a person who waits.
+    STORE_POLL_MS: u64 = 500;
     /// Time to connect to an upstream, of a request's own limits.
     EGRESS_CONNECT_MS: u64 = 10_000;
     /// Time to the first byte of an upstream's answer, and between two bytes of it.
@@ -219,6 +231,8 @@ limits! {
     EGRESS_LOOKUPS_MAX: usize = 32;
     /// Refused requests of one call that are told apart in its record; more are only counted.
     EGRESS_VIOLATIONS_MAX: usize = 16;
+    /// Origins that the record of one call names as reached.
+    EGRESS_ORIGINS_MAX: usize = 32;
     /// Directory entries one call may list, over all listings: a directory of a million is listed in order, whichever page of it is asked for.
     LIST_ENTRIES_MAX: u64 = 2_000_000;
     /// Bytes one call may write to granted directories.
@@ -263,6 +277,10 @@ limits! {
     AUDIT_COPY_RETRY_MS: u64 = 500;
     /// Records kept in the store's copy of the log; the oldest go first.
     AUDIT_COPY_ROWS_MAX: i64 = 1_000_000;
+    /// Records that one signature stands for: a path of ten hashes leads to it.
+    AUDIT_BATCH_RECORDS_MAX: usize = 1_024;
+    /// Time in which records gather for one signature: what a killed host leaves unsigned.
+    AUDIT_BATCH_MS: u64 = 50;
     /// Arguments or results that are screened on a thread that serves; longer ones beside it.
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Findings of one kind that a screen counts; more tell nobody more, and cost time to judge.
@@ -341,6 +359,22 @@ limits! {
     TELEMETRY_FILE_BYTES_MAX: u64 = 67_108_864;
     /// Rows of a telemetry database; the oldest go first.
     TELEMETRY_ROWS_MAX: i64 = 1_000_000;
+    /// One answer of whoever gives tokens for an MCP server.
+    OAUTH_ANSWER_BYTES_MAX: u64 = 65_536;
+    /// What a browser may bring back from a login, a line: several times the longest code.
+    OAUTH_CALLBACK_BYTES_MAX: usize = 16_384;
+    /// Time one browser's request may take: what connects ahead of need says nothing for long.
+    OAUTH_CALLBACK_MS: u64 = 10_000;
+    /// Requests that are read at the same time while somebody logs in.
+    OAUTH_CALLBACKS_MAX: usize = 16;
+    /// How long before its end a token is used no more, at most half of its time: clocks differ, and calls take time.
+    OAUTH_EARLY_MS: i64 = 30_000;
+    /// Time a person has to log in.
+    OAUTH_LOGIN_MS: u64 = 300_000;
+    /// Time all requests for one token may take.
+    OAUTH_MS: u64 = 30_000;
+    /// Time between a failure to get a token and the next attempt, however many calls wait for one.
+    OAUTH_PAUSE_MS: u64 = 5_000;
     /// Time one batch has to reach a collector or webhook.
     POST_MS: u64 = 10_000;
     /// An answer of a collector or webhook: nothing long is worth reading there.
@@ -369,6 +403,34 @@ limits! {
     PROVIDER_ANSWER_BYTES_MAX: u64 = 4_194_304;
     /// Time a provider has to begin its answer, which it does only when the completion is written.
     PROVIDER_ANSWER_MS: u64 = 120_000;
+    /// Rounds of tool calls in one turn through the LLM proxy (the managed-tools table).
+    PROXY_ROUNDS_MAX: u32 = 8;
+    /// One tool call of such a turn (the managed-tools table).
+    PROXY_TOOL_MS: u64 = 30_000;
+    /// Such a turn as a whole (the managed-tools table).
+    PROXY_TOTAL_MS: u64 = 120_000;
+    /// The part of that time after which the model is asked for its last words, in percent.
+    PROXY_SOFT_DEADLINE_PERMILLE: u64 = 900;
+    /// One tool's result in such a turn, as JSON (the managed-tools table).
+    PROXY_RESULT_BYTES_MAX: usize = 16_384;
+    /// The same call so often in a row, and the model gets no more tools in that turn.
+    PROXY_REPEATS_STREAK_MAX: u32 = 3;
+    /// Calls of one turn that were made before in it, in any order: two models' worth of loops.
+    PROXY_REPEATS_MAX: u32 = 8;
+    /// The most that one answer without tools of ours may take through the proxy: what the clients' own libraries wait.
+    PROXY_PASS_MS: u64 = 600_000;
+    /// Time between two comments that keep a runner's connection while a turn goes on (the managed-tools table).
+    PROXY_KEEPALIVE_MS: u64 = 250;
+    /// Turns of one conversation whose hidden messages are kept (the managed-tools table).
+    PROXY_TURNS_KEPT_MAX: usize = 8;
+    /// Hidden messages of one turn that are kept, as JSON: a full turn of eight rounds has half of it.
+    PROXY_TURN_BYTES_MAX: usize = 262_144;
+    /// Hidden messages of all conversations of one agent, as JSON; the oldest make room.
+    PROXY_TURNS_BYTES_MAX: usize = 16_777_216;
+    /// The history of one agent's turns; a full one is put aside, and replaces the one before.
+    PROXY_HISTORY_BYTES_MAX: u64 = 268_435_456;
+    /// What a line of the history holds of one request or answer.
+    PROXY_HISTORY_TEXT_BYTES_MAX: usize = 1_048_576;
     /// The wait before something that failed for a passing reason is tried again (CKP default); it grows from there.
     RETRY_DELAY_MS: u64 = 1_000;
     /// The longest wait between two attempts (CKP default).
@@ -415,6 +477,18 @@ limits! {
     MEMORY_QUERY_WORDS_MAX: usize = 128;
     /// Entries that compacting leaves where the retention names no number.
     MEMORY_WINDOW_ENTRIES_MAX: u64 = 1_000;
+    /// Numbers of one vector of a memory store: above every model that is known.
+    MEMORY_DIMENSIONS_MAX: u32 = 8_192;
+    /// Vectors that one query is compared with, those of the newest entries: 10,922 of 1,536 numbers, read in about 50 ms.
+    MEMORY_VECTORS_BYTES_MAX: usize = 67_108_864;
+    /// What of one text becomes a vector, its beginning: models read 8,192 tokens, and a token has a byte or more.
+    MEMORY_EMBEDDED_BYTES_MAX: usize = 8_192;
+    /// Texts of one request for vectors: the longest vectors of all fit one answer of a provider.
+    MEMORY_EMBEDDED_TEXTS_MAX: u32 = 16;
+    /// Entries that get their vectors while one query waits; the rest with the queries after it.
+    MEMORY_EMBEDDED_PER_QUERY_MAX: u32 = 512;
+    /// Time in which a query and the entries before it become vectors; then words alone are compared.
+    MEMORY_EMBED_MS: u64 = 5_000;
     /// Entries of one agent's keys and values: a notebook, not a database.
     KEYS_PER_AGENT_MAX: u64 = 10_000;
     /// One key: a path of a deep folder fits, a document does not.
@@ -570,6 +644,18 @@ limits! {
     RETRY_POLICY_ATTEMPTS_MAX: u64 = 10;
     /// Definition files that one runtime file may name.
     DEFINITION_FILES_MAX: usize = 256;
+    /// Steps of a composite where the runtime file says nothing: what a person still sees through.
+    COMPOSITE_STEPS_MAX: usize = 16;
+    /// Steps that a runtime file may allow a composite.
+    COMPOSITE_STEPS_CEILING_MAX: usize = 64;
+    /// What the steps of one composite may answer together, all of which it holds until it ends: six of the longest answers.
+    COMPOSITE_VALUES_BYTES_MAX: usize = 67_108_864;
+    /// Time of a composite that says none: as long as a conversation waits for all of a turn's tools.
+    COMPOSITE_TIMEOUT_MS: u64 = 120_000;
+    /// Calls that one call may make, with those that these make: ten times what anybody plans.
+    NESTED_CALLS_MAX: usize = 256;
+    /// Calls within calls, counted from the outermost: each is a record, an instance and a wait.
+    NESTING_DEPTH_MAX: usize = 4;
     /// Conditions before and after the calls of one tool: each looks at a result as a whole at worst.
     CONTRACT_CONDITIONS_MAX: usize = 64;
     /// Refused calls in a row that are remembered, by agent and tool.
@@ -602,8 +688,8 @@ mod tests {
 
     #[test]
     fn every_bound_is_positive_and_carries_its_unit_and_reason() {
-        const UNITS: [&str; 8] =
-            ["_MS", "_US", "_MB", "_MAX", "_MIN", "_INTERVAL", "_CALL", "_BYTES"];
+        const UNITS: [&str; 9] =
+            ["_MS", "_US", "_MB", "_MAX", "_MIN", "_INTERVAL", "_CALL", "_BYTES", "_PERMILLE"];
         for limit in TABLE {
             assert!(limit.value > 0, "{} is zero", limit.name);
             assert!(limit.reason.len() > 20, "{} has no reason", limit.name);

@@ -81,6 +81,18 @@ fn json_bytes(value: &Value) -> usize {
 }
 
 impl ToolReply {
+    /// Returns what the tool answered, as JSON: its structured part, else its texts.
+    pub fn result(&self) -> Value {
+        if let Some(structured) = &self.structured {
+            return structured.clone();
+        }
+        let texts = self.content.iter().filter_map(|content| match content {
+            Content::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// Returns about how many bytes it holds: its contents as they are, its JSON written out.
     pub fn bytes(&self) -> usize {
         let object = |object: &Map<String, Value>| object.values().map(json_bytes).sum::<usize>();

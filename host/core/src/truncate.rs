@@ -17,6 +17,11 @@ pub fn text(text: &str, bytes_max: usize) -> &str {
     text.get(..end.unwrap_or(0)).unwrap_or("")
 }
 
+/// Cuts `text` to what takes at most `bytes_max` within a text of JSON, on a character border.
+pub(crate) fn escaped(text: &str, bytes_max: usize) -> &str {
+    prefix(text, bytes_max, escaped_char_len)
+}
+
 /// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.
 ///
 /// A result that is one structured value is shown as text, its longest strings shortened where it

@@ -17,7 +17,7 @@ macro_rules! texts {
 const GUESTS: &[(&str, &str)] = texts!("", ".wat",
         "aliases-by-the-hundred-thousand", "answer", "answers-control", "asks-for-the-network",
         "bad-name", "bad-schema", "blocks-by-the-million", "blocks-by-the-thousand-million",
-        "breaks-a-header", "bulk-fill", "components-in-components", "core-module", "cut-by-one",
+        "breaks-a-header", "bulk-fill", "calls-by-name", "calls-without-end", "components-in-components", "core-module", "cut-by-one",
         "cut-short", "describes-nothing", "describes-too-many", "describes-twice",
         "dirties-memory", "divide-by-zero", "empty-file", "exit-one", "exit-zero",
         "fills-its-memory", "fills-the-disk", "functions-by-the-hundred-thousand", "grows-in-realloc",
@@ -45,14 +45,14 @@ const GUESTS: &[(&str, &str)] = texts!("", ".wat",
         "trap-in-post-return", "types-by-the-hundred-thousand", "utf16-misaligned",
         "utf16-out-of-bounds", "waits-for-input", "wants-a-look-alike", "wants-channels",
         "wants-http", "wants-keys", "wants-models", "wants-names", "wants-process",
-        "wants-reserved", "wants-sockets", "wants-the-unknown", "wants-to-serve", "wants-udp",
+        "wants-reserved", "wants-sockets", "wants-the-unknown", "wants-to-serve", "wants-tools", "wants-udp",
         "writes-raw", "wrong-world"
 );
 
 #[rustfmt::skip]
 const IMPORTS: &[(&str, &str)] = texts!("imports/", ".in",
         "clock", "environment", "exit", "files", "http-and-environment", "log", "memory",
-        "process", "progress", "provider", "random", "secrets", "stdin", "stdout"
+        "process", "progress", "provider", "random", "secrets", "stdin", "stdout", "tools"
 );
 
 /// One attack: a guest, and what it is called with.

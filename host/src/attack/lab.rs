@@ -188,7 +188,7 @@ impl Place {
     /// The record holds every call and nothing that is hidden.
     fn record(&self, record: &Dir) -> Finding {
         let mut broken = Vec::new();
-        match (audit::verify(record), audit::records(record)) {
+        match (audit::verify(record, &audit::Trust::default()), audit::records(record)) {
             (Ok(reports), Ok(records)) => {
                 let is_whole = |report: &audit::ChainReport| {
                     report.broken.is_none() && report.unfinished_calls == 0

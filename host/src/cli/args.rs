@@ -9,8 +9,13 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use super::approvals::ApprovalsArgs;
 use super::attack::AttackArgs;
 use super::audit::AuditArgs;
+use super::compile::CompileArgs;
+use super::completions::CompletionsArgs;
+use super::compose::ComposeArgs;
+use super::discover::DiscoverArgs;
 use super::doctor::DoctorArgs;
 use super::import::ImportArgs;
+use super::man::ManArgs;
 use super::new::NewArgs;
 use super::pins::PinsArgs;
 use super::pull::PullArgs;
@@ -50,8 +55,12 @@ pub(super) enum Verb {
     Attack(AttackArgs),
     Audit(AuditArgs),
     Call(CallArgs),
+    Compile(CompileArgs),
+    Completions(CompletionsArgs),
+    Compose(ComposeArgs),
     #[cfg(unix)]
     Disable(DisableArgs),
+    Discover(DiscoverArgs),
     Doctor(DoctorArgs),
     #[cfg(unix)]
     Enable(EnableArgs),
@@ -59,8 +68,10 @@ pub(super) enum Verb {
     Import(ImportArgs),
     Inspect(InspectArgs),
     Limits(LimitsArgs),
+    Man(ManArgs),
     New(NewArgs),
     Pins(PinsArgs),
+    Proxy(ProxyArgs),
     Pull(PullArgs),
     Push(PushArgs),
     Quarantine(QuarantineArgs),
@@ -141,6 +152,33 @@ pub(super) struct RunArgs {
     pub(super) stdio: bool,
     /// Serve HTTP on this address, or port of 127.0.0.1: MCP at /mcp, the Claw Kernel Protocol at
     /// /claw
+    #[arg(long, value_name = "ADDR", value_parser = http_address)]
+    pub(super) http: Option<SocketAddr>,
+    /// Ask for no token; loopback addresses only
+    #[arg(long)]
+    pub(super) no_auth: bool,
+}
+
+/// Serve completions to agents whose clients can be told a base URL, with the tools of a manifest in them
+///
+/// POST /v1/chat/completions (OpenAI's protocol) and POST /v1/messages (Anthropic's) go to the manifest's
+/// providers of that protocol; `model` names a provider, or its model. What the agent may call is put beside
+/// its own tools, and what the model calls of it is carried out here, through the same checks and records as
+/// every call. The key that a client is given is the agent's token. MCP and the Claw Kernel Protocol are
+/// served beside it, as `run` does, which serves completions too where the runtime file says
+/// `proxy: {enabled: true}`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: clawhost proxy claw.yaml --http 127.0.0.1:7333")]
+pub(super) struct ProxyArgs {
+    /// A manifest, document, or directory of documents
+    #[arg(value_name = "MANIFEST")]
+    pub(super) manifest: PathBuf,
+    #[command(flatten)]
+    pub(super) places: Places,
+    /// Serve what `clawhost compile` wrote here as well, to the agents that it names
+    #[arg(long, value_name = "DIR")]
+    pub(super) context: Option<PathBuf>,
+    /// Serve HTTP on this address, or port of 127.0.0.1 [default: 127.0.0.1:7333]
     #[arg(long, value_name = "ADDR", value_parser = http_address)]
     pub(super) http: Option<SocketAddr>,
     /// Ask for no token; loopback addresses only
@@ -245,13 +283,14 @@ pub(super) struct ValidateArgs {
 /// A component of the world `claw:tool` is asked to describe itself, in an empty sandbox and within
 /// one second; of any other, each exported function is a tool. A program for WASI is one tool, which
 /// has its file's name. A file that can be no tool is described too, as far as its
-/// structure says; the reason follows, and the exit code is 3.
+/// structure says; the reason follows, and the exit code is 3. Of a service, its tools are told with the
+/// requests that they are, which no agent is shown.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  clawhost inspect greet.wasm\n  clawhost inspect --manifest greet.wasm > greet.yaml"
 )]
 pub(super) struct InspectArgs {
-    /// A component, in binary or text form
+    /// A component, in binary or text form; or a service of the runtime file, or its descriptor
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
     /// Print a CKP Tool document to save beside it; name one TOOL of several

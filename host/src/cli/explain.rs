@@ -17,6 +17,7 @@ use super::setup::{self, Purpose};
 use super::{show, words};
 use crate::Host;
 use crate::gate::{Ask, CallContext, Rehearsal};
+use crate::quarantine::Hold;
 
 pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     let setup =
@@ -72,7 +73,11 @@ struct Story<'a> {
     rehearsal: Rehearsal,
     /// A path that the tool itself refuses, before the sandbox sees it.
     tool_refuses: Option<String>,
+    /// For whom the tool rests.
+    rests: Vec<Hold>,
     screened: bool,
+    /// What it calls, where it is made of other tools.
+    calls: Option<String>,
     autonomy: Autonomy,
     rates: Rates,
     usage: Usage,
@@ -87,6 +92,8 @@ impl<'a> Story<'a> {
             given,
             rehearsal,
             tool_refuses: None,
+            rests: host.quarantine().resting(&tool.ckp_name),
+            calls: show::calls(&manifest, tool),
             screened: !manifest.policies.screens().is_off(),
             autonomy: manifest.autonomy,
             rates: manifest.policies.rates(),

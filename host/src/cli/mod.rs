@@ -8,6 +8,10 @@ mod args;
 mod attack;
 mod audit;
 mod call;
+mod compile;
+mod completions;
+mod compose;
+mod discover;
 mod doctor;
 mod explain;
 mod fail;
@@ -17,9 +21,12 @@ mod import;
 mod inspect;
 mod limits;
 mod log;
+mod login;
+mod man;
 mod new;
 mod pins;
 mod prompt;
+mod proxy;
 mod pull;
 mod push;
 mod quarantine;
@@ -35,6 +42,7 @@ mod stats;
 #[cfg(unix)]
 mod switch;
 mod tools;
+mod turns;
 mod validate;
 mod words;
 
@@ -52,7 +60,12 @@ pub fn main() -> ExitCode {
     // A verb that prints what was refused need not log it too.
     let quiet = matches!(
         cli.verb,
-        Verb::Attack(_) | Verb::Doctor(_) | Verb::Inspect(_) | Verb::Tools(_) | Verb::Validate(_)
+        Verb::Attack(_)
+            | Verb::Compose(_)
+            | Verb::Doctor(_)
+            | Verb::Inspect(_)
+            | Verb::Tools(_)
+            | Verb::Validate(_)
     );
     log::start(cli.verbose, quiet);
     let outcome = enter(cli.directory.as_deref()).and_then(|()| dispatch(cli));
@@ -81,8 +94,12 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Attack(args) => setup::block_on(attack::run(args)),
         Verb::Audit(args) => audit::run(&args),
         Verb::Call(args) => setup::block_on(call::run(args)),
+        Verb::Compile(args) => compile::run(&args),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Compose(args) => setup::block_on(compose::run(args)),
         #[cfg(unix)]
         Verb::Disable(args) => setup::block_on(switch::disable(args)),
+        Verb::Discover(args) => setup::block_on(discover::run(args)),
         Verb::Doctor(args) => setup::block_on(doctor::run(args)),
         #[cfg(unix)]
         Verb::Enable(args) => setup::block_on(switch::enable(args)),
@@ -90,8 +107,10 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Import(args) => import::run(&args),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
         Verb::Limits(args) => limits::run(&args),
+        Verb::Man(args) => man::run(&args),
         Verb::New(args) => new::run(&args),
         Verb::Pins(args) => setup::block_on(pins::run(args)),
+        Verb::Proxy(args) => setup::block_on(proxy::run(args)),
         Verb::Pull(args) => setup::block_on(pull::run(args)),
         Verb::Push(args) => setup::block_on(push::run(args)),
         Verb::Quarantine(args) => setup::block_on(quarantine::run(args)),

@@ -82,6 +82,7 @@ fn fixed(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("`audit`", old.audit == new.audit),
         ("`http`", old.http == new.http),
         ("`limits`", old.limits == new.limits),
+        ("`registry`", old.releases == new.releases),
         ("`state`", old.state == new.state),
         ("`tools.directory`", old.tools.directory == new.tools.directory),
         ("`tools.replace_builtins`", old.tools.replace_builtins == new.tools.replace_builtins),

@@ -1,11 +1,13 @@
 //! `clawhost run`: serve until told to stop.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawhost_core::descriptor::ToolPolicy;
 use clawhost_core::error::exit;
 use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::manifest::Settings;
@@ -14,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::args::{Places, RunArgs};
 use super::fail::Fail;
 use super::setup::{self, Setup};
-use super::{prompt, show, tools};
+use super::validate::{tools_may_come, undefined};
+use super::{prompt, proxy, show, tools};
 #[cfg(unix)]
 use crate::serve::serve_control;
 use crate::serve::{
@@ -23,11 +26,32 @@ use crate::serve::{
 use crate::state::DEFAULT_AGENT;
 
 /// Where HTTP is served when nothing says otherwise: only this machine can reach it.
-const DEFAULT_ADDRESS: SocketAddr =
+pub(super) const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, setup::Purpose::Serve).await?;
+    check_definitions(&setup, &args)?;
+    serve(setup, args, BTreeMap::new()).await
+}
+
+/// Refuses what `validate` refuses of definitions, unless a file that is still loading may have it.
+fn check_definitions(setup: &Setup, args: &RunArgs) -> Result<(), Fail> {
+    let (manifest, catalog) = (setup.host.manifest(), setup.host.catalog());
+    let offered = catalog.tools().map(|tool| tool.ckp_name.clone());
+    let may_come = tools_may_come(&setup.settings, args.places.tools.as_deref());
+    match undefined(&manifest, offered, may_come).0 {
+        wrong if wrong.is_empty() || !catalog.loading.is_empty() => Ok(()),
+        wrong => Err(Fail::Documents(wrong)),
+    }
+}
+
+/// Serves what `setup` holds as `args` say; the proxy gives each of `agents` turns of its own length.
+pub(super) async fn serve(
+    setup: Setup,
+    args: RunArgs,
+    agents: BTreeMap<String, ToolPolicy>,
+) -> Result<u8, Fail> {
     let wants_http = wants_http(&args, &setup.settings)?;
     for note in &setup.host.manifest().notes {
         tracing::info!("{note}");
@@ -39,7 +63,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     super::reload::on_hangup(&setup, &args, shutdown.told.clone());
     let host = setup.host.clone();
     let outcome = if wants_http {
-        http(setup, &args, shutdown).await
+        http(setup, &args, agents, shutdown).await
     } else {
         warn_of_absent(&setup.settings);
         if !serve_stdio(setup.host, shutdown.clone()).await && !shutdown.told.is_cancelled() {
@@ -123,12 +147,18 @@ fn wants_http(args: &RunArgs, settings: &Settings) -> Result<bool, Fail> {
     }
 }
 
-async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fail> {
+async fn http(
+    setup: Setup,
+    args: &RunArgs,
+    agents: BTreeMap<String, ToolPolicy>,
+    shutdown: Shutdown,
+) -> Result<u8, Fail> {
     let address = args.http.or(setup.settings.http.address).unwrap_or(DEFAULT_ADDRESS);
     let options = HttpOptions {
         require_token: !args.no_auth,
         allowed_hosts: setup.settings.http.allowed_hosts.clone(),
         allowed_origins: setup.settings.http.allowed_origins.clone(),
+        proxy: proxy::options(&setup, agents),
         ..HttpOptions::new(address)
     };
     let credentials = Arc::new(setup.credentials);
@@ -139,7 +169,8 @@ async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fa
             "choose another address with --http ADDR",
         )
     })?;
-    greet(&setup.host, &server, &credentials, args, setup.state.path());
+    let (host, settings, state) = (&setup.host, &setup.settings, setup.state.path());
+    greet(host, settings, &server, &credentials, args, state);
     if std::io::stderr().is_terminal() {
         let state = setup.state.path().to_owned();
         tokio::spawn(prompt::announce_all(setup.host.approvals().clone(), state));
@@ -151,6 +182,7 @@ async fn http(setup: Setup, args: &RunArgs, shutdown: Shutdown) -> Result<u8, Fa
 /// Prints what is served and what to paste into a client.
 fn greet(
     host: &crate::Host,
+    settings: &Settings,
     server: &BoundServer,
     credentials: &crate::state::Credentials,
     args: &RunArgs,
@@ -167,6 +199,12 @@ fn greet(
         crate::jail::support(),
         address = server.local_addr,
     ));
+    if settings.proxy.enabled {
+        show::line(&format!(
+            "serving completions: the base URL is http://{address}/v1 for OpenAI's protocol and http://{address} for Anthropic's, the key is the agent's token",
+            address = server.local_addr,
+        ));
+    }
     let agents: Vec<&str> = credentials.agents().collect();
     let agent = agents.first().copied().unwrap_or(DEFAULT_AGENT);
     let token = if args.no_auth { None } else { credentials.agent(agent) };

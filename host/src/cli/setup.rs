@@ -10,7 +10,8 @@ use cap_std::fs::Dir;
 use clawhost_core::error::exit;
 use clawhost_core::limits::{BRIDGE_LOOK_MS, COMPONENT_BYTES_MAX};
 use clawhost_core::manifest::{
-    self, DocumentError, Manifest, OneDocument, PinMode, RegistrySettings, Settings, Surroundings,
+    self, DocumentError, Documents, Manifest, OneDocument, PinMode, RegistrySettings,
+    ReleaseSettings, Settings, Surroundings,
 };
 use clawhost_core::package::Lock;
 use clawhost_core::screen::Tokens;
@@ -18,19 +19,22 @@ use clawhost_core::screen::Tokens;
 use super::args::{Places, StateArgs};
 use super::fail::Fail;
 use super::log;
-use crate::audit::AuditLog;
+use crate::audit::{self, AuditLog, SigningKey};
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::distribution::{Distribution, LOCK_FILE, read_lock};
+use crate::distribution::Distribution;
 use crate::engine::CodeCache;
 use crate::host::MIGRATIONS;
 use crate::quarantine::Quarantine;
-use crate::registry::{DEFAULT_MANIFEST, FileDocuments, Pins, Registries, built_in_tools};
+use crate::registry::{
+    DEFAULT_MANIFEST, FileDocuments, LOCK_FILE, Pins, Registries, Releases, built_in_tools,
+    read_lock,
+};
 use crate::regular;
-use crate::secrets::{SecretSources, Secrets};
+use crate::secrets::{Secret, SecretSources, Secrets};
 use crate::state::{
     CREDENTIALS_FILE, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore, StateDir,
-    open_cache,
+    existing_signing_seed, open_cache, signing_seed,
 };
 #[cfg(unix)]
 use crate::switches::Switches;
@@ -108,6 +112,7 @@ pub(super) async fn make(
         secrets.hide(&name, token.reveal()).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
     }
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
+        .audit_key(Some(signing_key(&state)?))
         .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
         .patience((purpose == Purpose::Serve).then_some(SERVE_PATIENCE))
         .server_patience(match purpose {
@@ -119,6 +124,7 @@ pub(super) async fn make(
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
         .database(Some(database(&state)?))
+        .registry(settings.releases.as_ref().map(|of| registry(of, &state, &secrets)).transpose()?)
         .elicitation(settings.elicitors())
         .identities(settings.identities())
         .audit_places(settings.audit.clone())
@@ -136,9 +142,8 @@ fn opened(settings: &Settings, state: Option<&Path>) -> Result<(StateDir, Creden
     let state = state.or(settings.state.as_deref());
     let state = StateDir::open(state, &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let agents: Vec<String> = settings.agents.iter().map(|agent| agent.name.clone()).collect();
-    let credentials =
-        Credentials::open(&state, &agents).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    let credentials = Credentials::open(&state, &settings.token_names());
+    let credentials = credentials.map_err(|e| Fail::new(exit::UPSTREAM, e))?;
     Ok((state, credentials))
 }
 
@@ -147,10 +152,19 @@ pub(super) fn documents(
     paths: &[PathBuf],
     places: &Places,
 ) -> Result<(Manifest, Settings), Vec<DocumentError>> {
+    documents_from(&FileDocuments, paths, places)
+}
+
+/// As [`documents`], with the definition files that `docs` has.
+pub(super) fn documents_from(
+    docs: &dyn Documents,
+    paths: &[PathBuf],
+    places: &Places,
+) -> Result<(Manifest, Settings), Vec<DocumentError>> {
     let settings = config(paths, places.config.as_deref())?.settings;
     let mut manifest = manifest(paths, &settings.registries)?;
     settings.apply(&mut manifest)?;
-    settings.define(&FileDocuments, &mut manifest)?;
+    settings.define(docs, &mut manifest)?;
     let is_folder = |folder: &Path| places.tools.is_some() || folder.is_dir();
     match settings.tools.missing(is_folder, &built_in_tools()) {
         missing if missing.is_empty() => Ok((manifest, settings)),
@@ -167,15 +181,19 @@ pub(super) fn manifest(
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let profiles = manifest::builtin_profiles(&directory)?;
     let around = Surroundings { directory: &directory, profiles: &profiles };
-    if paths.is_empty() {
+    let folder = beside(paths);
+    let mut manifest = if paths.is_empty() {
         let default = OneDocument(DEFAULT_MANIFEST.as_bytes().to_vec());
-        return manifest::load(&default, &["<embedded default>".into()], around);
-    }
-    let registries = ask(registries).map_err(|reason| {
-        vec![DocumentError::whole_file(Path::new("clawhost.yaml"), reason, None)]
-    })?;
-    let registries = registries.pinned(lock(&beside(paths))?);
-    manifest::load(&registries.beside(&FileDocuments), paths, around)
+        manifest::load(&default, &["<embedded default>".into()], around)?
+    } else {
+        let registries = ask(registries).map_err(|reason| {
+            vec![DocumentError::whole_file(Path::new("clawhost.yaml"), reason, None)]
+        })?;
+        let registries = registries.pinned(lock(&folder)?);
+        manifest::load(&registries.beside(&FileDocuments), paths, around)?
+    };
+    manifest.locked = Some(folder);
+    Ok(manifest)
 }
 
 fn ask(registries: &[RegistrySettings]) -> Result<Registries, String> {
@@ -198,12 +216,17 @@ pub(super) fn distribution(
     let registries =
         ask(&settings.registries).map_err(|reason| Fail::new(exit::DOCUMENT, reason))?;
     let secrets = match settings.oci.values().any(|one| one.account.is_some()) {
-        true => {
-            opened(settings, state).map(|(state, credentials)| secrets(&state, &credentials))?
-        }
+        true => opened_secrets(settings, state)?,
         false => Secrets::none(),
     };
     Ok(Distribution::new(HttpClient::system(), settings.oci.clone(), registries, secrets))
+}
+
+/// Returns the secrets that a host on the state folder has.
+pub(super) fn secrets_of(common: &StateArgs) -> Result<Secrets, Fail> {
+    let settings = config(&[], common.config.as_deref()).map_err(Fail::Documents)?.settings;
+    let (state, credentials) = opened(&settings, common.state.as_deref())?;
+    Ok(secrets(&state, &credentials))
 }
 
 /// `claw.yaml` in the current directory stands in for no path at all.
@@ -270,10 +293,66 @@ fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
     })
 }
 
+/// Opens a chain of its own in the log of a state folder, signed like a host's.
+fn audit_log(state: &StateDir) -> Result<AuditLog, Fail> {
+    let terms = audit::Terms { key: Some(signing_key(state)?), ..audit::Terms::default() };
+    AuditLog::open_with(&audit_folder(state)?, terms)
+        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))
+}
+
+/// Returns the key that signs the log of a state folder, and makes it where there is none.
+pub(super) fn signing_key(state: &StateDir) -> Result<SigningKey, Fail> {
+    signing_seed(state)
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))
+        .and_then(|seed| key_of(&seed))
+}
+
+/// As [`signing_key`], if there is one. Makes nothing.
+pub(super) fn existing_signing_key(common: &StateArgs) -> Result<Option<SigningKey>, Fail> {
+    let seed = existing_signing_seed(&state_path(common)?.0);
+    let seed = seed.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    seed.map(|seed| key_of(&seed)).transpose()
+}
+
+fn key_of(seed: &[u8]) -> Result<SigningKey, Fail> {
+    SigningKey::from_seed(seed)
+        .ok_or_else(|| Fail::new(exit::INTERNAL, "the key of the audit log cannot sign"))
+}
+
 /// Opens the pins that hosts on a state folder keep, and the log of what becomes of them.
 pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
     let (database, audit) = kept(common)?;
     Ok(Pins::new(database, Some(audit), PinMode::default()))
+}
+
+/// Opens the versions of the registry that the runtime file means, else those of the state folder.
+pub(super) fn releases(common: &StateArgs) -> Result<Releases, Fail> {
+    let settings = config(&[], common.config.as_deref()).map_err(Fail::Documents)?.settings;
+    let of = settings.releases.clone().unwrap_or_default();
+    let path = state_path(common)?.0;
+    let state = StateDir::open(Some(&path), &FolderEnv::from_process())
+        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let secrets = match of.password {
+        Some(_) => opened_secrets(&settings, Some(&path))?,
+        None => Secrets::none(),
+    };
+    registry(&of, &state, &secrets)
+}
+
+fn registry(of: &ReleaseSettings, state: &StateDir, secrets: &Secrets) -> Result<Releases, Fail> {
+    let Some(url) = &of.postgres else {
+        return Ok(Releases::embedded(database(state)?, &of.name));
+    };
+    let password = of.password.as_ref().map(|name| secrets.resolve(name)).transpose();
+    let password = password.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let password = password.as_ref().map(Secret::expose);
+    Releases::postgres(url.reveal(), password, &of.name)
+        .map_err(|error| Fail::new(exit::DOCUMENT, error))
+}
+
+/// Opens the log of a state folder.
+pub(super) fn audit(common: &StateArgs) -> Result<Arc<AuditLog>, Fail> {
+    Ok(kept(common)?.1)
 }
 
 /// Opens the operator's switches of a state folder, and the log of what becomes of them.
@@ -287,19 +366,14 @@ fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
     let path = state_path(common)?.0;
     let state = StateDir::open(Some(&path), &FolderEnv::from_process())
         .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let audit = AuditLog::open(&audit_folder(&state)?)
-        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))?;
+    let audit = audit_log(&state)?;
     Ok((database(&state)?, Arc::new(audit)))
 }
 
 /// Opens the quarantine that hosts on a state folder share, and the log of what becomes of it.
 pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
-    let path = state_path(common)?.0;
-    let state = StateDir::open(Some(&path), &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let audit = AuditLog::open(&audit_folder(&state)?)
-        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))?;
-    let quarantine = Quarantine::open(database(&state)?, Arc::new(audit), Clock::system()).await;
+    let (database, audit) = kept(common)?;
+    let quarantine = Quarantine::open(database, audit, Clock::system()).await;
     quarantine.map_err(|error| Fail::new(exit::UPSTREAM, error))
 }
 
@@ -315,6 +389,11 @@ fn database(state: &StateDir) -> Result<Database, Fail> {
     let path = state.path().join(DATABASE_FILE);
     Database::open(&path, MIGRATIONS)
         .map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", path.display())))
+}
+
+/// Returns the secrets of a state folder.
+pub(super) fn opened_secrets(settings: &Settings, state: Option<&Path>) -> Result<Secrets, Fail> {
+    opened(settings, state).map(|(state, credentials)| secrets(&state, &credentials))
 }
 
 /// The secrets of the store, the environment and the secrets folder; the log shows none of them.

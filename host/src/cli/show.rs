@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
+use clawhost_core::catalog::Tool;
 use clawhost_core::egress::HostRules;
 use clawhost_core::grants::{Access, Grants, Injection, NATIVE, Shell};
+use clawhost_core::manifest::Manifest;
 use clawhost_core::visible;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
@@ -87,6 +89,13 @@ pub(super) fn touches(grants: &Grants) -> String {
     let has_shell = grants.wasm_shell != Shell::Deny;
     parts.extend(has_shell.then(|| "runs scripts without starting a program".to_owned()));
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
+}
+
+/// Says what a tool calls, where it is made of others: that is all it touches.
+pub(super) fn calls(manifest: &Manifest, tool: &Tool) -> Option<String> {
+    let composite = manifest.governance.of(tool)?.composite.as_ref()?;
+    let tools: Vec<&str> = composite.steps.iter().map(|step| step.tool.as_str()).collect();
+    Some(format!("calls {}", tools.join(", ")))
 }
 
 /// Shortens a path below the current directory.

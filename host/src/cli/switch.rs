@@ -9,7 +9,8 @@ use super::args::StateArgs;
 use super::fail::Fail;
 use super::hosts::Hosts;
 use super::{setup, show};
-use crate::switches::{SwitchError, Turn, meant};
+use crate::clock::rfc3339;
+use crate::switches::{Off, SwitchError, Switches, Turn, meant};
 
 /// Switch a tool off, whatever the manifest says
 ///
@@ -26,6 +27,9 @@ pub(super) struct DisableArgs {
     /// End the calls that run
     #[arg(long)]
     now: bool,
+    /// Also where no host that runs offers such a tool
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     common: StateArgs,
 }
@@ -46,8 +50,16 @@ pub(super) struct EnableArgs {
 #[derive(Debug, Args)]
 struct Which {
     /// The tool, by any of its names
-    #[arg(value_name = "TOOL")]
+    #[arg(
+        value_name = "TOOL",
+        required_unless_present = "list",
+        default_value = "",
+        hide_default_value = true
+    )]
     tool: String,
+    /// List the tools that are off, and do nothing
+    #[arg(long, conflicts_with = "tool")]
+    list: bool,
     /// Why: callers read it where a tool is off, and it is recorded
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -57,22 +69,27 @@ struct Which {
 }
 
 pub(super) async fn disable(args: DisableArgs) -> Result<u8, Fail> {
-    turn(&args.which, Turn::Off { now: args.now }, &args.common).await
+    turn(&args.which, Turn::Off { now: args.now }, args.force, &args.common).await
 }
 
 pub(super) async fn enable(args: EnableArgs) -> Result<u8, Fail> {
-    turn(&args.which, Turn::On, &args.common).await
+    turn(&args.which, Turn::On, true, &args.common).await
 }
 
-/// Asks the running hosts to turn the switch; without any, turns it in their store.
-async fn turn(which: &Which, to: Turn, common: &StateArgs) -> Result<u8, Fail> {
+/// Asks the running hosts to turn the switch; without any, turns it in their store. A name that no
+/// host knows is turned by `force` only.
+async fn turn(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Result<u8, Fail> {
+    if which.list {
+        return list(common).await;
+    }
     let folder = setup::state_path(common)?.0;
     let done = match Hosts::running(&folder).await? {
         Some(mut hosts) => {
-            let (method, parameters) = request(which, &to);
-            let answers = hosts.ask(method, &parameters).await?;
-            let best = answers.iter().find(|answer| is(answer, "known"));
-            best.or_else(|| answers.first()).cloned().unwrap_or_default()
+            let looked = ask(&mut hosts, which, &to, true).await?;
+            if !force && !is(&looked, "known") {
+                return Err(unknown(which, &looked));
+            }
+            if which.dry_run { looked } else { ask(&mut hosts, which, &to, false).await? }
         }
         None => alone(which, to.clone(), common).await?,
     };
@@ -84,10 +101,50 @@ async fn turn(which: &Which, to: Turn, common: &StateArgs) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-fn request(which: &Which, to: &Turn) -> (&'static str, Value) {
+/// Returns the answer of a host that offers the tool, or of any.
+async fn ask(hosts: &mut Hosts, which: &Which, to: &Turn, dry_run: bool) -> Result<Value, Fail> {
+    let (method, parameters) = request(which, to, dry_run);
+    let answers = hosts.ask(method, &parameters).await?;
+    let best = answers.iter().find(|answer| is(answer, "known"));
+    Ok(best.or_else(|| answers.first()).cloned().unwrap_or_default())
+}
+
+fn unknown(which: &Which, looked: &Value) -> Fail {
+    let near = looked.get("near").and_then(Value::as_str);
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let hint = format!(
+        "{near}`clawhost tools` lists the names; --force switches it off for when it comes"
+    );
+    Fail::usage(format!("no host that runs offers `{}`", which.tool), &hint)
+}
+
+/// Lists what is off, by what the store says.
+async fn list(common: &StateArgs) -> Result<u8, Fail> {
+    let kept = match setup::existing_database(common)? {
+        Some(database) => Switches::kept(&database).await,
+        None => Ok(Default::default()),
+    };
+    let kept = kept.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    if common.json {
+        let row = |(tool, off): (&String, &Off)| json!({"tool": tool, "by": off.by, "reason": off.reason, "since_ms": off.since_ms});
+        show::json(&kept.iter().map(row).collect());
+    } else if kept.is_empty() {
+        show::line("no tool is disabled");
+    } else {
+        let mut table = show::table(&["tool", "since", "by", "reason"]);
+        for (tool, off) in &kept {
+            let reason = off.reason.as_deref().unwrap_or_default();
+            table.add_row([tool, &rfc3339(off.since_ms), &off.by, reason]);
+        }
+        show::line(&table.to_string());
+    }
+    Ok(exit::OK)
+}
+
+fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
     let mut parameters = Map::from_iter([("tool".to_owned(), json!(which.tool))]);
     parameters.extend(which.reason.as_ref().map(|text| ("reason".to_owned(), json!(text))));
-    parameters.extend(which.dry_run.then(|| ("dry_run".to_owned(), json!(true))));
+    parameters.extend(dry_run.then(|| ("dry_run".to_owned(), json!(true))));
     let method = match to {
         Turn::On => "clawhost.tools.enable",
         Turn::Off { now } => {
@@ -102,8 +159,12 @@ fn request(which: &Which, to: &Turn) -> (&'static str, Value) {
 async fn alone(which: &Which, to: Turn, common: &StateArgs) -> Result<Value, Fail> {
     let tool = meant(&which.tool).map_err(|error| fail(&error))?;
     let changed = if which.dry_run {
-        // Looking would make the folder of a host that never ran.
-        true
+        // Without a store there is nothing that is off.
+        let is_off = match setup::existing_database(common)? {
+            Some(database) => Switches::kept(&database).await.map(|kept| kept.contains_key(&tool)),
+            None => Ok(false),
+        };
+        is_off.map_err(|error| Fail::new(exit::UPSTREAM, error))? == (to == Turn::On)
     } else {
         let switches = setup::switches(common).await?;
         let turned = switches.turn(&tool, to, "operator", which.reason.as_deref()).await;

@@ -48,8 +48,8 @@ fn served(host: &Host, catalog: &Catalog) -> String {
             &tool.definition.name,
             kind(tool),
             &grants.profile,
-            &show::touches(grants),
-            standing(host, tool),
+            &show::calls(&host.manifest(), tool).unwrap_or_else(|| show::touches(grants)),
+            &told(host, tool),
         ]);
     }
     let mut text = table.to_string();
@@ -60,6 +60,11 @@ fn served(host: &Host, catalog: &Catalog) -> String {
         text.push_str(&format!("\nloading: {file}"));
     }
     text
+}
+
+fn told(host: &Host, tool: &Tool) -> String {
+    let rests = host.quarantine().resting(&tool.ckp_name).into_iter().map(|hold| hold.told());
+    std::iter::once(standing(host, tool).to_owned()).chain(rests).collect::<Vec<_>>().join("; ")
 }
 
 fn standing(host: &Host, tool: &Tool) -> &'static str {
@@ -75,10 +80,13 @@ fn kind(tool: &Tool) -> &'static str {
     match tool.origin {
         Origin::Bridged { .. } => "bridged",
         Origin::BuiltIn { .. } => "built-in",
+        Origin::Composite { .. } => "composite",
         Origin::DropIn { .. } => "dropped in",
         Origin::Native { .. } => "native",
         Origin::Own => "the host's",
         Origin::Registry { .. } => "registry",
+        Origin::Release => "registry version",
+        Origin::Service { .. } => "service",
     }
 }
 
@@ -91,9 +99,11 @@ fn as_json(host: &Host, catalog: &Catalog) -> Value {
             "origin": tool.origin.to_string(),
             "digest": tool.digest,
             "sandbox": tool.grants.profile,
-            "may_touch": show::touches(&tool.grants),
+            "may_touch": show::calls(&host.manifest(), tool)
+                .unwrap_or_else(|| show::touches(&tool.grants)),
             "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
             "policy": standing(host, tool),
+            "quarantine": host.quarantine().resting(&tool.ckp_name),
         })
     });
     let refused = catalog

@@ -91,7 +91,11 @@ fn wrapped(module: &[u8]) -> Result<Vec<u8>, String> {
     Ok(component)
 }
 
-fn binary(bytes: &[u8]) -> Result<Vec<u8>, String> {
+/// Returns a file in binary form, as its digest is told.
+///
+/// # Errors
+/// It is too large, or its text form does not parse.
+pub(crate) fn binary(bytes: &[u8]) -> Result<Vec<u8>, String> {
     bound("the file", bytes.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
     let binary = if bytes.starts_with(WASM_MAGIC) { bytes.to_vec() } else { text(bytes)? };
     bound("the component", binary.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;

@@ -6,15 +6,18 @@ mod cache;
 pub(crate) mod check;
 mod describe;
 pub(crate) mod kinds;
+mod schemas;
 mod settings;
 
 use std::sync::Arc;
 
 use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::limits::NESTING_DEPTH_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, InstancePre, Linker};
 
 pub use cache::CodeCache;
+pub use schemas::Schemas;
 pub use settings::Allocator;
 pub(crate) use settings::no_swap;
 
@@ -35,6 +38,7 @@ pub struct Engine {
     linker: Linker<CallState>,
     allocator: Allocator,
     cache: Option<CodeCache>,
+    schemas: Schemas,
     compiling: Arc<Semaphore>,
 }
 
@@ -98,15 +102,24 @@ impl Engine {
     /// The system cannot run WebAssembly.
     pub fn new(calls_max: usize, cache: Option<CodeCache>) -> wasmtime::Result<Self> {
         // Describing takes an instance too, and must neither wait for a call nor stop one.
-        let (inner, allocator) = settings::engine(calls_max.saturating_add(COMPILING_MAX))?;
+        // A guest keeps its instance while calls of its own run: each running call may be made by one, and
+        // a single place has room for a whole chain.
+        let instances_max = calls_max.saturating_mul(2) + NESTING_DEPTH_MAX + COMPILING_MAX;
+        let (inner, allocator) = settings::engine(instances_max)?;
         let linker = crate::sandbox::link(&inner)?;
         let compiling = Arc::new(Semaphore::new(COMPILING_MAX));
-        Ok(Self { inner, linker, allocator, cache, compiling })
+        let schemas = Schemas::default();
+        Ok(Self { inner, linker, allocator, cache, schemas, compiling })
     }
 
     /// Returns where instances get their memory.
     pub fn allocator(&self) -> Allocator {
         self.allocator
+    }
+
+    /// Returns the compiled schemas of what it loaded.
+    pub fn schemas(&self) -> &Schemas {
+        &self.schemas
     }
 
     pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {

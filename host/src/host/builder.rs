@@ -12,12 +12,12 @@ use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
 use super::reload::Stock;
 use super::services::{MIGRATIONS, Outside, Services};
 use super::{Host, Inner};
-use crate::audit::AuditLog;
+use crate::audit::{self, AuditLog, SigningKey};
 use crate::dispatch::{Dispatch, Parts, Terms};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
 use crate::native::{NativeTools, Tool, ToolProvider};
-use crate::registry::{Patience, Shelf};
+use crate::registry::{Patience, Releases, Shelf};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
@@ -27,9 +27,11 @@ use crate::upstream::http::HttpClient;
 pub struct HostBuilder {
     manifest: Manifest,
     audit: Dir,
+    audit_key: Option<SigningKey>,
     tools_dir: Option<PathBuf>,
     patience: Patience,
     only_looks: bool,
+    releases: Option<Releases>,
     cache: Option<CodeCache>,
     limits: LimitSettings,
     replaceable: BTreeSet<String>,
@@ -76,9 +78,11 @@ impl HostBuilder {
         Self {
             manifest,
             audit,
+            audit_key: None,
             tools_dir: None,
             patience: Patience::default(),
             only_looks: false,
+            releases: None,
             cache: None,
             limits: LimitSettings::default(),
             replaceable: BTreeSet::new(),
@@ -90,6 +94,13 @@ impl HostBuilder {
             audit_places: AuditSettings::default(),
             native: NativeTools::default(),
         }
+    }
+
+    /// Signs the record with `key`; without one it is chained and not signed.
+    #[must_use]
+    pub fn audit_key(mut self, key: Option<SigningKey>) -> Self {
+        self.audit_key = key;
+        self
     }
 
     /// Serves `tool` as well, which is Rust code of this program: on the one path like any other, and not
@@ -135,6 +146,13 @@ impl HostBuilder {
     #[must_use]
     pub fn only_looking(mut self, only_looks: bool) -> Self {
         self.only_looks = only_looks;
+        self
+    }
+
+    /// Serves the pinned version of a registry too, and follows the pin.
+    #[must_use]
+    pub fn registry(mut self, releases: Option<Releases>) -> Self {
+        self.releases = releases;
         self
     }
 
@@ -217,7 +235,8 @@ impl HostBuilder {
         let terms = manifest.policies.audit();
         let copies = forward::start(&terms.destinations, &self.audit_places, &client, &database)
             .map_err(BuildError::AuditCopy)?;
-        let audit = AuditLog::open_with(&self.audit, terms.retention, copies);
+        let terms = audit::Terms { retention: terms.retention, copies, key: self.audit_key };
+        let audit = AuditLog::open_with(&self.audit, terms);
         let audit = Arc::new(audit.map_err(BuildError::Audit)?.without(self.secrets.clone()));
         let kept = database.clone();
         let services = Services::open(Outside {
@@ -233,7 +252,9 @@ impl HostBuilder {
         let engine = Engine::new(self.limits.calls_running_max, self.cache)
             .map_err(|e| BuildError::Engine(format!("{e:#}")))?;
         let engine = Arc::new(engine);
+        let shelf = Arc::new(Shelf::default());
         let stock = Stock {
+            touched: services.heed(kept.clone(), Arc::clone(&shelf)),
             engine: Arc::clone(&engine),
             database: kept,
             audit: Arc::clone(&audit),
@@ -242,8 +263,8 @@ impl HostBuilder {
             tools_dir: self.tools_dir,
             patience: self.patience,
             only_looks: self.only_looks,
+            releases: self.releases,
         };
-        let shelf = Arc::new(Shelf::default());
         let watcher = stock.open(&manifest, &services, &shelf).await?;
         let gate = services.gate(&manifest, &self.limits);
         let allocator = engine.allocator();

@@ -35,6 +35,7 @@ use crate::quarantine::Quarantine;
 use crate::replay::Replay;
 pub use crate::sandbox::ProgressSink;
 use crate::secrets::Secrets;
+use crate::state::Database;
 use crate::swarm::Swarm;
 use crate::switches::meant;
 pub use crate::switches::{Off, SwitchError, Switches, Turn};
@@ -49,7 +50,7 @@ pub struct Host(Arc<Inner>);
 struct Inner {
     allocator: Allocator,
     audit: Arc<AuditLog>,
-    dispatch: Dispatch,
+    dispatch: Arc<Dispatch>,
     /// Held while another manifest takes the place of the one in service.
     reloading: tokio::sync::Mutex<()>,
     services: Services,
@@ -77,12 +78,13 @@ impl Host {
     /// # Errors
     /// See [`clawhost_core::error::ErrorKind`].
     pub async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
-        self.0.dispatch.call(call).await
+        // A type that holds all that a call may be is too deep for those that hold several.
+        Box::pin(self.0.dispatch.call(call)).await
     }
 
     /// As [`Host::call`], and says where the time went.
     pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
-        self.0.dispatch.call_timed(call).await
+        Box::pin(self.0.dispatch.call_timed(call)).await
     }
 
     /// Returns the tools that the gate would not refuse `principal` outright, in a fixed order; where
@@ -187,6 +189,11 @@ impl Host {
     /// Returns the language model providers, and what was used of them.
     pub fn providers(&self) -> &Providers {
         &self.0.services.providers
+    }
+
+    /// Returns the store.
+    pub(crate) fn database(&self) -> &Database {
+        &self.0.stock.database
     }
 
     /// Counts the calls that are under way.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use clawhost_core::manifest::{Manifest, ProviderPlan};
 use clawhost_core::policy::Rates;
+use tokio::sync::watch;
 
 use super::services::Services;
 use super::{BuildError, Host};
@@ -17,7 +18,7 @@ use crate::audit::{AuditLog, Event};
 use crate::dispatch::Terms;
 use crate::engine::Engine;
 use crate::native::NativeTools;
-use crate::registry::{self, Own, Patience, Pins, Shelf, Sources, Watcher};
+use crate::registry::{self, Own, Patience, Pins, Releases, Shelf, Sources, Watcher};
 use crate::state::Database;
 
 /// Why a host goes on with the manifest it has.
@@ -46,6 +47,10 @@ pub(super) struct Stock {
     pub(super) patience: Patience,
     /// Nothing that servers say is accepted by this host.
     pub(super) only_looks: bool,
+    /// The registry whose pinned version is served too.
+    pub(super) releases: Option<Releases>,
+    /// Changes when somebody else has written to the store.
+    pub(super) touched: watch::Receiver<i64>,
 }
 
 impl Stock {
@@ -65,6 +70,8 @@ impl Stock {
             replaceable: self.replaceable.clone(),
             pins: Pins::new(self.database.clone(), audit, manifest.mcp_pins)
                 .only_looking(self.only_looks),
+            releases: self.releases.clone(),
+            touched: self.touched.clone(),
         };
         let (path, shelf) = (self.tools_dir.clone(), Arc::clone(shelf));
         let watcher = registry::open(sources, own, path.clone(), self.patience, shelf).await;
@@ -93,6 +100,7 @@ impl Host {
         let gate = old.gate.under(Arc::clone(&manifest));
         let name = ("manifest", manifest.name.as_str());
         self.0.audit.note(Event::Reloaded, [name]).map_err(ReloadError::Audit)?;
+        self.0.services.memory.hold_to(manifest.policies.screens().clone());
         self.0.dispatch.settle(Terms { shelf: Arc::clone(&shelf), gate, watcher });
         shelf.touch();
         Ok(())
@@ -104,7 +112,6 @@ fn fixed(old: &Manifest, new: &Manifest) -> Vec<&'static str> {
     let rates = |of: &Manifest| Rates { tool_calls_per_minute: None, ..of.policies.rates() };
     let copies =
         |of: &Manifest| (of.policies.audit().destinations.clone(), of.policies.audit().retention);
-    let screens = |of: &Manifest| of.memory.as_ref().map(|_| of.policies.screens().clone());
     let providers = |of: &Manifest| {
         // Where they stand in a file is nothing of theirs.
         let plain = |plan: &ProviderPlan| ProviderPlan { at: String::new(), ..plan.clone() };
@@ -115,7 +122,6 @@ fn fixed(old: &Manifest, new: &Manifest) -> Vec<&'static str> {
         ("the Claw's name", old.name == new.name),
         ("`providers`", providers(old) == providers(new) && rates(old) == rates(new)),
         ("`memory`", old.memory == new.memory),
-        ("the policies' screens, which `memory` holds to", screens(old) == screens(new)),
         ("`channels`", old.channels == new.channels),
         ("`swarm`", old.swarms == new.swarms),
         ("`telemetry`", old.telemetry == new.telemetry),

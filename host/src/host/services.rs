@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use clawhost_core::descriptor::Granted;
+use clawhost_core::limits::STORE_POLL_MS;
 use clawhost_core::manifest::{LimitSettings, Manifest, McpServer};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::approvals::{self, Approvals};
 use crate::audit::AuditLog;
 use crate::channels::Channels;
 use crate::clock::Clock;
+use crate::continuity;
 use crate::forward;
 use crate::gate::{Gate, Sides};
 use crate::memory::{self, Keys, Memory};
 use crate::quarantine::{self, Quarantine};
-use crate::registry;
+use crate::registry::{self, Shelf};
 use crate::replay::{self, Replay};
 use crate::results::{self, Results};
 use crate::sandbox::{Backends, Spawns};
@@ -33,7 +39,9 @@ pub const MIGRATIONS: &[Migrations] = &[
     ("memory", memory::MIGRATIONS),
     ("pins", registry::MIGRATIONS),
     ("providers", provider::MIGRATIONS),
+    ("proxy", continuity::MIGRATIONS),
     ("quarantine", quarantine::MIGRATIONS),
+    ("registry", registry::RELEASE_MIGRATIONS),
     ("replay", replay::MIGRATIONS),
     ("results", results::MIGRATIONS),
     ("switches", switches::MIGRATIONS),
@@ -92,7 +100,13 @@ impl Services {
             approvals: Approvals::new(database.clone(), Clock::system()),
             channels: Channels::start(&manifest.channels, &client, &secrets),
             keys: Keys::new(database.clone(), identity),
-            memory: Memory::new(manifest.memory.clone(), database.clone(), audit, screens),
+            memory: Memory::new(
+                manifest.memory.clone(),
+                database.clone(),
+                audit,
+                screens,
+                Some(providers.clone()),
+            ),
             providers,
             quarantine,
             replay: Replay::new(database.clone(), Clock::system()),
@@ -104,6 +118,29 @@ impl Services {
             switches,
             telemetry,
         })
+    }
+
+    /// Heeds what others write to the store (verbs of the operator, hosts beside this one) as long as
+    /// anybody has what this returns, which then changes.
+    pub(super) fn heed(&self, database: Database, shelf: Arc<Shelf>) -> watch::Receiver<i64> {
+        let (tell, told) = watch::channel(0);
+        let (switches, quarantine) = (self.switches.clone(), self.quarantine.clone());
+        tokio::spawn(async move {
+            let wait = Duration::from_millis(STORE_POLL_MS);
+            while timeout(wait, tell.closed()).await.is_err() {
+                let Ok(version) = database.version().await else { continue };
+                if *tell.borrow() == version {
+                    continue;
+                }
+                let (turned, reread) = tokio::join!(switches.reread(), quarantine.reread());
+                if let Err(error) = turned.map(|turned| turned.then(|| shelf.touch())).and(reread) {
+                    tracing::warn!("what others have kept cannot be read: {error}");
+                    continue;
+                }
+                tell.send_replace(version);
+            }
+        });
+        told
     }
 
     /// Keeps what another manifest grants out of sight as well.
@@ -142,7 +179,8 @@ fn learn(secrets: &Secrets, manifest: &Manifest) {
     let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
     let granted = granted.map(|secret| secret.name.as_str());
     let servers = manifest.mcp_servers.iter().flat_map(McpServer::secrets);
-    secrets.learn(granted.chain(servers));
+    let services = manifest.services.iter().flat_map(Granted::secrets);
+    secrets.learn(granted.chain(servers).chain(services));
 }
 
 /// Tells telemetry what completions use.

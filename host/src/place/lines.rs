@@ -35,6 +35,10 @@ impl Lines {
         Self { path: Some(path), ..Self::console() }
     }
 
+    pub(super) fn bounded_file(path: PathBuf, bytes_max: u64) -> Self {
+        Self { bytes_max, ..Self::file(path) }
+    }
+
     pub(super) const fn name(&self) -> &'static str {
         match self.path {
             Some(_) => "a file",

@@ -43,6 +43,11 @@ impl Place {
         Self::Lines(Lines::file(path))
     }
 
+    /// Returns a file that holds so many bytes.
+    pub(crate) fn bounded_file(path: PathBuf, bytes_max: u64) -> Self {
+        Self::Lines(Lines::bounded_file(path, bytes_max))
+    }
+
     /// Returns what it is, for the log.
     pub(crate) const fn name(&self) -> &'static str {
         match self {

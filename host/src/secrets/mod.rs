@@ -159,6 +159,11 @@ impl Secrets {
         hidden.map_err(|why| SecretError::new(name, why))
     }
 
+    /// Returns the operator's store, for what is kept there without being looked up.
+    pub(crate) fn store(&self) -> Option<&SecretStore> {
+        self.0.sources.store.as_ref()
+    }
+
     /// Returns the folders that secrets are kept in, which nobody is granted.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         let SecretSources { store, folder, .. } = &self.0.sources;

@@ -134,6 +134,14 @@ impl Database {
         Ok(outcome.await.map_err(|_| DatabaseError::Stopped)??)
     }
 
+    /// Returns a number that is another one once somebody beside this handle and its clones has written.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn version(&self) -> Result<i64, DatabaseError> {
+        self.run(|db| db.pragma_query_value(None, "data_version", |row| row.get(0))).await
+    }
+
     /// Does `work`, which only reads, beside the writes. It is broken off after `limit`, and
     /// where nobody waits for it any more.
     ///

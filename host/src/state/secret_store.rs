@@ -4,6 +4,7 @@
 //! host's memory too; a key beside the file would lock nothing.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,15 @@ impl SecretStore {
     /// [`PrivateFileError`].
     pub fn remove(&self, name: &str) -> Result<bool, PrivateFileError> {
         self.change(|secrets| secrets.remove(name).is_some())
+    }
+
+    /// Waits until nobody else changes what `name` is by asking somebody far away: until the file
+    /// that it returns is closed. Who only sets it does not wait.
+    ///
+    /// # Errors
+    /// [`PrivateFileError`].
+    pub(crate) fn turn(&self, name: &str) -> Result<File, PrivateFileError> {
+        PrivateJson::new(self.folder(), &format!("{name}.json")).lock()
     }
 
     fn change(

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::reply::ToolReply;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Kinds that are no caller's fault: the host failed, or something that it needs.
 const FAULTS: [ErrorKind; 4] = [
@@ -133,18 +133,6 @@ impl CallEvent {
         let [call, principal, tool] = [call, principal, tool].map(str::to_owned);
         Self { call, principal, tool, duration, ..Self::default() }
     }
-}
-
-/// Returns a reply as telemetry writes it: its structured part, else its texts.
-pub fn result_of(reply: &ToolReply) -> Value {
-    if let Some(structured) = &reply.structured {
-        return structured.clone();
-    }
-    let texts = reply.content.iter().filter_map(|content| match content {
-        Content::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    json!(texts.collect::<Vec<_>>())
 }
 
 impl Event {

@@ -20,7 +20,7 @@ use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 use tokio::time::timeout_at;
 
-pub use self::event::{CallEvent, Event, result_of};
+pub use self::event::{CallEvent, Event};
 use self::exporter::Exporter;
 use self::metrics::Metrics;
 use self::record::Record;

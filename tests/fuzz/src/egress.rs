@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use clawhost_core::egress::{
-    self, EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Reach, Target, TargetHost,
+    self, EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Reach, Schemes, Target, TargetHost,
 };
 use clawhost_core::policy::{Folder, NOWHERE, PathNames};
 use serde_json::json;
@@ -56,7 +56,8 @@ fn rules(input: &mut Input<'_>) -> EgressRules {
     let (listed, blocked) = (patterns(5), patterns(3));
     let hosts = if listed.is_empty() { HostRules::Any } else { HostRules::Only(listed) };
     let ports = if input.flag() { Vec::new() } else { vec![8080, 443] };
-    EgressRules { hosts, blocked, block_private: !input.byte().is_multiple_of(4), ports }
+    let (block_private, schemes) = (!input.byte().is_multiple_of(4), Schemes::ALL);
+    EgressRules { hosts, blocked, block_private, ports, schemes }
 }
 
 fn try_url(rules: &EgressRules, text: &str, url: &Url) {
@@ -135,6 +136,7 @@ fn paths(input: &mut Input<'_>) {
         blocked: Vec::new(),
         block_private: true,
         ports: Vec::new(),
+        schemes: Schemes::ALL,
     };
     for answer in answers {
         if let Ok(checked) = strict.check_addresses(&[answer]) {

@@ -84,6 +84,8 @@ pub struct Component {
     pub bytes: Arc<[u8]>,
     /// `sha256:…` of these bytes.
     pub digest: String,
+    /// The text of a signature of them.
+    pub signature: Option<String>,
 }
 
 /// Why no registry gave what was asked for.

@@ -105,7 +105,11 @@ impl Slot<'_> {
     /// Says that something of another kind stands there.
     fn misplaced(&self, what: &str, is: Option<Kind>) -> Box<DocumentError> {
         let belongs = |kind| format!("; {} belongs under `{}:`", a(kind), key_of(kind));
-        let help = format!("{} belongs here{}", a(self.kind), is.map(belongs).unwrap_or_default());
+        let (wanted, segment) = (a(self.kind), self.kind.segment());
+        let help = format!(
+            "write the path of {wanted} or `claw://local/{segment}/<name>` here{}",
+            is.map(belongs).unwrap_or_default()
+        );
         self.wrong(format!("{what} is {}", is.map_or_else(|| "a Claw".to_owned(), a)), help)
     }
 

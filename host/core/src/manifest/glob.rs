@@ -77,8 +77,13 @@ impl Walk<'_> {
 type Step<'a> = (&'a str, Option<Regex>);
 
 fn step(text: &str) -> Step<'_> {
-    let names = regex::escape(text).replace(r"\*", ".*").replace(r"\?", ".");
-    (text, Regex::new(&format!("(?s)^{names}$")).ok())
+    (text, of_names(text))
+}
+
+/// Returns what matches the names that a pattern does.
+pub(crate) fn of_names(pattern: &str) -> Option<Regex> {
+    let names = regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", ".");
+    Regex::new(&format!("(?s)^{names}$")).ok()
 }
 
 /// Says whether `name` matches a step. Hidden files are matched by name only.

@@ -10,8 +10,8 @@ use super::shape::{
     STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
 };
 use crate::limits::{
-    GUEST_MEMORY_CEILING_MB, MEMORY_SIZE_CEILING_MB, MEMORY_TOP_K_MAX, RESOURCES_MAX,
-    TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
+    GUEST_MEMORY_CEILING_MB, MEMORY_DIMENSIONS_MAX, MEMORY_SIZE_CEILING_MB, MEMORY_TOP_K_MAX,
+    RESOURCES_MAX, TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
 };
 use crate::uri::Kind;
 
@@ -141,11 +141,14 @@ shape! { MEMORY = { stores!: [+ {
     forgetting: (idle { strategy: ["none" | "decay" | "summarize" | "adaptive"], signals: STRINGS }),
     salience: (idle { enabled: FLAG, signals: STRINGS }),
     confidence: (idle { source_tracking: FLAG, decay: ["optional" | "none" | "adaptive"] }),
-    embedding: (Shape::Later { help: "take it out: semantic queries are answered by ranked full-text search" }),
+    embedding: {
+        provider_ref!: (Shape::Ref(Kind::Provider)),
+        model!: TEXT,
+        dimensions!: (Shape::Int { min: 1, max: MEMORY_DIMENSIONS_MAX as u64 }),
+    },
     search: {
-        strategy: ["fts-only", later "vector-only" | "hybrid",
-            "write `fts-only`, or leave it out: nothing is embedded here"],
-        fusion: (Shape::Later { help: "take it out: there is one search, of the full text" }),
+        strategy: ["fts-only" | "vector-only" | "hybrid"],
+        fusion: (Shape::Later { help: "take it out: words and vectors are mixed by reciprocal rank" }),
         top_k: (Shape::Int { min: 1, max: MEMORY_TOP_K_MAX as u64 }),
     },
     scope: ["global" | "per-identity" | "per-channel"],
@@ -340,7 +343,7 @@ shape! { TOOL = {
     annotations: ANNOTATIONS,
     timeout_ms: (up_to(TOOL_TIMEOUT_CEILING_MS)),
     retry: { max_attempts: POSITIVE, backoff: BACKOFF },
-    composite: (Shape::Off { help: "delete this line: this version runs single tools, and none that is made of others" }),
+    composite: FLAG,
     skill_ref: (Shape::Ref(Kind::Skill)),
 }}
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::claw::KEYS;
 use super::documents::{DirEntry, Documents, OneDocument};
 use super::entry::{Resolved, Slot};
-use super::node::{Node, Place};
+use super::node::{self, Node, Place};
 use super::primitive::{Document, from_envelope, read_document};
 use super::problem::{DocumentError, Problems, why};
 use super::profile::Profile;
@@ -84,19 +84,8 @@ pub(crate) fn sidecar(
     bytes: &[u8],
 ) -> Result<ToolBinding, Vec<DocumentError>> {
     let mut problems = Problems::default();
-    let binding = read_document(file, bytes, &mut problems).and_then(|of| {
-        if !of.is(Kind::Tool) {
-            let reason = format!("{} document lies beside a component", of.what());
-            let help = "what lies beside a component is its `kind: Tool` document";
-            problems.invalid(&Place::start(&of.at.source), reason, help);
-            return None;
-        }
-        if let Some(source) = of.spec.get(&["mcp_source"]) {
-            let reason = "`mcp_source` in the document of a component";
-            let help = "take it out, or put the document into the manifest";
-            problems.invalid(&source.at, reason, help);
-            return None;
-        }
+    let of = read_document(file, bytes, &mut problems);
+    let binding = of.filter(|of| is_of_component(of, &mut problems)).and_then(|of| {
         let mut known = Known::default();
         known.add_all(Kind::Sandbox, manifest.profiles.keys());
         manifest.fetched.iter().for_each(|of| known.settle(of.kind, &of.uri));
@@ -106,6 +95,41 @@ pub(crate) fn sidecar(
         of.sound.then(|| tool::read(&of, manifest.default_profile_name()))
     });
     problems.finish(binding)
+}
+
+/// Says whether a document may lie beside a component; otherwise that is reported.
+fn is_of_component(of: &Document, problems: &mut Problems) -> bool {
+    if !of.is(Kind::Tool) {
+        let reason = format!("{} document lies beside a component", of.what());
+        let help = "what lies beside a component is its `kind: Tool` document";
+        problems.invalid(&Place::start(&of.at.source), reason, help);
+        return false;
+    }
+    if let Some(source) = of.spec.get(&["mcp_source"]) {
+        let reason = "`mcp_source` in the document of a component";
+        let help = "take it out, or put the document into the manifest";
+        problems.invalid(&source.at, reason, help);
+        return false;
+    }
+    true
+}
+
+/// Returns the name of the tool that a document lying beside a component is about, and the document
+/// as JSON without what binds the tool to a profile and a policy.
+///
+/// # Errors
+/// Every problem of the document.
+pub fn unbound(
+    file: &Path,
+    bytes: &[u8],
+) -> Result<(String, serde_json::Value), Vec<DocumentError>> {
+    let mut problems = Problems::default();
+    let mut root = node::parse(file, bytes).map_err(|problem| vec![*problem])?;
+    root.without(&["spec", "sandbox_ref"]);
+    root.without(&["spec", "policy_ref"]);
+    let of = from_envelope(&root, Path::new(""), &mut problems);
+    let of = of.filter(|of| is_of_component(of, &mut problems) && of.sound);
+    problems.finish(of.map(|of| (of.name, root.to_json())))
 }
 
 pub(crate) struct Loader<'a> {
@@ -306,7 +330,7 @@ impl<'a> Loader<'a> {
 
     fn check_references(&mut self) {
         self.known.every_tool = self.claw.is_none();
-        memory::check_names(&self.primitives, &mut self.problems);
+        memory::check_all(&self.primitives, &mut self.problems);
         for primitive in &self.primitives {
             refs::check(primitive, &self.known, &mut self.problems);
         }

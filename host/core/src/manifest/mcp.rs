@@ -47,6 +47,13 @@ impl McpEndpoint {
         (fits && !text.contains(['?', '#', '%', '\0'])).then(|| Self(format!("{STDIO}{text}")))
     }
 
+    /// Returns the address of a service that the operator reaches over a network of its own, encrypted or
+    /// not.
+    pub fn of_service(url: &str) -> Option<Self> {
+        egress::endpoint(url).ok()?;
+        Url::parse(url).ok().map(|url| Self(url.into()))
+    }
+
     /// Reads a URL: encrypted, or on this machine.
     fn of_url(text: &str) -> Result<Self, (String, &'static str)> {
         let wrong = || {
@@ -109,7 +116,33 @@ pub enum McpReach {
         url: McpEndpoint,
         /// What each request carries.
         headers: Vec<(String, McpValue)>,
+        /// Where the token that each request carries comes from.
+        auth: Option<McpAuth>,
     },
+}
+
+/// How a host comes to the tokens that a server wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpAuth {
+    /// Who gives them, as it calls itself. Nobody else is asked.
+    pub issuer: String,
+    /// What for.
+    pub grant: McpGrant,
+    /// Under which id; where there is none, the host registers itself.
+    pub client_id: Option<String>,
+    /// The name of the secret that goes with the id.
+    pub secret: Option<String>,
+    /// All that is asked for.
+    pub scopes: Vec<String>,
+}
+
+/// What a token is given for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpGrant {
+    /// A person has logged in.
+    AuthorizationCode,
+    /// The host has a secret of its own.
+    ClientCredentials,
 }
 
 /// One of `tools.mcp_servers` of the runtime file.
@@ -138,12 +171,15 @@ pub struct McpServer {
 impl McpServer {
     /// Returns the names of the secrets it needs.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let (McpReach::Program { env: values, .. } | McpReach::Url { headers: values, .. }) =
-            &self.reach;
-        values.iter().filter_map(|(_, value)| match value {
+        let (values, auth) = match &self.reach {
+            McpReach::Program { env, .. } => (env, None),
+            McpReach::Url { headers, auth, .. } => (headers, auth.as_ref()),
+        };
+        let values = values.iter().filter_map(|(_, value)| match value {
             McpValue::Bearer(name) | McpValue::Secret(name) => Some(name.as_str()),
             McpValue::Literal(_) => None,
-        })
+        });
+        values.chain(auth.and_then(|auth| auth.secret.as_deref()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `kind: Memory`: what the agent remembers, read into a [`MemoryPlan`].
 //!
 //! What a document asks for and this host does not serve is refused, so that no store does less
-//! than it says: other backends than SQLite, embeddings, encryption, summaries. The cognitive
+//! than it says: other backends than SQLite, encryption, summaries. The cognitive
 //! fields (`role`, `lifecycle`, `forgetting`, `salience`, `confidence`) are advice that a runtime
 //! may ignore (CKP 0.3.0, section 5.6); this one does, and notes it.
 
@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub(crate) use self::check::{check, check_names};
+pub(crate) use self::check::{check, check_all};
 use super::node::Node;
 use super::primitive::Document;
+use super::refs::local_name;
 use crate::limits::{
     MEMORY_PART_MB, MEMORY_TOP_K_MAX, MEMORY_TOP_K_PER_CALL, MEMORY_WINDOW_ENTRIES_MAX,
 };
+use crate::uri::Kind;
 
 /// What a store's `path` may be made of beside plain text.
 const IDENTITY: &str = "{identity_name}";
@@ -53,6 +55,21 @@ pub struct StorePlan {
     pub compacts_to: Option<u64>,
     /// How many entries an answer has where the query does not say.
     pub top_k: u32,
+    /// Who makes vectors of its entries; without one only words are compared.
+    pub embedding: Option<EmbeddingPlan>,
+}
+
+/// Who makes vectors of a store's entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddingPlan {
+    /// The provider that is asked.
+    pub provider: String,
+    /// Its model.
+    pub model: String,
+    /// How many numbers the model's vectors have.
+    pub dimensions: u32,
+    /// Words are not looked for beside them: `search.strategy: vector-only`.
+    pub alone: bool,
 }
 
 /// What a store does with what it is given.
@@ -122,7 +139,7 @@ fn compacts(store: &Node) -> bool {
 }
 
 fn stores(primitives: &[Document]) -> impl Iterator<Item = (&Document, &Node)> {
-    let memories = primitives.iter().filter(|of| of.is(crate::uri::Kind::Memory));
+    let memories = primitives.iter().filter(|of| of.is(Kind::Memory));
     memories.flat_map(|of| of.spec.list(&["stores"]).iter().map(move |store| (of, store)))
 }
 
@@ -152,7 +169,19 @@ fn read(store: &Node, base: &Path) -> StorePlan {
         max_bytes: store.number(&["max_size_mb"]).unwrap_or(MEMORY_PART_MB) << 20,
         compacts_to: compacts_to(store, max_entries),
         top_k: top_k(store),
+        embedding: embedding(store),
     }
+}
+
+fn embedding(store: &Node) -> Option<EmbeddingPlan> {
+    let strategy = store.text(&["search", "strategy"]);
+    let embedding = store.get(&["embedding"]).filter(|_| strategy != Some("fts-only"))?;
+    Some(EmbeddingPlan {
+        provider: local_name(embedding.text(&["provider_ref"])?, Kind::Provider)?,
+        model: embedding.text(&["model"])?.to_owned(),
+        dimensions: u32::try_from(embedding.number(&["dimensions"])?).ok()?,
+        alone: strategy == Some("vector-only"),
+    })
 }
 
 fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

@@ -11,18 +11,18 @@ mod claw;
 mod definition;
 mod documents;
 mod entry;
-mod glob;
+pub(crate) mod glob;
 mod identity;
 mod kinds;
 mod load;
 mod mcp;
 mod memory;
 mod needs;
-mod node;
+pub(crate) mod node;
 mod notes;
 mod policy;
 mod primitive;
-mod problem;
+pub(crate) mod problem;
 mod profile;
 mod provider;
 mod refs;
@@ -30,38 +30,42 @@ mod remote;
 mod sandbox;
 mod session;
 mod settings;
-mod shape;
+pub(crate) mod shape;
 mod swarm;
 mod telemetry;
-mod tool;
+pub(crate) mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use definition::{Definition, Governance, PostconditionMode};
+pub use definition::{Definition, Governance, NetworkPolicy, PostconditionMode};
 pub use documents::{Component, DirEntry, Documents, OneDocument, Package, RegistryError};
 pub use identity::Autonomy;
-pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load};
-pub use mcp::{McpEndpoint, McpReach, McpServer, McpSource, McpValue};
-pub use memory::{FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
+pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load, unbound};
+pub use mcp::{McpAuth, McpEndpoint, McpGrant, McpReach, McpServer, McpSource, McpValue};
+pub use memory::{EmbeddingPlan, FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
 pub use primitive::{DocumentHead, is_claw, read_head};
-pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND};
+pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, nearest};
 pub use profile::{Profile, ProfileLimits, builtin_profiles};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use remote::Fetched;
 pub use session::{SessionErrors, SessionManifest, SessionProblem, ToolNarrowing};
 pub use settings::{
     AgentSettings, AuditSettings, CatalogMode, ChannelPlace, ChannelSettings, HttpSettings,
-    LimitSettings, McpServerSettings, OciSettings, PinMode, ProfileSettings, ProviderSettings,
-    RegistrySettings, SecretSettings, Settings, ToolSettings, WebSettings,
+    LimitSettings, McpServerSettings, OciSettings, PinMode, PostgresUrl, ProfileSettings,
+    ProviderSettings, ProxySettings, RegistrySettings, ReleaseSettings, STDIO_PRINCIPAL,
+    SecretSettings, Settings, ToolSettings, WebSettings,
 };
 pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
-pub use tool::ToolBinding;
+pub use tool::{SkillTerms, ToolBinding};
 
+pub(crate) use self::node::Place;
+use crate::descriptor::Granted;
 use crate::package::VerifyingKey;
 use crate::policy::PolicySet;
+use crate::skills::Skills;
 use crate::uri::Kind;
 
 /// The profile of a tool that names none, in a manifest that names none.
@@ -104,6 +108,13 @@ pub struct Manifest {
     pub signed_by: Vec<VerifyingKey>,
     /// The MCP servers that this host may bridge; from the runtime file, never from a document.
     pub mcp_servers: Vec<McpServer>,
+    /// The folder of the lock file that says what components of the tools folder have to be.
+    pub locked: Option<PathBuf>,
+    /// The tools of services that this host asks itself; from the runtime file and from what pods were
+    /// compiled to, never from a document.
+    pub services: Vec<Granted>,
+    /// The tools that agents are held to; from the runtime file and the skills it names.
+    pub skills: Skills,
     /// Who has to accept what these say; from the runtime file too.
     pub mcp_pins: PinMode,
     /// What clients are shown of the tools; from the runtime file too.
@@ -114,6 +125,8 @@ pub struct Manifest {
     pub governance: Governance,
     /// The swarms that this host serves.
     pub swarms: Vec<SwarmPlan>,
+    /// Who their agents are, and where that stands: somebody has to be each of them.
+    pub(crate) members: Vec<(String, node::Place)>,
     /// Where measurements go; nowhere where absent.
     pub telemetry: Option<TelemetryPlan>,
     /// No Claw was among the documents: the host made a minimal one.
@@ -125,6 +138,11 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Returns the tool of a service.
+    pub fn managed(&self, service: &str, tool: &str) -> Option<&Granted> {
+        self.services.iter().find(|one| one.tool.service == service && one.tool.name == tool)
+    }
+
     /// Returns the profile of that name.
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.get(name)

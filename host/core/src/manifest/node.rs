@@ -172,6 +172,18 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.entry(key).map(|entry| &entry.node))
     }
 
+    /// Takes the key at the end of a path out, where it is there.
+    pub(crate) fn without(&mut self, path: &[&str]) {
+        let (Value::Map(entries), [key, rest @ ..]) = (&mut self.value, path) else { return };
+        match rest {
+            [] => entries.retain(|entry| entry.key != *key),
+            _ => {
+                let inner = entries.iter_mut().filter(|entry| entry.key == *key);
+                inner.for_each(|entry| entry.node.without(rest));
+            }
+        }
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         if let Value::Map(entries) = &self.value { entries } else { &[] }
     }

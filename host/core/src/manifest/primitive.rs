@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::node::{self, Node, Place, pasted};
+use super::node::{self, Node, Place, Value, pasted};
 use super::problem::{DocumentError, Problems};
 use super::shape::{self, Shape, shown};
 use super::{claw, kinds, memory, needs, policy, provider, sandbox, swarm, tool};
@@ -119,7 +119,8 @@ pub(crate) fn from_envelope(root: &Node, base: &Path, problems: &mut Problems) -
         heartbeat: claw::heartbeat(root),
         at,
         base: base.to_owned(),
-        spec: root.get(&["spec"])?.clone(),
+        // What is no mapping was reported with the envelope.
+        spec: root.get(&["spec"]).filter(|spec| matches!(spec.value, Value::Map(_)))?.clone(),
         path: "spec".to_owned(),
         ..Document::default()
     };

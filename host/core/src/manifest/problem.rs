@@ -53,6 +53,12 @@ impl DocumentError {
         Self { code, file, line: at.line, column: at.column, reason, help, at }
     }
 
+    /// Returns it without the text around it: there may be a secret in that.
+    #[must_use]
+    pub(crate) fn hidden(self) -> Self {
+        Self { at: self.at.hidden(), ..self }
+    }
+
     /// Returns the problem as one line: `file:line:column: reason (help)`.
     pub fn one_line(&self) -> String {
         let help = self.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
@@ -285,10 +291,7 @@ pub(crate) fn why(error: &std::io::Error) -> String {
 }
 
 /// Returns the one of `known` that `wrong` is probably a misspelling of.
-pub(crate) fn nearest<'a>(
-    wrong: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const COMPARED_CHARS_MAX: usize = 64;
     let short = |text: &str| -> String {
         text.chars().take(COMPARED_CHARS_MAX).flat_map(char::to_lowercase).collect()

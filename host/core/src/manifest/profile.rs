@@ -125,14 +125,17 @@ impl Profile {
 
 /// The profile under which keys and values are kept.
 const MEMORY: &str = "sandboxes/memory.yaml";
+/// The profile whose tools may call others.
+const TOOLS: &str = "sandboxes/tools.yaml";
 
 /// The profiles that come with the host, and their documents.
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("sandboxes/fs-readonly.yaml", include_str!("../../../../sandboxes/fs-readonly.yaml")),
     (MEMORY, include_str!("../../../../sandboxes/memory.yaml")),
     ("sandboxes/network.yaml", include_str!("../../../../sandboxes/network.yaml")),
     ("sandboxes/none.yaml", include_str!("../../../../sandboxes/none.yaml")),
     ("sandboxes/process.yaml", include_str!("../../../../sandboxes/process.yaml")),
+    (TOOLS, include_str!("../../../../sandboxes/tools.yaml")),
     ("sandboxes/workspace.yaml", include_str!("../../../../sandboxes/workspace.yaml")),
 ];
 
@@ -149,8 +152,9 @@ pub fn builtin_profiles(directory: &Path) -> Result<BTreeMap<String, Profile>, V
             document.base = PathBuf::new();
             let mut profile = sandbox::read(&document, directory);
             profile.mounts.iter_mut().for_each(|mount| mount.create = true);
-            // No document can grant this: it is what the profile is for.
+            // No document can grant these: they are what the profiles are for.
             profile.agent.memory = file == MEMORY;
+            profile.agent.tool_calls = if file == TOOLS { limits::NESTED_CALLS_MAX } else { 0 };
             profiles.insert(profile.name.clone(), profile);
         }
     }
@@ -170,7 +174,10 @@ mod tests {
     #[test]
     fn every_built_in_profile_is_a_valid_document() {
         let names: Vec<_> = builtin_profiles(Path::new("/here")).unwrap().into_keys().collect();
-        assert_eq!(names, ["fs-readonly", "memory", "network", "none", "process", "workspace"]);
+        assert_eq!(
+            names,
+            ["fs-readonly", "memory", "network", "none", "process", "tools", "workspace"]
+        );
     }
 
     #[test]
@@ -188,6 +195,15 @@ mod tests {
         for name in ["fs-readonly", "network", "none", "process", "workspace"] {
             assert_eq!(profile(name).agent, AgentGrants::default(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_profile_tools_grants_calls_of_other_tools_and_nothing_else() {
+        let agent = AgentGrants { tool_calls: limits::NESTED_CALLS_MAX, ..AgentGrants::default() };
+        let own = profile("tools").grants(None);
+        let limits = own.limits;
+        assert_eq!(own, Grants { profile: "tools".to_owned(), agent, limits, ..Grants::default() });
+        assert!(limits.timeout > CallLimits::default().timeout);
     }
 
     #[test]

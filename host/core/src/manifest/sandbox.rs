@@ -12,7 +12,7 @@ pub(crate) use self::check::{check, read_host};
 use super::node::Node;
 use super::primitive::Document;
 use super::profile::{Profile, ProfileLimits};
-use crate::egress::{EgressRules, HostPattern, HostRules};
+use crate::egress::{EgressRules, HostPattern, HostRules, Schemes};
 use crate::grants::{Access, AgentGrants, Mount, Shell};
 use crate::shell::ShellRules;
 
@@ -56,7 +56,8 @@ fn network(spec: &Node) -> Option<EgressRules> {
     };
     let on = |key: &str| network.flag(&["ssrf_protection", key]) != Some(false);
     let block_private = on("enabled") && on("block_private_ips");
-    Some(EgressRules { hosts, blocked: Vec::new(), block_private, ports: Vec::new() })
+    let (blocked, ports, schemes) = (Vec::new(), Vec::new(), Schemes::ALL);
+    Some(EgressRules { hosts, blocked, block_private, ports, schemes })
 }
 
 fn mounts(spec: &Node, base: &Path) -> Vec<Mount> {

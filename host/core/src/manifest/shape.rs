@@ -343,7 +343,7 @@ impl Walk<'_> {
                 {
                     // An empty value has no place of its own, and of an unserved key none counts.
                     let node = Node { at: at.clone(), value: Value::Null };
-                    self.value(&node, field.shape, &join(path, field.name));
+                    self.value(&node, told(field.shape, entries), &join(path, field.name));
                 }
                 Some(entry) => self.value(&entry.node, field.shape, &join(path, field.name)),
                 None if field.required && !is_misspelt(field, entries, fields) => {

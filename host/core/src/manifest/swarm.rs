@@ -1,13 +1,13 @@
 //! `kind: Swarm`: agents that work together, read into a [`SwarmPlan`].
 //!
-//! The agents are names: they may be identities of this host or of others, which connect to it.
+//! The agents are names: the Claw's own identity, and those that the runtime file gives to who connects.
 //! Deliberately absent: starting an agent. Who works is who connects.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::node::Node;
+use super::node::{Node, Place};
 use super::primitive::Document;
 use super::problem::Problems;
 use super::refs::local_name;
@@ -89,6 +89,14 @@ pub(crate) fn read(of: &Document) -> SwarmPlan {
             .number(&["resource_limits", "max_duration_ms"])
             .map(Duration::from_millis),
     }
+}
+
+/// Returns the identities of a document's agents, and where each stands.
+pub(crate) fn members(of: &Document) -> impl Iterator<Item = (String, Place)> {
+    of.spec.list(&["agents"]).iter().filter_map(|agent| {
+        let node = agent.get(&["identity_ref"])?;
+        Some((local_name(node.as_text()?, Kind::Identity)?, node.at.clone()))
+    })
 }
 
 fn agent(node: &Node) -> Option<SwarmAgent> {

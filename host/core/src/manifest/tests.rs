@@ -268,7 +268,7 @@ fn every_problem_of_every_document_is_reported() {
         list,
         [
             "claw.yaml:10:20: `gone.yaml` cannot be read: it does not exist (write the path of a document; relative paths start in the manifest's own directory, /here)",
-            "claw.yaml:10:31: `claw://sandbox/none` is a Sandbox (a Tool belongs here; a Sandbox belongs under `sandbox:`)",
+            "claw.yaml:10:31: `claw://sandbox/none` is a Sandbox (write the path of a Tool or `claw://local/tool/<name>` here; a Sandbox belongs under `sandbox:`)",
             "claw.yaml:11:3: unknown key `colour` in `spec` (take it out, or write one of: identity, providers, channels, tools, skills, memory, world_models, sandbox, policies, swarm, telemetry)",
             "a.yaml:7:3: unknown key `descripton` in `spec` (did you mean `description`? possible here: description, input_schema, output_schema, sandbox_ref, policy_ref, mcp_source, annotations, timeout_ms, retry, composite, skill_ref)",
         ]

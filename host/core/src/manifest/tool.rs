@@ -41,6 +41,8 @@ pub struct ToolBinding {
     pub timeout: Option<Duration>,
     /// Whether and how a call that failed for a passing reason is tried again.
     pub retry: Option<RetryPlan>,
+    /// The skill that it wraps, where it is made of other tools.
+    pub skill: Option<SkillTerms>,
     /// The MCP server that has it; a component has it where this is absent.
     pub mcp: Option<McpSource>,
     /// The registry its document came from. What such a document says in `annotations` is a
@@ -48,6 +50,22 @@ pub struct ToolBinding {
     pub registry: Option<RegistryUri>,
     /// `file:line`, for messages.
     pub at: String,
+}
+
+/// What a Skill says of the tool that wraps it (`composite: true`, `skill_ref`). In which order its tools
+/// are called, and with what, is for a definition file to say.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SkillTerms {
+    /// Its name.
+    pub name: String,
+    /// The only tools that may be called, by CKP name.
+    pub tools: Vec<String>,
+    /// A person is asked before each call.
+    pub asks: bool,
+    /// JSON Schemas that arguments have to match as well.
+    pub input_schema: Option<Value>,
+    /// JSON Schemas that results have to match as well.
+    pub output_schema: Option<Value>,
 }
 
 impl ToolBinding {
@@ -76,6 +94,7 @@ pub(crate) fn check(spec: &Node, report: &mut Problems) {
         report.invalid(&description.at, "`description` is too long", help);
     }
     mcp::check(spec, report);
+    check_composite(spec, report);
     for key in ["input_schema", "output_schema"] {
         spec.entry(key).into_iter().for_each(|entry| check_schema(entry, report));
     }
@@ -97,13 +116,15 @@ pub(crate) fn read(of: &Document, default_profile: &str) -> ToolBinding {
         annotations: annotations.unwrap_or_default(),
         timeout: of.spec.number(&["timeout_ms"]).map(Duration::from_millis),
         retry: of.spec.read(&["retry"]),
+        skill: None,
         mcp: McpSource::read(&of.spec),
         registry: of.package.clone(),
         at: of.at.to_string(),
     }
 }
 
-fn check_schema(entry: &Entry, report: &mut Problems) {
+/// Reports a schema that cannot be used.
+pub(crate) fn check_schema(entry: &Entry, report: &mut Problems) {
     let Entry { key, at, node } = entry;
     let schema = node.to_json();
     let budget = &mut report.pattern_bytes_left;
@@ -120,6 +141,60 @@ fn check_schema(entry: &Entry, report: &mut Problems) {
         if pointer.is_empty() { String::new() } else { format!(" at `{}`", shown(&pointer)) };
     let reason = format!("`{key}` cannot be used{inside}: {}", shown_sentence(&reason));
     report.invalid(place, reason, help);
+}
+
+fn check_composite(spec: &Node, report: &mut Problems) {
+    if spec.flag(&["composite"]) != Some(true) {
+        return;
+    }
+    if spec.get(&["skill_ref"]).is_none() {
+        let help = "add `skill_ref: <name of a Skill>`: what it requires is what may be called";
+        report.invalid(spec.place(&["composite"]), "`skill_ref` is missing", help);
+    }
+    for key in ["mcp_source", "retry"] {
+        if let Some(entry) = spec.entry(key) {
+            let reason = format!("`{key}` does not go with `composite: true`");
+            report.invalid(
+                &entry.at,
+                reason,
+                format!("take `{key}` out: its steps have their own"),
+            );
+        }
+    }
+}
+
+/// Returns the skill that a tool's document wraps; `skills` are all there are.
+pub(crate) fn skill<'a>(
+    of: &Document,
+    mut skills: impl Iterator<Item = &'a Document>,
+) -> Option<SkillTerms> {
+    of.spec.flag(&["composite"]).filter(|is| *is)?;
+    let name = local_name(of.spec.text(&["skill_ref"])?, Kind::Skill)?;
+    let spec = skills.find(|skill| skill.name == name).map(|skill| &skill.spec);
+    let schema = |key: &str| Some(spec?.get(&[key])?.to_json());
+    let tools = spec.into_iter().flat_map(|spec| spec.texts(&["tools_required"]));
+    Some(SkillTerms {
+        tools: tools.filter_map(|(_, tool)| local_name(tool, Kind::Tool)).collect(),
+        asks: spec.and_then(|of| of.flag(&["permissions", "approval_required"])) == Some(true),
+        input_schema: schema("input_schema"),
+        output_schema: schema("output_schema"),
+        name,
+    })
+}
+
+/// Reports what a skill permits that nothing would hold a composite of it to: each step runs under the
+/// sandbox of its own tool.
+pub(crate) fn check_skill(of: &Document, skills: &[&Document], report: &mut Problems) {
+    let name = skill(of, skills.iter().copied()).map(|skill| skill.name);
+    let wrapped = skills.iter().filter(|skill| Some(&skill.name) == name.as_ref());
+    let permissions = wrapped.filter_map(|skill| skill.spec.get(&["permissions"]));
+    for entry in permissions.flat_map(Node::entries) {
+        if entry.key != "approval_required" {
+            let reason = format!("nothing holds a composite to `permissions.{}`", entry.key);
+            let help = "take it out: each step runs under the sandbox of its own tool";
+            report.invalid(&entry.at, reason, help);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod cost;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
+use crate::digest;
 use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX};
 use crate::truncate;
 use cost::Cost;
@@ -27,6 +28,7 @@ const SUBSCHEMAS_MAX: usize = 10_000;
 pub struct Schema {
     validator: Validator,
     cost: Cost,
+    digest: String,
 }
 
 impl Schema {
@@ -60,8 +62,13 @@ impl Schema {
             .with_pattern_options(patterns)
             .offline()
             .build(schema)
-            .map(|validator| Self { validator, cost })
+            .map(|validator| Self { validator, cost, digest: digest::of_json(schema) })
             .map_err(|error| Fault::of(&error))
+    }
+
+    /// Returns `sha256:…` of its canonical form.
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// Checks `value`.

@@ -58,6 +58,8 @@ impl Story<'_> {
                 "paths": paths.iter().map(outlook).collect::<Value>(),
                 "tool_refuses": self.tool_refuses,
             },
+            "calls": self.calls,
+            "quarantine": self.rests,
             "quotas": quotas,
         })
     }
@@ -92,6 +94,10 @@ impl Story<'_> {
             format!("sandbox:   {}", self.sandbox_line()),
             format!("quotas:    {}", self.quotas_line()),
         ];
+        lines.extend(
+            self.calls.iter().map(|calls| format!("steps:     it {calls}, each decided by itself")),
+        );
+        lines.extend(self.rests.iter().map(|hold| format!("quarantine: it {}", hold.told())));
         lines.extend(self.rehearsal.paths.iter().map(|path| format!("path:      {}", met(path))));
         lines.join("\n")
     }

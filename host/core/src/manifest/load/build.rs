@@ -31,10 +31,18 @@ impl Loader<'_> {
         self.problems = problems;
     }
 
+    fn check_skills(&mut self) {
+        let mut problems = std::mem::take(&mut self.problems);
+        let skills: Vec<&Document> = self.of_kind(Kind::Skill).collect();
+        self.of_kind(Kind::Tool).for_each(|of| tool::check_skill(of, &skills, &mut problems));
+        self.problems = problems;
+    }
+
     /// Returns the manifest, or every problem of the load.
     pub(super) fn finish(mut self) -> Result<Manifest, Vec<DocumentError>> {
         if self.sound() {
             self.check_folders();
+            self.check_skills();
         }
         let manifest = self.sound().then(|| self.manifest());
         self.problems.finish(manifest)
@@ -89,12 +97,16 @@ impl Loader<'_> {
             channels: std::collections::BTreeMap::new(),
             web: crate::manifest::WebSettings::default(),
             mcp_servers: Vec::new(),
+            locked: None,
+            services: Vec::new(),
+            skills: crate::skills::Skills::default(),
             signed_by: Vec::new(),
             mcp_pins: crate::manifest::PinMode::default(),
             catalog: crate::manifest::CatalogMode::default(),
             keeps: BTreeSet::new(),
             governance: crate::manifest::Governance::default(),
             swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
+            members: self.of_kind(Kind::Swarm).flat_map(swarm::members).collect(),
             telemetry: self
                 .of_kind(Kind::Telemetry)
                 .next()
@@ -125,6 +137,10 @@ impl Loader<'_> {
 
     fn bindings(&self) -> Vec<ToolBinding> {
         let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
-        self.of_kind(Kind::Tool).map(|of| tool::read(of, default)).collect()
+        let bind = |of| ToolBinding {
+            skill: tool::skill(of, self.of_kind(Kind::Skill)),
+            ..tool::read(of, default)
+        };
+        self.of_kind(Kind::Tool).map(bind).collect()
     }
 }

@@ -1,8 +1,9 @@
 //! From the bytes of a document to its tree.
 //!
-//! serde-saphyr does the reading: it bounds depth, nodes and alias expansion, and refuses
-//! duplicate keys. JSON is read the same way, being YAML.
+//! serde-saphyr does the reading, and bounds depth, nodes and alias expansion. JSON is read the same
+//! way, being YAML.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,9 +38,25 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Node, Box<DocumentError
     let read = serde_saphyr::from_str_with_options::<Node>(text, options());
     let mut node = read.map_err(|error| Box::new(syntax_problem(&source, &error)))?;
     node.stands_in(&source);
-    let Some((Entry { key, at, .. }, help)) = no_key(&node) else { return Ok(node) };
-    let reason = format!("`{}` is no key", shown(key));
+    let (Entry { key, at, .. }, is, help) = if let Some((first, second)) = twice(&node) {
+        let is = format!("is there twice, first in line {}", first.at.line);
+        (second, is, "delete one: it is not clear which is meant")
+    } else if let Some((entry, help)) = no_key(&node) {
+        (entry, "is no key".to_owned(), help)
+    } else {
+        return Ok(node);
+    };
+    let reason = format!("`{}` {is}", shown(key));
     Err(Box::new(DocumentError::new(at, MANIFEST_INVALID, reason, help)))
+}
+
+/// Finds a key that one mapping has twice: which of them would count?
+fn twice(node: &Node) -> Option<(&Entry, &Entry)> {
+    let (own, mut seen) = (node.entries(), BTreeMap::new());
+    let mut second = own.iter().map(|entry| Some((seen.insert(&entry.key, entry)?, entry)));
+    second
+        .find_map(|both| both)
+        .or_else(|| own.iter().map(|entry| &entry.node).chain(node.items()).find_map(twice))
 }
 
 const COMMENT: &str = "take the comment out: JSON has no comments, and in YAML they begin with `#`";
@@ -102,7 +119,8 @@ fn options() -> serde_saphyr::Options {
             max_total_replayed_events: ALIAS_NODES_MAX,
             max_replay_stack_depth: 8,
         },
-        duplicate_keys: DuplicateKeyPolicy::Error,
+        // So that both are seen, and none is used.
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
         merge_keys: MergeKeyPolicy::Error,
         strict_booleans: true,
         reject_unsupported_tags: true,
@@ -200,10 +218,6 @@ fn explain(error: &Error) -> (String, &'static str) {
             "put it into a file of its own, without `---`",
         ),
         Error::Budget { .. } => too_many(),
-        Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_ref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
-            (format!("the key{key} is there twice"), "delete one: it is not clear which is meant")
-        }
         Error::MergeKeyNotAllowed { .. } => (
             "the merge key `<<` is not allowed: YAML 1.2 has none".to_owned(),
             "delete this line, and write the keys here that it would bring in",
@@ -301,9 +315,21 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_keys_are_refused_with_their_line() {
-        assert_eq!(refused("a: 1\nb: 2\na: 3\n").line, 3);
-        assert_eq!(refused("{\"a\": 1,\n \"a\": 2}").line, 2);
+    fn a_key_is_there_once_and_both_lines_are_named() {
+        for (text, second, first) in [
+            ("a: 1\nb: 2\na: 3\n", 3, 1),
+            ("{\"a\": 1,\n \"a\": 2}", 2, 1),
+            ("x:\n  - a: 1\n    'a': 2\n", 3, 2),
+            ("- 1: x\n  y:\n    1: x\n  \"1\": x\n", 4, 1),
+        ] {
+            let DocumentError { line, reason, .. } = refused(text);
+            assert_eq!(line, second, "{reason}");
+            assert!(
+                reason.ends_with(&format!("is there twice, first in line {first}")),
+                "{reason}"
+            );
+        }
+        assert!(read("- a: 1\n- a: 2\n").is_ok());
     }
 
     #[test]

@@ -77,8 +77,11 @@ impl Documents for Held {
         let found = self.packages.get(&uri.to_string());
         let (document, component) =
             found.ok_or_else(|| RegistryError::NotFound("main".to_owned()))?;
-        let component = component
-            .map(|bytes| Component { bytes: bytes.into(), digest: digest::of_bytes(bytes) });
+        let component = component.map(|bytes| Component {
+            bytes: bytes.into(),
+            digest: digest::of_bytes(bytes),
+            signature: None,
+        });
         Ok(Package {
             registry: "main".to_owned(),
             document: document.clone().into_bytes(),

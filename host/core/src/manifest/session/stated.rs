@@ -38,10 +38,9 @@ const ALLOWED: [(&str, &str); 6] = [
          resource_limits.memory_mb resource_limits.timeout_ms runtime",
     ),
     ("skills", "description estimates input_schema instruction name output_schema tools_required"),
-    // Of `composite` only `false` gets here.
     (
         "tools",
-        "annotations composite description input_schema name output_schema policy_ref \
+        "annotations description input_schema name output_schema policy_ref \
          sandbox_ref timeout_ms",
     ),
 ];
@@ -144,6 +143,7 @@ fn says_too(base: &Manifest, own: &Manifest, entry: &Entry<'_>, field: &str) -> 
         }),
         ("swarm", _) => own.swarms == base.swarms,
         ("telemetry", _) => own.telemetry == base.telemetry,
+        ("tools", "composite") => own.tools.get(entry.index).is_some_and(|one| one.skill.is_none()),
         ("tools", "retry") => own.tools.get(entry.index).is_some_and(|one| {
             base.tools.iter().any(|its| (&its.name, its.retry) == (&one.name, one.retry))
         }),

@@ -1,4 +1,4 @@
-//! `definitions`, `contracts` and `immune`: what holds of calls beside the documents, and where more
+//! `definitions`, `composites`, `contracts` and `immune`: what holds of calls beside the documents, and where more
 //! is said about single tools.
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) struct DefinitionFiles {
 }
 
 impl Reader {
-    /// Takes over all three keys, each where it is there.
+    /// Takes over all these keys, each where it is there.
     pub(super) fn take_governance(&mut self, root: &Node, base: &Path) {
         if root.get(&["definitions"]).is_some() {
             let files = root.texts(&["definitions"]).map(|(node, pattern)| DefinitionFiles {
@@ -40,6 +40,10 @@ impl Reader {
                 _ => PostconditionMode::Enforce,
             };
         }
+        let bounds = &mut self.settings.governance.composites;
+        let bound = |key| usize::try_from(root.number(&["composites", key])?).ok();
+        bounds.depth_max = bound("max_depth").unwrap_or(bounds.depth_max);
+        bounds.steps_max = bound("max_steps").unwrap_or(bounds.steps_max);
         root.get(&["immune"]).into_iter().for_each(|immune| self.take_immune(immune));
     }
 
@@ -74,6 +78,15 @@ impl Reader {
 }
 
 impl Settings {
+    /// Returns the first folder of which every `.yaml` file is a definition file.
+    pub fn definitions_folder(&self) -> Option<PathBuf> {
+        let folder = |one: &DefinitionFiles| {
+            let folder = one.pattern.strip_suffix("/*.yaml")?;
+            (!glob::is_pattern(folder)).then(|| one.base.join(folder))
+        };
+        self.definitions.iter().find_map(folder)
+    }
+
     /// Reads the definition files and gives the manifest what they say.
     ///
     /// # Errors
@@ -83,19 +96,14 @@ impl Settings {
         docs: &dyn Documents,
         manifest: &mut Manifest,
     ) -> Result<(), Vec<DocumentError>> {
-        let mut problems = Vec::new();
-        let mut files: Vec<(PathBuf, &Place)> = Vec::new();
-        for one in &self.definitions {
-            match one.files(docs) {
-                Ok(found) => files.extend(found.into_iter().map(|file| (file, &one.at))),
-                Err(problem) => problems.push(*problem),
-            }
-        }
+        let (files, mut problems) = self.named(docs);
         if let Some((_, at)) = files.get(DEFINITION_FILES_MAX) {
             let reason = format!("more than {DEFINITION_FILES_MAX} definition files");
             let help = "put several tools into one";
             problems.push(at.missing(reason, help));
         }
+        problems.extend(self.describe_services(docs, manifest));
+        problems.extend(self.read_skills(docs, manifest));
         for (file, at) in files.iter().take(DEFINITION_FILES_MAX) {
             match docs.read(file) {
                 Ok(bytes) => {
@@ -105,7 +113,38 @@ impl Settings {
                 Err(error) => problems.push(unread(file, at, &error)),
             }
         }
+        if problems.is_empty() {
+            problems.extend(manifest.governance.settle(&manifest.tools).err().unwrap_or_default());
+        }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Returns the definition files, which need not be there.
+    ///
+    /// # Errors
+    /// Every pattern that matches none.
+    pub fn definition_files(
+        &self,
+        docs: &dyn Documents,
+    ) -> Result<Vec<PathBuf>, Vec<DocumentError>> {
+        match self.named(docs) {
+            (files, problems) if problems.is_empty() => {
+                Ok(files.into_iter().map(|(file, _)| file).collect())
+            }
+            (_, problems) => Err(problems),
+        }
+    }
+
+    /// Returns the definition files, each with the place that names it, and what is wrong with patterns.
+    fn named(&self, docs: &dyn Documents) -> (Vec<(PathBuf, &Place)>, Vec<DocumentError>) {
+        let (mut files, mut problems) = (Vec::new(), Vec::new());
+        for one in &self.definitions {
+            match one.files(docs) {
+                Ok(found) => files.extend(found.into_iter().map(|file| (file, &one.at))),
+                Err(problem) => problems.push(*problem),
+            }
+        }
+        (files, problems)
     }
 }
 
@@ -236,6 +275,14 @@ mod tests {
             assert_eq!(found.postconditions, PostconditionMode::Warn, "{variable}");
             assert!(settings("", &[(variable, "ignore")]).is_err(), "{variable}");
         }
+        for prefix in ["CLAWHOST_COMPOSITES", "CRUVERO_COMPOSITE"] {
+            let own =
+                [(&*format!("{prefix}_MAX_DEPTH"), "2"), (&format!("{prefix}_MAX_STEPS"), "64")];
+            let bounds =
+                settings("composites: { max_steps: 3 }", &own).unwrap().governance.composites;
+            assert_eq!((bounds.depth_max, bounds.steps_max), (2, 64), "{prefix}");
+        }
+        assert!(settings("composites: { max_depth: 5 }", &[]).is_err());
         assert!(settings("", &[("CRUVERO_IMMUNE_ENABELD", "false")]).is_err());
         assert!(settings("immune: { quarantine_threshold: 0 }", &[]).is_err());
     }

@@ -1,5 +1,6 @@
 //! `tools.mcp_servers`: the MCP servers that a host may bridge, and how each is reached.
 
+mod auth;
 mod line;
 #[cfg(test)]
 mod tests;
@@ -88,7 +89,7 @@ impl Reader {
     }
 
     fn take_program(&mut self, node: &Node, command: &str, base: &Path) -> McpReach {
-        for key in ["headers", "bearer"] {
+        for key in ["headers", "bearer", "auth"] {
             if let Some(entry) = node.entry(key) {
                 self.refuse(
                     &entry.at,
@@ -130,7 +131,8 @@ impl Reader {
             headers.push(("Authorization".to_owned(), McpValue::Bearer(name.to_owned())));
         }
         self.check_names(node, &headers, is_header, "header that may be sent");
-        Some(McpReach::Url { url: self.take_endpoint(node, "url", url)?, headers })
+        let auth = node.get(&["auth"]).map(|auth| self.take_auth(auth, &headers));
+        Some(McpReach::Url { url: self.take_endpoint(node, "url", url)?, headers, auth })
     }
 
     /// Returns what stands in words under `plain`, and the secrets that go into the same place.

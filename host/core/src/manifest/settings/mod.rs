@@ -12,9 +12,12 @@ mod governance;
 mod mcp;
 mod packages;
 mod providers;
+mod proxy;
 mod reader;
 mod registries;
+mod releases;
 mod secrets;
+mod services;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -33,9 +36,12 @@ use self::governance::DefinitionFiles;
 pub use self::mcp::McpServerSettings;
 pub use self::packages::OciSettings;
 pub use self::providers::ProviderSettings;
+pub use self::proxy::ProxySettings;
 use self::reader::Reader;
 pub use self::registries::RegistrySettings;
+pub use self::releases::{PostgresUrl, ReleaseSettings};
 pub use self::secrets::SecretSettings;
+use self::services::ServiceSettings;
 pub use self::web::WebSettings;
 use super::node::Place;
 use super::problem::{DocumentError, Problems, choices};
@@ -69,12 +75,16 @@ pub struct Settings {
     pub agents: Vec<AgentSettings>,
     /// Who is asked for addresses of registries, in this order.
     pub registries: Vec<RegistrySettings>,
+    /// The versions of tools that this host follows; none where absent.
+    pub releases: Option<ReleaseSettings>,
     /// What registries of OCI artifacts get, by `host` or `host:port`.
     pub oci: BTreeMap<String, OciSettings>,
     /// What sandbox profiles get beside their documents, by name.
     pub profiles: BTreeMap<String, ProfileSettings>,
     /// What providers get beside their documents, by name.
     pub providers: BTreeMap<String, ProviderSettings>,
+    /// How completions are served.
+    pub proxy: ProxySettings,
     /// What holds of calls; [`Settings::define`] adds what the definition files say.
     pub governance: Governance,
     definitions: Vec<DefinitionFiles>,
@@ -97,6 +107,7 @@ pub struct ToolSettings {
     pub catalog: CatalogMode,
     /// Whom some of the built-in tools may ask.
     pub web: WebSettings,
+    services: Vec<ServiceSettings>,
     directory_at: Place,
     replace_at: Place,
 }
@@ -158,8 +169,14 @@ pub struct HttpSettings {
     pub allowed_origins: Vec<String>,
 }
 
+/// Who calls over standard input. What `agents` says of that name is about this caller, who has no
+/// token: over HTTP nobody is it.
+pub const STDIO_PRINCIPAL: &str = "stdio";
+/// Whom else the host itself calls and decides as; no agent is called so.
+const OWN_PRINCIPALS: [&str; 2] = ["cli", "operator"];
+
 /// One of `agents`: somebody who may call tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentSettings {
     /// The name of its token.
     pub name: String,
@@ -167,6 +184,8 @@ pub struct AgentSettings {
     pub elicitation: bool,
     /// Who it is in the host's swarms; the host's own identity where this is absent.
     pub identity: Option<String>,
+    /// The documents of its skills; it may have any tool where absent.
+    skills: Vec<(PathBuf, Place)>,
     at: Place,
 }
 
@@ -188,6 +207,8 @@ pub struct ProfileSettings {
     pub all_costs: bool,
     /// The channels its tools may send messages to.
     pub channels: BTreeSet<String>,
+    /// Calls of other tools that one call may make; as the profile has it where this is absent.
+    pub tool_calls_max: Option<usize>,
     /// What becomes of results that are too large for a reply.
     pub oversize: Oversize,
     /// Bytes one call may write to its directories; the host's bound where this is absent.
@@ -236,6 +257,12 @@ impl Settings {
         may.map(|agent| agent.name.clone()).collect()
     }
 
+    /// Returns the agents that have a token each.
+    pub fn token_names(&self) -> Vec<String> {
+        let names = self.agents.iter().map(|agent| agent.name.clone());
+        names.filter(|name| name != STDIO_PRINCIPAL).collect()
+    }
+
     /// Returns the identities that agents speak as in swarms, by the agents' names.
     pub fn identities(&self) -> BTreeMap<String, String> {
         let named = |agent: &AgentSettings| Some((agent.name.clone(), agent.identity.clone()?));
@@ -268,6 +295,7 @@ impl Settings {
         }
         self.apply_servers(manifest, &mut problems);
         self.agents.iter().for_each(|agent| agent.check(manifest, &mut problems));
+        self.check_members(manifest, &mut problems);
         manifest.channels.clone_from(&self.channels);
         manifest.policies.add_filters(&self.filters);
         manifest.web.clone_from(&self.tools.web);
@@ -280,6 +308,23 @@ impl Settings {
         self.check_channels(&mut problems);
         self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
+    }
+}
+
+impl Settings {
+    /// A task for an agent of a swarm that nobody is would wait for ever.
+    fn check_members(&self, manifest: &Manifest, problems: &mut Problems) {
+        let agents = self.agents.iter().filter_map(|agent| agent.identity.as_deref());
+        let known: BTreeSet<&str> = agents.chain([manifest.identity.as_str()]).collect();
+        let is_missing = |name: &str| !known.contains(name) && !manifest.supplied_by_host;
+        for (name, at) in manifest.members.iter().filter(|(name, _)| is_missing(name)) {
+            let reason = format!("nobody is the identity `{}`", shown(name));
+            let help = format!(
+                "{}; or give it to who connects, in `clawhost.yaml`: `agents: [{{ name: {name}, identity: {name} }}]`",
+                choices(name, known.clone())
+            );
+            problems.missing(at, reason, help);
+        }
     }
 }
 
@@ -338,6 +383,7 @@ impl ProfileSettings {
             memory: self.memory.unwrap_or(profile.agent.memory),
             all_costs: self.all_costs,
             channels: self.channels.clone(),
+            tool_calls: self.tool_calls_max.unwrap_or(profile.agent.tool_calls),
         };
         profile.shell_rules.programs.clone_from(&self.programs);
         profile.limits.write_bytes = self.write_bytes_max;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::shapes::{FILE, LIMITS};
-use super::{AgentSettings, CatalogMode, LimitSettings, PinMode, ProfileSettings, Settings};
+use super::{
+    AgentSettings, CatalogMode, LimitSettings, OWN_PRINCIPALS, PinMode, ProfileSettings, Settings,
+};
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
@@ -74,6 +76,9 @@ impl Reader {
             if let Some(servers) = tools.get(&["mcp_servers"]) {
                 self.settings.tools.mcp_servers = self.take_mcp_servers(servers, base);
             }
+            if let Some(services) = tools.get(&["services"]) {
+                self.settings.tools.services = self.take_services(services, base);
+            }
             match tools.text(&["catalog"]) {
                 Some("search") => self.settings.tools.catalog = CatalogMode::Search,
                 Some(_) => self.settings.tools.catalog = CatalogMode::List,
@@ -87,10 +92,11 @@ impl Reader {
         }
         self.take_limits(root);
         self.take_http(root);
+        self.take_proxy(root);
         self.take_audit(root, base);
         self.take_governance(root, base);
         if let Some(agents) = root.get(&["agents"]) {
-            self.settings.agents = self.take_agents(agents);
+            self.settings.agents = self.take_agents(agents, base);
         }
         if let Some(channels) = root.get(&["channels"]) {
             self.settings.channels = self.take_channels(channels, base);
@@ -106,6 +112,9 @@ impl Reader {
         }
         if let Some(registries) = root.get(&["registries"]) {
             self.settings.registries = self.take_registries(registries);
+        }
+        if let Some(registry) = root.get(&["registry"]) {
+            self.take_releases(registry);
         }
         if let Some(profiles) = root.get(&["profiles"]) {
             let profiles = profiles.entries().iter();
@@ -188,13 +197,27 @@ impl Reader {
         name.to_owned()
     }
 
-    fn take_agents(&mut self, agents: &Node) -> Vec<AgentSettings> {
+    /// An agent that is called like one of the host's own callers would be that caller.
+    fn take_agent_name(&mut self, agent: &Node, seen: &mut BTreeSet<String>) -> String {
+        let name = self.take_name("agent", agent, seen);
+        if OWN_PRINCIPALS.contains(&name.as_str()) {
+            let reason = format!("the agent name `{name}` is the host's own");
+            self.refuse(agent.place(&["name"]), reason, "name the agent otherwise");
+        }
+        name
+    }
+
+    fn take_agents(&mut self, agents: &Node, base: &Path) -> Vec<AgentSettings> {
         let mut seen = BTreeSet::new();
         let agents = agents.items().iter();
         let agent = |agent: &Node| AgentSettings {
-            name: self.take_name("agent", agent, &mut seen),
+            name: self.take_agent_name(agent, &mut seen),
             elicitation: agent.flag(&["elicitation"]).unwrap_or(false),
             identity: agent.text(&["identity"]).map(str::to_owned),
+            skills: agent
+                .texts(&["skills"])
+                .map(|(item, file)| (tidy(&base.join(file)), item.at.clone()))
+                .collect(),
             at: agent.place(&["identity"]).clone(),
         };
         agents.map(agent).collect()

@@ -1,6 +1,9 @@
 //! The closed table of the runtime file, in the words of `kinds`.
 
-use crate::limits::{ARGUMENTS_BYTES_MAX, CREATE_ENTRIES_MAX, REPLY_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::limits::{
+    ARGUMENTS_BYTES_MAX, COMPOSITE_STEPS_CEILING_MAX, CREATE_ENTRIES_MAX, NESTED_CALLS_MAX,
+    NESTING_DEPTH_MAX, REPLY_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS, WRITE_BYTES_MAX,
+};
 use crate::manifest::shape::{
     FLAG, NAME, PATH, SECRET, STRING, STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
 };
@@ -38,6 +41,7 @@ shape! { PROFILE = {
     memory: FLAG,
     all_costs: FLAG,
     channels: STRINGS,
+    tool_calls_max: (up_to(NESTED_CALLS_MAX as u64)),
     write_bytes_max: (up_to(WRITE_BYTES_MAX)),
     create_entries_max: (up_to(CREATE_ENTRIES_MAX)),
     fuel_per_ms: LATER,
@@ -50,6 +54,14 @@ shape! { PROFILE = {
 // Empty texts are as good as none: so the tool page of MCP clients has it.
 shape! { MCP_SERVER = {
     args: STRINGS,
+    auth: {
+        type!: ["client-credentials" | "oauth"],
+        issuer!: TEXT,
+        client_id: TEXT,
+        register: FLAG,
+        scopes: STRINGS,
+        secret: SECRET,
+    },
     bearer: TEXT,
     command: STRING,
     endpoint: TEXT,
@@ -63,6 +75,8 @@ shape! { MCP_SERVER = {
     url: STRING,
 }}
 
+shape! { SERVICE = { allow: STRINGS, describe!: PATH, secret: SECRET, url!: URL } }
+
 shape! { OCI = { http: FLAG, secret: TEXT, token_url: TEXT, user: TEXT } }
 
 shape! { FILTER = {
@@ -75,7 +89,7 @@ shape! { PROVIDER = { input_usd_per_million: PRICE, output_usd_per_million: PRIC
 
 shape! { pub(super) FILE = {
     version!: (Shape::Int { min: FILE_VERSION, max: FILE_VERSION }),
-    agents: [{ name!: NAME, elicitation: FLAG, identity: TEXT }],
+    agents: [{ name!: NAME, elicitation: FLAG, identity: TEXT, skills: [+ PATH] }],
     audit: { syslog: PATH, webhook: URL },
     channels: (Shape::Dict(&CHANNEL)),
     filters: (Shape::Dict(&FILTER)),
@@ -85,6 +99,16 @@ shape! { pub(super) FILE = {
     profiles: (Shape::Dict(&PROFILE)),
     registries: [{ name!: NAME, url!: TEXT }],
     providers: (Shape::Dict(&PROVIDER)),
+    proxy: {
+        enabled: FLAG,
+        history: FLAG,
+        max_rounds: (from_one(100)),
+        max_tool_result_bytes: (from_one(REPLY_BYTES_MAX as u64)),
+        repeated_calls: ["reject" | "replay"],
+        spent_budget: ["finish" | "fail"],
+        timeout_per_tool_ms: (from_one(TOOL_TIMEOUT_CEILING_MS)),
+        total_timeout_ms: (from_one(TOOL_TIMEOUT_CEILING_MS)),
+    },
     state: PATH,
     tools: {
         catalog: ["list" | "search"],
@@ -94,10 +118,14 @@ shape! { pub(super) FILE = {
         http_get: { block_private_ips: FLAG, domain_allowlist: STRINGS, domain_blocklist: STRINGS },
         mcp_servers: (Shape::Dict(&MCP_SERVER)),
         pins: ["first-use" | "require"],
+        services: (Shape::Dict(&SERVICE)),
         signed_by: STRINGS,
         web_search: { endpoint: URL, header: TEXT, secret: SECRET },
     },
-    composites: LATER,
+    composites: {
+        max_depth: (from_one(NESTING_DEPTH_MAX as u64)),
+        max_steps: (from_one(COMPOSITE_STEPS_CEILING_MAX as u64)),
+    },
     contracts: { postcondition_mode: ["enforce" | "warn"] },
     definitions: STRINGS,
     immune: {
@@ -108,6 +136,6 @@ shape! { pub(super) FILE = {
         tool_no_auto: STRINGS,
         tool_thresholds: (Shape::Dict(&FAILURES)),
     },
-    registry: LATER,
+    registry: { name: NAME, password: SECRET, store: TEXT },
     store: LATER,
 }}

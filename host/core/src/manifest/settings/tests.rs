@@ -140,7 +140,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
             "no address of a registry",
         ),
         ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
-        ("version: 1\nregistry: []", ":2:1: `registry` is not served by this version"),
+        ("version: 1\nstore: []", ":2:1: `store` is not served by this version"),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is a list"),
         ("version: 1\ntools: {pins: never}", "`tools.pins` is `never`"),
         ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
@@ -182,6 +182,8 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ("version: 1\nlimits: {calls_running_max: 1001}", "write a whole number from 1 to 1000"),
         ("version: 1\nagents: [{name: a}, {name: a}]", "the agent name `a` is there twice"),
         ("version: 1\nagents: [{name: a_b}]", "the name `a_b` is not allowed"),
+        ("version: 1\nagents: [{name: cli}]", ":2:17: the agent name `cli` is the host's own"),
+        ("version: 1\nagents: [{name: operator}]", "the agent name `operator` is the host's own"),
         ("version: 1\nprofiles: {none: {ports: [70000]}}", "write a whole number from 1 to 65535"),
         ("version: 1\nproviders: {p: {input_usd_per_million: -1}}", "the number -1"),
         ("version: 1\nproviders: {p: {price: 1}}", "unknown key `price` in `providers.p`"),
@@ -288,4 +290,11 @@ fn large_catalogs_are_searched_and_large_results_kept_where_that_is_said() {
     assert_eq!(settings.profiles["b"].oversize, Oversize::Cut);
     assert_eq!(Settings::default().tools.catalog, CatalogMode::List);
     assert!(read("version: 1\nprofiles: {a: {oversize: spill}}", &[]).is_err());
+}
+
+#[test]
+fn the_agent_on_standard_input_has_no_token() {
+    let text = "version: 1\nagents: [{name: stdio, elicitation: true}, {name: a}]";
+    let settings = read(text, &[]).unwrap();
+    assert_eq!((settings.token_names(), settings.elicitors().len()), (vec!["a".to_owned()], 1));
 }

@@ -14,8 +14,11 @@ const PREFIX: &str = "CLAWHOST_";
 const OTHER_VARIABLES: [&str; 4] =
     ["CLAWHOST_CONFIG", "CLAWHOST_LOG", "CLAWHOST_SYSROOT_DIR", "CLAWHOST_WASM_TARGETS"];
 /// What else these variables may begin with, in this order.
-const ALIASES: [(&str, &str); 2] =
-    [("CRUVERO_IMMUNE_", "CLAWHOST_IMMUNE_"), ("CRUVERO_TOOL_CONTRACT_", "CLAWHOST_CONTRACTS_")];
+const ALIASES: [(&str, &str); 3] = [
+    ("CRUVERO_COMPOSITE_", "CLAWHOST_COMPOSITES_"),
+    ("CRUVERO_IMMUNE_", "CLAWHOST_IMMUNE_"),
+    ("CRUVERO_TOOL_CONTRACT_", "CLAWHOST_CONTRACTS_"),
+];
 /// What a cluster sets by itself for a service that is called `clawhost`.
 const CLUSTER_PREFIXES: [&str; 2] = ["CLAWHOST_PORT", "CLAWHOST_SERVICE_"];
 

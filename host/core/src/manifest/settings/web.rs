@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use super::shown;
-use crate::egress::{EgressRules, HostPattern, HostRules, check_request, endpoint};
+use crate::egress::{EgressRules, HostPattern, HostRules, Schemes, check_request, endpoint};
 use crate::grants::{Grants, Injection, SecretGrant};
 use crate::manifest::node::Node;
 
@@ -58,7 +58,7 @@ impl WebSettings {
     fn http_get(&self, ports: Vec<u16>) -> EgressRules {
         let hosts = self.domain_allowlist.clone().map_or(HostRules::Any, HostRules::Only);
         let (blocked, block_private) = (self.domain_blocklist.clone(), self.block_private_ips);
-        EgressRules { hosts, blocked, block_private, ports }
+        EgressRules { hosts, blocked, block_private, ports, schemes: Schemes::ALL }
     }
 
     fn search(&self, address: &str, grants: &mut Grants) {
@@ -125,7 +125,8 @@ mod tests {
 
     fn open() -> EgressRules {
         let (hosts, blocked) = (HostRules::Any, Vec::new());
-        EgressRules { hosts, blocked, block_private: false, ports: vec![80, 8080] }
+        let (ports, schemes) = (vec![80, 8080], Schemes::ALL);
+        EgressRules { hosts, blocked, block_private: false, ports, schemes }
     }
 
     fn granted(tools: &str, tool: &str) -> Grants {

@@ -109,34 +109,33 @@ fn mapping(fields: &'static [Field]) -> String {
     let may = may.iter().filter(|field| is_served(field.shape)).map(|field| field.name);
     let may = may.collect::<Vec<_>>().join(", ");
     match (must.is_empty(), may.is_empty()) {
-        (true, _) => format!("a mapping with some of the keys {may}"),
+        (true, _) => format!("a mapping such as `{}` (possible: {may})", sample(fields)),
         (_, true) => format!("`{}`", sample(fields)),
         _ => format!("`{}` (also possible: {may})", sample(fields)),
     }
 }
 
-/// What narrows a rule of a policy: whoever takes a key out of it makes the rule hold for more.
-const NARROWING: &[&str] = &["match", "conditions"];
+/// What narrows a rule of a policy, and what to write there: whoever takes a key out of it makes the
+/// rule hold for more.
+const NARROWING: [(&str, &str); 2] = [
+    (
+        "match",
+        "write `name: <tool>`, `category: <label>` or `annotations: { readOnlyHint: true }`, or several",
+    ),
+    ("conditions", "write `path_within: <folder>`"),
+];
 
 /// Says what to do about a key of `path` that is not known, where `choices` are.
 pub(super) fn no_such_key(path: &str, choices: &str) -> String {
-    match path.rsplit('.').next().is_some_and(|last| NARROWING.contains(&last)) {
-        true => choices.to_owned(),
-        false => format!("take it out, or {choices}"),
-    }
+    let narrowing = NARROWING.iter().find(|(key, _)| path.ends_with(key));
+    narrowing.map_or_else(|| format!("take it out, or {choices}"), |(_, help)| (*help).to_owned())
 }
 
 /// Says how a key is added to the `entries` that lack it.
 pub(super) fn add(field: &Field, entries: &[Entry]) -> String {
-    match only(field.shape) {
-        Some(value) => format!("add `{}: {value}`", field.name),
-        None => {
-            format!(
-                "add `{}:` with {}",
-                field.name,
-                expected(told(field.shape, entries), field.name)
-            )
-        }
+    match (only(field.shape), told(field.shape, entries)) {
+        (Some(value), _) => format!("add `{}: {value}`", field.name),
+        (None, told) => format!("add `{}:` with {}", field.name, expected(told, field.name)),
     }
 }
 
@@ -160,13 +159,14 @@ pub(super) fn only(shape: &Shape) -> Option<String> {
 }
 
 /// The units that numbers have, by the ending of their keys.
-const UNITS: [(&str, &str); 6] = [
+const UNITS: [(&str, &str); 7] = [
     ("_bytes", " (bytes)"),
     ("_mb", " (MiB)"),
     ("_minutes", " (minutes)"),
     ("_ms", " (milliseconds)"),
     ("_seconds", " (seconds)"),
     ("_usd", " (US dollars)"),
+    ("dimensions", " (numbers that the model's vectors have)"),
 ];
 
 fn unit(path: &str) -> &'static str {
@@ -233,7 +233,13 @@ pub(crate) fn wrong_url(text: &str) -> Option<(&'static str, String)> {
         Err(error) if has_user(&error) => ("has a user name in it", USER.to_owned()),
         Ok(_) if !text.contains("://") => {
             let scheme = if is_here() == Some(true) { "http" } else { "https" };
-            ("has no scheme", format!("write `{scheme}://{text}`"))
+            let (text, why) = match text.strip_suffix(":4317") {
+                Some(host) => {
+                    (format!("{host}:4318"), ": 4317 is the port of gRPC, which is not spoken here")
+                }
+                None => (text.to_owned(), ""),
+            };
+            ("has no scheme", format!("write `{scheme}://{text}`{why}"))
         }
         _ => (
             "is no web address",

@@ -35,7 +35,11 @@ fn samples(folder: &str) -> Vec<Sample> {
     let mut entries = Disk.list(&folder).unwrap();
     entries.sort();
     let files = entries.into_iter().filter(|entry| !entry.is_directory);
-    files.map(|file| (file.name.clone(), load(&Disk, &[folder.join(&file.name)], around))).collect()
+    let read = |file: &str| {
+        let mut manifest = load(&Disk, &[folder.join(file)], around)?;
+        Settings::default().apply(&mut manifest).map(|()| manifest)
+    };
+    files.map(|file| (file.name.clone(), read(&file.name))).collect()
 }
 
 #[test]
