@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
@@ -51,7 +52,7 @@ struct Chain {
     last_hash: String,
     /// A failed write could not be undone; nothing may follow it.
     broken: bool,
-    signer: Option<Signer>,
+    signer: Option<Arc<Signer>>,
 }
 
 /// What a log does beside keeping its records.
@@ -67,19 +68,11 @@ pub struct Terms {
 
 impl AuditLog {
     /// Starts a new chain in `dir`, which is made private to the user by its owner, and keeps all
-    /// that is there.
+    /// that is there but for what `terms` remove.
     ///
     /// # Errors
     /// The folder cannot be read or written.
-    pub fn open(dir: &Dir) -> std::io::Result<Self> {
-        Self::open_with(dir, Terms::default())
-    }
-
-    /// As [`AuditLog::open`], on these terms.
-    ///
-    /// # Errors
-    /// The folder cannot be read or written.
-    pub fn open_with(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
+    pub fn open(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
         let previous = newest_head(dir)?;
         let old = match terms.retention {
             Some(keep) => retention::plan(dir, keep, now_ms())?,
@@ -115,7 +108,7 @@ impl AuditLog {
             records: 0,
             last_hash: CHAIN_START.to_owned(),
             broken: false,
-            signer: key.map(sign).transpose()?,
+            signer: key.map(sign).transpose()?.map(Arc::new),
         };
         // Held as long as the chain grows: nobody takes it for an old one.
         chain.head.try_lock()?;
@@ -162,10 +155,16 @@ impl AuditLog {
         self.append(event, facts.collect())
     }
 
-    /// Waits until the copies have what was appended so far, `patience` at the longest. The chain
-    /// itself waits for nothing.
-    pub async fn flush_copies(&self, patience: Duration) {
-        self.copies.flush(patience).await;
+    /// Waits until what was appended so far is signed and the copies have it, `patience` at the longest.
+    /// The chain itself waits for nothing.
+    pub async fn flush(&self, patience: Duration) {
+        let signer = self.chain.lock().signer.clone();
+        let signed = async {
+            if let Some(signer) = signer {
+                signer.flush(patience).await;
+            }
+        };
+        tokio::join!(signed, self.copies.flush(patience));
     }
 
     /// Says in the chain how many records are missing in copies.

@@ -39,9 +39,10 @@ mod tests {
     fn logged(calls: usize) -> (tempfile::TempDir, Dir, String) {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        let log = Arc::new(AuditLog::open(&dir).unwrap());
+        let log = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
         for call in 0..calls {
-            let span = CallSpan::open(&log, &call.to_string(), "p", "t\n\"x", "sha256:0").unwrap();
+            let span =
+                CallSpan::open(&log, &call.to_string(), "p", "t\n\"x", "sha256:0", &[]).unwrap();
             span.close(&Ok(ToolReply::default())).unwrap();
         }
         let name = std::fs::read_dir(folder.path())
@@ -55,8 +56,8 @@ mod tests {
     #[test]
     fn an_untouched_log_verifies_and_a_cancelled_call_is_closed() {
         let (_folder, dir, _) = logged(3);
-        let log = Arc::new(AuditLog::open(&dir).unwrap());
-        drop(CallSpan::open(&log, "9", "p", "t", "sha256:0").unwrap());
+        let log = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
+        drop(CallSpan::open(&log, "9", "p", "t", "sha256:0", &[]).unwrap());
         let reports = verify(&dir, &Trust::default()).unwrap();
         assert_eq!(reports.iter().map(|r| r.records).collect::<Vec<_>>(), [7, 3]);
         assert!(
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_deleted_or_rewritten_chain_is_found_by_the_one_after_it() {
         let (folder, dir, name) = logged(1);
-        drop(AuditLog::open(&dir).unwrap());
+        drop(AuditLog::open(&dir, Terms::default()).unwrap());
         assert!(
             verify(&dir, &Trust::default()).unwrap().iter().all(|report| report.broken.is_none())
         );

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::key::PublicKey;
 use super::seal::signatures;
-use super::sign::{Signed, Statement, hex, leaves};
+use super::sign::{Signed, Statement, leaves};
 use super::verify::lines;
 
 /// One record and its proof.
@@ -56,7 +56,7 @@ impl Receipt {
             if let Some(index) = batch.iter().position(is_it) {
                 let hashes: Vec<String> = batch.iter().map(|line| digest::of_bytes(line)).collect();
                 let path = merkle::path(&leaves(&hashes), index).unwrap_or_default();
-                let path = path.iter().map(hex).collect();
+                let path = path.iter().map(|hash| digest::hex(hash)).collect();
                 let record =
                     batch.get(index).map(|line| String::from_utf8_lossy(line).into_owned());
                 return Ok(record.map(|record| Self { record, path, signed }));
@@ -77,19 +77,14 @@ impl Receipt {
         let record: Value = serde_json::from_str(&self.record).map_err(|_| NoProof::Record)?;
         let seq = record.get("seq").and_then(Value::as_u64).ok_or(NoProof::Record)?;
         let leaf = leaves(&[digest::of_bytes(self.record.as_bytes())]);
-        let path: Option<Vec<_>> = self.path.iter().map(|hash| unhex(hash)).collect();
+        let hash = |text: &String| digest::unhex(text)?.try_into().ok();
+        let path: Option<Vec<merkle::Hash>> = self.path.iter().map(hash).collect();
         let climbed = leaf.first().zip(path).zip(seq.checked_sub(*first));
         let climbed =
             climbed.and_then(|((leaf, path), index)| merkle::climb(*leaf, index, *records, &path));
         match climbed {
-            Some(climbed) if hex(&climbed) == *root => Ok(record),
+            Some(climbed) if digest::hex(&climbed) == *root => Ok(record),
             _ => Err(NoProof::Record),
         }
     }
-}
-
-fn unhex(text: &str) -> Option<merkle::Hash> {
-    let digit = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(digit).collect();
-    bytes?.try_into().ok()
 }

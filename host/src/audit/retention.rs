@@ -99,7 +99,7 @@ mod tests {
     fn opened(dir: &Dir, keep: Option<Duration>) -> AuditLog {
         let before = crate::clock::now_ms();
         while crate::clock::now_ms() == before {}
-        AuditLog::open_with(dir, Terms { retention: keep, ..Terms::default() }).unwrap()
+        AuditLog::open(dir, Terms { retention: keep, ..Terms::default() }).unwrap()
     }
 
     fn holds(dir: &Dir) -> bool {

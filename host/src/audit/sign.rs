@@ -52,7 +52,7 @@ impl Statement {
         let head = hashes.last()?.clone();
         let root = merkle::root(&leaves(hashes));
         let records = hashes.len() as u64;
-        Some(Self { chain: chain.to_owned(), first, records, head, root: hex(&root) })
+        Some(Self { chain: chain.to_owned(), first, records, head, root: digest::hex(&root) })
     }
 
     fn text(&self) -> String {
@@ -77,10 +77,6 @@ pub(super) fn leaves(hashes: &[String]) -> Vec<Hash> {
     hashes.iter().map(|hash| leaf(hash.as_bytes())).collect()
 }
 
-pub(super) fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Signs what it is given. Dropping it signs the rest.
 #[derive(Debug)]
 pub(super) struct Signer {
@@ -98,6 +94,10 @@ struct Waiting {
 struct Queue {
     hashes: Vec<String>,
     closing: bool,
+    /// Somebody waits for what is there to be signed.
+    hurry: bool,
+    /// A batch was taken and is being signed.
+    signing: bool,
 }
 
 impl Signer {
@@ -123,15 +123,21 @@ impl Signer {
         let mut queue = self.waiting.queue.lock();
         queue.hashes.push(hash);
         if matches!(queue.hashes.len(), 1 | AUDIT_BATCH_RECORDS_MAX) {
-            self.waiting.changed.notify_one();
+            self.waiting.changed.notify_all();
         }
+    }
+
+    /// Waits until what was taken so far is signed, `patience` at the longest.
+    pub(super) async fn flush(&self, patience: Duration) {
+        let waiting = Arc::clone(&self.waiting);
+        drop(tokio::task::spawn_blocking(move || waiting.flush(patience)).await);
     }
 }
 
 impl Drop for Signer {
     fn drop(&mut self) {
         self.waiting.queue.lock().closing = true;
-        self.waiting.changed.notify_one();
+        self.waiting.changed.notify_all();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the end of the audit log is not signed");
         }
@@ -142,12 +148,25 @@ impl Waiting {
     /// Waits for the next batch; none where there will be none.
     fn next(&self) -> Option<Vec<String>> {
         let mut queue = self.queue.lock();
+        queue.signing = false;
+        self.changed.notify_all();
         self.changed.wait_while(&mut queue, |queue| queue.hashes.is_empty() && !queue.closing);
-        let gathers =
-            |queue: &mut Queue| queue.hashes.len() < AUDIT_BATCH_RECORDS_MAX && !queue.closing;
+        let gathers = |queue: &mut Queue| {
+            queue.hashes.len() < AUDIT_BATCH_RECORDS_MAX && !queue.closing && !queue.hurry
+        };
         self.changed.wait_while_for(&mut queue, gathers, Duration::from_millis(AUDIT_BATCH_MS));
         let records = queue.hashes.len().min(AUDIT_BATCH_RECORDS_MAX);
-        (records > 0).then(|| queue.hashes.drain(..records).collect())
+        queue.signing = records > 0;
+        queue.signing.then(|| queue.hashes.drain(..records).collect())
+    }
+
+    fn flush(&self, patience: Duration) {
+        let mut queue = self.queue.lock();
+        queue.hurry = true;
+        self.changed.notify_all();
+        let is_left = |queue: &mut Queue| queue.signing || !queue.hashes.is_empty();
+        self.changed.wait_while_for(&mut queue, is_left, patience);
+        queue.hurry = false;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -24,9 +25,9 @@ fn signed(calls: usize) -> (tempfile::TempDir, Dir, String) {
     let folder = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
     let terms = Terms { key: Some(key(7)), ..Terms::default() };
-    let log = Arc::new(AuditLog::open_with(&dir, terms).unwrap());
+    let log = Arc::new(AuditLog::open(&dir, terms).unwrap());
     for call in 0..calls {
-        let span = CallSpan::open(&log, &call.to_string(), "p", "t", "sha256:0").unwrap();
+        let span = CallSpan::open(&log, &call.to_string(), "p", "t", "sha256:0", &[]).unwrap();
         span.close(&Ok(ToolReply::default())).unwrap();
     }
     drop(log);
@@ -63,6 +64,20 @@ fn every_record_of_a_chain_that_ended_is_signed() {
     let (_folder, dir, _) = signed(700);
     let report = report(&dir, &trust(7));
     assert_eq!((report.broken, report.records, report.signed), (None, 1_401, Some(1_401)));
+}
+
+#[tokio::test]
+async fn whoever_waits_finds_all_signed_while_the_log_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+    let terms = Terms { key: Some(key(7)), ..Terms::default() };
+    let log = Arc::new(AuditLog::open(&dir, terms).unwrap());
+    for _ in 0..20 {
+        drop(CallSpan::open(&log, "1", "p", "t", "sha256:0", &[]).unwrap());
+        log.flush(Duration::from_secs(30)).await;
+        let report = report(&dir, &trust(7));
+        assert_eq!((report.broken, report.signed), (None, Some(report.records)));
+    }
 }
 
 #[test]

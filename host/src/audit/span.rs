@@ -29,25 +29,11 @@ pub struct CallSpan {
 }
 
 impl CallSpan {
-    /// Records that a call arrived.
+    /// Records that a call arrived. Of one that another one makes, `within` names that and the outermost one.
     ///
     /// # Errors
     /// The record cannot be written; the call must not go on.
     pub fn open(
-        log: &Arc<AuditLog>,
-        call_id: &str,
-        principal: &str,
-        tool: &str,
-        arguments_digest: &str,
-    ) -> std::io::Result<Self> {
-        Self::open_within(log, call_id, principal, tool, arguments_digest, &[])
-    }
-
-    /// As [`CallSpan::open`], of a call that another one makes: `within` names that and the outermost one.
-    ///
-    /// # Errors
-    /// As [`CallSpan::open`].
-    pub fn open_within(
         log: &Arc<AuditLog>,
         call_id: &str,
         principal: &str,
@@ -232,13 +218,14 @@ mod tests {
     use cap_std::fs::Dir;
 
     use super::*;
+    use crate::audit::Terms;
 
     #[test]
     fn the_operator_is_told_of_what_a_policy_warns_of_and_of_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        let log = Arc::new(AuditLog::open(&dir).unwrap());
-        let mut span = CallSpan::open(&log, "1", "p", "fetch", "sha256:0").unwrap();
+        let log = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
+        let mut span = CallSpan::open(&log, "1", "p", "fetch", "sha256:0", &[]).unwrap();
         let finding = |action, what: &str| Finding {
             check: "prompt-injection",
             policy: "strict".to_owned(),

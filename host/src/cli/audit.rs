@@ -157,9 +157,12 @@ fn print_receipt(common: &StateArgs, call: &str) -> Result<u8, Fail> {
     let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none("no audit log yet"))?;
     let (chain, number) = call.split_once('/').ok_or_else(|| none("no name of a call"))?;
     let is_it = |record: &Value| record["event"] == "call.finished" && record["call"] == number;
-    let receipt = Receipt::find(&dir, chain, is_it);
-    let receipt = receipt.map_err(unreadable)?.ok_or_else(|| none("no signed record of it"))?;
-    show::json(&json!(receipt));
+    let receipt = Receipt::find(&dir, chain, is_it).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => none("no chain of that name"),
+        _ => unreadable(error),
+    })?;
+    let why = "no signed record of its end: it is not there, it runs, or its host was killed";
+    show::json(&json!(receipt.ok_or_else(|| none(why))?));
     Ok(exit::OK)
 }
 

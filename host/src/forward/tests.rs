@@ -34,7 +34,7 @@ fn place() -> Place {
 fn log(place: &Place, to: Destination, places: &AuditSettings) -> AuditLog {
     let destinations = BTreeSet::from([Destination::File, to]);
     let copies = start(&destinations, places, &HttpClient::system(), &place.database).unwrap();
-    AuditLog::open_with(&place.dir, Terms { copies, ..Terms::default() }).unwrap()
+    AuditLog::open(&place.dir, Terms { copies, ..Terms::default() }).unwrap()
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn the_store_has_every_record_as_the_chain_has_it() {
     let place = place();
     let log = log(&place, Destination::Sqlite, &AuditSettings::default());
     (0..100).for_each(|_| log.append(Event::Received, Map::new()).unwrap());
-    log.flush_copies(PATIENCE).await;
+    log.flush(PATIENCE).await;
     let read = |db: &mut rusqlite::Connection| {
         let mut rows = db.prepare("SELECT record FROM audit_records ORDER BY id")?;
         let texts = rows.query_map((), |row| row.get::<_, String>(0))?;
@@ -60,7 +60,7 @@ async fn the_system_s_log_is_told_each_record_as_a_message() {
     let system = UnixDatagram::bind(&socket).unwrap();
     let places = AuditSettings { syslog: Some(socket), ..AuditSettings::default() };
     let log = log(&place, Destination::Syslog, &places);
-    log.flush_copies(PATIENCE).await;
+    log.flush(PATIENCE).await;
     let mut bytes = [0; 4_096];
     let length = system.recv(&mut bytes).await.unwrap();
     let text = std::str::from_utf8(&bytes[..length]).unwrap();
@@ -76,7 +76,7 @@ async fn a_dead_webhook_loses_nothing_but_its_own_and_the_chain_says_how_much() 
     let places = AuditSettings { webhook: Some(url), ..AuditSettings::default() };
     let log = log(&place, Destination::Webhook, &places);
     (0..10).for_each(|_| log.append(Event::Received, Map::new()).unwrap());
-    log.flush_copies(Duration::from_secs(3_600)).await;
+    log.flush(Duration::from_secs(3_600)).await;
     drop(log);
     let records = records(&place.dir).unwrap();
     let received = records.iter().filter(|record| record["event"] == "call.received").count();
@@ -93,7 +93,7 @@ async fn a_copy_that_has_no_room_loses_records_and_the_chain_says_how_many() {
     for _ in 0..AUDIT_COPY_QUEUE_MAX + 4 {
         log.append(Event::Received, Map::new()).unwrap();
     }
-    log.flush_copies(PATIENCE).await;
+    log.flush(PATIENCE).await;
     log.append(Event::Finished, Map::new()).unwrap();
     let last = records(&place.dir).unwrap().pop().unwrap();
     assert_eq!((&last["event"], &last["missing"]), (&"copy.incomplete".into(), &5.into()));

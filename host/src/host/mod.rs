@@ -222,11 +222,11 @@ impl Host {
     }
 
     /// Hands over what telemetry, channels and the copies of the record still hold, before the host goes;
-    /// what is not taken within `patience` is lost there. The record itself is complete.
+    /// what is not taken within `patience` is lost there. The record itself is complete, and signed then.
     pub async fn flush(&self, patience: Duration) {
         let telemetry = self.telemetry().flush(Instant::now() + patience);
         let channels = self.0.services.channels.flush(patience);
-        tokio::join!(telemetry, channels, self.0.audit.flush_copies(patience));
+        tokio::join!(telemetry, channels, self.0.audit.flush(patience));
     }
 
     /// Ends what the host does: nobody is asked any more, calls have `grace` to end, and what others
