@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::catalog::{ToolDefinition, ckp_name};
+use crate::catalog::{ToolDefinition, check_name, ckp_name};
 use crate::limits::{RELEASE_BYTES_MAX, RELEASE_TOOLS_MAX};
 use crate::manifest::{Definition, DocumentError, Governance};
 use crate::{bridged, digest, json};
@@ -54,7 +54,7 @@ impl Release {
     /// Returns a version of these tools.
     ///
     /// # Errors
-    /// There are none or too many, or two are called alike.
+    /// There are none or too many, two are called alike, or one as no tool can be.
     pub fn new(mut tools: Vec<Released>) -> Result<Self, String> {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         if tools.is_empty() || tools.len() > RELEASE_TOOLS_MAX {
@@ -62,6 +62,7 @@ impl Release {
         }
         let mut seen = BTreeSet::new();
         for Released { name, .. } in &tools {
+            check_name(name)?;
             if !seen.insert(ckp_name(name).to_ascii_lowercase()) {
                 return Err(format!("two of its tools are called `{name}`"));
             }
@@ -235,6 +236,7 @@ mod tests {
             "[{\"component\":\"sha256:0\",\"name\":\"a\"}]".to_owned(),
             "[{\"name\":\"a\"},{\"name\":\"A\"}]".to_owned(),
             "[{\"name\":\"b\"},{\"name\":\"a\"}]".to_owned(),
+            "[{\"name\":\"x\\u001b[2J\"}]".to_owned(),
         ] {
             let hash = digest::of_bytes(wrong.as_bytes());
             assert!(Release::read(&wrong, &hash).is_err(), "{wrong}");

@@ -30,7 +30,7 @@ pub(super) struct Filter {
 }
 
 /// What passed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Filtered {
     pub(super) reply: ToolReply,
     /// All that it said, where that is more and is to be kept.
@@ -86,8 +86,10 @@ impl Filter {
             reply = screened.value;
         }
         let filtered = match unmasked {
-            Some(unmasked) => Filtered { reply: unmasked, whole: None, masked: Some(reply) },
-            None if self.is_nested => Filtered { reply, whole: None, masked: None },
+            Some(unmasked) => {
+                Filtered { reply: unmasked, masked: Some(reply), ..Filtered::default() }
+            }
+            None if self.is_nested => Filtered { reply, ..Filtered::default() },
             None => self.cut(reply),
         };
         (Ok(filtered), findings)
@@ -95,17 +97,10 @@ impl Filter {
 
     fn cut(&self, reply: ToolReply) -> Filtered {
         let is_kept = self.keeps && truncate::size_of(&reply) > self.bytes_max;
-        match is_kept.then(|| results::whole(&reply)).flatten() {
-            None => Filtered {
-                reply: truncate::reply(reply, self.bytes_max),
-                whole: None,
-                masked: None,
-            },
-            whole => {
-                let room = self.bytes_max.saturating_sub(KEPT_NOTE_BYTES);
-                Filtered { reply: truncate::reply(reply, room), whole, masked: None }
-            }
-        }
+        let whole = is_kept.then(|| results::whole(&reply)).flatten();
+        let note = if whole.is_some() { KEPT_NOTE_BYTES } else { 0 };
+        let reply = truncate::reply(reply, self.bytes_max.saturating_sub(note));
+        Filtered { reply, whole, ..Filtered::default() }
     }
 }
 

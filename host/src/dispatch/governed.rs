@@ -1,6 +1,5 @@
 //! What definitions of the operator want of a result, and what a call teaches about its tool.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use clawhost_core::catalog::Tool;
@@ -79,10 +78,8 @@ pub(super) fn promised(
     if conditions.is_empty() {
         return reply;
     }
-    let result = reply.structured.as_ref().map(Cow::Borrowed);
-    let result = result.unwrap_or_else(|| Cow::Owned(reply.result()));
     let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
-    let Some(condition) = offload::blocking(is_long, || broken(conditions, &result)) else {
+    let Some(condition) = offload::blocking(is_long, || broken(conditions, &reply.result())) else {
         return reply;
     };
     span.note("postcondition", condition.to_string());

@@ -157,7 +157,7 @@ impl Dispatch {
         let arguments = digest::of_json(&call.arguments);
         let log = &self.parts.audit;
         let within = nested::within(call.context.nested.as_ref());
-        let span = CallSpan::open_within(log, &id, &call.principal.0, &name, &arguments, &within);
+        let span = CallSpan::open(log, &id, &call.principal.0, &name, &arguments, &within);
         let mut span = span.map_err(|error| unrecorded(&error))?;
         if let Some(request) = &call.context.request_id {
             span.note("request", truncate::text(request, RECORDED_NAME_BYTES_MAX));
@@ -230,7 +230,7 @@ impl Dispatch {
         let session = call.context.narrowing(&tool);
         let governance = &terms.gate.manifest().governance;
         let plan = governance.retry(&tool);
-        let plan = nested::planned(call, plan, governance.may_retry(&tool));
+        let plan = nested::planned(call, plan, || governance.may_retry(&tool));
         attempts.begin(session.map_or(plan, |session| session.retry(plan)));
         let request = Request {
             principal: &call.principal.0,

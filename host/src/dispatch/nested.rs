@@ -66,10 +66,10 @@ impl Dispatch {
 
 /// Returns the plan with as many attempts as the parent says. One that is for a tool that may not be
 /// tried again stays so.
-pub(super) fn planned(call: &ToolCall, plan: RetryPlan, may_retry: bool) -> RetryPlan {
+pub(super) fn planned(call: &ToolCall, plan: RetryPlan, may_retry: impl Fn() -> bool) -> RetryPlan {
     let nested = call.context.nested.as_deref();
     match nested.and_then(|nested| nested.max_attempts) {
-        Some(max_attempts) if may_retry => RetryPlan { max_attempts, ..plan },
+        Some(max_attempts) if may_retry() => RetryPlan { max_attempts, ..plan },
         Some(_) => RetryPlan::ONCE,
         None => plan,
     }
@@ -97,7 +97,7 @@ mod tests {
             ToolCall { context, ..ToolCall::new(Principal("p".to_owned()), "t", json!({})) }
         };
         let plan = RetryPlan { max_attempts: 7, ..RetryPlan::default() };
-        let attempts = |max, plan, may| planned(&call(max), plan, may).max_attempts;
+        let attempts = |max, plan, may| planned(&call(max), plan, || may).max_attempts;
         assert_eq!(attempts(None, plan, true), 7);
         assert_eq!(attempts(Some(2), plan, true), 2);
         assert_eq!(attempts(Some(2), RetryPlan::ONCE, true), 2);

@@ -1,12 +1,9 @@
 //! Runs a composite: each step is a call like any other, made through the [`Nest`] of its parent.
 //!
-//! A composite holds no sandbox and no authority. Its whole is looked at again before the first step, as
-//! the tools may be others than when it was loaded. Deliberately absent: time, which ends every step with
-//! the composite.
+//! A composite holds no sandbox and no authority. Deliberately absent: whether it ends, which was looked at
+//! when it was bound, and time, which ends every step with the composite.
 
-use std::sync::Arc;
-
-use clawhost_core::composite::{self, Called, Composite, Step};
+use clawhost_core::composite::{self, Composite, Step, Unmade};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::json;
 use clawhost_core::limits::COMPOSITE_VALUES_BYTES_MAX;
@@ -17,7 +14,7 @@ use serde_json::Value;
 use super::Desk;
 use super::wasm::within_output;
 use crate::gate::{Admitted, Nest};
-use crate::registry::{Code, Shelf};
+use crate::registry::Shelf;
 
 /// What a result holds beside the outputs: a few words, and at most as many keys as there are steps.
 const FRAME_BYTES: usize = 16_384;
@@ -28,14 +25,12 @@ type Failed = Result<ToolReply, CallError>;
 /// Runs `admitted` step by step, and those beside each other that may be.
 ///
 /// # Errors
-/// That of the first step that has one, with the step's name; -32011 where it can no longer run,
-/// -32010 where the whole is larger than the profile allows.
+/// That of the first step that has one, with the step's name; -32010 where the whole is larger than the profile allows.
 pub(super) async fn run(
     composite: &Composite,
     desk: Desk<'_>,
     mut admitted: Admitted,
 ) -> Result<ToolReply, CallError> {
-    check(composite, desk, &admitted.resolved().tool().ckp_name)?;
     let Some(nest) = admitted.take_nest() else {
         return Err(CallError::new(ErrorKind::Internal, "the composite cannot make calls"));
     };
@@ -70,31 +65,11 @@ pub(super) async fn run(
     within_output(reply, bytes, &admitted)
 }
 
-/// Looks at all it calls, as the tools are now.
-fn check(composite: &Composite, desk: Desk<'_>, name: &str) -> Result<(), CallError> {
-    let bounds = desk.gate.manifest().governance.composites;
-    composite.check(name, bounds, &|tool| called(desk.shelf, tool)).map_err(|fault| {
-        CallError::new(ErrorKind::Overloaded, format!("it cannot run: {}", fault.reason))
-            .with("stage", "composite")
-            .with("limit", fault.limit)
-            .with("step", fault.step + 1)
-    })
-}
-
-fn called(shelf: &Shelf, tool: &str) -> Option<Called> {
-    let resolved = shelf.resolve(tool)?;
-    let composite = match resolved.code() {
-        Code::Composite(composite) => Some(Arc::clone(composite)),
-        _ => None,
-    };
-    Some(Called { name: resolved.tool().ckp_name.clone(), composite })
-}
-
 /// Says whether a step's tool is declared to change nothing, by whom rules trust: only then its order is
 /// of no matter.
 fn reads_only(shelf: &Shelf, step: &Step) -> bool {
     let resolved = shelf.resolve(&step.tool);
-    resolved.is_some_and(|of| of.tool().declared.get("readOnlyHint") == Some(&Value::Bool(true)))
+    resolved.is_some_and(|of| of.tool().declares("readOnlyHint"))
 }
 
 async fn call(
@@ -104,9 +79,15 @@ async fn call(
     outputs: &[Option<Value>],
 ) -> Result<(Value, usize), Box<Failed>> {
     let named = || format!("step {}, `{}`", index + 1, step.tool);
-    let arguments = step.arguments.resolve(input, outputs).map_err(|path| {
-        let text = format!("{}: there is no `{path}`", named());
-        Box::new(Ok(ToolReply::error("missing-value", text)))
+    let arguments = step.arguments.resolve(input, outputs).map_err(|unmade| {
+        let text = format!("{}: {unmade}", named());
+        Box::new(match unmade {
+            Unmade::Missing(_) => Ok(ToolReply::error("missing-value", text)),
+            Unmade::TooLarge => Err(CallError::new(ErrorKind::InvalidArguments, text)
+                .with("stage", "schema")
+                .with("limit", "TOOL_OUTPUT_BYTES_MAX")
+                .with("step", index + 1)),
+        })
     })?;
     let answer = nest.call(&step.tool, arguments, step.timeout, step.max_attempts).await;
     match answer {

@@ -70,7 +70,7 @@ impl Offer {
             tracing::warn!("{origin}: {}", visible::line(why));
         }
         let definitions = loaded.definitions_as(stem(&origin));
-        let offered = |definition| Offered::among(definition, schemas);
+        let offered = |definition| Offered::new(definition, schemas);
         let tools = definitions.iter().map(offered).collect::<Result<_, _>>()?;
         Ok(Self { origin, loaded, tools, signed_by: Vec::new() })
     }
@@ -90,13 +90,9 @@ fn stem(origin: &Origin) -> &str {
 }
 
 impl Offered {
-    /// Cleans and checks what is said of one tool, and compiles its schemas.
-    pub(super) fn new(definition: &ToolDefinition) -> Result<Self, String> {
-        Self::among(definition, &Schemas::default())
-    }
-
-    /// As [`Offered::new`], with each schema compiled once as long as somebody uses it.
-    pub(super) fn among(definition: &ToolDefinition, schemas: &Schemas) -> Result<Self, String> {
+    /// Cleans and checks what is said of one tool, and compiles its schemas: each once, as long as
+    /// somebody uses it.
+    pub(super) fn new(definition: &ToolDefinition, schemas: &Schemas) -> Result<Self, String> {
         // A name that a file or a server gave is checked here first.
         let definition = bridged::cleaned(definition, &definition.name)?;
         let name = &definition.name;

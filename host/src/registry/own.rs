@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::offer::Offered;
 use super::{Code, services};
+use crate::engine::Schemas;
 use crate::native::{Native, NativeTools};
 
 /// One of them, ready to be bound.
@@ -38,8 +39,12 @@ impl Own {
     ///
     /// # Errors
     /// What is wrong with one of them.
-    pub(crate) fn all(tools: &NativeTools, manifest: &Manifest) -> Result<Vec<Self>, String> {
-        let native = tools.list()?.into_iter().map(Self::native);
+    pub(crate) fn all(
+        tools: &NativeTools,
+        manifest: &Manifest,
+        schemas: &Schemas,
+    ) -> Result<Vec<Self>, String> {
+        let native = tools.list()?.into_iter().map(|native| Self::native(native, schemas));
         let searched = manifest.catalog == CatalogMode::Search;
         let own = [
             (OwnTool::CallTool, searched),
@@ -48,14 +53,14 @@ impl Own {
         ];
         let own = own.into_iter().filter(|(_, is_wanted)| *is_wanted);
         let composites = manifest.governance.composites();
-        let composites = composites.map(|composite| Self::composite(composite, manifest));
-        let services = services::offered(&manifest.services)?;
-        let own = own.map(|(tool, _)| Self::host(tool));
+        let composites = composites.map(|composite| Self::composite(composite, manifest, schemas));
+        let services = services::offered(&manifest.services, schemas)?;
+        let own = own.map(|(tool, _)| Self::host(tool, schemas));
         native.chain(own).chain(composites).chain(services).collect()
     }
 
-    fn native(native: Native) -> Result<Self, String> {
-        let offered = Offered::new(&native.definition)?;
+    fn native(native: Native, schemas: &Schemas) -> Result<Self, String> {
+        let offered = Offered::new(&native.definition, schemas)?;
         let offered = Offered { ckp_name: native.ckp_name.clone(), ..offered };
         let origin = Origin::Native { provider: native.provider().to_owned() };
         Ok(Self { origin, code: Code::Native(Arc::new(native)), offered })
@@ -69,21 +74,27 @@ impl Own {
     pub(super) fn composite(
         composite: &Arc<Composite>,
         manifest: &Manifest,
+        schemas: &Schemas,
     ) -> Result<Self, String> {
         let Composite { name, description, input_schema, file, timeout, .. } = &**composite;
-        let offered = Offered::new(&ToolDefinition {
+        let definition = ToolDefinition {
             name: name.clone(),
             title: None,
             description: description.clone().unwrap_or_default(),
             input_schema: input_schema.clone().unwrap_or_default(),
             output_schema: None,
             annotations: Annotations::default(),
-        })?;
+        };
+        let offered = Offered::new(&definition, schemas)?;
         let binding = manifest.tools.iter().find(|tool| tool.name == offered.ckp_name);
-        let skill = binding.and_then(|tool| tool.skill.clone()).unwrap_or_default();
+        let skill = binding.and_then(|tool| tool.skill.as_ref());
+        if let Some(foreign) = composite.foreign(skill) {
+            return Err(foreign.one_line());
+        }
+        let skill = skill.cloned().unwrap_or_default();
         // What the skill wants holds beside what the tool's own document does.
         let beside = ToolBinding {
-            timeout: *timeout,
+            timeout: Some(*timeout),
             input_schema: skill.input_schema,
             output_schema: skill.output_schema,
             ..ToolBinding::default()
@@ -93,8 +104,8 @@ impl Own {
         Ok(Self { origin, code: Code::Composite(Arc::clone(composite)), offered })
     }
 
-    fn host(tool: OwnTool) -> Result<Self, String> {
-        let offered = Offered::new(&tool.definition())?;
+    fn host(tool: OwnTool, schemas: &Schemas) -> Result<Self, String> {
+        let offered = Offered::new(&tool.definition(), schemas)?;
         Ok(Self { origin: Origin::Own, code: Code::Own(tool), offered })
     }
 }

@@ -14,6 +14,7 @@ use super::Code;
 use super::documents::FileDocuments;
 use super::offer::Offered;
 use super::own::Own;
+use crate::engine::Schemas;
 
 /// Gives `manifest` the tools that were compiled for agents into `folder`, each for those who have it, and
 /// returns what each agent has.
@@ -48,7 +49,10 @@ pub fn contexts(
 ///
 /// # Errors
 /// Two that would have one name.
-pub(super) fn offered(all: &[Granted]) -> Result<Vec<Result<Own, String>>, String> {
+pub(super) fn offered(
+    all: &[Granted],
+    schemas: &Schemas,
+) -> Result<Vec<Result<Own, String>>, String> {
     let canonical: Vec<String> = all.iter().map(|one| one.tool.canonical()).collect();
     let names = Names::new(canonical.iter().map(String::as_str), []).map_err(|e| e.to_string())?;
     let is_http =
@@ -58,7 +62,7 @@ pub(super) fn offered(all: &[Granted]) -> Result<Vec<Result<Own, String>>, Strin
         Ok(Own {
             origin: Origin::Service { service: one.tool.service.clone() },
             code: Code::Service(Arc::new(one.clone())),
-            offered: Offered::new(&definition)?,
+            offered: Offered::new(&definition, schemas)?,
         })
     };
     // What an MCP server has is bound with it.

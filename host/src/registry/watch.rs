@@ -141,11 +141,11 @@ impl Keeper {
                 }
                 Some(()) = noted.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
                 () = self.binder.bridges.changed() => {
-                    self.binder.bridges.refresh(&self.binder.sources.pins).await;
+                    self.binder.bridges.refresh(&self.binder.sources).await;
                     self.publish();
                 }
                 Ok(()) = self.touched.changed() => {
-                    if self.binder.bridges.recheck(&self.binder.sources.pins).await {
+                    if self.binder.bridges.recheck(&self.binder.sources).await {
                         self.publish();
                     }
                 }
@@ -171,7 +171,7 @@ impl Keeper {
                 }
                 Some(result) = self.loaded.recv(), if files => self.arrived(result),
                 () = passed(until), if servers => {}
-                () = bridges.changed(), if servers => bridges.refresh(&self.binder.sources.pins).await,
+                () = bridges.changed(), if servers => bridges.refresh(&self.binder.sources).await,
             }
         }
     }

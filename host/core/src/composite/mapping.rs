@@ -7,6 +7,8 @@
 use serde_json::Value;
 
 use crate::contract::part;
+use crate::limits::TOOL_OUTPUT_BYTES_MAX;
+use crate::reply::json_bytes;
 
 /// What the arguments of the composite are called.
 const INPUT: &str = "input";
@@ -33,6 +35,17 @@ pub struct Source {
     step: Option<usize>,
     /// As it was written.
     text: String,
+}
+
+/// Why arguments cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unmade {
+    /// The path that leads nowhere: nothing is ever `null` for being absent.
+    #[error("there is no `{0}`")]
+    Missing(String),
+    /// No tool takes so much.
+    #[error("its arguments would be more than {TOOL_OUTPUT_BYTES_MAX} bytes")]
+    TooLarge,
 }
 
 impl Source {
@@ -69,32 +82,54 @@ impl Source {
 }
 
 impl Mapping {
-    /// Returns the value that it comes to, of the composite's arguments and what earlier steps gave.
+    /// Returns the value that it comes to, of the composite's arguments and what earlier steps gave. It
+    /// is counted while it grows: one value may be named often.
     ///
     /// # Errors
-    /// The path that leads nowhere: nothing is ever `null` for being absent.
-    pub fn resolve(&self, input: &Value, outputs: &[Option<Value>]) -> Result<Value, String> {
+    /// [`Unmade`].
+    pub fn resolve(&self, input: &Value, outputs: &[Option<Value>]) -> Result<Value, Unmade> {
+        self.within(&mut { TOOL_OUTPUT_BYTES_MAX }, input, outputs)
+    }
+
+    /// Takes what the value is long from `left_bytes`, before it is copied.
+    fn within(
+        &self,
+        left_bytes: &mut usize,
+        input: &Value,
+        outputs: &[Option<Value>],
+    ) -> Result<Value, Unmade> {
+        let mut copy = |value: &Value| {
+            *left_bytes = left_bytes.checked_sub(json_bytes(value)).ok_or(Unmade::TooLarge)?;
+            Ok(value.clone())
+        };
         match self {
-            Self::Literal(value) => Ok(value.clone()),
-            Self::List(items) => items.iter().map(|item| item.resolve(input, outputs)).collect(),
+            Self::Literal(value) => copy(value),
+            Self::Source(source) => copy(
+                source.find(input, outputs).ok_or_else(|| Unmade::Missing(source.text.clone()))?,
+            ),
+            Self::List(items) => {
+                items.iter().map(|item| item.within(left_bytes, input, outputs)).collect()
+            }
             Self::Object(entries) => entries
                 .iter()
-                .map(|(key, value)| Ok((key.clone(), value.resolve(input, outputs)?)))
+                .map(|(key, value)| Ok((key.clone(), value.within(left_bytes, input, outputs)?)))
                 .collect(),
-            Self::Source(source) => {
-                source.find(input, outputs).cloned().ok_or_else(|| source.text.clone())
-            }
+        }
+    }
+
+    /// Returns the paths in it.
+    pub fn sources(&self) -> Vec<&Source> {
+        match self {
+            Self::Literal(_) => Vec::new(),
+            Self::List(items) => items.iter().flat_map(Self::sources).collect(),
+            Self::Object(entries) => entries.iter().flat_map(|(_, of)| of.sources()).collect(),
+            Self::Source(source) => vec![source],
         }
     }
 
     /// Returns the steps whose outputs it needs, from 0.
     pub fn steps(&self) -> Vec<usize> {
-        match self {
-            Self::Literal(_) => Vec::new(),
-            Self::List(items) => items.iter().flat_map(Self::steps).collect(),
-            Self::Object(entries) => entries.iter().flat_map(|(_, value)| value.steps()).collect(),
-            Self::Source(source) => source.step.into_iter().collect(),
-        }
+        self.sources().into_iter().filter_map(|source| source.step).collect()
     }
 }
 

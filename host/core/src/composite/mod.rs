@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-pub use self::mapping::{Mapping, Source, is_key};
+pub use self::mapping::{Mapping, Source, Unmade, is_key};
 use crate::catalog::ckp_name;
 use crate::digest;
-use crate::json;
 use crate::limits::{COMPOSITE_STEPS_MAX, NESTED_CALLS_MAX, NESTING_DEPTH_MAX};
 use crate::manifest::{DocumentError, Place};
-use crate::reply::{Content, ToolReply};
+use crate::reply::ToolReply;
+use crate::uri::ClawUri;
 
 /// What a result is called that is no object, where a path goes on into it.
 pub const WRAPPED_AS: &str = "value";
@@ -33,7 +33,7 @@ pub struct Composite {
     /// JSON Schema of the arguments, likewise.
     pub input_schema: Option<Value>,
     /// The time that all steps have together.
-    pub timeout: Option<Duration>,
+    pub timeout: Duration,
     /// What is called, in the order in which it was written.
     pub steps: Vec<Step>,
     /// The file that defines it.
@@ -141,11 +141,12 @@ impl Composite {
         let (mut levels, mut floor) = (Vec::new(), 0);
         for (index, step) in self.steps.iter().enumerate() {
             let needed = step.arguments.steps().into_iter().filter_map(|of| levels.get(of));
-            let level = match read_only(step) {
+            let reads = read_only(step);
+            let level = match reads {
                 true => needed.map(|level| level + 1).max().unwrap_or(floor).max(floor),
                 false => waves.len(),
             };
-            if !read_only(step) {
+            if !reads {
                 floor = level + 1;
             }
             levels.push(level);
@@ -180,36 +181,16 @@ impl Composite {
     }
 }
 
-/// Returns what programs see of a reply: its structured result, else what its text holds.
-pub fn value(reply: ToolReply) -> Value {
-    reply.structured.unwrap_or_else(|| value_of(&reply.content))
-}
-
 /// Returns the CKP name that a text means as the name of a tool, whatever form it has.
 pub fn local_name(name: &str) -> String {
-    let forms = ["claw://local/tool/", "claw://tool/"];
-    ckp_name(forms.iter().find_map(|form| name.strip_prefix(form)).unwrap_or(name))
+    ClawUri::parse_tool_name(name).unwrap_or_else(|| ckp_name(name))
 }
 
 /// Returns what later steps see of a reply: an object as it is, anything else as its `value`.
 pub fn output(reply: ToolReply) -> Value {
-    match value(reply) {
+    match reply.into_value() {
         object @ Value::Object(_) => object,
         other => json!({ WRAPPED_AS: other }),
-    }
-}
-
-/// One text is the JSON that it holds, or itself; several are joined by line breaks. What is no text is
-/// for people.
-fn value_of(content: &[Content]) -> Value {
-    let texts = content.iter().filter_map(|block| match block {
-        Content::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let texts: Vec<&str> = texts.collect();
-    match texts.as_slice() {
-        [text] => json::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(*text)),
-        texts => Value::from(texts.join("\n")),
     }
 }
 

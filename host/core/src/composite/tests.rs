@@ -1,6 +1,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::limits::TOOL_OUTPUT_BYTES_MAX;
+use crate::reply::Content;
 
 fn source(text: &str) -> Mapping {
     let earlier = ["fetch", "b", "c"].map(str::to_owned);
@@ -20,7 +22,7 @@ fn composite(steps: Vec<Step>) -> Composite {
         name: "a".to_owned(),
         description: None,
         input_schema: None,
-        timeout: None,
+        timeout: Duration::ZERO,
         steps,
         file: String::new(),
         digest: String::new(),
@@ -80,8 +82,21 @@ fn arguments_are_made_of_literals_and_paths_and_what_is_missing_is_named() {
     assert_eq!(object.steps(), [0, 0]);
     for missing in ["input.m", "input.n.2", "fetch.body.x", "step_2", "b.value"] {
         let list = Mapping::List(vec![source(missing)]);
-        assert_eq!(list.resolve(&input, &outputs), Err(missing.to_owned()), "{missing}");
+        assert_eq!(
+            list.resolve(&input, &outputs),
+            Err(Unmade::Missing(missing.to_owned())),
+            "{missing}"
+        );
     }
+}
+
+#[test]
+fn what_is_named_often_is_counted_each_time_before_it_is_copied() {
+    let input = json!({"text": "x".repeat(TOOL_OUTPUT_BYTES_MAX / 3)});
+    let times = |n| Mapping::List(vec![source("input.text"); n]).resolve(&input, &[]);
+    assert!(times(2).is_ok());
+    assert_eq!(times(3).unwrap_err(), Unmade::TooLarge);
+    assert_eq!(times(100_000).unwrap_err(), Unmade::TooLarge);
 }
 
 #[test]
@@ -183,4 +198,16 @@ fn what_calls_itself_is_too_deep_too_long_or_unknown_is_refused_before_it_runs()
     assert_eq!(fault(&["gone"], default).2, "no tool is called `gone`");
     assert_eq!(fault(&["plain"; 17], default).1, "composites.max_steps");
     assert_eq!(fault(&["more"], default).1, "NESTED_CALLS_MAX");
+}
+
+#[test]
+fn a_tool_s_name_is_read_as_catalogs_read_it() {
+    for (text, name) in [
+        ("read_file", "read-file"),
+        ("claw://local/tool/read-file", "read-file"),
+        ("claw://tool/read-file", "claw://tool/read-file"),
+        ("claw://local/skill/a", "claw://local/skill/a"),
+    ] {
+        assert_eq!(local_name(text), name);
+    }
 }

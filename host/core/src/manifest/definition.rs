@@ -18,10 +18,10 @@ use self::composite::COMPOSITE;
 use self::network::NETWORK;
 pub use self::network::NetworkPolicy;
 use super::node::{self, Entry, Node, Place};
-use super::problem::{DocumentError, Problems, choices, nearest};
+use super::problem::{DocumentError, Problems, choices, near, nearest};
 use super::shape::{self, ANY, COUNT, SHARE, Shape, TEXT, opt, req, shape, shown, up_to};
 use super::tool::ToolBinding;
-use crate::catalog::{Tool, ckp_name};
+use crate::catalog::{Tool, ckp_name, declares};
 use crate::composite::{Composite, CompositeBounds};
 use crate::contract::{Condition, Contract, JsonType, Root, Test};
 use crate::limits::{CONTRACT_CONDITIONS_MAX, RETRY_DELAY_CEILING_MS, RETRY_POLICY_ATTEMPTS_MAX};
@@ -112,7 +112,7 @@ pub struct Governance {
 
 impl Definition {
     fn plan(&self, declared: &Map<String, Value>) -> Option<RetryPlan> {
-        let may = self.is_stated || declared.get("idempotentHint") == Some(&Value::Bool(true));
+        let may = self.is_stated || declares(declared, "idempotentHint");
         self.retry.map(|plan| if may { plan } else { RetryPlan::ONCE })
     }
 }
@@ -140,8 +140,7 @@ impl Governance {
     /// Says whether a call of the tool may be made again at all: it is declared idempotent, or its
     /// document or definition says that it is tried more than once.
     pub fn may_retry(&self, tool: &Tool) -> bool {
-        tool.declared.get("idempotentHint") == Some(&Value::Bool(true))
-            || self.retry(tool).max_attempts > 1
+        tool.declares("idempotentHint") || self.retry(tool).max_attempts > 1
     }
 
     /// Returns a problem for each tool that is named and not known; where tools `may_come` that are not
@@ -158,8 +157,7 @@ impl Governance {
         };
         let stray = |(name, at): &(String, Place)| {
             let reason = format!("no tool is called `{}`", shown(name));
-            let help = choices(name, names.iter().map(String::as_str));
-            at.missing(reason, help)
+            at.missing(reason, near(name, names.iter().map(String::as_str)))
         };
         self.named.iter().filter(|(name, _)| is_stray(name)).map(stray).collect()
     }
@@ -244,7 +242,9 @@ impl Governance {
         for entry in root.get(&["tools"]).map(Node::entries).unwrap_or_default() {
             let name = ckp_name(&entry.key);
             if self.definitions.contains_key(&name) {
-                let reason = format!("`{}` is defined a second time", shown(&entry.key));
+                let first = self.named.iter().rev().find(|(of, _)| *of == name);
+                let first = first.map(|(_, at)| format!("; first at {at}")).unwrap_or_default();
+                let reason = format!("`{}` is defined a second time{first}", shown(&entry.key));
                 problems.invalid(&entry.at, reason, "define each tool once, in one file");
             }
             let definition = Reader(problems).definition(entry);

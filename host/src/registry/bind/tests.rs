@@ -1,12 +1,16 @@
 use std::path::Path;
 
-use clawhost_core::manifest::{self, PinMode, Surroundings};
+use clawhost_core::composite::CompositeBounds;
+use clawhost_core::manifest::{
+    self, CatalogMode, Governance, McpEndpoint, McpSource, PinMode, SkillTerms, Surroundings,
+};
 use clawhost_core::policy::PolicySet;
 
 use super::*;
 use crate::engine::{Engine, LoadError, Schemas};
+use crate::native::NativeTools;
 use crate::registry::builtin::BUILT_IN_COMPONENTS;
-use crate::registry::{DEFAULT_MANIFEST, FileDocuments, MIGRATIONS, Pins};
+use crate::registry::{DEFAULT_MANIFEST, FileDocuments, MIGRATIONS, Pins, drop_in};
 use crate::sandbox::Backends;
 use crate::state::Database;
 
@@ -30,9 +34,18 @@ async fn offers(engine: &Arc<Engine>) -> (Offer, Offer) {
     (own, Offer::new(file, loaded, &schemas).unwrap())
 }
 
-fn pins() -> Pins {
+/// What a binder needs, where nothing may be replaced.
+fn sources(engine: &Arc<Engine>, manifest: &Arc<Manifest>) -> Sources {
     let database = Database::in_memory(&[("pins", MIGRATIONS)]).unwrap();
-    Pins::new(database, None, PinMode::default())
+    Sources {
+        engine: Arc::clone(engine),
+        manifest: Arc::clone(manifest),
+        backends: Backends::none(),
+        replaceable: BTreeSet::new(),
+        pins: Pins::new(database, None, PinMode::default()),
+        releases: None,
+        touched: tokio::sync::watch::channel(0).1,
+    }
 }
 
 fn file(status: Status) -> DropIn {
@@ -64,15 +77,8 @@ async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_boun
         (true, vec![unbindable], Ok(built_in), Some(false)),
     ] {
         let names = if replaceable { &["read_file"][..] } else { &[] };
-        let sources = Sources {
-            engine: Arc::clone(&engine),
-            manifest: Arc::clone(&manifest),
-            backends: Backends::none(),
-            replaceable: names.iter().map(|name| (*name).to_owned()).collect(),
-            pins: pins(),
-            releases: None,
-            touched: tokio::sync::watch::channel(0).1,
-        };
+        let replaceable = names.iter().map(|name| (*name).to_owned()).collect();
+        let sources = Sources { replaceable, ..sources(&engine, &manifest) };
         let mut binder = Binder::new(sources, vec![own], Vec::new());
         let file = file(Status::Ready { offer: dropped.clone(), sidecars });
         let first = binder.snapshot(&[&file], &BTreeSet::new());
@@ -84,31 +90,6 @@ async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_boun
     }
 }
 
-#[test]
-fn the_word_of_a_registry_tightens_and_never_relaxes() {
-    let said = |text: &str| {
-        let hints: serde_json::Value = serde_json::from_str(text).unwrap();
-        hints.as_object().unwrap().clone()
-    };
-    let own = Annotations {
-        read_only: Some(true),
-        destructive: Some(true),
-        idempotent: None,
-        open_world: Some(false),
-    };
-    let other = said(
-        r#"{"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true}"#,
-    );
-    let both = Annotations {
-        read_only: Some(false),
-        destructive: Some(true),
-        idempotent: Some(true),
-        open_world: Some(true),
-    };
-    assert_eq!(careful(own, &other), both);
-    assert_eq!(careful(own, &said("{}")), own);
-}
-
 #[tokio::test]
 async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,15 +97,7 @@ async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
     let mut policy = manifest.policies.policies()[0].clone();
     policy.rules[0].matches.name = Some("raed-file".to_owned());
     manifest.policies = PolicySet::new(vec![policy]);
-    let sources = Sources {
-        engine: Arc::new(Engine::new(1, None).unwrap()),
-        manifest: Arc::new(manifest),
-        backends: Backends::none(),
-        replaceable: BTreeSet::new(),
-        pins: pins(),
-        releases: None,
-        touched: tokio::sync::watch::channel(0).1,
-    };
+    let sources = sources(&Arc::new(Engine::new(1, None).unwrap()), &Arc::new(manifest));
     let snapshot = Binder::new(sources, Vec::new(), Vec::new()).snapshot(&[], &BTreeSet::new());
     let [note] = snapshot.catalog.notes.as_slice() else { panic!("one note") };
     assert!(note.ends_with("no tool is called that; did you mean `read-file`?"), "{note}");
@@ -133,15 +106,8 @@ async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
 #[tokio::test]
 async fn a_refusal_alone_is_no_new_version() {
     let folder = tempfile::tempdir().unwrap();
-    let sources = Sources {
-        engine: Arc::new(Engine::new(1, None).unwrap()),
-        manifest: Arc::new(default_manifest(folder.path())),
-        backends: Backends::none(),
-        replaceable: BTreeSet::new(),
-        pins: pins(),
-        releases: None,
-        touched: tokio::sync::watch::channel(0).1,
-    };
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    let sources = sources(&engine, &Arc::new(default_manifest(folder.path())));
     let mut binder = Binder::new(sources, Vec::new(), Vec::new());
     assert_eq!(binder.snapshot(&[], &BTreeSet::new()).catalog.version, 1);
     let failed = file(Status::Failed(LoadError::Passing("busy".to_owned())));
@@ -150,5 +116,134 @@ async fn a_refusal_alone_is_no_new_version() {
     assert_eq!(snapshot.catalog.version, 1);
     for source in ["mine.wasm", "orphan.yaml"] {
         assert!(snapshot.catalog.refused.iter().any(|refused| refused.source == source));
+    }
+}
+
+/// A composite of one step, which says beside that what `rest` does.
+fn composite(name: &str, tool: &str, rest: &str) -> String {
+    format!(
+        "  {name}: {{ composite: {{ {rest} steps: [{{ tool_name: {tool}, output_key: k }}] }} }}\n"
+    )
+}
+
+/// The catalog of the host's own tools and `manifest`'s composites.
+fn own_tools(manifest: Manifest) -> Arc<Catalog> {
+    let sources = sources(&Arc::new(Engine::new(1, None).unwrap()), &Arc::new(manifest));
+    let (engine, manifest) = (Arc::clone(&sources.engine), Arc::clone(&sources.manifest));
+    let own = || Own::all(&NativeTools::default(), &manifest, engine.schemas()).unwrap();
+    let mut binder = Binder::new(sources, Vec::new(), Vec::new());
+    binder.own = own();
+    let snapshot = binder.snapshot(&[], &BTreeSet::new());
+    let compiled = engine.schemas().compiled();
+    own();
+    assert_eq!(engine.schemas().compiled(), compiled, "what is in use is not compiled again");
+    snapshot.catalog
+}
+
+#[tokio::test]
+async fn a_composite_over_the_manifest_s_bounds_is_not_served_nor_what_calls_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut manifest = default_manifest(folder.path());
+    manifest.catalog = CatalogMode::Search;
+    manifest.tools.clear();
+    let said = "description: d, input_schema: { type: object },";
+    let tower = [("outer", "middle"), ("inner", "find_tool"), ("middle", "inner")];
+    let tower: String = tower.map(|(name, tool)| composite(name, tool, said)).concat();
+    let text = format!("version: 1\ntools:\n{tower}");
+    manifest.governance.read(Path::new("d.yaml"), text.as_bytes()).unwrap();
+    manifest.governance.settle(&[]).unwrap();
+    let served = |depth_max| {
+        let mut manifest = manifest.clone();
+        manifest.governance.composites =
+            CompositeBounds { depth_max, ..CompositeBounds::default() };
+        let catalog = own_tools(manifest);
+        let served = ["inner", "middle", "outer"].map(|name| catalog.find(name).is_some());
+        (served, catalog.refused.iter().map(|one| one.reason.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(served(3), ([true; 3], Vec::new()));
+    let (two, refused) = served(2);
+    assert_eq!(two, [true, true, false]);
+    assert!(refused[0].starts_with("d.yaml:3:"), "{refused:?}");
+    assert!(refused[0].contains("nested deeper than 2"), "{refused:?}");
+    assert_eq!(served(1).0, [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_schema_that_several_give_a_tool_holds_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for (rest, schemas) in [("", 1), ("input_schema: { type: object, minProperties: 1 },", 2)] {
+        let folder = folder.path().join(schemas.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let mut manifest = default_manifest(&folder);
+        manifest.catalog = CatalogMode::Search;
+        let document = ToolBinding {
+            name: "find-twice".to_owned(),
+            sandbox: PROFILE_NONE.to_owned(),
+            description: Some("said".to_owned()),
+            input_schema: Some(serde_json::json!({"type": "object"})),
+            ..ToolBinding::default()
+        };
+        manifest.tools.push(document);
+        let text = format!("version: 1\ntools:\n{}", composite("find-twice", "find_tool", rest));
+        manifest.governance.read(Path::new("d.yaml"), text.as_bytes()).unwrap();
+        manifest.governance.settle(&manifest.tools.clone()).unwrap();
+        let catalog = own_tools(manifest);
+        let tool = catalog.find("find-twice").unwrap();
+        assert_eq!(tool.input.len(), schemas, "{:?}", catalog.refused);
+    }
+}
+
+/// Returns why the composite `twice` of a registry is not served under this manifest.
+fn refused_of_registry(manifest: Manifest) -> Option<String> {
+    let sources = sources(&Arc::new(Engine::new(1, None).unwrap()), &Arc::new(manifest));
+    let (manifest, schemas) = (Arc::clone(&sources.manifest), sources.engine.schemas());
+    let own = Own::all(&NativeTools::default(), &manifest, schemas).unwrap();
+    let said = "description: d, input_schema: { type: object },";
+    let text = format!("version: 1\ntools:\n{}", composite("twice", "find_tool", said));
+    let mut all = Governance::default();
+    all.read(Path::new("the registry"), text.as_bytes()).unwrap();
+    let composite = Own::composite(all.composites().next().unwrap(), &manifest, schemas);
+    let composites = match composite {
+        Ok(composite) => vec![composite],
+        Err(reason) => return Some(reason),
+    };
+    let mut binder = Binder::new(sources, Vec::new(), Vec::new());
+    binder.own = own;
+    binder.take_released(Some(Arc::new(Served { composites, ..Served::default() })));
+    let catalog = binder.snapshot(&[], &BTreeSet::new()).catalog;
+    let refused = catalog.refused.iter().find(|one| one.tool.as_deref() == Some("twice"));
+    assert_eq!(catalog.find("twice").is_some(), refused.is_none(), "{:?}", catalog.refused);
+    refused.map(|one| one.reason.clone())
+}
+
+#[tokio::test]
+async fn a_composite_of_the_registry_is_held_to_what_the_manifest_says_under_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut manifest = default_manifest(folder.path());
+    manifest.catalog = CatalogMode::Search;
+    let refused = |document: ToolBinding, definition: &str| {
+        let (name, sandbox) = ("twice".to_owned(), PROFILE_NONE.to_owned());
+        let mut manifest = manifest.clone();
+        manifest.tools.push(ToolBinding { name, sandbox, ..document });
+        let text = format!("version: 1\ntools: {{ twice: {{ {definition} }} }}");
+        manifest.governance.read(Path::new("d.yaml"), text.as_bytes()).unwrap();
+        refused_of_registry(manifest)
+    };
+    let skill = |tool: &str| {
+        let (name, tools) = ("s".to_owned(), vec![tool.to_owned()]);
+        let skill = Some(SkillTerms { name, tools, ..SkillTerms::default() });
+        ToolBinding { skill, ..ToolBinding::default() }
+    };
+    let endpoint = McpEndpoint::parse("https://far.test/mcp").unwrap();
+    let mcp = Some(McpSource { endpoint, tool: None, sandbox_is_stated: true });
+    let bridged = ToolBinding { mcp, ..ToolBinding::default() };
+    assert_eq!(refused(skill("find-tool"), ""), None);
+    for (document, definition, expected) in [
+        (skill("read-file"), "", "the skill `s` does not require `find_tool`"),
+        (bridged, "", "the manifest has it from `https://far.test/mcp`"),
+        (ToolBinding::default(), "network_policy: { mode: none }", "would not hold"),
+    ] {
+        let reason = refused(document, definition).unwrap();
+        assert!(reason.contains(expected), "{reason}");
     }
 }

@@ -108,19 +108,19 @@ impl Bridges {
     }
 
     /// Takes in what is new.
-    pub(super) async fn refresh(&mut self, pins: &Pins) {
+    pub(super) async fn refresh(&mut self, sources: &Sources) {
         for connection in &mut self.connections {
-            connection.refresh(pins, false).await;
+            connection.refresh(sources, false).await;
         }
     }
 
     /// Asks again about what was not accepted: somebody else wrote to the store, and may have done so.
     /// Says whether anything was.
-    pub(super) async fn recheck(&mut self, pins: &Pins) -> bool {
+    pub(super) async fn recheck(&mut self, sources: &Sources) -> bool {
         let waits = |one: &&mut Connection| one.tools.iter().any(|tool| tool.waits);
         let mut changed = false;
         for connection in self.connections.iter_mut().filter(waits) {
-            changed |= connection.refresh(pins, true).await;
+            changed |= connection.refresh(sources, true).await;
         }
         changed
     }
@@ -135,14 +135,14 @@ impl Bridges {
 impl Connection {
     async fn start(plan: Plan, sources: &Sources) -> Result<Self, String> {
         let endpoint = plan.endpoint(grants(&plan, sources)?);
-        let Sources { backends, .. } = sources;
+        let (backends, schemas) = (&sources.backends, sources.engine.schemas());
         let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
         let (name, expose) = (plan.server.clone(), plan.expose.clone());
         let server = Server::start(ServerPlan { name, endpoint, expose }, parts);
         let offers = server.offers();
         let pins = sources.pins.list(Some(plan.server.clone()), None).await.unwrap_or_default();
-        let tools = remote::accepted(&plan, &server, &pins);
-        let (beside, exposed) = (remote::beside(&plan, &server), Arc::default());
+        let tools = remote::accepted(&plan, &server, &pins, schemas);
+        let (beside, exposed) = (remote::beside(&plan, &server, schemas), Arc::default());
         let (failed, failures, generation) = (None, 0, 0);
         let (is_known, is_over) = (false, false);
         Ok(Self {
@@ -175,7 +175,7 @@ impl Connection {
     }
 
     /// Takes in what the server says now. Says whether its tools are other ones.
-    async fn refresh(&mut self, pins: &Pins, again: bool) -> bool {
+    async fn refresh(&mut self, sources: &Sources, again: bool) -> bool {
         let Offers { state, tools, exposed, generation, .. } =
             self.offers.borrow_and_update().clone();
         self.exposed = exposed;
@@ -201,7 +201,7 @@ impl Connection {
         self.generation = generation;
         let before = std::mem::take(&mut self.tools);
         let waiting = before.iter().filter(|tool| tool.waits).count();
-        self.tools = remote::read(&self.plan, &self.server, &tools, before, pins).await;
+        self.tools = remote::read(&self.plan, &self.server, &tools, before, sources).await;
         !again || self.tools.iter().filter(|tool| tool.waits).count() != waiting
     }
 }

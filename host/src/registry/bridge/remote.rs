@@ -11,8 +11,10 @@ use clawhost_core::manifest::McpReach;
 use serde_json::Value;
 
 use super::pins::{Pin, PinState, Seen, Verdict};
-use super::{Bridged, Pins, Plan};
+use super::{Bridged, Plan};
+use crate::engine::Schemas;
 use crate::offload;
+use crate::registry::Sources;
 use crate::registry::offer::Offered;
 use crate::upstream::mcp::Server;
 
@@ -36,18 +38,18 @@ pub(super) async fn read(
     server: &Server,
     tools: &[ToolDefinition],
     before: Vec<Remote>,
-    pins: &Pins,
+    sources: &Sources,
 ) -> Vec<Remote> {
     let alike = alike(tools);
     let one = |raw: &ToolDefinition| match alike.contains(&remembered_as(&raw.name)) {
         true => Err("another tool of its server is called alike: neither is served".to_owned()),
-        false => sound(plan, server, raw, &before),
+        false => sound(plan, server, raw, &before, sources.engine.schemas()),
     };
     // Compiling hundreds of schemas takes a while.
     let sound = offload::blocking(!tools.is_empty(), || tools.iter().map(one).collect::<Vec<_>>());
     // What can never be served is not remembered either: it may be of any size.
     let seen = sound.iter().flatten().map(|(_, seen)| seen.clone()).collect();
-    let mut verdicts = pins.judge(&plan.server, seen).await.into_iter();
+    let mut verdicts = sources.pins.judge(&plan.server, seen).await.into_iter();
     let judged = tools.iter().zip(sound).map(|(raw, sound)| {
         let verdict = sound
             .as_ref()
@@ -63,14 +65,19 @@ pub(super) async fn read(
 
 /// Returns what was accepted of a server that has not said anything yet: its tools are served at
 /// once, and their calls wait for it.
-pub(super) fn accepted(plan: &Plan, server: &Server, pins: &[Pin]) -> Vec<Remote> {
+pub(super) fn accepted(
+    plan: &Plan,
+    server: &Server,
+    pins: &[Pin],
+    schemas: &Schemas,
+) -> Vec<Remote> {
     let one = |pin: &Pin| {
         let offered = Some(pin.offered.as_str()).filter(|_| pin.state() == PinState::Accepted)?;
         let mut kept: Value = serde_json::from_str(offered).ok()?;
         let raw: ToolDefinition =
             serde_json::from_value(kept.get_mut("definition")?.take()).ok()?;
         // Another address or command line is another server.
-        let (ready, seen) = sound(plan, server, &raw, &[]).ok()?;
+        let (ready, seen) = sound(plan, server, &raw, &[], schemas).ok()?;
         (seen.definition == offered).then_some(Remote {
             name: raw.name,
             offered: Ok(ready),
@@ -82,10 +89,10 @@ pub(super) fn accepted(plan: &Plan, server: &Server, pins: &[Pin]) -> Vec<Remote
 
 /// Returns the host's own tools that stand for what a server has beside tools: they are its words, so
 /// there is nothing to accept.
-pub(super) fn beside(plan: &Plan, server: &Server) -> Vec<Remote> {
+pub(super) fn beside(plan: &Plan, server: &Server, schemas: &Schemas) -> Vec<Remote> {
     let one = |kind: &Kind| {
         let definition = kind.definition();
-        let offered = Offered::new(&definition).map(|offered| {
+        let offered = Offered::new(&definition, schemas).map(|offered| {
             let seen = pinned(&plan.endpoint, plan.reach(), &definition);
             let digest = digest::of_json(&seen);
             (Arc::new(bridged(plan, server, Some(*kind), definition, digest)), offered)
@@ -108,6 +115,7 @@ fn sound(
     server: &Server,
     raw: &ToolDefinition,
     before: &[Remote],
+    schemas: &Schemas,
 ) -> Result<(Ready, Seen), String> {
     // Any server's name will do to find out whether the tool's own can be part of one.
     let name = BridgedName::of_server("tool", &raw.name)?.mcp;
@@ -116,7 +124,7 @@ fn sound(
     let ready = match kept(before, &digest) {
         Some(ready) => ready,
         None => {
-            let offered = Offered::new(&ToolDefinition { name, ..raw.clone() })?;
+            let offered = Offered::new(&ToolDefinition { name, ..raw.clone() }, schemas)?;
             (Arc::new(bridged(plan, server, None, raw.clone(), digest.clone())), offered)
         }
     };

@@ -177,7 +177,8 @@ impl Load {
 
     fn composite(&self, governed: Option<Arc<Definition>>) -> Result<Own, String> {
         let composite = governed.as_ref().and_then(|said| said.composite.as_ref());
-        let own = Own::composite(composite.ok_or("nothing runs it")?, &self.manifest)?;
+        let composite = composite.ok_or("nothing runs it")?;
+        let own = Own::composite(composite, &self.manifest, self.engine.schemas())?;
         Ok(Own { offered: Offered { governed, ..own.offered }, ..own })
     }
 
@@ -214,7 +215,7 @@ impl Load {
             let read = self.manifest.read_sidecar(Path::new(name), document.to_string().as_bytes());
             read.map_err(|all| all.first().map(DocumentError::one_line).unwrap_or_default())
         });
-        let offered = Offered::among(&code.definition, self.engine.schemas())?;
+        let offered = Offered::new(&code.definition, self.engine.schemas())?;
         let tools = vec![Offered { beside: document.transpose()?, governed, ..offered }];
         Ok(Offer { origin: Origin::Release, loaded, tools, signed_by })
     }

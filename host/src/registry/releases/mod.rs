@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clawhost_core::digest;
+use clawhost_core::limits::{COMPONENT_BYTES_MAX, RELEASE_BYTES_MAX};
 use clawhost_core::release::Release;
 
 pub(super) use self::follow::{Follower, Served};
@@ -34,9 +35,12 @@ const SEED: &str = "INSERT INTO tool_registries \
      HAVING count(CASE WHEN hash = $2 THEN 1 END) = 0 RETURNING version";
 const BY_HASH: &str = "SELECT version FROM tool_registries WHERE name = $1 AND hash = $2";
 const NUMBERS: &str = "SELECT version FROM tool_registries WHERE name = $1 ORDER BY version";
-const VERSION: &str = "SELECT version, hash, definition_json, created_at, created_by, supersedes \
-     FROM tool_registries WHERE name = $1 AND version = $2";
-const BYTES: &str = "SELECT bytes FROM registry_components WHERE digest = $1";
+/// What is over its bound is not read at all.
+const VERSION: &str = "SELECT version, hash, \
+     CASE WHEN octet_length(definition_json) <= CAST($1 AS BIGINT) THEN definition_json END, \
+     created_at, created_by, supersedes FROM tool_registries WHERE name = $2 AND version = $3";
+const BYTES: &str = "SELECT CASE WHEN octet_length(bytes) <= CAST($1 AS BIGINT) THEN bytes END \
+     FROM registry_components WHERE digest = $2";
 const DIGESTS: &str = "SELECT digest FROM registry_components ORDER BY digest";
 const PINNED: &str = "SELECT version, hash FROM registry_pins WHERE name = $1";
 const PIN: &str = "INSERT INTO registry_pins (name, version, hash, pinned_at, pinned_by) \
@@ -125,6 +129,8 @@ impl Releases {
         by: &str,
     ) -> Result<(Pin, bool), ReleaseError> {
         let (text, hash) = (release.canonical(), release.hash());
+        // What could not be read again would stay for ever.
+        Release::read(&text, &hash).map_err(ReleaseError::Store)?;
         let component = |bytes: Vec<u8>| {
             (COMPONENT, vec![Cell::Text(digest::of_bytes(&bytes)), Cell::Bytes(bytes)])
         };
@@ -136,10 +142,10 @@ impl Releases {
         let answers = self.store.run(all).await.map_err(ReleaseError::Store)?;
         let mut answers = answers.iter().rev();
         let (found, made) = (answers.next(), answers.next());
-        let version = found.and_then(|rows| rows.first()).and_then(|row| number(row.first()?));
+        let version = found.and_then(|rows| rows.first()).and_then(|row| row.first());
         let gone = || ReleaseError::Store("what was seeded is not there".to_owned());
         let is_new = made.is_some_and(|rows| !rows.is_empty());
-        let version = version.ok_or_else(gone)?;
+        let version = number(version.ok_or_else(gone)?)?;
         // What was there already may have been edited.
         self.whole(version).await?;
         Ok((Pin { version, hash }, is_new))
@@ -148,10 +154,10 @@ impl Releases {
     /// Returns the numbers of all versions.
     ///
     /// # Errors
-    /// [`ReleaseError::Store`].
+    /// [`ReleaseError`]: the store cannot be asked, or one of them is none.
     pub async fn numbers(&self) -> Result<Vec<u64>, ReleaseError> {
         let rows = self.ask(NUMBERS, vec![self.own()]).await?;
-        Ok(rows.iter().filter_map(|row| number(row.first()?)).collect())
+        rows.iter().flatten().map(number).collect()
     }
 
     /// Returns a version, which is what was seeded.
@@ -159,7 +165,9 @@ impl Releases {
     /// # Errors
     /// [`ReleaseError`].
     pub async fn get(&self, version: u64) -> Result<Version, ReleaseError> {
-        let rows = self.ask(VERSION, vec![self.own(), cell(version)]).await?;
+        let rows = self
+            .ask(VERSION, vec![cell(RELEASE_BYTES_MAX as u64), self.own(), cell(version)])
+            .await?;
         let row = rows.into_iter().next().ok_or(ReleaseError::Unknown(version))?;
         Version::read(version, row).map_err(|reason| ReleaseError::Broken { version, reason })
     }
@@ -179,7 +187,8 @@ impl Releases {
     /// # Errors
     /// [`ReleaseError::Store`], or why it is not what was seeded.
     pub async fn component(&self, digest: &str) -> Result<Result<Vec<u8>, String>, ReleaseError> {
-        let rows = self.ask(BYTES, vec![Cell::Text(digest.to_owned())]).await?;
+        let rows =
+            self.ask(BYTES, vec![cell(COMPONENT_BYTES_MAX), Cell::Text(digest.to_owned())]).await?;
         Ok(match rows.into_iter().next().and_then(|mut row| row.pop()) {
             Some(Cell::Bytes(bytes)) if digest::of_bytes(&bytes) == digest => Ok(bytes),
             Some(_) => Err(format!("the component {digest} has another digest")),
@@ -190,15 +199,14 @@ impl Releases {
     /// Returns the version that hosts serve.
     ///
     /// # Errors
-    /// [`ReleaseError::Store`].
+    /// [`ReleaseError`]: the store cannot be asked, or what is pinned is no version.
     pub async fn pinned(&self) -> Result<Option<Pin>, ReleaseError> {
         let rows = self.ask(PINNED, vec![self.own()]).await?;
-        Ok(rows.first().and_then(|row| match row.as_slice() {
-            [version, Cell::Text(hash)] => {
-                Some(Pin { version: number(version)?, hash: hash.clone() })
-            }
-            _ => None,
-        }))
+        let pin = rows.into_iter().next().map(|row| match <[Cell; 2]>::try_from(row) {
+            Ok([version, Cell::Text(hash)]) => Ok(Pin { version: number(&version)?, hash }),
+            _ => Err(no_number("in another form")),
+        });
+        pin.transpose()
     }
 
     /// Lets hosts serve a version, after every byte of it was looked at.
@@ -242,10 +250,15 @@ impl Releases {
         for digest in &needed {
             doubts.extend(self.component(digest).await?.err());
         }
-        if let Some(pin) = self.pinned().await?.filter(|pin| !hashes.contains(pin)) {
-            let Pin { version, hash } = pin;
-            doubts
-                .push(format!("version {version} is pinned with the hash {hash}, and is no such"));
+        match self.pinned().await {
+            Ok(Some(pin)) if !hashes.contains(&pin) => {
+                let Pin { version, hash } = pin;
+                let doubt = "is pinned with the hash";
+                doubts.push(format!("version {version} {doubt} {hash}, and is no such"));
+            }
+            Ok(_) => {}
+            Err(error @ ReleaseError::Store(_)) => return Err(error),
+            Err(error) => doubts.push(error.to_string()),
         }
         Ok(doubts)
     }
@@ -261,13 +274,18 @@ impl Releases {
 
 impl Version {
     fn read(number: u64, row: Row) -> Result<Self, String> {
-        let Ok([_, Cell::Text(hash), Cell::Text(text), Cell::Int(created_at_ms), by, before]) =
-            <[Cell; 6]>::try_from(row)
-        else {
-            return Err("its row has another form".to_owned());
+        let (hash, text, created_at_ms, by, before) = match <[Cell; 6]>::try_from(row) {
+            Ok([_, Cell::Text(hash), Cell::Text(text), Cell::Int(at_ms), by, before]) => {
+                (hash, text, at_ms, by, before)
+            }
+            Ok([_, _, Cell::Null, ..]) => {
+                return Err(format!("its definitions are over {RELEASE_BYTES_MAX} bytes"));
+            }
+            _ => return Err("its row has another form".to_owned()),
         };
-        let supersedes = self::number(&before);
-        if supersedes.unwrap_or(0).checked_add(1) != Some(number) {
+        let supersedes = self::number(&before).ok();
+        let is_read = supersedes.is_some() || before == Cell::Null;
+        if !is_read || supersedes.unwrap_or(0).checked_add(1) != Some(number) {
             return Err("it supersedes another version than the one before it".to_owned());
         }
         let release = Release::read(&text, &hash)?;
@@ -276,11 +294,17 @@ impl Version {
     }
 }
 
-fn number(cell: &Cell) -> Option<u64> {
+/// Reads the number of a version.
+fn number(cell: &Cell) -> Result<u64, ReleaseError> {
     match cell {
-        Cell::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
+        Cell::Int(number) => u64::try_from(*number).map_err(|_| no_number(number)),
+        _ => Err(no_number("in another form")),
     }
+}
+
+fn no_number(found: impl std::fmt::Display) -> ReleaseError {
+    let reason = format!("the number of a version, or what is pinned, is {found}");
+    ReleaseError::Broken { version: 0, reason }
 }
 
 fn text(cell: Option<Cell>) -> Option<String> {

@@ -8,13 +8,13 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use clawhost_core::egress::TargetHost;
 use clawhost_core::limits::{EGRESS_CONNECT_MS, RELEASE_STORE_MS};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -153,7 +153,9 @@ fn told(error: &tokio_postgres::Error) -> String {
 fn is_here(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {
-            name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+            let name =
+                name.parse().map_or_else(|_| TargetHost::Name(name.clone()), TargetHost::Address);
+            name.is_this_machine()
         }
         #[cfg(unix)]
         Host::Unix(_) => true,
@@ -222,5 +224,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_told_from_others_as_everywhere() {
+        for (name, here) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("localhost.example", false),
+            ("10.0.0.1", false),
+        ] {
+            assert_eq!(is_here(&Host::Tcp(name.to_owned())), here, "{name}");
+        }
     }
 }

@@ -122,7 +122,7 @@ impl Gathered {
         }
         for definition in loaded.definitions_as(drop_in::stem(name).unwrap_or(name)) {
             let Offered { definition, ckp_name, .. } =
-                Offered::among(&definition, self.engine.schemas()).map_err(failed)?;
+                Offered::new(&definition, self.engine.schemas()).map_err(failed)?;
             let code = ReleasedCode {
                 component: loaded.digest.clone(),
                 signature: signature.clone(),

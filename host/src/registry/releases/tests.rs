@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::postgres::Postgres;
-use super::{MIGRATIONS, Releases, gather};
+use super::{MIGRATIONS, ReleaseError, Releases, gather};
 use crate::attack::Guest;
 use crate::engine::Engine;
 use crate::registry::{
@@ -84,6 +84,29 @@ async fn a_schema_is_compiled_once_whatever_is_published_and_however_often() {
     tokio::time::timeout(NEVER, versions.changed()).await.unwrap().unwrap();
     assert_eq!(shelf.catalog().release, Some(2));
     assert_eq!(engine.schemas().compiled(), compiled);
+}
+
+#[tokio::test]
+async fn what_is_no_version_or_too_long_to_be_one_is_said() {
+    let database = Database::in_memory(&[("registry", MIGRATIONS)]).unwrap();
+    let releases = Releases::embedded(database.clone(), "default");
+    seed(&releases, 1).await;
+    releases.pin(1, "test").await.unwrap();
+    assert_eq!(releases.verify().await, Ok(Vec::new()));
+    let edit = |sql: &'static str| database.run(move |db| db.execute_batch(sql));
+    edit("UPDATE registry_pins SET version = -1").await.unwrap();
+    assert!(matches!(releases.pinned().await, Err(ReleaseError::Broken { .. })));
+    let doubts = releases.verify().await.unwrap();
+    assert!(matches!(doubts.as_slice(), [doubt] if doubt.ends_with("is -1")), "{doubts:?}");
+
+    edit(
+        "INSERT INTO tool_registries SELECT name, 2, 'sha256:0', printf('%.*c', 33554433, ' '), 0, '', 1 \
+         FROM tool_registries",
+    )
+    .await
+    .unwrap();
+    let error = releases.get(2).await.unwrap_err().to_string();
+    assert!(error.ends_with("its definitions are over 33554432 bytes"), "{error}");
 }
 
 /// Is a PostgreSQL as far as its first encrypted message, which it returns; nothing where none came.

@@ -8,11 +8,11 @@ use super::{Definition, Reader, STEP_ATTEMPTS};
 use crate::composite::{
     Called, Composite, CompositeBounds, Mapping, Source, Step, is_key, local_name,
 };
-use crate::limits::{COMPOSITE_TIMEOUT_MS, TOOL_TIMEOUT_CEILING_MS};
+use crate::limits::{COMPOSITE_PATHS_MAX, COMPOSITE_TIMEOUT_MS, TOOL_TIMEOUT_CEILING_MS};
 use crate::manifest::node::{Entry, Node, Value};
 use crate::manifest::problem::{DocumentError, Problems};
 use crate::manifest::shape::{OBJECT, Shape, TEXT, opt, req, shape, shown};
-use crate::manifest::tool::{self, ToolBinding};
+use crate::manifest::tool::{self, SkillTerms, ToolBinding};
 
 /// A mapping of this one key is the value itself.
 const LITERAL: &str = "literal";
@@ -37,6 +37,10 @@ impl Reader<'_> {
             let help = "take it out, and give steps `max_attempts`: what is done is not done again";
             self.0.invalid(&retry.at, "a composite is not tried again as a whole", help);
         }
+        if let Some(policy) = entry.node.entry("network_policy") {
+            let help = "write it for the tools that its steps call";
+            self.0.invalid(&policy.at, "a composite itself reaches nothing of the network", help);
+        }
         if let Some(schema) = node.entry("input_schema") {
             tool::check_schema(schema, self.0);
         }
@@ -48,7 +52,7 @@ impl Reader<'_> {
             name: entry.key.clone(),
             description: node.text(&["description"]).map(str::to_owned),
             input_schema: node.get(&["input_schema"]).map(Node::to_json),
-            timeout: Some(Duration::from_millis(ms)),
+            timeout: Duration::from_millis(ms),
             steps,
             file: node.at.source.file.clone(),
             digest: Composite::digest_of(&entry.key, &node.to_json()),
@@ -60,6 +64,13 @@ impl Reader<'_> {
         let text = |key| node.text(&[key]).unwrap_or_default().to_owned();
         let key = text("output_key");
         let arguments = node.get(&["arg_mapping"]).map(|of| self.mapping(of, keys, true));
+        if arguments.as_ref().is_some_and(|of| of.sources().len() > COMPOSITE_PATHS_MAX) {
+            let reason = format!(
+                "the arguments of a step take from no more than {COMPOSITE_PATHS_MAX} paths"
+            );
+            let help = "name a whole object or list instead of each of its parts";
+            self.0.invalid(node.place(&["arg_mapping"]), reason, help);
+        }
         if !is_key(&key) {
             let reason = format!("`{}` cannot be an `output_key`", shown(&key));
             let help =
@@ -129,7 +140,7 @@ pub(super) fn settle(
         if composite.description.is_none() || composite.input_schema.is_none() {
             problems.push(undescribed(name, composite));
         }
-        if let Some(problem) = document.and_then(|tool| foreign(tool, composite)) {
+        if let Some(problem) = document.and_then(|tool| composite.foreign(tool.skill.as_ref())) {
             problems.push(problem);
         }
     }
@@ -154,13 +165,16 @@ fn undescribed(name: &str, composite: &Composite) -> DocumentError {
     at.missing(reason, help)
 }
 
-/// Says which step calls what the skill, that the tool's document wraps, does not require.
-fn foreign(tool: &ToolBinding, composite: &Composite) -> Option<DocumentError> {
-    let skill = tool.skill.as_ref()?;
-    let step =
-        composite.steps.iter().find(|step| !skill.tools.contains(&local_name(&step.tool)))?;
-    let reason = format!("the skill `{}` does not require `{}`", skill.name, shown(&step.tool));
-    Some(step.at.missing(reason, "add it to the skill's `tools_required`, or call one of those"))
+impl Composite {
+    /// Says which step calls what the skill that its Tool document wraps does not require.
+    pub fn foreign(&self, skill: Option<&SkillTerms>) -> Option<DocumentError> {
+        let skill = skill?;
+        let mut steps = self.steps.iter();
+        let step = steps.find(|step| !skill.tools.contains(&local_name(&step.tool)))?;
+        let reason = format!("the skill `{}` does not require `{}`", skill.name, shown(&step.tool));
+        let help = "add it to the skill's `tools_required`, or call one of those";
+        Some(step.at.missing(reason, help))
+    }
 }
 
 #[cfg(test)]
@@ -170,7 +184,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::manifest::{Governance, SkillTerms};
+    use crate::manifest::Governance;
 
     fn told(list: &[DocumentError]) -> Vec<String> {
         list.iter().map(DocumentError::one_line).collect()
@@ -217,7 +231,7 @@ mod tests {
         assert_eq!((count.arguments.steps(), now.max_attempts), (vec![0, 0], None));
         let given = fetch.arguments.resolve(&json!({"url": "u"}), &[]);
         assert_eq!(given, Ok(json!({"url": "u", "how": "GET", "n": [1, "input.x"]})));
-        assert_eq!(composite.timeout, Some(Duration::from_millis(COMPOSITE_TIMEOUT_MS)));
+        assert_eq!(composite.timeout, Duration::from_millis(COMPOSITE_TIMEOUT_MS));
         assert_ne!(
             composite.digest(),
             settled(&text.replace("GET", "PUT"), &[])
@@ -260,6 +274,18 @@ mod tests {
                 calls("a", "t")
                     .replace("{ composite", "{ retry_policy: { max_attempts: 2 }, composite"),
                 "a composite is not tried again as a whole",
+            ),
+            (
+                calls("a", "t")
+                    .replace("{ composite", "{ network_policy: { mode: none }, composite"),
+                "d.yaml:3:8: a composite itself reaches nothing of the network (write it for the tools",
+            ),
+            (
+                step(&format!(
+                    "output_key: k, arg_mapping: {{ a: [{}] }}",
+                    "input, ".repeat(COMPOSITE_PATHS_MAX + 1)
+                )),
+                "take from no more than 256 paths",
             ),
             (calls("a", "t").replace("type: object", "type: 7"), "`input_schema` cannot be used"),
         ] {

@@ -1,0 +1,80 @@
+//! What people are told of a catalog: what is refused, and what has no effect.
+
+use std::collections::BTreeSet;
+
+use clawhost_core::catalog::{Catalog, Refused, Tool};
+
+use super::{Binder, Draft};
+use crate::registry::{builtin, drop_in, package};
+
+impl Binder {
+    pub(super) fn warn_of_new(&mut self, catalog: &Catalog) {
+        // A server that fails again, with other words, is known to.
+        let is_known = |refused: &&Refused| {
+            let same = |other: &Refused| other.source == refused.source && other.tool.is_none();
+            self.refused.contains(refused)
+                || (refused.tool.is_none()
+                    && self.bridges.has(&refused.source)
+                    && self.refused.iter().any(same))
+        };
+        for refused in catalog.refused.iter().filter(|refused| !is_known(refused)) {
+            tracing::warn!("refused: {}: {}", refused.source, refused.reason);
+        }
+        for note in catalog.notes.iter().filter(|note| !self.last.notes.contains(note)) {
+            tracing::warn!("{note}");
+        }
+        // While files load, a refusal may be gone for the moment only.
+        let mut known = if catalog.loading.is_empty() { Vec::new() } else { self.refused.clone() };
+        known.retain(|refused| !catalog.refused.contains(refused));
+        known.extend_from_slice(&catalog.refused);
+        self.refused = known;
+    }
+
+    /// Lists what has no effect, so that a typing error is seen: built-in components that
+    /// failed, documents without a component, those that bind a tool nobody offers, and rules
+    /// for one.
+    pub(super) fn report(&self, draft: &mut Draft, strays: &BTreeSet<String>) {
+        let refused = &mut draft.catalog.refused;
+        refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
+        refused.extend(self.packaged.iter().filter_map(|one| one.as_ref().err()).cloned());
+        refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::stray())));
+        // A file that is still loading may be the one that offers it.
+        if !draft.catalog.loading.is_empty() {
+            return;
+        }
+        let manifest = &self.sources.manifest;
+        for binding in &manifest.tools {
+            // Why the code that came with a document is not served was said.
+            let is_told = package::brings_code(&manifest.fetched, binding);
+            if !is_told && !draft.offered.contains(&binding.name) {
+                let nobody = || match &binding.skill {
+                    Some(skill) => format!(
+                        "the skill `{}` does not say in which order its tools are called: write `tools.{}.composite` in a definition file",
+                        skill.name, binding.name
+                    ),
+                    None => format!("no component offers a tool `{}`", binding.name),
+                };
+                let reason = builtin::missing(&binding.name).unwrap_or_else(nobody);
+                refused.push(Refused::new(&binding.at, &reason).of(&binding.name));
+            }
+        }
+        let served = draft.catalog.tools().map(|tool| tool.ckp_name.clone());
+        let names = builtin::built_in_names().chain(served);
+        let is_declared =
+            |key: &str| draft.catalog.tools().any(|tool| tool.declared.contains_key(key));
+        draft.notes.extend(manifest.stray_rules(names, is_declared));
+        let tools = || draft.catalog.tools().map(AsRef::as_ref);
+        draft.notes.extend(manifest.governance.idle(tools()));
+        let find = |name: &str| draft.catalog.find(name);
+        draft.notes.extend(manifest.governance.idle_steps(find));
+        let served = tools().flat_map(Tool::names);
+        // Why a composite is not served was said.
+        let own = self.own.iter().map(|own| own.offered.ckp_name.clone());
+        let names: Vec<String> = builtin::built_in_names().chain(served).chain(own).collect();
+        let known = |name: &str| names.iter().any(|of| of == name) || draft.catalog.may_come(name);
+        let strays = manifest.governance.strays(known, &names, false).into_iter();
+        let strays: Vec<_> =
+            strays.map(|one| Refused::wrong(&one.file.clone(), vec![one])).collect();
+        draft.catalog.refused.extend(strays);
+    }
+}

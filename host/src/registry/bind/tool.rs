@@ -1,0 +1,223 @@
+//! One tool as it is served: what its component offers, under what documents and profiles say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clawhost_core::catalog::{Annotations, Origin, Tool, ToolDefinition};
+use clawhost_core::descriptor::Granted;
+use clawhost_core::egress::{endpoint, parse_url};
+use clawhost_core::grants::Grants;
+use clawhost_core::imports;
+use clawhost_core::manifest::{PROFILE_NONE, ToolBinding};
+use clawhost_core::policy::PathNames;
+use clawhost_core::retry::RetryPlan;
+use clawhost_core::schema::Schema;
+use serde_json::{Map, Value};
+
+use super::{Binder, Source};
+use crate::registry::offer::Offered;
+use crate::registry::{Code, builtin};
+
+impl Binder {
+    pub(super) fn tool(
+        &self,
+        Source { origin, code }: &Source<'_>,
+        offered: &Offered,
+        binding: Option<&ToolBinding>,
+    ) -> Result<Tool, String> {
+        let Offered { definition, ckp_name, input, output, beside, governed } = offered;
+        let documents = || beside.iter().chain(binding);
+        let timeout = documents().filter_map(|document| document.timeout).min();
+        let mut grants = self.grants(origin, binding, timeout)?;
+        if matches!(origin, Origin::BuiltIn { .. }) {
+            self.sources.manifest.web.apply(&definition.name, &mut grants);
+        }
+        if let Some(granted) = code.managed() {
+            grants.network = endpoint(&granted.tool.base_url).ok();
+        }
+        imports::check(code.imports(), &grants).map_err(|reasons| reasons.join("; "))?;
+        let mut input = vec![Arc::clone(input)];
+        let mut output: Vec<_> = output.iter().map(Arc::clone).collect();
+        for document in documents() {
+            // The component's schema and the documents' all hold.
+            self.compile(document.input_schema.as_ref(), &mut input)?;
+            self.compile(document.output_schema.as_ref(), &mut output)?;
+        }
+        let described = described(offered, binding);
+        let policies = [binding.and_then(|binding| binding.policy.as_ref()), code.policy()];
+        let policies = policies.into_iter();
+        let mut tool = Tool {
+            declared: declared(origin, described.annotations, binding),
+            definition: described,
+            ckp_name: ckp_name.clone(),
+            digest: code.digest().into_owned(),
+            origin: (*origin).clone(),
+            asks: builtin::always_asks(origin)
+                || binding.and_then(|of| of.skill.as_ref()).is_some_and(|skill| skill.asks),
+            policy_refs: policies.flatten().cloned().collect(),
+            category: binding.and_then(|binding| binding.category.clone()),
+            // What a composite has done is not done again: its steps are tried again, each by itself.
+            retry: binding
+                .filter(|_| !matches!(code, Code::Composite(_)))
+                .map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
+            governed: governed.clone(),
+            // What a server has beside tools is served where its entry says so.
+            surfaced: !matches!(code, Code::Bridged(one) if one.kind.is_some())
+                && self.is_surfaced(origin, binding),
+            managed: self.managed(origin, code),
+            paths: path_names(definition, documents()),
+            input,
+            output,
+            grants,
+        };
+        self.keep_to_policy(&mut tool, code)?;
+        Ok(tool)
+    }
+
+    /// Returns what a tool is as a service's: one that the host asks itself, or one of an MCP server.
+    fn managed(&self, origin: &Origin, code: &Code) -> Option<Arc<Granted>> {
+        let Origin::Bridged { server, tool } = origin else { return code.managed().cloned() };
+        self.sources.manifest.managed(server, tool).cloned().map(Arc::new)
+    }
+
+    /// Says whether a server's tool is served for nothing but some agent's skills.
+    fn is_surfaced(&self, origin: &Origin, binding: Option<&ToolBinding>) -> bool {
+        let Origin::Bridged { server, tool } = origin else { return false };
+        if self.sources.manifest.managed(server, tool).is_some() {
+            return false;
+        }
+        let mut servers = self.sources.manifest.mcp_servers.iter();
+        servers.any(|one| one.name == *server && one.internal_only)
+            && binding.is_none_or(|binding| binding.mcp.is_none())
+    }
+
+    /// Takes out of a tool's grants what the network policy of its definition does not have.
+    fn keep_to_policy(&self, tool: &mut Tool, code: &Code) -> Result<(), String> {
+        let own = self.sources.manifest.governance.of(tool).and_then(|own| own.network.clone());
+        let Some(policy) = own else { return Ok(()) };
+        if tool.grants.agent.tool_calls > 0 || matches!(code, Code::Composite(_) | Code::Own(_)) {
+            let reason = "its `network_policy` would not hold for what it calls: write it for the tools that it calls";
+            return Err(reason.to_owned());
+        }
+        policy.narrow(&mut tool.grants);
+        let server = code.server_url().map(parse_url).transpose();
+        let checked = server.and_then(|url| url.map_or(Ok(()), |url| policy.check(&url)));
+        checked
+            .map_err(|_| "its `network_policy` does not allow its MCP server's address".to_owned())
+    }
+
+    /// Adds a schema to those that hold, where it is not one of them.
+    fn compile(&self, schema: Option<&Value>, all: &mut Vec<Arc<Schema>>) -> Result<(), String> {
+        let Some(schema) = schema else { return Ok(()) };
+        let schema = self.sources.engine.schemas().get(schema)?;
+        if all.iter().all(|other| other.digest() != schema.digest()) {
+            all.push(schema);
+        }
+        Ok(())
+    }
+
+    fn grants(
+        &self,
+        origin: &Origin,
+        binding: Option<&ToolBinding>,
+        timeout: Option<Duration>,
+    ) -> Result<Grants, String> {
+        let name = binding.map_or(PROFILE_NONE, |binding| binding.sandbox.as_str());
+        let profile = self
+            .sources
+            .manifest
+            .profiles
+            .get(name)
+            .ok_or_else(|| format!("there is no sandbox profile `{name}`"))?;
+        let grants = profile.grants(timeout);
+        match origin {
+            Origin::Native { .. } if name != PROFILE_NONE => Err(format!(
+                "it is native, so the sandbox `{name}` would contain nothing: write `{PROFILE_NONE}`"
+            )),
+            Origin::Native { .. } => Ok(Grants::native(grants.limits)),
+            Origin::Bridged { .. } if !profile.signed_by.is_empty() => Err(format!(
+                "it is an MCP server's, which carries no signature, and `profiles.{name}.signed_by` wants one"
+            )),
+            _ => Ok(grants),
+        }
+    }
+}
+
+/// The component's schema and those of documents all say which arguments are paths.
+fn path_names<'a>(
+    definition: &'a ToolDefinition,
+    documents: impl Iterator<Item = &'a ToolBinding>,
+) -> PathNames {
+    let documents = documents.filter_map(|document| document.input_schema.as_ref());
+    PathNames::of(documents.chain([&definition.input_schema]))
+}
+
+/// The operator's description, where the document has one, is what clients see.
+fn described(offered: &Offered, binding: Option<&ToolBinding>) -> ToolDefinition {
+    let (mut definition, beside) = (offered.definition.clone(), offered.beside.as_ref());
+    let documents = binding.into_iter().chain(beside);
+    if let Some(text) = documents.clone().find_map(|document| document.description.clone()) {
+        definition.description = text;
+    }
+    for document in beside.into_iter().chain(binding.filter(|own| own.registry.is_some())) {
+        definition.annotations = careful(definition.annotations, &document.annotations);
+    }
+    definition
+}
+
+/// Returns the hints that rules may trust: the word of the host, and of the program it is part of, about
+/// their own tools, and over it the operator's.
+fn declared(
+    origin: &Origin,
+    own: Annotations,
+    binding: Option<&ToolBinding>,
+) -> Map<String, Value> {
+    let is_own = matches!(origin, Origin::BuiltIn { .. } | Origin::Native { .. } | Origin::Own);
+    let hint = |key: &str| Some((key.to_owned(), own.hint(key).filter(|_| is_own)?.into()));
+    let hints = Annotations::KEYS.into_iter().filter_map(hint);
+    hints.chain(binding.map(ToolBinding::declared).unwrap_or_default()).collect()
+}
+
+/// Joins two untrusted descriptions: of each hint the one that asks for more care.
+fn careful(own: Annotations, other: &Map<String, Value>) -> Annotations {
+    let join = |own: Option<bool>, key: &str, careful: bool| {
+        let other = other.get(key).and_then(Value::as_bool);
+        own.into_iter().chain(other).find(|hint| *hint == careful).or(own).or(other)
+    };
+    Annotations {
+        read_only: join(own.read_only, "readOnlyHint", false),
+        destructive: join(own.destructive, "destructiveHint", true),
+        idempotent: join(own.idempotent, "idempotentHint", false),
+        open_world: join(own.open_world, "openWorldHint", true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_a_registry_tightens_and_never_relaxes() {
+        let said = |text: &str| {
+            let hints: Value = serde_json::from_str(text).unwrap();
+            hints.as_object().unwrap().clone()
+        };
+        let own = Annotations {
+            read_only: Some(true),
+            destructive: Some(true),
+            idempotent: None,
+            open_world: Some(false),
+        };
+        let other = said(
+            r#"{"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true}"#,
+        );
+        let both = Annotations {
+            read_only: Some(false),
+            destructive: Some(true),
+            idempotent: Some(true),
+            open_world: Some(true),
+        };
+        assert_eq!(careful(own, &other), both);
+        assert_eq!(careful(own, &said("{}")), own);
+    }
+}
