@@ -1,8 +1,11 @@
 //! What a tool answered, in the shape every dialect and every executor shares.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+
+use crate::json;
 
 /// One block of a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,8 +70,8 @@ pub struct ToolReply {
     pub cut_from_bytes: Option<usize>,
 }
 
-/// Returns about how long `value` is as text, without writing it.
-fn json_bytes(value: &Value) -> usize {
+/// Returns about how long `value` is as text, in bytes, without writing it.
+pub fn json_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 3,
         Value::Array(values) => values.iter().map(json_bytes).sum::<usize>() + 2,
@@ -81,16 +84,30 @@ fn json_bytes(value: &Value) -> usize {
 }
 
 impl ToolReply {
-    /// Returns what the tool answered, as JSON: its structured part, else its texts.
-    pub fn result(&self) -> Value {
-        if let Some(structured) = &self.structured {
-            return structured.clone();
-        }
-        let texts = self.content.iter().filter_map(|content| match content {
+    /// Returns its texts in their order, without what is for people.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.content.iter().filter_map(|block| match block {
             Content::Text(text) => Some(text.as_str()),
             _ => None,
-        });
-        texts.collect()
+        })
+    }
+
+    /// Returns what the tool answered, for records: its structured part, else the list of its texts.
+    pub fn result(&self) -> Cow<'_, Value> {
+        let texts = || Cow::Owned(self.texts().collect());
+        self.structured.as_ref().map_or_else(texts, Cow::Borrowed)
+    }
+
+    /// Returns what programs see of it: its structured part, else what its texts hold. One text is the
+    /// JSON that it holds, or itself; several are joined by line breaks.
+    pub fn into_value(self) -> Value {
+        if let Some(structured) = self.structured {
+            return structured;
+        }
+        match self.texts().collect::<Vec<_>>().as_slice() {
+            [text] => json::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(*text)),
+            texts => Value::from(texts.join("\n")),
+        }
     }
 
     /// Returns about how many bytes it holds: its contents as they are, its JSON written out.

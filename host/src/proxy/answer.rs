@@ -1,6 +1,7 @@
 //! Answers as HTTP has them.
 
 use bytes::Bytes;
+use clawhost_core::redact::Redactor;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
@@ -8,9 +9,14 @@ use serde_json::Value;
 use super::Body;
 
 /// What of a provider's headers is for its client.
-const KEPT: [&str; 4] = ["content-type", "request-id", "retry-after", "x-request-id"];
-/// The same, by how they begin.
-const KEPT_FAMILIES: [&str; 3] = ["anthropic-ratelimit-", "openai-", "x-ratelimit-"];
+const KEPT: [&str; 5] =
+    ["content-type", "openai-processing-ms", "request-id", "retry-after", "x-request-id"];
+/// The same for its own bounds: how such a name begins, goes on and ends. A name may hold a secret as well.
+const BOUNDS: [(&str, &[&str], &[&str]); 2] = [
+    ("anthropic-ratelimit-", &["requests-", "tokens-", "input-tokens-", "output-tokens-"], WHAT),
+    ("x-ratelimit-", &["limit-", "remaining-", "reset-"], &["requests", "tokens"]),
+];
+const WHAT: &[&str] = &["limit", "remaining", "reset"];
 
 pub(super) fn json_answer(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
@@ -30,11 +36,50 @@ pub(super) fn event_stream(body: Body) -> Response<Body> {
     response
 }
 
-/// Returns those of a provider's headers that are for its client.
-pub(super) fn kept(headers: &HeaderMap) -> HeaderMap {
-    let is_kept = |name: &str| {
-        KEPT.contains(&name) || KEPT_FAMILIES.iter().any(|family| name.starts_with(family))
-    };
+/// Returns those of a provider's headers that are for its client, without any secret in them.
+pub(super) fn kept(headers: &HeaderMap, redactor: &Redactor) -> HeaderMap {
     let kept = headers.iter().filter(|(name, _)| is_kept(name.as_str()));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let said = kept.filter_map(|(name, value)| {
+        let value = redactor.bytes(value.as_bytes());
+        Some((name.clone(), HeaderValue::from_bytes(&value).ok()?))
+    });
+    said.collect()
+}
+
+fn is_kept(name: &str) -> bool {
+    let is_bound = |(begin, middles, ends): &(&str, &[&str], &[&str])| {
+        let rest = name.strip_prefix(begin);
+        let end = |middle: &&str| rest.and_then(|rest| rest.strip_prefix(middle));
+        middles.iter().filter_map(end).any(|end| ends.contains(&end))
+    };
+    KEPT.contains(&name) || BOUNDS.iter().any(is_bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn no_header_shows_a_secret_and_only_known_ones_are_kept() {
+        let redactor = Redactor::new([("KEY", b"sk-of-the-provider".as_slice())]).unwrap();
+        let all = ["sk-of-the-provider", "limit-requests", "reset-tokens", "limit-"]
+            .map(|end| format!("x-ratelimit-{end}"));
+        let more = ["x-request-id", "openai-project", "anthropic-ratelimit-input-tokens-limit"];
+        let all = all.iter().map(String::as_str).chain(more);
+        let value = HeaderValue::from_static("a sk-of-the-provider b");
+        let headers = all.map(|name| (HeaderName::try_from(name).unwrap(), value.clone()));
+        let kept = kept(&headers.collect(), &redactor);
+        let mut names: Vec<&str> = kept.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        let known = [
+            "anthropic-ratelimit-input-tokens-limit",
+            "x-ratelimit-limit-requests",
+            "x-ratelimit-reset-tokens",
+            "x-request-id",
+        ];
+        assert_eq!(names, known);
+        assert!(kept.values().all(|value| value == "a [redacted:KEY] b"), "{kept:?}");
+    }
 }

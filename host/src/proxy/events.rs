@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clawhost_core::limits::PROXY_KEEPALIVE_MS;
-use clawhost_core::mediate::Dialect;
+use clawhost_core::mediate::{Dialect, Events};
 use clawhost_core::visible;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -35,19 +35,26 @@ pub(super) fn stream(
     doing: Doing,
 ) -> Body {
     let waiting = Some((turn, asked, doing, Duration::ZERO));
-    let events = stream::unfold(waiting, move |waiting| async move {
+    let parts = stream::unfold(waiting, move |waiting| async move {
         let (mut turn, asked, doing, patience) = waiting?;
-        let (text, next) = match timeout(patience, &mut turn).await {
+        let one = |event: String| -> Events { Box::new([event].into_iter()) };
+        let (events, next) = match timeout(patience, &mut turn).await {
             Err(_) => {
                 let comment = format!(": {}\n\n", visible::line(&doing.lock()));
-                (comment, Some((turn, asked, doing, KEEPALIVE)))
+                (one(comment), Some((turn, asked, doing, KEEPALIVE)))
             }
             Ok(ended) => match ended.unwrap_or_else(|_| Err(Refused::internal())) {
-                Ok(answer) => (dialect.events(&answer, &asked), None),
-                Err(refused) => (dialect.error_event(&refused.json(dialect)), None),
+                Ok(answer) => (dialect.events(answer, &asked), None),
+                Err(refused) => (one(dialect.error_event(&refused.json(dialect))), None),
             },
         };
-        Some((Ok(Frame::data(Bytes::from(text))), next))
+        Some((events, next))
     });
-    StreamBody::new(events).boxed()
+    body(parts.flat_map(stream::iter))
+}
+
+/// Returns events, each made when the client has room for it.
+pub(super) fn body(events: impl Stream<Item = String> + Send + Sync + 'static) -> Body {
+    let frames = events.map(|event| Ok(Frame::data(Bytes::from(event))));
+    BodyExt::boxed(StreamBody::new(frames))
 }

@@ -9,14 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
-use clawhost_core::limits::{PROXY_HISTORY_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX};
+use clawhost_core::limits::{
+    PROXY_HISTORY_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX,
+};
 use clawhost_core::mediate::{Dialect, Turn};
+use clawhost_core::reply::json_bytes;
 use http::StatusCode;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Asked;
 use super::refused::Refused;
 use crate::clock;
+use crate::offload;
 use crate::outbox::{Carrier, Failure, Outbox, Terms};
 use crate::place::Place;
 use crate::secrets::Secrets;
@@ -41,15 +46,33 @@ const TERMS: Terms = Terms {
 #[derive(Debug, Clone)]
 pub(super) struct History {
     outbox: Arc<Outbox<Line>>,
-    secrets: Secrets,
 }
 
-/// An agent, and one line of its history.
-type Line = (String, String);
+/// An agent, and what becomes one line of its history.
+type Line = (String, Value);
+
+/// A line: its name is of all that it says.
+#[derive(Serialize)]
+struct Written<'a> {
+    id: String,
+    #[serde(flatten)]
+    entry: &'a Value,
+}
 
 struct Files {
     folder: PathBuf,
+    secrets: Secrets,
     open: BTreeMap<String, Place>,
+}
+
+impl Files {
+    fn line(&self, entry: &Value) -> Result<String, Failure> {
+        let digest = digest::of_json(entry);
+        let hex = digest.strip_prefix("sha256:").unwrap_or_default();
+        let line = serde_json::to_string(&Written { id: format!("hist1_{hex}"), entry });
+        let line = line.map_err(Failure::lasting)?;
+        Ok(self.secrets.redactor().text(&line).into_owned())
+    }
 }
 
 impl Carrier for Files {
@@ -60,11 +83,13 @@ impl Carrier for Files {
     }
 
     async fn take(&mut self, lines: &[Line]) -> Result<(), Failure> {
-        for (agent, line) in lines {
+        for (agent, entry) in lines {
+            let is_long = json_bytes(entry) > SCREENED_AT_ONCE_BYTES_MAX;
+            let line = offload::blocking(is_long, || self.line(entry))?;
             let path = self.folder.join(agent).join(HISTORY_FILE);
             let place = self.open.entry(agent.clone());
             let place = place.or_insert_with(|| Place::bounded_file(path, PROXY_HISTORY_BYTES_MAX));
-            place.write(&[line]).await?;
+            place.write(&[&line]).await?;
         }
         Ok(())
     }
@@ -77,8 +102,8 @@ impl Carrier for Files {
 impl History {
     /// Starts writing below `folder`.
     pub(super) fn start(folder: PathBuf, secrets: Secrets) -> Self {
-        let files = Files { folder, open: BTreeMap::new() };
-        Self { outbox: Arc::new(Outbox::start(files, TERMS)), secrets }
+        let files = Files { folder, secrets, open: BTreeMap::new() };
+        Self { outbox: Arc::new(Outbox::start(files, TERMS)) }
     }
 
     pub(super) async fn flush(&self) {
@@ -86,8 +111,7 @@ impl History {
     }
 
     fn put(&self, agent: &str, entry: Map<String, Value>) {
-        let line = self.secrets.redactor().text(&Value::Object(entry).to_string()).into_owned();
-        if !self.outbox.put((agent.to_owned(), line)) {
+        if !self.outbox.put((agent.to_owned(), entry.into())) {
             tracing::warn!(agent, "a turn is missing in the history of the proxy");
         }
     }
@@ -110,7 +134,7 @@ impl Record {
             "ts": clock::rfc3339(clock::now_ms()),
             "turn": asked.id,
             "claw_id": asked.agent,
-            "path": match asked.dialect.name() { "openai" => "/v1/chat/completions", _ => "/v1/messages" },
+            "path": asked.path,
             "requested_model": body.get("model"),
             "stream": asked.streams(),
             "manifest_present": tools > 0,
@@ -167,7 +191,7 @@ impl Record {
         if self.history.is_none() {
             return;
         }
-        let bytes = value.to_string().len();
+        let bytes = json_bytes(value);
         let omitted = || json!({ "omitted_bytes": bytes });
         let value = if bytes > PROXY_HISTORY_TEXT_BYTES_MAX { omitted() } else { value.clone() };
         self.entry.insert(key.to_owned(), value);
@@ -182,9 +206,22 @@ impl Drop for Record {
         let mut entry = std::mem::take(&mut self.entry);
         let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         entry.insert("wall_time_ms".to_owned(), ms.into());
-        let digest = digest::of_json(&entry.clone().into());
-        let hex = digest.strip_prefix("sha256:").unwrap_or_default();
-        entry.insert("id".to_owned(), format!("hist1_{hex}").into());
         history.put(&self.agent, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_named_after_all_that_it_says() {
+        let (folder, secrets) = (PathBuf::new(), Secrets::none());
+        let files = Files { folder, secrets, open: BTreeMap::new() };
+        let entry = json!({ "turn": "1", "path": "/v1/messages" });
+        let mut line: Value = serde_json::from_str(&files.line(&entry).unwrap()).unwrap();
+        let id = line.as_object_mut().unwrap().remove("id").unwrap();
+        assert_eq!(line, entry);
+        assert_eq!(id, digest::of_json(&entry).replace("sha256:", "hist1_"));
     }
 }

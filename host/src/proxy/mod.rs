@@ -14,6 +14,7 @@ mod pass;
 mod refused;
 mod turn;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -21,10 +22,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::descriptor::ToolPolicy;
-use clawhost_core::json;
 use clawhost_core::manifest::ProviderProtocol;
-use clawhost_core::mediate::{Anthropic, Dialect, Offer, Offers, OpenAi, Policy};
+use clawhost_core::mediate::{self, Anthropic, Dialect, Offer, Offers, OpenAi, Policy, TurnBounds};
+use clawhost_core::{digest, json};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -58,7 +58,7 @@ pub struct ProxyOptions {
     /// How much a turn may take.
     pub policy: Policy,
     /// Bounds of single agents.
-    pub agents: BTreeMap<String, ToolPolicy>,
+    pub agents: BTreeMap<String, TurnBounds>,
     /// Where each agent's turns are written down; nowhere where this is absent.
     pub history: Option<PathBuf>,
 }
@@ -81,8 +81,9 @@ struct Asked {
     /// Which turn of the host's this is, for its records.
     id: String,
     dialect: &'static dyn Dialect,
+    path: String,
     conversation: String,
-    forward: Forward,
+    forward: Forward<'static>,
 }
 
 impl Asked {
@@ -106,7 +107,7 @@ impl Proxy {
             ("/v1/models", &Method::GET) => Ok(self.models()),
             (path, &Method::POST) => match dialect(path) {
                 Some((dialect, protocol)) => {
-                    self.complete(agent, dialect, protocol, &parts.headers, body).await
+                    self.complete(agent, dialect, protocol, parts, body).await
                 }
                 None => Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
             },
@@ -143,7 +144,7 @@ impl Proxy {
         agent: &str,
         dialect: &'static dyn Dialect,
         protocol: ProviderProtocol,
-        headers: &HeaderMap,
+        parts: &Parts,
         bytes: Bytes,
     ) -> Result<Response<Body>, Refused> {
         let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
@@ -152,16 +153,13 @@ impl Proxy {
         if !(has("messages", Value::is_array) && has("model", Value::is_string)) {
             return Err(bad("the body needs `model` and `messages`".to_owned()));
         }
-        let named = headers.get(CONVERSATION).and_then(|id| id.to_str().ok());
-        let conversation =
-            named.map_or_else(|| clawhost_core::mediate::conversation(&body), str::to_owned);
-        let conversation = format!("{}:{conversation}", dialect.name());
-        let passed = headers.iter().filter(|(name, _)| PASSED.contains(name));
+        let conversation = format!("{}:{}", dialect.name(), conversation(&parts.headers, &body));
+        let passed = parts.headers.iter().filter(|(name, _)| PASSED.contains(name));
         let headers = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
         let id = random::hex::<TURN_ID_BYTES>().map_err(|_| Refused::internal())?;
-        let forward = Forward { protocol, body, bytes, headers };
-        let agent = agent.to_owned();
-        let asked = Asked { agent, id, dialect, conversation, forward };
+        let forward = Forward { protocol, body: Cow::Owned(body), bytes, headers };
+        let (agent, path) = (agent.to_owned(), parts.uri.path().to_owned());
+        let asked = Asked { agent, id, dialect, path, conversation, forward };
         let offers = self.offers(&asked);
         let record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
         match offers.is_empty() {
@@ -197,6 +195,12 @@ fn dialect(path: &str) -> Option<(&'static dyn Dialect, ProviderProtocol)> {
     }
 }
 
+/// Returns what tells a conversation from others. Its name may be long, and is kept with each turn.
+fn conversation(headers: &HeaderMap, body: &Value) -> String {
+    let named = headers.get(CONVERSATION).map(|id| digest::of_bytes(id.as_bytes()));
+    named.unwrap_or_else(|| mediate::conversation(body))
+}
+
 /// Returns the protocol that errors of a path are told in.
 fn dialect_of(path: &str) -> &'static dyn Dialect {
     dialect(path).map_or(&OpenAi, |(dialect, _)| dialect)
@@ -219,7 +223,27 @@ fn offer(tool: &Tool) -> Offer {
         description: tool.definition.description.clone(),
         schema: tool.definition.input_schema.clone(),
         service,
+        // Its own word is enough: all that follows is which calls a turn may make again.
         read_only: tool.definition.annotations.read_only == Some(true),
         is_terminal: tool.managed.as_ref().is_some_and(|granted| granted.tool.is_terminal()),
+        is_enveloped: matches!(tool.origin, Origin::Service { .. }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn conversations_are_told_apart_by_their_names_whose_length_counts_for_nothing() {
+        let named = |name: String| {
+            let name = HeaderValue::from_str(&name).unwrap();
+            conversation(&HeaderMap::from_iter([(CONVERSATION, name)]), &Value::Null)
+        };
+        let long = "x".repeat(30_000);
+        assert_ne!(named(long.clone() + "1"), named(long.clone() + "2"));
+        assert_eq!(named(long).len(), named("x".to_owned()).len());
     }
 }

@@ -1,5 +1,6 @@
 //! Requests without tools of ours: the provider's bytes pass, but for what may not leave this host.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -39,14 +40,14 @@ impl Proxy {
                 Full::new(whole).boxed()
             }
             Answered::Stream(body, held) => {
-                let body = mask(Response::new(body), redactor).into_body();
+                let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
                 let (seen, dialect) = (Seen::default(), asked.dialect);
                 events(Passing { body, held, seen, record, dialect })
             }
         };
         let mut response = Response::new(body);
         *response.status_mut() = parts.status;
-        *response.headers_mut() = kept(&parts.headers);
+        *response.headers_mut() = kept(&parts.headers, &redactor);
         Ok(response)
     }
 
@@ -54,7 +55,7 @@ impl Proxy {
     pub(super) async fn ask(
         &self,
         agent: &str,
-        forward: &Forward,
+        forward: &Forward<'_>,
         patience_ms: u64,
     ) -> Result<Forwarded, Refused> {
         let caller = Caller::new(agent, CALLER);

@@ -1,13 +1,13 @@
 //! Turns with tools of ours: the model is asked until it is done, and its calls are made here.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::descriptor::ToolPolicy;
-use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn};
+use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
+use futures_util::stream;
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -33,7 +33,7 @@ impl Proxy {
         record: Record,
     ) -> Result<Response<Body>, Refused> {
         let (dialect, streams) = (asked.dialect, asked.streams());
-        let request = asked.forward.body.clone();
+        let request = asked.forward.body.clone().into_owned();
         let doing = Doing::default();
         let turn = self.clone().turn(asked, offers, record, Arc::clone(&doing));
         let mut turn = AbortOnDropHandle::new(tokio::spawn(turn));
@@ -45,8 +45,7 @@ impl Proxy {
         match timeout(KEEPALIVE, &mut turn).await {
             Ok(ended) => {
                 let answer = ended.unwrap_or_else(|_| Err(Refused::internal()))?;
-                let events = Bytes::from(dialect.events(&answer, &request));
-                Ok(event_stream(Full::new(events).boxed()))
+                Ok(event_stream(events::body(stream::iter(dialect.events(answer, &request)))))
             }
             Err(_) => Ok(event_stream(events::stream(turn, dialect, request, doing))),
         }
@@ -61,7 +60,7 @@ impl Proxy {
         doing: Doing,
     ) -> Result<Value, Refused> {
         let policy = self.policy(&asked.agent);
-        let mut request = asked.forward.body.clone();
+        let mut request = asked.forward.body.clone().into_owned();
         mediate::weave(asked.dialect, &mut request, self.kept(&asked).await);
         let mut turn = Turn::new(asked.dialect, request, offers, policy);
         let bounds = policy.bounds;
@@ -87,7 +86,7 @@ impl Proxy {
         &self,
         asked: &Asked,
         turn: &mut Turn,
-        bounds: ToolPolicy,
+        bounds: TurnBounds,
         begun: Instant,
         (record, doing): (&mut Record, &Doing),
     ) -> Result<Done, Refused> {
@@ -126,7 +125,7 @@ impl Proxy {
         record: &mut Record,
     ) -> Result<Value, Refused> {
         let forward = Forward {
-            body: request.clone(),
+            body: Cow::Borrowed(request),
             bytes: Bytes::new(),
             protocol: asked.forward.protocol,
             headers: asked.forward.headers.clone(),
@@ -146,16 +145,17 @@ impl Proxy {
     }
 
     /// Makes one call as the agent's own, and returns what the model is told of it.
-    async fn call(&self, agent: &str, id: String, job: Job, bounds: ToolPolicy) -> Value {
+    async fn call(&self, agent: &str, id: String, job: Job, bounds: TurnBounds) -> Value {
         let patience = Duration::from_millis(bounds.timeout_per_tool_ms);
         let principal = Principal(agent.to_owned());
+        let is_enveloped = job.is_enveloped;
         let call = ToolCall {
             timeout: Some(patience),
             context: CallContext { request_id: Some(id), ..CallContext::default() },
             ..ToolCall::new(principal, job.tool, job.arguments)
         };
         match timeout(patience.saturating_add(CALL_SLACK), self.0.host.call(call)).await {
-            Ok(Ok(reply)) => mediate::of_reply(&reply, bounds.max_tool_result_bytes),
+            Ok(Ok(reply)) => mediate::of_reply(&reply, is_enveloped, bounds.max_tool_result_bytes),
             Ok(Err(error)) => mediate::of_error(&error),
             Err(_) => mediate::refusal("timeout", Some(504), "the call took too long", None),
         }

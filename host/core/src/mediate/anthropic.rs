@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, take_items,
+    text, texts,
 };
 
 /// Anthropic's messages.
@@ -87,25 +88,23 @@ impl Dialect for Anthropic {
         set(answer, "stop_reason", "end_turn".into());
     }
 
-    fn events(&self, answer: &Value, _asked: &Value) -> String {
-        let mut start = answer.clone();
-        set(&mut start, "content", json!([]));
-        set(&mut start, "stop_reason", Value::Null);
-        set(&mut start, "stop_sequence", Value::Null);
-        let mut usage = answer.get("usage").cloned().unwrap_or_default();
-        let whole = usage.clone();
-        set(&mut usage, "output_tokens", 0.into());
-        set(&mut start, "usage", usage);
-        let mut events = event("message_start", &json!({ "message": start }));
-        for (index, block) in items(answer, "content").iter().enumerate() {
-            events += &block_events(index, block);
-        }
+    fn events(&self, mut answer: Value, _asked: &Value) -> Events {
+        let blocks = take_items(&mut answer, "content").into_iter().enumerate();
         let delta = json!({
-            "stop_reason": at(answer, "stop_reason"),
-            "stop_sequence": at(answer, "stop_sequence"),
+            "stop_reason": at(&answer, "stop_reason"),
+            "stop_sequence": at(&answer, "stop_sequence"),
         });
-        events += &event("message_delta", &json!({ "delta": delta, "usage": whole }));
-        events + &event("message_stop", &json!({}))
+        let mut usage = at(&answer, "usage").clone();
+        let end = event("message_delta", &json!({ "delta": delta, "usage": usage }))
+            + &event("message_stop", &json!({}));
+        set(&mut usage, "output_tokens", 0.into());
+        set(&mut answer, "content", json!([]));
+        set(&mut answer, "stop_reason", Value::Null);
+        set(&mut answer, "stop_sequence", Value::Null);
+        set(&mut answer, "usage", usage);
+        let start = event("message_start", &json!({ "message": answer }));
+        let blocks = blocks.map(|(index, block)| block_events(index, &block));
+        Box::new([start].into_iter().chain(blocks).chain([end]))
     }
 
     fn error(&self, status: u16, message: &str) -> Value {

@@ -1,6 +1,6 @@
 //! What a model reads of a call's result: one JSON shape for all tools, bounded, its true size stated.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::{CallError, ErrorKind};
 use crate::reply::{Content, ResourceBody, ToolReply};
@@ -32,15 +32,13 @@ pub fn of_error(error: &CallError) -> Value {
 
 /// Returns the envelope of a tool's answer, its content cut to `bytes_max` of JSON on a character border.
 ///
-/// An answer that is an envelope already, as those of HTTP services are, is passed on as one.
-pub fn of_reply(reply: &ToolReply, bytes_max: usize) -> Value {
-    let said = said(reply);
-    if let (Some(Value::Object(own)), Value::Object(_)) = (&reply.structured, &said)
-        && own.get("ok").is_some_and(Value::is_boolean)
-        && (own.contains_key("data") || own.contains_key("error"))
-    {
-        return cut_envelope(own.clone(), reply, bytes_max);
+/// An answer that `is_enveloped`, as those of HTTP services are, is passed on as the envelope it is. Whether
+/// the call went well is what the reply says, never what is in it.
+pub fn of_reply(reply: &ToolReply, is_enveloped: bool, bytes_max: usize) -> Value {
+    if is_enveloped && let Some(envelope) = cut_envelope(reply, bytes_max) {
+        return envelope;
     }
+    let said = said(reply);
     if reply.is_error {
         let (text, bytes) = cut(&said, reply, bytes_max);
         let details = reply.error_kind.map(|kind| json!({ "kind": kind }));
@@ -51,22 +49,24 @@ pub fn of_reply(reply: &ToolReply, bytes_max: usize) -> Value {
     marked(json!({ "ok": true, "data": data }), bytes)
 }
 
-fn cut_envelope(mut own: Map<String, Value>, reply: &ToolReply, bytes_max: usize) -> Value {
-    let key = if own.contains_key("data") { "data" } else { "error" };
-    let said = own.remove(key).unwrap_or_default();
-    if said.to_string().len() <= bytes_max {
-        own.insert(key.to_owned(), said);
-        return own.into();
+/// Returns the envelope that a reply is, all of it within `bytes_max` but for the marks of a cut; nothing
+/// where it is none, or one that is too long without its content.
+fn cut_envelope(reply: &ToolReply, bytes_max: usize) -> Option<Value> {
+    let mut own = reply.structured.clone()?;
+    let key = ["data", "error"].into_iter().find(|key| own.get(key).is_some())?;
+    super::set(&mut own, "ok", (!reply.is_error).into());
+    if own.to_string().len() <= bytes_max {
+        return Some(own);
     }
+    let said = own.get_mut(key).map(Value::take)?;
+    let room = bytes_max.checked_sub(own.to_string().len())?;
     let stated = own.get("original_bytes").and_then(Value::as_u64);
-    let (said, bytes) = cut(&said, reply, bytes_max);
-    let whole = stated.and_then(|bytes| usize::try_from(bytes).ok());
-    if key == "error" {
-        own.insert(key.to_owned(), json!({ "code": "tool_error", "message": said }));
-    } else {
-        own.insert(key.to_owned(), said);
-    }
-    marked(own.into(), whole.or(bytes))
+    let stated = stated.and_then(|bytes| usize::try_from(bytes).ok());
+    let (said, bytes) = cut(&said, reply, room);
+    let is_data = key == "data";
+    let said = if is_data { said } else { json!({ "code": "tool_error", "message": said }) };
+    super::set(&mut own, key, said);
+    Some(marked(own, stated.or(bytes)))
 }
 
 /// Returns a tool's answer as one value: its structured one, else its text, read as JSON where it is some.

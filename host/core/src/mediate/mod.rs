@@ -6,6 +6,7 @@
 //! the time, and translation between the dialects.
 
 mod anthropic;
+pub(crate) mod bounds;
 mod continuity;
 mod envelope;
 mod offers;
@@ -19,11 +20,16 @@ mod usage;
 use serde_json::{Map, Value};
 
 pub use self::anthropic::Anthropic;
+pub use self::bounds::TurnBounds;
 pub use self::continuity::{Kept, conversation, weave};
 pub use self::envelope::{of_error, of_reply, refusal};
 pub use self::offers::{Offer, Offers};
 pub use self::openai::OpenAi;
 pub use self::turn::{Done, Failed, Job, Policy, Repeat, Step, Turn};
+use crate::json::{items, text};
+
+/// The events of a stream, one after the other.
+pub type Events = Box<dyn Iterator<Item = String> + Send + Sync>;
 
 /// A call of a tool as a model wrote it.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,8 +69,9 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Gives an answer the form in which the runner's request `asked` for it.
     fn deliver(&self, _asked: &Value, _answer: &mut Value) {}
 
-    /// Returns an answer as the server-sent events of a stream.
-    fn events(&self, answer: &Value, asked: &Value) -> String;
+    /// Returns an answer as the server-sent events of a stream, each made when it is asked for: together
+    /// they are many times as long as the answer.
+    fn events(&self, answer: Value, asked: &Value) -> Events;
 
     /// Returns the body of an error of that HTTP status.
     fn error(&self, status: u16, message: &str) -> Value;
@@ -78,11 +85,6 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Returns what tells a message of the model from its others: the ids of its calls, else its text.
     /// Nothing for messages of others.
     fn anchor(&self, message: &Value) -> Option<String>;
-}
-
-/// Returns the items of the list `key`; none where it is no list.
-fn items<'v>(object: &'v Value, key: &str) -> &'v [Value] {
-    object.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the list `key` to add to, which is made where it is missing.
@@ -107,12 +109,16 @@ fn remove(object: &mut Value, keys: &[&str]) {
     }
 }
 
-fn at<'v>(object: &'v Value, key: &str) -> &'v Value {
-    object.get(key).unwrap_or(&Value::Null)
+/// Takes the items of the list `key` out; none where it is no list.
+fn take_items(object: &mut Value, key: &str) -> Vec<Value> {
+    match object.get_mut(key).map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
 }
 
-fn text<'v>(object: &'v Value, key: &str) -> &'v str {
-    object.get(key).and_then(Value::as_str).unwrap_or_default()
+fn at<'v>(object: &'v Value, key: &str) -> &'v Value {
+    object.get(key).unwrap_or(&Value::Null)
 }
 
 /// Returns the texts of a message's content: text, or a list of blocks of which some are.

@@ -1,7 +1,10 @@
 //! The tools that a request gets beside its runner's own, by the names that the model sees.
 
+use std::cmp::Reverse;
+
 use serde_json::Value;
 
+use crate::limits::PROXY_NEAREST_MAX;
 use crate::manifest::nearest;
 use crate::names::Names;
 
@@ -22,6 +25,8 @@ pub struct Offer {
     pub read_only: bool,
     /// Its success ends the turn.
     pub is_terminal: bool,
+    /// The host asks a service for it, and its answers are envelopes already.
+    pub is_enveloped: bool,
 }
 
 /// What a name in an answer means.
@@ -74,6 +79,15 @@ impl Offers {
     pub fn find(&self, name: &str) -> Option<&Offer> {
         let tool = self.names.canonical(name)?;
         self.all.iter().find(|offer| offer.tool == tool)
+    }
+
+    /// Returns the names that begin most like `name`, the nearest first.
+    pub(super) fn near(&self, name: &str) -> Vec<&str> {
+        let mut names: Vec<&str> = self.all.iter().map(|offer| offer.name.as_str()).collect();
+        let shared = |own: &&str| own.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+        names.sort_by_key(|own| Reverse(shared(own)));
+        names.truncate(PROXY_NEAREST_MAX);
+        names
     }
 
     /// Says what `name` means. What the runner did not declare and looks like ours is nobody's: it would

@@ -4,9 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, text, texts,
-    without_nulls,
+    Dialect, Events, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, take_items,
+    text, texts, without_nulls,
 };
+use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
+use crate::reply::json_bytes;
 
 /// OpenAI's chat completions.
 #[derive(Debug)]
@@ -100,17 +102,18 @@ impl Dialect for OpenAi {
         }
     }
 
-    fn events(&self, answer: &Value, asked: &Value) -> String {
-        let mut events: String =
-            items(answer, "choices").iter().map(|c| choice(answer, c)).collect();
-        let usage = answer.get("usage").filter(|usage| usage.is_object());
+    fn events(&self, mut answer: Value, asked: &Value) -> Events {
+        let head = head(&answer);
+        let choices = take_items(&mut answer, "choices");
         let wanted = asked.pointer("/stream_options/include_usage") == Some(&Value::Bool(true));
-        if let Some(usage) = usage.filter(|_| wanted) {
-            let mut chunk = chunk(answer, &[]);
+        let usage = at(&answer, "usage");
+        let usage = (wanted && usage.is_object()).then(|| {
+            let mut chunk = chunk(&head, &[]);
             set(&mut chunk, "usage", usage.clone());
-            events.push_str(&event(&chunk));
-        }
-        events + DONE
+            event(&chunk)
+        });
+        let said = choices.into_iter().flat_map(move |said| choice(head.clone(), said));
+        Box::new(said.chain(usage).chain([DONE.to_owned()]))
     }
 
     fn error(&self, status: u16, message: &str) -> Value {
@@ -147,6 +150,8 @@ impl Dialect for OpenAi {
 }
 
 const DONE: &str = "data: [DONE]\n\n";
+/// What the chunks of a stream have in common.
+const HEAD: [&str; 5] = ["created", "id", "model", "service_tier", "system_fingerprint"];
 
 /// Returns the name of a tool, or of the tool that a call is of.
 fn name_of(tool: &Value) -> &str {
@@ -187,37 +192,44 @@ fn upgrade(request: &mut Value) {
     remove(request, &["functions", "function_call"]);
 }
 
-fn choice(answer: &Value, choice: &Value) -> String {
-    let mut more = choice.as_object().cloned().unwrap_or_default();
-    let mut message = more.remove("message").map(|own| without_nulls(&own)).unwrap_or_default();
-    let finish = more.remove("finish_reason").unwrap_or_default();
-    let index = more.remove("index").unwrap_or_else(|| 0.into());
-    let calls = message.remove("tool_calls").unwrap_or_default();
-    message.remove("role");
-    let say = |more: Map<String, Value>, delta: Value, finish: &Value| {
-        let mut choice = Value::Object(more);
-        set(&mut choice, "index", index.clone());
-        set(&mut choice, "delta", delta);
-        set(&mut choice, "finish_reason", finish.clone());
-        event(&chunk(answer, &[choice]))
-    };
-    let none = Map::new;
-    let mut events = say(none(), json!({ "role": "assistant", "content": "" }), &Value::Null);
-    if !message.is_empty() {
-        events += &say(more, message.into(), &Value::Null);
-    }
-    for (place, call) in calls.as_array().into_iter().flatten().enumerate() {
-        let mut call = call.clone();
+/// Returns the events of one choice, each made when it is asked for.
+fn choice(head: Map<String, Value>, mut choice: Value) -> impl Iterator<Item = String> {
+    let mut message = choice.get_mut("message").map(Value::take).unwrap_or_default();
+    let calls = take_items(&mut message, "tool_calls").into_iter().enumerate();
+    remove(&mut message, &["role", "tool_calls"]);
+    let message = without_nulls(&message);
+    let finish = choice.get_mut("finish_reason").map(Value::take).unwrap_or_default();
+    let index = at(&choice, "index").as_u64().unwrap_or_default();
+    let none = || json!({});
+    let begin = (none(), json!({ "role": "assistant", "content": "" }), Value::Null);
+    remove(&mut choice, &["message"]);
+    let said = (!message.is_empty()).then(|| (choice, message.into(), Value::Null));
+    let calls = calls.map(move |(place, mut call)| {
         set(&mut call, "index", place.into());
-        events += &say(none(), json!({ "tool_calls": [call] }), &Value::Null);
-    }
-    events + &say(none(), json!({}), &finish)
+        (none(), json!({ "tool_calls": [call] }), Value::Null)
+    });
+    let parts = [begin].into_iter().chain(said).chain(calls).chain([(none(), none(), finish)]);
+    parts.map(move |(mut choice, delta, finish)| {
+        set(&mut choice, "index", index.into());
+        set(&mut choice, "delta", delta);
+        set(&mut choice, "finish_reason", finish);
+        event(&chunk(&head, &[choice]))
+    })
 }
 
-/// Returns a chunk of `answer` with these choices.
-fn chunk(answer: &Value, choices: &[Value]) -> Value {
-    let mut chunk = answer.clone();
-    remove(&mut chunk, &["usage"]);
+/// Returns what every chunk of `answer` says again.
+fn head(answer: &Value) -> Map<String, Value> {
+    let short = |key: &&str| {
+        let value = answer.get(*key)?;
+        let is_short = json_bytes(value) <= PROXY_EVENT_VALUE_BYTES_MAX;
+        is_short.then(|| ((*key).to_owned(), value.clone()))
+    };
+    HEAD.iter().filter_map(short).collect()
+}
+
+/// Returns a chunk with these choices.
+fn chunk(head: &Map<String, Value>, choices: &[Value]) -> Value {
+    let mut chunk = Value::Object(head.clone());
     set(&mut chunk, "object", "chat.completion.chunk".into());
     set(&mut chunk, "choices", choices.into());
     chunk

@@ -88,9 +88,14 @@ impl Repeats {
         }
     }
 
+    /// Says whether there have been as many as one turn may have.
+    pub(super) const fn are_used_up(&self) -> bool {
+        self.total >= PROXY_REPEATS_MAX
+    }
+
     /// Says whether the model gets nowhere.
     pub(super) const fn are_too_many(&self) -> bool {
-        self.total > 0 && self.streak >= PROXY_REPEATS_STREAK_MAX || self.total >= PROXY_REPEATS_MAX
+        self.total > 0 && self.streak >= PROXY_REPEATS_STREAK_MAX || self.are_used_up()
     }
 }
 

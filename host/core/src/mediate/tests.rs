@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::descriptor::ToolPolicy;
-use crate::limits::PROXY_REPEATS_MAX;
+use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_NEAREST_MAX, PROXY_REPEATS_MAX};
 use crate::reply::{Content, ToolReply};
 
 const DIALECTS: [&dyn Dialect; 2] = [&OpenAi, &Anthropic];
@@ -18,6 +17,7 @@ fn offer(tool: &str) -> Offer {
         service: tool.split_once('.').map(|(service, _)| service.to_owned()).unwrap_or_default(),
         read_only: tool.contains("get"),
         is_terminal: tool.contains("end"),
+        is_enveloped: false,
     }
 }
 
@@ -58,7 +58,7 @@ fn answer(dialect: &dyn Dialect, calls: &[(&str, Value)], text: &str) -> Value {
 }
 
 fn bounded(max_rounds: u32) -> Policy {
-    let bounds = ToolPolicy { max_rounds, ..ToolPolicy::default() };
+    let bounds = TurnBounds { max_rounds, ..TurnBounds::default() };
     Policy { bounds, ..Policy::default() }
 }
 
@@ -335,22 +335,95 @@ fn a_tool_that_ends_the_turn_is_last_and_its_success_ends_it() {
 fn results_are_cut_on_a_character_border_with_their_true_size() {
     let text = "ä\"".repeat(1_000);
     let reply = ToolReply { content: vec![Content::Text(text.clone())], ..ToolReply::default() };
-    let cut = of_reply(&reply, 100);
+    let cut = of_reply(&reply, false, 100);
     assert_eq!((&cut["truncated"], &cut["original_bytes"]), (&json!(true), &json!(text.len())));
     assert!(
         cut["data"].to_string().len() <= 102 && text.starts_with(cut["data"].as_str().unwrap())
     );
-    let whole = of_reply(&reply, 100_000);
+    let whole = of_reply(&reply, false, 100_000);
     assert_eq!(whole, json!({ "ok": true, "data": text }));
     let json =
         ToolReply { content: vec![Content::Text("{\"a\": 1}".to_owned())], ..ToolReply::default() };
-    assert_eq!(of_reply(&json, 100), json!({ "ok": true, "data": { "a": 1 } }));
+    assert_eq!(of_reply(&json, false, 100), json!({ "ok": true, "data": { "a": 1 } }));
     let enveloped = json!({ "ok": false, "status_code": 404, "error": { "code": "http_404", "message": "no" } });
     let reply =
         ToolReply { structured: Some(enveloped.clone()), is_error: true, ..ToolReply::default() };
-    assert_eq!(of_reply(&reply, 100), enveloped);
-    let failed = of_reply(&ToolReply::error("file-not-found", "there is no x"), 100);
+    assert_eq!(of_reply(&reply, true, 100), enveloped);
+    let failed = of_reply(&ToolReply::error("file-not-found", "there is no x"), true, 100);
     assert_eq!((&failed["ok"], &failed["error"]["code"]), (&json!(false), &json!("tool_error")));
+}
+
+#[test]
+fn only_a_services_answer_is_an_envelope_and_none_is_longer_than_it_may_be() {
+    let long = "x".repeat(1_000);
+    for (structured, is_error) in [
+        (json!({ "ok": true, "data": 1, "more": long }), false),
+        (json!({ "ok": true, "error": 1, "more": { "a": long } }), true),
+        (json!({ "ok": true, "data": long }), true),
+    ] {
+        for is_enveloped in [false, true] {
+            let reply = ToolReply {
+                structured: Some(structured.clone()),
+                is_error,
+                ..ToolReply::default()
+            };
+            let envelope = of_reply(&reply, is_enveloped, 256);
+            assert_eq!(envelope["ok"], !is_error, "{envelope}");
+            assert!(envelope.to_string().len() < 400, "{envelope}");
+            assert_eq!(envelope["truncated"], true);
+        }
+    }
+    let structured = Some(json!({ "ok": false, "error": "mine" }));
+    let own = ToolReply { structured, ..ToolReply::default() };
+    assert_eq!(of_reply(&own, false, 256)["data"], json!({ "ok": false, "error": "mine" }));
+}
+
+#[test]
+fn an_answer_makes_only_so_many_calls() {
+    for dialect in DIALECTS {
+        for name in ["own", "svc_get"] {
+            let made = |count| vec![(name, json!({})); count];
+            let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
+            assert!(runner.hear(&made(PROXY_ANSWER_CALLS_MAX), "").is_ok());
+            assert!(runner.hear(&made(PROXY_ANSWER_CALLS_MAX + 1), "").is_err());
+        }
+    }
+}
+
+#[test]
+fn one_answer_repeats_no_more_than_a_turn_and_is_told_of_the_nearest_tools() {
+    let policy = Policy { repeat: Repeat::Replay, ..Policy::default() };
+    let mut runner = Runner::new(&OpenAi, &["svc.get"], policy);
+    runner.hear(&vec![("svc_get", json!({})); 100], "").unwrap();
+    let codes = runner.codes();
+    let replayed = codes.iter().filter(|code| *code == "ok").count();
+    assert_eq!(replayed, 1 + PROXY_REPEATS_MAX as usize);
+    assert_eq!(codes.last().unwrap(), "tool_budget_exhausted");
+
+    let tools: Vec<String> = (0..50).map(|n| format!("svc.get{n}")).collect();
+    let tools: Vec<&str> = tools.iter().map(String::as_str).chain(["svc.put_all"]).collect();
+    let mut runner = Runner::new(&OpenAi, &tools, Policy::default());
+    runner.hear(&[("svc_put_al", json!({}))], "").unwrap();
+    let result = &runner.turn.trace()[0]["tool_calls"][0]["result"];
+    let named = result["error"]["details"]["tools"].as_array().unwrap();
+    assert_eq!((named.len(), &named[0]), (PROXY_NEAREST_MAX, &json!("svc_put_all")));
+}
+
+#[test]
+fn a_stream_says_nothing_long_again_and_nothing_before_it_is_asked() {
+    let long = "x".repeat(1_000_000);
+    for dialect in DIALECTS {
+        let mut said = answer(dialect, &vec![("own", json!({})); 20_000], "");
+        said["unknown"] = long.clone().into();
+        if dialect.name() == "openai" {
+            said["model"] = long.clone().into();
+            said["choices"][0]["index"] = long.clone().into();
+        }
+        let mut events = dialect.events(said, &json!({}));
+        assert!(events.next().is_some(), "the first");
+        let lengths: Vec<usize> = events.map(|event| event.len()).collect();
+        assert!(lengths.len() > 20_000 && lengths.iter().all(|bytes| *bytes < 1_000));
+    }
 }
 
 #[test]
@@ -384,7 +457,8 @@ fn streams_say_all_that_the_answer_says() {
     said["choices"][0]["message"]["reasoning_content"] = "why".into();
     let second = json!({ "index": 1, "message": { "role": "assistant", "content": "other" }, "finish_reason": "length", "logprobs": { "x": 1 } });
     push(&mut said, "choices", second);
-    let events = OpenAi.events(&said, &json!({ "stream_options": { "include_usage": true } }));
+    let wants = json!({ "stream_options": { "include_usage": true } });
+    let events: String = OpenAi.events(said.clone(), &wants).collect();
     assert!(events.ends_with("data: [DONE]\n\n"));
     let chunks: Vec<Value> = events
         .split("\n\n")
@@ -407,13 +481,13 @@ fn streams_say_all_that_the_answer_says() {
         assert!(events.contains(said), "{said} is not in {events}");
     }
     assert_eq!(chunks.last().unwrap()["usage"]["prompt_tokens"], 10);
-    assert!(!OpenAi.events(&said, &json!({})).contains("usage"));
+    assert!(!OpenAi.events(said, &json!({})).any(|event| event.contains("usage")));
 
     let mut said = answer(&Anthropic, &[("own", json!({ "a": 1 }))], "text");
     let blocks = said["content"].as_array_mut().unwrap();
     blocks.insert(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }));
     blocks.push(json!({ "type": "redacted_thinking", "data": "d" }));
-    let events = Anthropic.events(&said, &json!({}));
+    let events: String = Anthropic.events(said, &json!({})).collect();
     for said in [
         "\"thinking_delta\"",
         "\"signature\":\"s\"",

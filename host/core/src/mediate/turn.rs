@@ -14,9 +14,8 @@ use serde_json::{Map, Value, json};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
-use super::{Dialect, ModelCall, at, items, set, usage};
-use crate::descriptor::ToolPolicy;
-use crate::limits::PROXY_SOFT_DEADLINE_PERMILLE;
+use super::{Dialect, ModelCall, TurnBounds, at, items, set, usage};
+use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_SOFT_DEADLINE_PERMILLE};
 
 /// What becomes of a call that was made before in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +41,7 @@ impl Repeat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
     /// Rounds, times and sizes.
-    pub bounds: ToolPolicy,
+    pub bounds: TurnBounds,
     /// Calls that were made before.
     pub repeat: Repeat,
     /// A turn without rounds or time left fails, where otherwise the model is asked for its last words.
@@ -83,6 +82,8 @@ pub struct Job {
     pub tool: String,
     /// An object.
     pub arguments: Value,
+    /// What [`Offer::is_enveloped`] says of the tool.
+    pub is_enveloped: bool,
 }
 
 /// One turn.
@@ -168,12 +169,18 @@ impl Turn {
     /// Takes what the model answered, `spent_ms` after the turn began.
     ///
     /// # Errors
-    /// The model does not come to its end.
+    /// The model does not come to its end, or makes more calls than one answer may.
     pub fn hear(&mut self, mut answer: Value, spent_ms: u64) -> Result<Step, Failed> {
         usage::add(&mut self.usage, at(&answer, "usage"));
         let calls = self.dialect.calls(&mut answer, self.rounds + 1);
         if self.is_last && !calls.is_empty() {
             return Err(Failed("the model calls tools when there are none any more".to_owned()));
+        }
+        if calls.len() > PROXY_ANSWER_CALLS_MAX {
+            let (made, most) = (calls.len(), PROXY_ANSWER_CALLS_MAX);
+            return Err(Failed(format!(
+                "the model makes {made} calls at once, {most} are allowed"
+            )));
         }
         let native: Vec<bool> =
             calls.iter().map(|call| self.offers.meant(&call.name) == Meant::Native).collect();
@@ -198,9 +205,9 @@ impl Turn {
         while let Some(call) = self.round.waiting.pop_front() {
             match self.judge(&call) {
                 Ok((offer, arguments)) => {
-                    let tool = offer.tool.clone();
+                    let (tool, is_enveloped) = (offer.tool.clone(), offer.is_enveloped);
                     self.round.running = Some((call, offer));
-                    return Some(Job { tool, arguments });
+                    return Some(Job { tool, arguments, is_enveloped });
                 }
                 Err((result, more)) => self.note(&call, None, result, &more),
             }
@@ -288,10 +295,13 @@ impl Turn {
         if let Some(refused) = &self.round.refused {
             return Err(told(refused.clone()));
         }
-        let Meant::Ours(offer) = self.offers.meant(&call.name) else {
-            let names: Vec<&str> = self.offers.iter().map(|offer| offer.name.as_str()).collect();
+        if self.repeats.are_used_up() {
+            let message = "this turn has made too many calls again";
+            return Err(told(refusal("tool_budget_exhausted", Some(429), message, None)));
+        }
+        let Some(offer) = self.offers.find(&call.name) else {
             let message = "no tool is called that";
-            let details = json!({ "tools": names });
+            let details = json!({ "tools": self.offers.near(&call.name) });
             return Err(told(refusal("unsupported_tool", None, message, Some(details))));
         };
         let arguments = call.arguments.clone();
