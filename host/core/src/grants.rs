@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::agent::AgentGrants;
-pub use self::secret::{Injection, SecretGrant, is_secret_name, is_variable_name};
+pub use self::secret::{Injection, LOGIN_PREFIX, SecretGrant, is_secret_name, is_variable_name};
 use serde::Deserialize;
 
 use crate::egress::EgressRules;

@@ -25,13 +25,14 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout_at;
 use url::Url;
-use zeroize::Zeroizing;
 
 use super::wasm::sandbox;
 use crate::gate::Admitted;
 use crate::sandbox::WayOut;
-use crate::secrets::Secrets;
-use crate::upstream::http::{CheckedRequest, RequestLimits, ResponseBody, UpstreamError};
+use crate::upstream::fetch::{Unfetched, redirect};
+use crate::upstream::http::{
+    CheckedRequest, RequestLimits, ResponseBody, UpstreamError, sensitive,
+};
 
 /// Runs `admitted` as a request to the service that has the tool.
 ///
@@ -71,9 +72,9 @@ impl Trip<'_> {
         let token = self.token().await?;
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.send(&request, token.clone(), deadline).await?;
-            match next(&request, &answer) {
-                Some(Ok(next)) => request = next,
-                Some(Err(())) => return Err(self.leads_away()),
+            // Why has an address in it, and with that arguments.
+            match next(&request, &answer).map_err(|_| self.leads_away())? {
+                Some(next) => request = next,
                 None => return self.answer(answer).await,
             }
         }
@@ -100,26 +101,22 @@ impl Trip<'_> {
         self.way.client.clone().for_call().send(checked, &limits).await.map_err(|e| self.lost(&e))
     }
 
-    /// Looks the caller's token up, anew each time, off the threads that serve.
+    /// Looks the caller's token up, anew each time.
     async fn token(&self) -> Result<Option<(HeaderName, HeaderValue)>, CallError> {
         let principal = self.admitted.principal();
         let Some(credential) = self.granted.credential(principal) else {
             return Err(CallError::new(ErrorKind::Policy, "the tool is not this agent's"));
         };
-        let secrets: Secrets = self.way.secrets.clone();
-        let (name, before, secret) = match credential.clone() {
+        let (name, before, secret) = match credential {
             Credential::None => return Ok(None),
-            Credential::Bearer { secret } => (AUTHORIZATION, "Bearer ".to_owned(), secret),
+            Credential::Bearer { secret } => (AUTHORIZATION, "Bearer ", secret),
             Credential::Header { header, prefix, secret } => {
-                (HeaderName::try_from(header).map_err(broken)?, prefix, secret)
+                (HeaderName::try_from(header).map_err(broken)?, prefix.as_str(), secret)
             }
         };
-        let looking = tokio::task::spawn_blocking(move || secrets.resolve(&secret));
-        let found = looking.await.map_err(broken)?.map_err(broken)?;
-        let text = Zeroizing::new(format!("{before}{}", found.expose()));
-        let mut value = HeaderValue::from_str(&text).map_err(broken)?;
-        value.set_sensitive(true);
-        Ok(Some((name, value)))
+        let found = self.way.secrets.find(secret).await.map_err(broken)?;
+        let unfit = || broken("no header can hold the token");
+        Ok(Some((name, sensitive(before, found.expose()).ok_or_else(unfit)?)))
     }
 
     async fn answer(&self, answer: Response<ResponseBody>) -> Result<ToolReply, CallError> {
@@ -152,9 +149,7 @@ impl Trip<'_> {
     }
 
     fn too_late(&self) -> CallError {
-        let (name, ms) = (self.granted.tool.canonical(), self.admitted.timeout().as_millis());
-        let text = format!("`{name}` did not end within {ms} ms and was stopped");
-        CallError::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
+        CallError::too_late(&self.granted.tool.canonical(), self.admitted.timeout())
     }
 
     fn lost(&self, error: &UpstreamError) -> CallError {
@@ -187,28 +182,23 @@ fn plain(request: &ServiceRequest) -> Result<Request<Full<Bytes>>, http::Error> 
 
 /// Returns the request that an answer asks for instead; an error where that is none of this very service,
 /// and nothing where it asks for none.
-fn next(
+fn next<B>(
     request: &ServiceRequest,
-    answer: &Response<ResponseBody>,
-) -> Option<Result<ServiceRequest, ()>> {
-    let status = answer.status();
+    answer: &Response<B>,
+) -> Result<Option<ServiceRequest>, Unfetched> {
+    let (status, headers) = (answer.status(), answer.headers());
+    // One that does not say where is read as it is.
+    if !headers.contains_key(LOCATION) {
+        return Ok(None);
+    }
+    let from = Url::parse(&request.url).map_err(|error| Unfetched(error.to_string()))?;
+    let Some(to) = redirect(&from, status, headers)? else { return Ok(None) };
+    if to.origin() != from.origin() || !to.username().is_empty() || to.password().is_some() {
+        return Err(Unfetched(format!("{from}: sends to another server")));
+    }
     let repeats = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    let asks =
-        matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);
-    if !repeats && !asks {
-        return None;
-    }
-    let place = answer.headers().get(LOCATION)?.to_str().ok();
-    let from = Url::parse(&request.url).ok();
-    let to = from.as_ref().zip(place).and_then(|(from, place)| from.join(place).ok());
-    let Some(to) = to.filter(|to| Some(to.origin()) == from.as_ref().map(Url::origin)) else {
-        return Some(Err(()));
-    };
-    if !to.username().is_empty() || to.password().is_some() {
-        return Some(Err(()));
-    }
     // What a form's answer points at is looked at; anything else is asked again as it was.
-    Some(Ok(if repeats || request.method == "GET" {
+    Ok(Some(if repeats || request.method == "GET" {
         ServiceRequest { url: to.into(), ..request.clone() }
     } else {
         ServiceRequest { method: "GET".to_owned(), url: to.into(), body: None }
@@ -278,6 +268,29 @@ fn broken(error: impl std::fmt::Display) -> CallError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sent_on(method: &str, status: u16, to: Option<&str>) -> Option<(String, String)> {
+        let (method, url) = (method.to_owned(), "http://a:1/x".to_owned());
+        let request = ServiceRequest { method, url, body: Some("{}".to_owned()) };
+        let mut answer = Response::builder().status(status);
+        if let Some(to) = to {
+            answer = answer.header(LOCATION, to);
+        }
+        let next = next(&request, &answer.body(()).unwrap());
+        next.map_or(Some((String::new(), String::new())), |next| next.map(|n| (n.method, n.url)))
+    }
+
+    #[test]
+    fn a_redirect_is_followed_within_the_service_only() {
+        let there = |method: &str| Some((method.to_owned(), "http://a:1/y".to_owned()));
+        assert_eq!(sent_on("POST", 303, Some("/y")), there("GET"));
+        assert_eq!(sent_on("POST", 307, Some("y")), there("POST"));
+        assert_eq!(sent_on("POST", 200, Some("/y")), None);
+        assert_eq!(sent_on("GET", 302, None), None);
+        for away in ["http://b:1/y", "https://a:1/y", "http://a:2/", "http://u@a:1/", "http://["] {
+            assert_eq!(sent_on("GET", 302, Some(away)), Some(Default::default()), "{away}");
+        }
+    }
 
     fn said(kept: &[u8], bytes: u64) -> (Value, Map<String, Value>) {
         Body { kept: kept.to_vec(), bytes }.said()

@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: a sandbox, which no code of the host's own process can have.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::CallError;
 use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::{json, truncate};
@@ -34,7 +34,10 @@ pub(super) async fn run(native: &Arc<Native>, admitted: Admitted) -> Result<Tool
         }
         Ok(Ok(Err(error))) => Ok(failed(&error)),
         Ok(Err(ended)) => Ok(crashed(&ended)),
-        Err(_) => Err(too_late(&admitted)),
+        Err(_) => {
+            let name = &admitted.resolved().tool().definition.name;
+            Err(CallError::too_late(name, admitted.timeout()))
+        }
     }
 }
 
@@ -55,11 +58,4 @@ fn failed(error: &ToolError) -> ToolReply {
 
 fn crashed(error: &JoinError) -> ToolReply {
     ToolReply { internal: Some(error.to_string()), ..ToolReply::error("trap", "the tool crashed") }
-}
-
-fn too_late(admitted: &Admitted) -> CallError {
-    let name = &admitted.resolved().tool().definition.name;
-    let ms = admitted.timeout().as_millis();
-    let text = format!("`{name}` did not end within {ms} ms and was stopped");
-    CallError::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
 }

@@ -209,13 +209,7 @@ fn exceeded(error: &wasmtime::Error) -> Option<Exceeded> {
 fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) -> CallError {
     let tool = &admitted.resolved().tool().definition.name;
     let error = match exceeded {
-        Exceeded::Time | Exceeded::Fuel => CallError::new(
-            ErrorKind::Timeout,
-            format!(
-                "`{tool}` did not end within {} ms and was stopped",
-                admitted.timeout().as_millis()
-            ),
-        ),
+        Exceeded::Time | Exceeded::Fuel => CallError::too_late(tool, admitted.timeout()),
         Exceeded::Startup => CallError::new(
             ErrorKind::Timeout,
             format!("`{tool}` did not start within {GUEST_STARTUP_MS} ms and was stopped"),

@@ -139,6 +139,13 @@ impl Secrets {
         found.map_err(|why| SecretError::new(name, why))
     }
 
+    /// As [`Secrets::resolve`], off the threads that serve.
+    pub(crate) async fn find(&self, name: &str) -> Result<Secret, SecretError> {
+        let (secrets, wanted) = (self.clone(), name.to_owned());
+        let looking = tokio::task::spawn_blocking(move || secrets.resolve(&wanted)).await;
+        looking.unwrap_or_else(|ended| Err(SecretError::new(name, NoSecret::Io(ended.into()))))
+    }
+
     /// Looks these secrets up for the redactor's sake, before anybody needs them, and logs which
     /// are missing.
     pub fn learn<'n>(&self, names: impl IntoIterator<Item = &'n str>) {

@@ -17,7 +17,9 @@ use http_body_util::{BodyExt as _, Full};
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError};
+use super::http::{
+    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError, sensitive,
+};
 
 pub(crate) type Answer = Response<ResponseBody>;
 
@@ -74,13 +76,16 @@ impl Web {
         })
     }
 
-    /// Sends a request to the server that its URL names, and follows where it is sent.
+    /// Sends a GET to the server that its URL names, and follows where it is sent. Anything else
+    /// would be sent again as it is, even where a 303 asks for a GET.
     pub(crate) async fn follow(&self, mut ask: Ask) -> Result<Answer, Unfetched> {
         let named = ask.url.clone();
         let mut rules = own(&named)?;
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.send(rules, ask.clone()).await?;
-            let Some(next) = redirect(&ask.url, &answer)? else { return Ok(answer) };
+            let Some(next) = redirect(&ask.url, answer.status(), answer.headers())? else {
+                return Ok(answer);
+            };
             rules = match next.origin() == named.origin() {
                 true => own(&named)?,
                 false => public(&next)?,
@@ -115,12 +120,16 @@ pub(crate) fn public(url: &Url) -> Result<EgressRules, Unfetched> {
     })
 }
 
-/// Returns where an answer sends; nothing where it is the answer itself.
-fn redirect(from: &Url, answer: &Answer) -> Result<Option<Url>, Unfetched> {
-    if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+/// Returns where an answer with this status sends; nothing where it is the answer itself.
+pub(crate) fn redirect(
+    from: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<Url>, Unfetched> {
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let next = location.and_then(|location| from.join(location).ok());
     let nowhere = || Unfetched(format!("{from}: sends elsewhere and does not say where"));
     next.map(Some).ok_or_else(nowhere)
@@ -141,16 +150,8 @@ pub(crate) async fn found(url: &Url, answer: Answer) -> Result<Option<Bytes>, Un
     }
 }
 
-/// Returns what goes into a header that nobody is to see: a scheme, and what it shows.
-pub(crate) fn credential(scheme: &str, value: &str) -> Option<HeaderValue> {
-    let text = Zeroizing::new(format!("{scheme} {value}"));
-    let mut header = HeaderValue::from_str(&text).ok()?;
-    header.set_sensitive(true);
-    Some(header)
-}
-
 /// Returns Basic credentials.
 pub(crate) fn basic(user: &str, password: &str) -> Option<HeaderValue> {
     let plain = Zeroizing::new(format!("{user}:{password}"));
-    credential("Basic", &BASE64_STANDARD.encode(plain.as_bytes()))
+    sensitive("Basic ", &BASE64_STANDARD.encode(plain.as_bytes()))
 }

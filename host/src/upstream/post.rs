@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RET
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 
-use super::http::{CheckedRequest, HttpClient, RequestLimits};
+use super::http::{CheckedRequest, HttpClient, RequestLimits, sensitive};
 use crate::outbox::Failure;
 use crate::secrets::Secrets;
 
@@ -82,17 +82,12 @@ impl Poster {
         Ok(request)
     }
 
-    /// Looks the token up, anew each time, off the threads that serve.
+    /// Looks the token up, anew each time.
     async fn token(&self) -> Result<Option<HeaderValue>, Failure> {
-        let Some(name) = self.secret.clone() else { return Ok(None) };
-        let secrets = self.secrets.clone();
-        let looking = tokio::task::spawn_blocking(move || secrets.resolve(&name));
-        let secret = looking.await.map_err(Failure::passing)?.map_err(Failure::passing)?;
-        let text = zeroize::Zeroizing::new(format!("Bearer {}", secret.expose()));
-        let mut value = HeaderValue::from_str(&text)
-            .map_err(|_| Failure::lasting("the token cannot be sent in a header"))?;
-        value.set_sensitive(true);
-        Ok(Some(value))
+        let Some(name) = &self.secret else { return Ok(None) };
+        let secret = self.secrets.find(name).await.map_err(Failure::passing)?;
+        let unfit = || Failure::lasting("the token cannot be sent in a header");
+        sensitive("Bearer ", secret.expose()).ok_or_else(unfit).map(Some)
     }
 }
 

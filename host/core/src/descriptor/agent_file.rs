@@ -6,14 +6,15 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::check::{self, METHODS, POLICY};
-use super::{AgentTools, Callers, Credential, Granted, ManagedTool, ToolPolicy, Transport};
+use super::{AgentTools, Callers, Credential, Granted, ManagedTool, Transport};
 use crate::manifest::node::{self, Node, Place};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{self, OBJECT, SECRET, STRING, Shape, TEXT, URL, opt, req, shape};
 use crate::manifest::{DocumentError, Documents};
+use crate::mediate::TurnBounds;
 
 /// What the file is called.
-const NAME: &str = "tools.json";
+pub const TOOLS_FILE: &str = "tools.json";
 /// The version of the format.
 const VERSION: u64 = 1;
 
@@ -51,13 +52,13 @@ pub struct AgentFile {
     /// In the order in which the pod mentions them.
     pub tools: Vec<(ManagedTool, Credential)>,
     /// Bounds of one turn.
-    pub policy: ToolPolicy,
+    pub policy: TurnBounds,
 }
 
 impl AgentFile {
     /// Returns the text of the file.
     pub fn to_text(&self) -> String {
-        let ToolPolicy { max_rounds, timeout_per_tool_ms, total_timeout_ms, .. } = self.policy;
+        let TurnBounds { max_rounds, timeout_per_tool_ms, total_timeout_ms, .. } = self.policy;
         let file = json!({
             "version": VERSION,
             "tools": self.tools.iter().map(|(tool, credential)| entry(tool, credential))
@@ -79,8 +80,8 @@ impl AgentFile {
         }
         let tools = root.list(&["tools"]);
         let read = tools.iter().filter_map(|node| tool(node, problems)).collect();
-        let policy = root.get(&["policy"]);
-        let policy = policy.map(|policy| check::read_policy(policy, problems)).unwrap_or_default();
+        let policy = TurnBounds::default();
+        let policy = root.get(&["policy"]).map_or(policy, |stated| policy.with(stated, problems));
         let places = tools.iter().map(|node| node.at.clone()).collect();
         Some((Self { tools: read, policy }, places))
     }
@@ -204,7 +205,7 @@ pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<Docum
     let mut entries = docs.list(folder).map_err(|error| vec![unread(error)])?;
     entries.sort();
     for agent in entries.into_iter().filter(|entry| entry.is_directory).map(|entry| entry.name) {
-        let file = folder.join(&agent).join(NAME);
+        let file = folder.join(&agent).join(TOOLS_FILE);
         let bytes = match docs.read(&file) {
             Ok(bytes) => bytes,
             // An agent without the file has no tools of services.

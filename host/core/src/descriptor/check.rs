@@ -3,59 +3,27 @@
 use serde_json::{Map, Value as Json};
 
 use crate::egress::check_request;
-use crate::limits::{TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS};
-use crate::manifest::node::{Entry, Node, Value};
+use crate::manifest::node::{Node, Value};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{Shape, opt, shown};
 use crate::manifest::tool::check_schema;
-
-use super::ToolPolicy;
-
-/// More rounds than this are no turn of a conversation.
-const ROUNDS_CEILING_MAX: u64 = 100;
-/// Less than this holds no envelope.
-const RESULT_BYTES_MIN: u64 = 256;
+use crate::mediate::bounds::{RESULT_BYTES, ROUNDS, TURN_MS};
 
 pub(super) const METHODS: Shape = Shape::OneOf(&["GET", "POST", "PUT", "PATCH", "DELETE"]);
-const ROUNDS: Shape = Shape::Int { min: 1, max: ROUNDS_CEILING_MAX };
-const MS: Shape = Shape::Int { min: 1, max: TOOL_TIMEOUT_CEILING_MS };
-const RESULT: Shape = Shape::Int { min: RESULT_BYTES_MIN, max: TOOL_OUTPUT_BYTES_MAX as u64 };
-
 /// A turn's bounds as pods write them.
 pub(super) const POD_POLICY: Shape = Shape::Record(&[
     opt("max-rounds", &ROUNDS),
-    opt("timeout-per-tool-ms", &MS),
-    opt("total-timeout-ms", &MS),
-    opt("max-tool-result-bytes", &RESULT),
+    opt("timeout-per-tool-ms", &TURN_MS),
+    opt("total-timeout-ms", &TURN_MS),
+    opt("max-tool-result-bytes", &RESULT_BYTES),
 ]);
 /// The same as compiled files write them.
 pub(super) const POLICY: Shape = Shape::Record(&[
     opt("max_rounds", &ROUNDS),
-    opt("timeout_per_tool_ms", &MS),
-    opt("total_timeout_ms", &MS),
-    opt("max_tool_result_bytes", &RESULT),
+    opt("timeout_per_tool_ms", &TURN_MS),
+    opt("total_timeout_ms", &TURN_MS),
+    opt("max_tool_result_bytes", &RESULT_BYTES),
 ]);
-
-/// Reads bounds whose keys have `-` or `_` between their words; what is not said is built in.
-pub(super) fn read_policy(node: &Node, problems: &mut Problems) -> ToolPolicy {
-    let mut policy = ToolPolicy::default();
-    for Entry { key, node, .. } in node.entries() {
-        let number = node.number(&[]).unwrap_or_default();
-        let size = usize::try_from(number).unwrap_or(usize::MAX);
-        match key.replace('-', "_").as_str() {
-            "max_rounds" => policy.max_rounds = u32::try_from(number).unwrap_or(u32::MAX),
-            "timeout_per_tool_ms" => policy.timeout_per_tool_ms = number,
-            "total_timeout_ms" => policy.total_timeout_ms = number,
-            _ => policy.max_tool_result_bytes = size,
-        }
-    }
-    let ToolPolicy { timeout_per_tool_ms: one, total_timeout_ms: all, .. } = policy;
-    if all < one {
-        let reason = format!("a turn has {all} ms, and one tool of it {one} ms");
-        problems.invalid(&node.at, reason, "give the whole turn at least the time of one tool");
-    }
-    policy
-}
 
 /// Checks the schema of arguments, and returns it with `type` as JSON Schema spells it.
 pub(super) fn input_schema(tool: &Node, problems: &mut Problems) -> Json {

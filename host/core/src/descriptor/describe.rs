@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::check;
+use super::check::{self, METHODS};
 use super::{Credential, ManagedTool, Transport};
 use crate::manifest::DocumentError;
 use crate::manifest::node::{self, Entry, Node};
@@ -21,7 +21,6 @@ const MCP_PATH: &str = "/mcp";
 /// The header for a token where the descriptor names none.
 const HEADER: &str = "X-API-Key";
 
-const METHODS: Shape = check::METHODS;
 const PATH_ONLY: Shape = Shape::Record(&[req("path", &TEXT)]);
 
 shape! { TOOL = {
@@ -125,6 +124,18 @@ impl Descriptor {
     /// Returns the names of its tools.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// Says that `service`, which it describes, has no tool of that name, and what would be right.
+    pub(crate) fn lacks(&self, service: &str, tool: &str) -> (String, String) {
+        let reason = format!("`{service}` has no tool `{}`", shown(tool));
+        let help = match self.tools.is_empty() {
+            true => format!(
+                "its descriptor has no tools at all: write `\"version\": {VERSION}` and `tools`, as version 1 has none"
+            ),
+            false => choices(tool, self.names()),
+        };
+        (reason, help)
     }
 }
 

@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-pub use self::agent_file::{AgentFile, Compiled, agents};
+pub use self::agent_file::{AgentFile, Compiled, TOOLS_FILE, agents};
 pub use self::describe::{Described, Descriptor, FILE_NAME};
 pub use self::mcp::servers;
 pub use self::pod::{CompiledAgent, PodSurroundings, compile};
 pub use self::request::{ServiceRequest, WrongArguments};
 use crate::digest;
-use crate::limits::{PROXY_RESULT_BYTES_MAX, PROXY_ROUNDS_MAX, PROXY_TOOL_MS, PROXY_TOTAL_MS};
+use crate::mediate::TurnBounds;
 
 /// The word in a path, and in arguments, that stands for whoever calls.
 pub const CLAW_ID: &str = "claw_id";
@@ -115,31 +115,7 @@ pub struct AgentTools {
     /// As `service.tool`.
     pub tools: BTreeSet<String>,
     /// Bounds of one turn.
-    pub policy: ToolPolicy,
-}
-
-/// Bounds of the calls that are made in one turn of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ToolPolicy {
-    /// Answers of the model with calls in them.
-    pub max_rounds: u32,
-    /// Time of one call, in milliseconds.
-    pub timeout_per_tool_ms: u64,
-    /// Time of the turn, in milliseconds.
-    pub total_timeout_ms: u64,
-    /// What the model is shown of one result, in bytes.
-    pub max_tool_result_bytes: usize,
-}
-
-impl Default for ToolPolicy {
-    fn default() -> Self {
-        Self {
-            max_rounds: PROXY_ROUNDS_MAX,
-            timeout_per_tool_ms: PROXY_TOOL_MS,
-            total_timeout_ms: PROXY_TOTAL_MS,
-            max_tool_result_bytes: PROXY_RESULT_BYTES_MAX,
-        }
-    }
+    pub policy: TurnBounds,
 }
 
 impl ManagedTool {

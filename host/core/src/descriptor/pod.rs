@@ -11,13 +11,14 @@ use std::path::Path;
 
 use self::grants::{Allowed, Grant, merged};
 use self::services::Services;
-use super::check::{self, POD_POLICY};
-use super::{AgentFile, Credential, Descriptor, ToolPolicy, page};
+use super::check::POD_POLICY;
+use super::{AgentFile, Credential, Descriptor, page};
 use crate::grants::is_secret_name;
 use crate::manifest::node::{self, Entry, Node, Value};
 use crate::manifest::problem::{Problems, choices};
 use crate::manifest::shape::{self, ANY, COUNT, NUMBER, PATH, Shape, TEXT, opt, req, shape, shown};
 use crate::manifest::{DocumentError, Documents};
+use crate::mediate::TurnBounds;
 
 /// The key of everything that Compose does not know.
 const CLAW: &str = "x-claw";
@@ -49,7 +50,7 @@ const POD_CLAW: Shape = Shape::OpenRecord(&[
 const POD_SERVICE: Shape = Shape::OpenRecord(&[opt(CLAW, &SERVICE_CLAW)]);
 const POD: Shape =
     Shape::OpenRecord(&[req("services", &Shape::Dict(&POD_SERVICE)), opt(CLAW, &POD_CLAW)]);
-shape! { ENTRY = { service!: TEXT, allow!: ANY } }
+shape! { ENTRY = { service!: TEXT, allow: ANY } }
 
 /// What compiling a pod takes beside its files.
 pub struct PodSurroundings<'a> {
@@ -129,7 +130,8 @@ impl<'a> Compiler<'a> {
     fn agents(mut self) -> Vec<CompiledAgent> {
         self.services.check(self.problems);
         let defaults = self.root.get(&[CLAW]).and_then(|claw| claw.entry("tools-defaults"));
-        let defaults = defaults.map(|entry| grants::read(entry, None, self.problems));
+        let defaults =
+            defaults.map(|entry| grants::read(entry, None, &mut self.services, self.problems));
         self.unknown(defaults.as_deref().unwrap_or_default());
         let services = self.root.get(&["services"]).map(Node::entries).unwrap_or_default();
         services.iter().filter_map(|entry| self.agent(entry, defaults.as_deref())).collect()
@@ -146,7 +148,7 @@ impl<'a> Compiler<'a> {
             .get(&["cllama"])
             .is_some_and(|node| !matches!(node.value, Value::Null | Value::Flag(false)));
         let granted = match own {
-            Some(own) => merged(grants::read(own, defaults, self.problems)),
+            Some(own) => merged(grants::read(own, defaults, &mut self.services, self.problems)),
             None if has_proxy => merged(defaults.unwrap_or_default().to_vec()),
             None => Vec::new(),
         };
@@ -233,9 +235,11 @@ impl<'a> Compiler<'a> {
             self.problems.invalid(at, reason, help);
         }
         let Some(described) = self.services.described(service, self.problems).cloned() else {
-            let reason = format!("nothing describes the service `{service}`");
-            let help = self.services.where_described(service);
-            self.problems.missing(at, reason, help);
+            if !self.services.is_faulty(service) {
+                let reason = format!("nothing describes the service `{service}`");
+                let help = self.services.where_described(service);
+                self.problems.missing(at, reason, help);
+            }
             return Vec::new();
         };
         if let Some(reason) = self.services.unreachable(service) {
@@ -248,8 +252,8 @@ impl<'a> Compiler<'a> {
         if let Allowed::Names(names) = allowed {
             for (name, at) in names.iter().filter(|(name, _)| described.names().all(|n| n != name))
             {
-                let reason = format!("`{service}` has no tool `{}`", shown(name));
-                self.problems.missing(at, reason, choices(name, described.names()));
+                let (reason, help) = described.lacks(service, name);
+                self.problems.missing(at, reason, help);
             }
         }
         let credential = self.credential(agent, service, &described.auth, grant);
@@ -262,8 +266,8 @@ impl<'a> Compiler<'a> {
         tools.map(|tool| (tool.of(service, &base_url), credential.clone())).collect()
     }
 
-    /// Returns as whom an agent asks a service: its own environment names the secret, else the service's
-    /// variable is its name.
+    /// Returns as whom an agent asks a service: its own environment names the secret. Which one a service
+    /// gets is never for its descriptor to say.
     fn credential(
         &mut self,
         agent: &Node,
@@ -273,7 +277,16 @@ impl<'a> Compiler<'a> {
     ) -> Credential {
         let Some(variable) = wanted.secret() else { return Credential::None };
         let secret = match services::variable(agent, variable) {
-            None => Some(variable.to_owned()),
+            None => {
+                let reason = format!(
+                    "`{service}` wants the token `{0}`, and `environment` of the agent has none",
+                    shown(variable)
+                );
+                let help =
+                    format!("add `{0}: ${{{0}}}`, or the name of another secret", shown(variable));
+                self.problems.missing(at, reason, help);
+                None
+            }
             Some((place, text)) => {
                 let named = text.map_or(Some(variable), services::reference).map(str::to_owned);
                 if named.is_none() {
@@ -291,28 +304,25 @@ impl<'a> Compiler<'a> {
         if !is_secret_name(&secret) || !(self.around.has_secret)(&secret) {
             let reason =
                 format!("there is no secret `{}`, which `{service}` wants", shown(&secret));
-            let help = format!(
-                "`clawhost secrets set {}`; its descriptor names it under `auth.env`, and `environment` of the agent may name another",
-                shown(&secret)
-            );
+            let help = format!("`clawhost secrets set {}`", shown(&secret));
             self.problems.missing(at, reason, help);
         }
         wanted.with_secret(secret)
     }
 
     /// Returns the bounds of an agent: its own, whole, or the pod's, or those that are built in.
-    fn policy(&mut self, claw: &Node) -> ToolPolicy {
+    fn policy(&mut self, claw: &Node) -> TurnBounds {
         let pod = self.root.get(&[CLAW]);
         let stated = claw.entry("tool-policy").or_else(|| pod?.entry("tool-policy-defaults"));
         let Some(Entry { key, node, .. }) =
             stated.filter(|entry| !matches!(entry.node.value, Value::Null))
         else {
-            return ToolPolicy::default();
+            return TurnBounds::default();
         };
         if shape::check(self.problems, node, &POD_POLICY, key) {
-            check::read_policy(node, self.problems)
+            TurnBounds::default().with(node, self.problems)
         } else {
-            ToolPolicy::default()
+            TurnBounds::default()
         }
     }
 }

@@ -43,6 +43,10 @@ impl ServiceRequest {
         let path = filled(path, &mut arguments, caller)?;
         let broken = |_| WrongArguments("no address can be made of them".to_owned());
         let mut url = Url::parse(&format!("{}{path}", tool.base_url)).map_err(broken)?;
+        // What the path itself says, of who calls above all, no argument says a second time.
+        let is_said =
+            |name: &str| url.query_pairs().any(|(said, _)| said.eq_ignore_ascii_case(name));
+        arguments.retain(|name, _| !is_said(name));
         let body = match method.as_str() {
             "POST" | "PUT" | "PATCH" => Some(body(arguments, body_key.as_deref()).to_string()),
             _ => {

@@ -71,6 +71,7 @@ services:
   analyst:
     image: analyst:latest
     x-claw: {{agent: ./A.md, cllama: passthrough, surfaces: [service://trading-api, 'channel://x'], {claw}}}
+    environment: [TRADING_API_TOKEN]
   trading-api: {{image: t, expose: ['4000'], x-claw: {{describe-file: desk.json}}}}
 "
     )
@@ -181,7 +182,10 @@ fn what_a_pod_may_not_say_is_refused_where_it_stands() {
     for (claw, says) in [
         ("tools: [{service: trading-api, allow: [all, execute_trade]}]", "`all` in a list"),
         ("tools: [{service: trading-api, allow: []}]", "neither `all` nor a list"),
-        ("tools: [{service: trading-api}]", "allow` is missing"),
+        (
+            "tools: [{service: trading-api}]",
+            "allow` is missing (write `allow: all`, or a list of: ",
+        ),
         ("tools: all", "`tools` is a text"),
         ("tools: [3]", "an entry of `tools` is a number"),
         ("tools: [trading]", "the pod has no service `trading` (did you mean"),
@@ -192,6 +196,7 @@ fn what_a_pod_may_not_say_is_refused_where_it_stands() {
         ),
         ("surface: []", "did you mean `surfaces`?"),
         ("tool-policy: {max-rounds: 0}", "max-rounds"),
+        ("tool-policy: {max-tool-result-bytes: 65537}", "from 256 to 65536"),
         ("tool-policy: {max-round: 1}", "did you mean `max-rounds`?"),
         ("tool-policy: {total-timeout-ms: 5}", "a turn has 5 ms, and one tool of it 30000"),
         ("describe-file: gone.json", ""),
@@ -205,6 +210,14 @@ fn what_a_pod_may_not_say_is_refused_where_it_stands() {
     assert!(without("desk.json", "gone.json").contains("`p/gone.json` cannot be read"));
     assert!(without("cllama: passthrough,", "tools: [trading-api],").contains("no proxy"));
     assert!(without("trading-api: {image", "../x: {image").contains("no name of a service"));
+    let allow = "tools: [{service: trading-api, allow: [execute_trade]}]";
+    let described = |text: &str| {
+        let pod = pod(allow).replace("desk.json", "other.json");
+        told(compiled(&pod, &[("p/other.json", text)]))
+    };
+    assert!(described(r#"{"version": 1}"#).contains(r#"write `"version": 2`"#));
+    let faulty = described("{}");
+    assert!(faulty.contains("p/other.json") && !faulty.contains("nothing describes"), "{faulty}");
     let spliced = "x-claw: {pod: desk}\nservices:\n  a: {x-claw: {cllama: p, tools: ['...']}}";
     assert!(told(compiled(spliced, &[])).contains("`...` where there are no defaults"));
 }
@@ -212,25 +225,26 @@ fn what_a_pod_may_not_say_is_refused_where_it_stands() {
 #[test]
 fn bounds_are_an_agent_s_own_whole_or_the_pod_s() {
     let policy = |claw: &str| compiled(&pod(claw), &[]).unwrap()[0].file.clone().unwrap().policy;
-    let default = ToolPolicy::default();
-    assert_eq!(policy(""), ToolPolicy { max_rounds: 3, ..default });
+    let default = TurnBounds::default();
+    assert_eq!(policy(""), TurnBounds { max_rounds: 3, ..default });
     assert_eq!(policy("tool-policy: null"), default);
     let own = "tool-policy: {timeout-per-tool-ms: 10, max-tool-result-bytes: 999}";
-    let expected = ToolPolicy { timeout_per_tool_ms: 10, max_tool_result_bytes: 999, ..default };
+    let expected = TurnBounds { timeout_per_tool_ms: 10, max_tool_result_bytes: 999, ..default };
     assert_eq!(policy(own), expected, "nothing of the pod's is left");
 }
 
 #[test]
 fn a_token_is_named_and_never_there() {
     let with = |environment: &str| {
-        pod("").replace("image: analyst:latest", &format!("environment: {environment}"))
+        pod("").replace("environment: [TRADING_API_TOKEN]", &format!("environment: {environment}"))
     };
     let secret = |environment: &str| {
         let agents = compiled(&with(environment), &[]).unwrap();
         let file = agents[0].file.clone().unwrap();
         file.tools[0].1.secret().unwrap().to_owned()
     };
-    assert_eq!(secret("{}"), "TRADING_API_TOKEN");
+    let unnamed = told(compiled(&with("{}"), &[]));
+    assert!(unnamed.contains("`trading-api` wants the token `TRADING_API_TOKEN`"), "{unnamed}");
     assert_eq!(secret("{TRADING_API_TOKEN: '${ANALYST_TOKEN}'}"), "ANALYST_TOKEN");
     assert_eq!(secret("['TRADING_API_TOKEN=$ANALYST_TOKEN']"), "ANALYST_TOKEN");
     assert_eq!(secret("[TRADING_API_TOKEN]"), "TRADING_API_TOKEN");
@@ -238,6 +252,8 @@ fn a_token_is_named_and_never_there() {
         let errors = told(compiled(&with(&format!("{{TRADING_API_TOKEN: '{stated}'}}")), &[]));
         assert!(errors.contains("stands in the pod") && !errors.contains("hunter2"), "{errors}");
     }
+    let login = told(compiled(&with("{TRADING_API_TOKEN: $oauth.web}"), &[]));
+    assert!(login.contains("trading-api"), "{login}");
     let nowhere = told(compiled(&with("{TRADING_API_TOKEN: $ELSEWHERE}"), &[]));
     assert!(nowhere.contains("there is no secret `ELSEWHERE`"), "{nowhere}");
 }
@@ -305,6 +321,11 @@ fn who_calls_is_never_an_argument() {
         request(0, &json!({"claw_id": "root", "x": "a b&c", "deep": [1, {"a": null}], "no": null}));
     let url = "http://t:4000/api/v1/market_context/ana%2Flyst?deep=%5B1%2C%7B%22a%22%3Anull%7D%5D&x=a+b%26c";
     assert_eq!(made.unwrap(), ServiceRequest { method: "GET".into(), url: url.into(), body: None });
+    let text = DESK.replace("/api/v1/market_context/{claw_id}", "/fixed?role=user&claw={claw_id}");
+    let tool = describe(&text).unwrap().tools[0].of("t", "http://t:4000");
+    let sly = json!({"role": "admin", "Claw": "root", "x": "1"}).as_object().cloned().unwrap();
+    let made = ServiceRequest::new(&tool, sly, "ana").unwrap();
+    assert_eq!(made.url, "http://t:4000/fixed?role=user&claw=ana&x=1");
     let made = request(1, &json!({"claw_id": "root", "symbol": "X"})).unwrap();
     assert_eq!(made.body.unwrap(), r#"{"order":{"symbol":"X"}}"#);
 }

@@ -50,6 +50,10 @@ impl SecretGrant {
     }
 }
 
+/// What the names of logins at MCP servers begin with: they are kept beside the secrets, and nothing but
+/// the server that they are for may have them, so they are no names of secrets.
+pub const LOGIN_PREFIX: &str = "oauth.";
+
 /// Returns whether `name` can name a secret: letters, digits, `_`, `-` and `.`, the first a
 /// letter, a digit or `_`, at most [`SECRET_NAME_BYTES_MAX`] bytes. As a file's name it cannot
 /// leave its folder.
@@ -58,6 +62,7 @@ pub fn is_secret_name(name: &str) -> bool {
     name.len() <= SECRET_NAME_BYTES_MAX
         && name.starts_with(first)
         && name.chars().all(|c| first(c) || matches!(c, '-' | '.'))
+        && !name.starts_with(LOGIN_PREFIX)
 }
 
 /// Returns whether `name` can name an environment variable: letters, digits and `_`, the first no
@@ -123,6 +128,7 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_a_folder() {
         assert!(is_secret_name("API_TOKEN") && is_secret_name("a.b-c") && is_secret_name("_"));
+        assert!(!is_secret_name("oauth.web") && is_secret_name("oauth"));
         let long = "x".repeat(SECRET_NAME_BYTES_MAX + 1);
         for name in ["", ".", "..", "../x", "a/b", "/a", "a\0", "-a", "a b", "ä", &long] {
             assert!(!is_secret_name(name), "{name:?}");

@@ -26,10 +26,11 @@ use clawhost_core::limits::{
     EGRESS_BODY_BYTES_MAX, EGRESS_CONNECT_MS, EGRESS_CONNECTIONS_MAX,
     EGRESS_CONNECTIONS_PER_CALL_MAX, EGRESS_READ_MS,
 };
-use http::Response;
+use http::{HeaderValue, Response};
 use http_body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
+use zeroize::Zeroizing;
 
 pub use body::ResponseBody;
 pub use checked::CheckedRequest;
@@ -38,6 +39,15 @@ pub use error::UpstreamError;
 pub use resolve::{Lookup, Resolver, SystemResolver};
 pub use tls::TrustedRoots;
 pub(crate) use tls::client_config;
+
+/// Returns a header that nobody is to see: what it shows, and what stands before it; nothing where no
+/// header can hold it.
+pub(crate) fn sensitive(before: &str, shown: &str) -> Option<HeaderValue> {
+    let text = Zeroizing::new(format!("{before}{shown}"));
+    let mut header = HeaderValue::from_str(&text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
 
 /// Sends checked requests. Cheap to clone; clones share the bound on connections.
 #[derive(Clone)]

@@ -4,11 +4,12 @@
 use clawhost_core::grants::{Access, Grants, Mount};
 use clawhost_core::limits::BRIDGE_OPEN_FILES_MAX;
 use clawhost_core::manifest::McpValue;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName};
 use zeroize::Zeroizing;
 
 use crate::jail::{self, JailSpec};
 use crate::secrets::Secrets;
+use crate::upstream::http::sensitive;
 
 /// Where a program works that is granted no directory: everybody may read it, and nobody write.
 const NOWHERE: &str = "/usr";
@@ -57,24 +58,19 @@ pub(super) async fn headers(
     for (name, setting) in headers {
         let text = value(setting, secrets).await?;
         let key = HeaderName::try_from(name).map_err(|_| format!("{name:?} names no header"))?;
-        let mut sent = HeaderValue::from_str(&text)
-            .map_err(|_| format!("the value of `{name}` cannot be sent in a header"))?;
-        sent.set_sensitive(true);
-        map.insert(key, sent);
+        let unfit = || format!("the value of `{name}` cannot be sent in a header");
+        map.insert(key, sensitive("", &text).ok_or_else(unfit)?);
     }
     Ok(map)
 }
 
-/// Returns a value; a secret is looked up anew each time, off the threads that serve.
+/// Returns a value; a secret is looked up anew each time.
 async fn value(setting: &McpValue, secrets: &Secrets) -> Result<Zeroizing<String>, String> {
     let (name, before) = match setting {
         McpValue::Literal(text) => return Ok(text.clone().into()),
-        McpValue::Secret(name) => (name.clone(), ""),
-        McpValue::Bearer(name) => (name.clone(), "Bearer "),
+        McpValue::Secret(name) => (name, ""),
+        McpValue::Bearer(name) => (name, "Bearer "),
     };
-    let secrets = secrets.clone();
-    let looking = tokio::task::spawn_blocking(move || secrets.resolve(&name));
-    let secret = looking.await.map_err(|error| error.to_string())?;
-    let secret = secret.map_err(|error| error.to_string())?;
+    let secret = secrets.find(name).await.map_err(|error| error.to_string())?;
     Ok(format!("{before}{}", secret.expose()).into())
 }

@@ -80,13 +80,7 @@ impl Failure {
                     ..ToolReply::error(kind, text)
                 });
             }
-            Self::Timeout => {
-                let text = format!(
-                    "`{tool}` did not end within {} ms and was stopped",
-                    timeout.as_millis()
-                );
-                CallError::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
-            }
+            Self::Timeout => CallError::too_late(&tool, timeout),
             Self::InputRequired(asked) => {
                 let text = format!(
                     "`{tool}` asks for more input (a completion, a person's answer, a list of folders), which nobody here can give"

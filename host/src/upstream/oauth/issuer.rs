@@ -65,12 +65,8 @@ impl Tokens {
         id: &str,
         form: &[(&str, &str)],
     ) -> Result<Granted, String> {
-        let secret = match self.auth.secret.clone() {
-            Some(name) => {
-                let secrets = self.secrets.clone();
-                let found = move || secrets.resolve(&name).map_err(|error| error.to_string());
-                Some(blocking(found).await?)
-            }
+        let secret = match &self.auth.secret {
+            Some(name) => Some(self.secrets.find(name).await.map_err(|error| error.to_string())?),
             None => None,
         };
         let (body, header) = shown(authority, id, secret.as_ref(), form);

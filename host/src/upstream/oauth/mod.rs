@@ -26,8 +26,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use self::store::Stored;
-use super::fetch::credential;
-use super::http::HttpClient;
+use super::http::{HttpClient, sensitive};
 use crate::clock::now_ms;
 use crate::secrets::Secrets;
 
@@ -60,7 +59,7 @@ struct Token {
 
 impl Token {
     fn new(access: &str, until_ms: Option<i64>) -> Result<Self, String> {
-        let header = credential("Bearer", access).ok_or("the token cannot be sent in a header")?;
+        let header = sensitive("Bearer ", access).ok_or("the token cannot be sent in a header")?;
         Ok(Self { header, until_ms })
     }
 

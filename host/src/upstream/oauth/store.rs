@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use clawhost_core::grants::LOGIN_PREFIX;
 use clawhost_core::limits::OAUTH_EARLY_MS;
 use clawhost_core::oauth::Granted;
 use serde::{Deserialize, Serialize};
@@ -73,7 +74,7 @@ impl Stored {
 impl Tokens {
     /// Returns the name of the secret.
     pub(crate) fn secret(&self) -> String {
-        format!("oauth.{}", self.server)
+        format!("{LOGIN_PREFIX}{}", self.server)
     }
 
     /// Waits until nobody else asks for tokens of this server, in whatever process.

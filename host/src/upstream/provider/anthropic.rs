@@ -15,14 +15,11 @@ pub(super) const PATH: &str = "/v1/messages";
 pub(super) const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
-/// Returns the body of a request without the length of its completion, and the key of that.
+/// Returns the body of a request without the model and the length of its completion, and the key of that.
 ///
 /// # Errors
 /// What this protocol has no word for, or this host does not translate.
-pub(super) fn body(
-    chat: &ChatRequest,
-    model: &str,
-) -> Result<(Map<String, Value>, &'static str), Failure> {
+pub(super) fn body(chat: &ChatRequest) -> Result<(Map<String, Value>, &'static str), Failure> {
     let mut body = options(&chat.options)?;
     let mut system = Vec::new();
     let mut messages = Vec::new();
@@ -39,7 +36,6 @@ pub(super) fn body(
     if !system.is_empty() {
         body.insert("system".to_owned(), system.join("\n\n").into());
     }
-    body.insert("model".to_owned(), model.into());
     body.insert("messages".to_owned(), messages.into());
     Ok((body, "max_tokens"))
 }
@@ -129,7 +125,7 @@ mod tests {
 
     fn translated(request: Value) -> Result<Value, String> {
         let chat = ChatRequest::read(request).unwrap();
-        body(&chat, "m").map(|(body, _)| body.into()).map_err(|failure| failure.internal)
+        body(&chat).map(|(body, _)| body.into()).map_err(|failure| failure.internal)
     }
 
     #[test]
@@ -146,7 +142,6 @@ mod tests {
             "temperature": 0.5,
         }));
         let expected = json!({
-            "model": "m",
             "system": "be brief\n\nbe kind",
             "messages": [
                 { "role": "user", "content": "hi" },

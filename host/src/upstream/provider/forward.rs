@@ -4,6 +4,7 @@
 //! completion is put in where a quota needs one. The bytes stay those of the client otherwise, and the
 //! answer stays the provider's. Deliberately absent: translation between protocols.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -15,17 +16,18 @@ use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::attempt::{self, Failure};
-use super::wire::{Size, Wire};
-use super::{Caller, Providers, anthropic, openai, share, unavailable};
+use super::request::text_bytes;
+use super::wire::Wire;
+use super::{Caller, Inner, Providers, anthropic, first_of, openai};
 use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody};
 
 /// A request as a client wrote it.
 #[derive(Debug, Clone)]
-pub struct Forward {
+pub struct Forward<'a> {
     /// What it is written in.
     pub protocol: ProviderProtocol,
     /// Its body, an object.
-    pub body: Value,
+    pub body: Cow<'a, Value>,
     /// The same as it came; what is sent where nothing has to change. Empty where it did.
     pub bytes: Bytes,
     /// What else the protocol says in headers.
@@ -84,7 +86,7 @@ fn used(protocol: ProviderProtocol, usage: &Value) -> Option<Used> {
     }
 }
 
-impl Forward {
+impl Forward<'_> {
     /// Says whether the answer is to come as a stream.
     pub fn streams(&self) -> bool {
         self.body.get("stream").and_then(Value::as_bool).unwrap_or_default()
@@ -98,42 +100,13 @@ impl Forward {
     }
 
     /// Returns how long one completion may be, where the client says so.
-    fn length(&self) -> Option<u64> {
+    pub(super) fn length(&self) -> Option<u64> {
         self.body.get(self.length_key()).and_then(Value::as_u64)
     }
 
     /// Returns how many completions are asked for.
     pub fn count(&self) -> u64 {
         self.body.get("n").and_then(Value::as_u64).unwrap_or(1).max(1)
-    }
-
-    pub(super) fn size(&self) -> Size {
-        let bytes = self.bytes.len().max(self.body.to_string().len()) as u64;
-        let completion_tokens = self.length().map(|length| length.saturating_mul(self.count()));
-        Size { bytes, text_bytes: text_bytes(&self.body), completion_tokens }
-    }
-
-    /// Returns what is sent: the client's own bytes, unless the model or a bound has to change.
-    fn sent(&self, wire: &Wire<'_>, held: &Reservation, is_bounded: bool) -> Bytes {
-        let names_it = self.body.get("model").and_then(Value::as_str) == Some(&wire.plan.model);
-        match self.length() {
-            None if is_bounded => wire.body(held.completion_tokens() / self.count()),
-            _ if names_it && !self.bytes.is_empty() => self.bytes.clone(),
-            _ => wire.plain_body(),
-        }
-    }
-}
-
-/// Returns the bytes of the texts that a model reads as such: no picture, file or sound.
-fn text_bytes(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64,
-        Value::Array(list) => list.iter().map(text_bytes).sum(),
-        Value::Object(object) => {
-            let is_data = |key: &str| matches!(key, "data" | "file_data" | "url");
-            object.iter().filter(|(key, _)| !is_data(key)).map(|(_, value)| text_bytes(value)).sum()
-        }
-        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
     }
 }
 
@@ -148,7 +121,7 @@ impl Providers {
     pub async fn forward(
         &self,
         caller: &Caller,
-        request: &Forward,
+        request: &Forward<'_>,
         deadline: Instant,
     ) -> Result<Forwarded, CallError> {
         let model = request.body.get("model").and_then(Value::as_str).unwrap_or_default();
@@ -160,44 +133,37 @@ impl Providers {
         }
         chain.retain(|plan| plan.protocol == request.protocol);
         let client = self.0.client.clone().for_call();
-        let mut failures = Vec::new();
-        for (index, plan) in chain.iter().enumerate() {
-            let until = share(deadline, chain.len() - index);
-            let asked = match Wire::passing(plan, request, &self.0.secrets) {
+        let client = &client;
+        first_of(caller, &chain, deadline, |plan, until| async move {
+            let is_bounded = self.0.is_bounded(plan);
+            match Wire::passing(plan, request, is_bounded, &self.0.secrets).await {
                 Ok(wire) => {
-                    let pass = || self.pass(caller, &wire, request, &client, (until, deadline));
-                    self.0.again(plan, until, pass).await?
+                    let pass = || self.pass(caller, &wire, request, client, (until, deadline));
+                    self.0.again(plan, until, pass).await
                 }
-                Err(failure) => Err(failure),
-            };
-            match asked {
-                Ok(forwarded) => return Ok(forwarded),
-                Err(failure) => {
-                    let (provider, why) = (plan.name.as_str(), &failure.internal);
-                    tracing::warn!(caller = caller.tool, provider, "no completion: {why}");
-                    failures.push((provider, failure));
-                }
+                Err(failure) => Ok(Err(failure)),
             }
-        }
-        let busy = failures.last().is_some_and(|(_, failure)| failure.is_busy);
-        Err(unavailable(&failures).with("busy", busy))
+        })
+        .await
     }
 
     async fn pass(
         &self,
         caller: &Caller,
-        wire: &Wire<'_>,
-        request: &Forward,
+        (wire, plain): &(Wire<'_>, Bytes),
+        request: &Forward<'_>,
         client: &HttpClient,
         (until, deadline): (Instant, Instant),
     ) -> Result<Result<Forwarded, Failure>, CallError> {
         let plan = wire.plan;
         let reservation = self.0.reserve(caller, wire).await?;
-        let rates = self.0.rates;
-        let is_bounded = plan.limits != ProviderLimits::default()
-            || rates.tokens_per_hour.is_some()
-            || rates.cost_per_day_usd.is_some();
-        let body = request.sent(wire, &reservation, is_bounded);
+        let is_bounded = self.0.is_bounded(plan);
+        let body = match request.length() {
+            None if is_bounded => {
+                wire.body(Some(reservation.completion_tokens() / request.count()))
+            }
+            _ => plain.clone(),
+        };
         let streams = request.streams();
         let forwarded = |response| {
             let (provider, model) = (plan.name.clone(), plan.model.clone());
@@ -238,6 +204,15 @@ impl Providers {
             drop(tokio::spawn(charging));
         }
         forwarded(Response::from_parts(parts, Answered::Whole(whole)))
+    }
+}
+
+impl Inner {
+    /// Says whether a limit looks at what requests to a provider use.
+    fn is_bounded(&self, plan: &ProviderPlan) -> bool {
+        plan.limits != ProviderLimits::default()
+            || self.rates.tokens_per_hour.is_some()
+            || self.rates.cost_per_day_usd.is_some()
     }
 }
 

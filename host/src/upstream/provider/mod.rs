@@ -6,8 +6,8 @@
 //! answered is spent. A request that a quota refuses is refused: it does not go to the next
 //! provider, whose own quota it would use up in the other's place.
 //!
-//! Deliberately absent: streaming, tokens that have to be fetched (OAuth), transports other than
-//! HTTP, and content other than text.
+//! Deliberately absent: tokens that have to be fetched (OAuth) and transports other than HTTP; for
+//! tools, whose requests are translated, streaming and content other than text too.
 
 mod anthropic;
 mod attempt;
@@ -136,23 +136,14 @@ impl Providers {
         let chat = ChatRequest::read(request)?;
         let chain = self.0.chain(chat.model.as_deref())?;
         let client = self.0.client.clone().for_call();
-        let mut failures = Vec::new();
-        for (index, plan) in chain.iter().enumerate() {
-            let until = share(deadline, chain.len() - index);
-            let asked = match Wire::new(plan, &chat, &self.0.secrets) {
-                Ok(wire) => self.0.ask(caller, &wire, &client, until).await?,
-                Err(failure) => Err(failure),
-            };
-            match asked {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => {
-                    let (provider, why) = (plan.name.as_str(), &failure.internal);
-                    tracing::warn!(caller = caller.tool, provider, "no completion: {why}");
-                    failures.push((provider, failure));
-                }
+        let (inner, chat, client) = (&self.0, &chat, &client);
+        first_of(caller, &chain, deadline, |plan, until| async move {
+            match Wire::new(plan, chat, &inner.secrets).await {
+                Ok(wire) => inner.ask(caller, &wire, client, until).await,
+                Err(failure) => Ok(Err(failure)),
             }
-        }
-        Err(unavailable(&failures))
+        })
+        .await
     }
 }
 
@@ -244,7 +235,7 @@ impl Inner {
         until: Instant,
     ) -> Result<Result<Value, Failure>, CallError> {
         let reservation = self.reserve(caller, wire).await?;
-        let body = wire.body(reservation.completion_tokens());
+        let body = wire.body(Some(reservation.completion_tokens()));
         match attempt::send(wire, body, client, until).await {
             Ok(answer) => {
                 let spent = (wire.size.text_bytes, answer.text_bytes);
@@ -295,6 +286,34 @@ impl Inner {
             Sent::Perhaps => drop(held),
         }
     }
+}
+
+/// Asks the providers of `chain` in their order until one answers, each with an equal share of the time until
+/// `deadline`. The outer error of `ask` ends it, the inner one leaves it to the next provider.
+///
+/// # Errors
+/// That of `ask`, or that none answers; `data.busy` says whether the last one had too much to do.
+async fn first_of<'p, T, A>(
+    caller: &Caller,
+    chain: &[&'p ProviderPlan],
+    deadline: Instant,
+    ask: impl Fn(&'p ProviderPlan, Instant) -> A,
+) -> Result<T, CallError>
+where
+    A: Future<Output = Result<Result<T, Failure>, CallError>>,
+{
+    let mut failures = Vec::new();
+    for (index, plan) in chain.iter().enumerate() {
+        let failure = match ask(plan, share(deadline, chain.len() - index)).await? {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        let (provider, why) = (plan.name.as_str(), &failure.internal);
+        tracing::warn!(caller = caller.tool, provider, "no completion: {why}");
+        failures.push((provider, failure));
+    }
+    let busy = failures.last().is_some_and(|(_, failure)| failure.is_busy);
+    Err(unavailable(&failures).with("busy", busy))
 }
 
 /// Returns what a completion is charged; a report of more than can be is logged.

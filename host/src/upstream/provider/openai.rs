@@ -11,10 +11,9 @@ pub(super) const PATH: &str = "/chat/completions";
 /// Below it too.
 pub(super) const EMBEDDINGS_PATH: &str = "/embeddings";
 
-/// Returns the body of a request without the length of its completion, and the key of that.
-pub(super) fn body(chat: &ChatRequest, model: &str) -> (Map<String, Value>, &'static str) {
+/// Returns the body of a request without the model and the length of its completion, and the key of that.
+pub(super) fn body(chat: &ChatRequest) -> (Map<String, Value>, &'static str) {
     let mut body = chat.options.clone();
-    body.insert("model".to_owned(), model.into());
     body.insert("messages".to_owned(), chat.messages.clone().into());
     (body, chat.length_key)
 }
@@ -34,10 +33,9 @@ pub(super) fn answer(body: Value) -> Option<Answer> {
     Some(Answer { body, used, text_bytes })
 }
 
-/// Returns the body of a request for a vector of each text.
-pub(super) fn embeddings_body(model: &str, texts: &[String]) -> Map<String, Value> {
-    let keys =
-        [("model", json!(model)), ("input", json!(texts)), ("encoding_format", json!("float"))];
+/// Returns the body of a request for a vector of each text, without the model.
+pub(super) fn embeddings_body(texts: &[String]) -> Map<String, Value> {
+    let keys = [("input", json!(texts)), ("encoding_format", json!("float"))];
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 

@@ -130,12 +130,18 @@ pub(super) fn text_of(content: &Value) -> Option<String> {
     }
 }
 
-/// Returns the bytes of all texts in `value`, without keys.
+/// Returns the bytes of the texts in `value` that a model reads as such, without keys: a picture, a file
+/// or a sound is text too, under one of three keys.
 pub(super) fn text_bytes(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64,
         Value::Array(list) => list.iter().map(text_bytes).sum(),
-        Value::Object(object) => object.values().map(text_bytes).sum(),
+        Value::Object(object) => {
+            let is_data = |key: &str| matches!(key, "data" | "file_data" | "url");
+            // A schema's property may be called so; what is said of it is read.
+            let read = object.iter().filter(|(key, value)| !(is_data(key) && value.is_string()));
+            read.map(|(_, value)| text_bytes(value)).sum()
+        }
         Value::Bool(_) | Value::Null | Value::Number(_) => 0,
     }
 }
@@ -175,6 +181,14 @@ mod tests {
         let mut request = hello();
         request[key] = value;
         ChatRequest::read(request).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn a_picture_is_no_text_and_what_is_said_of_a_property_is() {
+        let picture = json!([{ "image_url": { "url": "data:image/png;base64,AAAA" } }]);
+        assert_eq!(text_bytes(&picture), 0);
+        let schema = json!({ "properties": { "data": { "type": "string" } } });
+        assert_eq!(text_bytes(&schema), "string".len() as u64);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! One request as one provider's protocol has it: where it goes, as whom, and what it says.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,15 +13,13 @@ use http::{HeaderName, HeaderValue, Request};
 use http_body_util::Full;
 use serde_json::{Map, Value};
 use url::Url;
-use zeroize::Zeroizing;
 
 use super::attempt::Failure;
 use super::forward::Forward;
-use super::request::ChatRequest;
+use super::request::{ChatRequest, text_bytes};
 use super::{anthropic, openai};
-use crate::offload;
 use crate::secrets::Secrets;
-use crate::upstream::http::CheckedRequest;
+use crate::upstream::http::{CheckedRequest, sensitive};
 
 /// A completion in OpenAI's shape, or the body of an answer with vectors, and what the provider says it
 /// took.
@@ -47,7 +47,9 @@ pub(super) struct Wire<'a> {
     url: Url,
     rules: Arc<EgressRules>,
     headers: Vec<(HeaderName, HeaderValue)>,
-    body: Map<String, Value>,
+    /// The body, but for the model.
+    body: Cow<'a, Map<String, Value>>,
+    model: &'a str,
     /// What says how long a completion may be; nothing where vectors are asked for.
     length_key: Option<&'static str>,
 }
@@ -57,28 +59,29 @@ impl<'a> Wire<'a> {
     ///
     /// # Errors
     /// What the provider cannot be asked for, or why it cannot be asked at all.
-    pub(super) fn new(
+    pub(super) async fn new(
         plan: &'a ProviderPlan,
         chat: &ChatRequest,
         secrets: &Secrets,
     ) -> Result<Self, Failure> {
         let (path, (body, length_key)) = match askable(plan)? {
             ProviderProtocol::Custom => return Err(Failure::unasked("cannot be asked", "")),
-            ProviderProtocol::OpenAi => (openai::PATH, openai::body(chat, &plan.model)),
-            ProviderProtocol::Anthropic => (anthropic::PATH, anthropic::body(chat, &plan.model)?),
+            ProviderProtocol::OpenAi => (openai::PATH, openai::body(chat)),
+            ProviderProtocol::Anthropic => (anthropic::PATH, anthropic::body(chat)?),
         };
         let (bytes, text_bytes) = (chat.bytes, chat.text_bytes());
         let size = Size { bytes, text_bytes, completion_tokens: chat.completion_tokens };
-        Self::to(plan, path, (body, Some(length_key)), size, secrets)
+        let body = (Cow::Owned(body), Some(length_key));
+        Self::to((plan, &plan.model), path, body, size, secrets).await
     }
 
     /// Asks the provider of `plan` for a vector of each text.
     ///
     /// # Errors
     /// As [`Wire::new`].
-    pub(super) fn embeddings(
+    pub(super) async fn embeddings(
         plan: &'a ProviderPlan,
-        model: &str,
+        model: &'a str,
         texts: &[String],
         secrets: &Secrets,
     ) -> Result<Self, Failure> {
@@ -88,43 +91,50 @@ impl<'a> Wire<'a> {
         let text_bytes = texts.iter().map(|text| text.len() as u64).sum();
         // The ledger refuses where there is no room for one token beside those of the texts.
         let size = Size { bytes: text_bytes, text_bytes, completion_tokens: Some(1) };
-        let body = (openai::embeddings_body(model, texts), None);
-        Self::to(plan, openai::EMBEDDINGS_PATH, body, size, secrets)
+        let body = (Cow::Owned(openai::embeddings_body(texts)), None);
+        Self::to((plan, model), openai::EMBEDDINGS_PATH, body, size, secrets).await
     }
 
-    /// Passes on what a client of the same protocol asks.
+    /// Passes on what a client of the same protocol asks. Returns also what is sent where no length is
+    /// put in, which is what is measured: the client's own bytes, unless it `is_bounded` without a length
+    /// or the model has to change.
     ///
     /// # Errors
     /// Why the provider cannot be asked at all.
-    pub(super) fn passing(
+    pub(super) async fn passing(
         plan: &'a ProviderPlan,
-        request: &Forward,
+        request: &'a Forward<'_>,
+        is_bounded: bool,
         secrets: &Secrets,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(Self, Bytes), Failure> {
         let path = match askable(plan)? {
             ProviderProtocol::Custom => return Err(Failure::unasked("cannot be asked", "")),
             ProviderProtocol::OpenAi => openai::PATH,
             ProviderProtocol::Anthropic => anthropic::PATH,
         };
-        let mut body = request.body.as_object().cloned().unwrap_or_default();
-        body.insert("model".to_owned(), plan.model.as_str().into());
-        let key = request.length_key();
-        let mut wire = Self::to(plan, path, (body, Some(key)), request.size(), secrets)?;
+        let body = request.body.as_object().map(Cow::Borrowed).unwrap_or_default();
+        let body = (body, Some(request.length_key()));
+        let length = request.length();
+        let completion_tokens = length.map(|length| length.saturating_mul(request.count()));
+        let size = Size { bytes: 0, text_bytes: text_bytes(&request.body), completion_tokens };
+        let mut wire = Self::to((plan, &plan.model), path, body, size, secrets).await?;
         wire.headers.retain(|(name, _)| !request.headers.contains_key(name));
         let own = request.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         wire.headers.extend(own);
-        Ok(wire)
+        let names_it = request.body.get("model").and_then(Value::as_str) == Some(&plan.model);
+        let is_whole = length.is_some() || !is_bounded;
+        let plain = match names_it && is_whole && !request.bytes.is_empty() {
+            true => request.bytes.clone(),
+            false => wire.body(None),
+        };
+        wire.size.bytes = plain.len() as u64;
+        Ok((wire, plain))
     }
 
-    /// Returns the body as it is, without a bound of its completion.
-    pub(super) fn plain_body(&self) -> Bytes {
-        Value::Object(self.body.clone()).to_string().into()
-    }
-
-    fn to(
-        plan: &'a ProviderPlan,
+    async fn to(
+        (plan, model): (&'a ProviderPlan, &'a str),
         path: &str,
-        (body, length_key): (Map<String, Value>, Option<&'static str>),
+        (body, length_key): (Cow<'a, Map<String, Value>>, Option<&'static str>),
         size: Size,
         secrets: &Secrets,
     ) -> Result<Self, Failure> {
@@ -138,22 +148,26 @@ impl<'a> Wire<'a> {
             rules: Arc::new(rules),
             headers: vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
             body,
+            model,
             length_key,
         };
         if plan.protocol == ProviderProtocol::Anthropic {
             wire.headers.push(anthropic::VERSION);
         }
-        wire.authenticate(secrets)?;
+        wire.authenticate(secrets).await?;
         Ok(wire)
     }
 
-    /// Returns the body of a request for a completion of at most so many tokens.
-    pub(super) fn body(&self, completion_tokens: u64) -> Bytes {
-        let mut body = self.body.clone();
-        if let Some(key) = self.length_key {
-            body.insert(key.to_owned(), completion_tokens.into());
-        }
-        Value::Object(body).to_string().into()
+    /// Returns the body, which asks for a completion of at most so many tokens where that is given.
+    pub(super) fn body(&self, completion_tokens: Option<u64>) -> Bytes {
+        let model = Value::from(self.model);
+        let tokens = completion_tokens.map(Value::from);
+        let mut body: BTreeMap<&str, &Value> =
+            self.body.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        body.insert("model", &model);
+        body.extend(self.length_key.zip(tokens.as_ref()));
+        // Values can always be written.
+        serde_json::to_vec(&body).unwrap_or_default().into()
     }
 
     /// Returns the whole request, which goes nowhere but to the endpoint that the document names.
@@ -182,7 +196,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    fn authenticate(&mut self, secrets: &Secrets) -> Result<(), Failure> {
+    async fn authenticate(&mut self, secrets: &Secrets) -> Result<(), Failure> {
         let auth = &self.plan.auth;
         if auth.kind == ProviderAuthKind::None {
             return Ok(());
@@ -194,16 +208,12 @@ impl<'a> Wire<'a> {
         }
         let no_key = |why: &str| Failure::unasked("has no key", why);
         let name = auth.secret_ref.as_deref().unwrap_or_default();
-        let key = offload::blocking(true, || secrets.resolve(name));
-        let key = key.map_err(|error| no_key(&error.to_string()))?;
-        let (header, text) = match auth.kind {
-            ProviderAuthKind::ApiKeyHeader => {
-                (self.key_header(), Zeroizing::new(key.expose().to_owned()))
-            }
-            _ => (AUTHORIZATION, Zeroizing::new(format!("Bearer {}", key.expose()))),
+        let key = secrets.find(name).await.map_err(|error| no_key(&error.to_string()))?;
+        let (header, before) = match auth.kind {
+            ProviderAuthKind::ApiKeyHeader => (self.key_header(), ""),
+            _ => (AUTHORIZATION, "Bearer "),
         };
-        let mut value = HeaderValue::from_str(&text).map_err(|_| no_key("it is no header"))?;
-        value.set_sensitive(true);
+        let value = sensitive(before, key.expose()).ok_or_else(|| no_key("it is no header"))?;
         self.headers.push((header, value));
         Ok(())
     }
@@ -228,4 +238,55 @@ fn below(mut url: Url, path: &str) -> Url {
     url.set_path(&whole);
     url.set_fragment(None);
     url
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::manifest::ProviderAuth;
+    use clawhost_core::quota::{Prices, ProviderLimits};
+    use clawhost_core::retry::RetryPlan;
+    use http::HeaderMap;
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan() -> ProviderPlan {
+        ProviderPlan {
+            name: "p".to_owned(),
+            protocol: ProviderProtocol::OpenAi,
+            endpoint: "http://127.0.0.1:9/v1".to_owned(),
+            model: "m".to_owned(),
+            auth: ProviderAuth { kind: ProviderAuthKind::None, secret_ref: None },
+            limits: ProviderLimits::default(),
+            prices: Prices::default(),
+            fallback: Vec::new(),
+            retry: RetryPlan::ONCE,
+            unserved: None,
+            at: String::new(),
+        }
+    }
+
+    async fn sent(bytes: &'static str, is_bounded: bool) -> (Bytes, Value) {
+        let (plan, secrets, bytes) = (plan(), Secrets::none(), Bytes::from(bytes));
+        let body = Cow::Owned(serde_json::from_slice(&bytes).unwrap());
+        let protocol = ProviderProtocol::OpenAi;
+        let request = Forward { protocol, body, bytes, headers: HeaderMap::new() };
+        let passing = Wire::passing(&plan, &request, is_bounded, &secrets);
+        let (wire, plain) = passing.await.unwrap();
+        assert_eq!(wire.size.bytes, plain.len() as u64);
+        (plain, serde_json::from_slice(&wire.body(Some(7))).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_is_what_was_measured() {
+        const OWN: &str = r#"{ "model": "m", "seed": 1e3 }"#;
+        assert_eq!(sent(OWN, false).await.0, OWN);
+        // What gets a length is written anew, and may be longer for it.
+        let (plain, bounded) = sent(OWN, true).await;
+        assert_eq!(plain, r#"{"model":"m","seed":1000.0}"#);
+        assert_eq!(bounded, json!({ "model": "m", "seed": 1000.0, "max_tokens": 7 }));
+        let (plain, bounded) = sent(r#"{"model": "p", "max_tokens": null}"#, false).await;
+        assert_eq!(plain, r#"{"max_tokens":null,"model":"m"}"#);
+        assert_eq!(bounded, json!({ "model": "m", "max_tokens": 7 }));
+    }
 }

@@ -1,6 +1,7 @@
 //! `tools` of an agent and of a pod: lists in which each list may take another one in.
 
 use super::ENTRY;
+use super::services::Services;
 use crate::manifest::node::{Entry, Node, Place, Value};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{self, shown};
@@ -32,6 +33,7 @@ pub(super) enum Allowed {
 pub(super) fn read(
     entry: &Entry,
     defaults: Option<&[Grant]>,
+    services: &mut Services<'_>,
     problems: &mut Problems,
 ) -> Vec<Grant> {
     let mut granted = Vec::new();
@@ -56,13 +58,18 @@ pub(super) fn read(
                 at: item.at.clone(),
                 allowed: Allowed::All,
             }),
-            (None, _) => granted.extend(one(item, &entry.key, problems)),
+            (None, _) => granted.extend(one(item, &entry.key, services, problems)),
         }
     }
     granted
 }
 
-fn one(item: &Node, path: &str, problems: &mut Problems) -> Option<Grant> {
+fn one(
+    item: &Node,
+    path: &str,
+    services: &mut Services<'_>,
+    problems: &mut Problems,
+) -> Option<Grant> {
     if !matches!(item.value, Value::Map(_)) {
         problems.invalid(&item.at, format!("an entry of `{path}` is {}", item.describe()), HELP);
         return None;
@@ -70,7 +77,11 @@ fn one(item: &Node, path: &str, problems: &mut Problems) -> Option<Grant> {
     if !shape::check(problems, item, &ENTRY, path) {
         return None;
     }
-    let allow = item.get(&["allow"])?;
+    let Some(allow) = item.get(&["allow"]) else {
+        let help = services.allowable(item.text(&["service"])?, problems);
+        problems.invalid(&item.at, format!("`{path}.allow` is missing"), help);
+        return None;
+    };
     let allowed = match (&allow.value, allow.as_text()) {
         (_, Some(ALL)) => Allowed::All,
         (Value::List(items), _) if !items.is_empty() => names(items, problems)?,

@@ -1,20 +1,21 @@
 //! The services of a pod: what describes each, and where it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{CLAW, PodSurroundings};
 use crate::descriptor::{Descriptor, FILE_NAME};
 use crate::egress;
+use crate::limits::POD_SERVICE_NAME_BYTES_MAX;
 use crate::manifest::DocumentError;
 use crate::manifest::node::{Entry, Node, Place, Value};
 use crate::manifest::problem::{Problems, choices};
 use crate::manifest::shape::{shown, wrong_url};
 
+/// Problems that are told of one descriptor: a file that is something else has one a line.
+const PROBLEMS_MAX: usize = 8;
 /// The folder of what was seen of servers that describe themselves.
 const DISCOVERED: &str = ".claw-discovered";
-/// A part of a host's name is no longer.
-const NAME_BYTES_MAX: usize = 63;
 /// The port of a service that states none.
 const PORT: &str = "80";
 
@@ -25,6 +26,8 @@ pub(super) struct Services<'a> {
     around: &'a PodSurroundings<'a>,
     /// What was read already; nothing where nothing describes a service, or what does is wrong.
     described: BTreeMap<String, Option<Descriptor>>,
+    /// What describes these is wrong.
+    faulty: BTreeSet<String>,
     file: &'a Path,
 }
 
@@ -33,7 +36,7 @@ impl<'a> Services<'a> {
         let services = root.get(&["services"]).map(Node::entries).unwrap_or_default().iter();
         let all = services.map(|Entry { key, node, .. }| (key.as_str(), node)).collect();
         let base = file.parent().unwrap_or_else(|| Path::new("")).to_owned();
-        Self { base, all, around, described: BTreeMap::new(), file }
+        Self { base, all, around, described: BTreeMap::new(), faulty: BTreeSet::new(), file }
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -73,10 +76,29 @@ impl<'a> Services<'a> {
     /// Returns what describes a service. What is wrong with it is told once.
     pub(super) fn described(&mut self, name: &str, problems: &mut Problems) -> Option<&Descriptor> {
         if !self.described.contains_key(name) {
+            let before = problems.count();
             let read = self.read(name, problems);
+            if !problems.none_since(before) {
+                self.faulty.insert(name.to_owned());
+            }
             self.described.insert(name.to_owned(), read);
         }
         self.described.get(name)?.as_ref()
+    }
+
+    /// Says whether it was told what is wrong with what describes a service.
+    pub(super) fn is_faulty(&self, name: &str) -> bool {
+        self.faulty.contains(name)
+    }
+
+    /// Says which tools of a service can be allowed.
+    pub(super) fn allowable(&mut self, name: &str, problems: &mut Problems) -> String {
+        let described = self.described(name, problems);
+        let names: Vec<&str> = described.iter().flat_map(|one| one.names()).collect();
+        match names.is_empty() {
+            true => "write `allow: all`, or a list of its tools".to_owned(),
+            false => format!("write `allow: all`, or a list of: {}", names.join(", ")),
+        }
     }
 
     /// The file that the pod names, else what was discovered, else what lies where the service is built.
@@ -96,9 +118,8 @@ impl<'a> Services<'a> {
             match self.around.docs.read(&file) {
                 Ok(bytes) => {
                     let read = Descriptor::read(&file, &bytes);
-                    return read
-                        .map_err(|all| all.into_iter().for_each(|one| problems.push(one)))
-                        .ok();
+                    let first = |all: Vec<DocumentError>| all.into_iter().take(PROBLEMS_MAX);
+                    return read.map_err(|all| first(all).for_each(|one| problems.push(one))).ok();
                 }
                 Err(error) if stated.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -144,7 +165,7 @@ impl<'a> Services<'a> {
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.len() <= NAME_BYTES_MAX
+        && name.len() <= POD_SERVICE_NAME_BYTES_MAX
         && name.chars().all(fits)
 }
 

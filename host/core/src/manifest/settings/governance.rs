@@ -1,5 +1,5 @@
-//! `definitions`, `composites`, `contracts` and `immune`: what holds of calls beside the documents, and where more
-//! is said about single tools.
+//! `definitions`, `composites`, `contracts` and `immune`: what holds of calls beside the documents,
+//! and where more is said about single tools.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

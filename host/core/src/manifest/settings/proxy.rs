@@ -32,27 +32,13 @@ impl Reader {
         proxy.enabled = node.flag(&["enabled"]).unwrap_or(proxy.enabled);
         proxy.history = node.flag(&["history"]).unwrap_or(proxy.history);
         let Policy { bounds, repeat, strict } = &mut proxy.policy;
-        for (key, bound) in [
-            ("timeout_per_tool_ms", &mut bounds.timeout_per_tool_ms),
-            ("total_timeout_ms", &mut bounds.total_timeout_ms),
-        ] {
-            *bound = node.number(&[key]).unwrap_or(*bound);
-        }
-        let small = |key: &str| node.number(&[key]).and_then(|number| u32::try_from(number).ok());
-        bounds.max_rounds = small("max_rounds").unwrap_or(bounds.max_rounds);
-        let bytes = small("max_tool_result_bytes").map(|bytes| bytes as usize);
-        bounds.max_tool_result_bytes = bytes.unwrap_or(bounds.max_tool_result_bytes);
+        *bounds = bounds.with(node, &mut self.problems);
         match node.text(&["repeated_calls"]) {
             Some("replay") => *repeat = Repeat::Replay,
             Some(_) => *repeat = Repeat::Reject,
             None => {}
         }
         *strict = node.text(&["spent_budget"]).map_or(*strict, |word| word == "fail");
-        if bounds.total_timeout_ms < bounds.timeout_per_tool_ms {
-            let reason = "`proxy.total_timeout_ms` is less than one call of a tool may take";
-            let help = "give the whole turn at least `proxy.timeout_per_tool_ms`";
-            self.refuse(&node.at, reason, help);
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Manifest, Settings, shown};
 use crate::descriptor::{Callers, Credential, Descriptor, Granted};
 use crate::manifest::documents::Documents;
 use crate::manifest::node::{Entry, Node, Place};
-use crate::manifest::problem::{DocumentError, choices, why};
+use crate::manifest::problem::{DocumentError, why};
 use crate::manifest::sandbox::tidy;
 
 /// One of `tools.services`.
@@ -17,7 +17,7 @@ pub(super) struct ServiceSettings {
     name: String,
     url: String,
     describe: PathBuf,
-    /// The name of its token, where that is not what its descriptor says.
+    /// The name of its token.
     secret: Option<String>,
     /// Those of its tools that are served; all where absent.
     allow: Option<Vec<(String, Place)>>,
@@ -139,8 +139,8 @@ impl ServiceSettings {
             self.allow.iter().flatten().filter(|(name, _)| described.names().all(|n| n != name));
         let strays: Vec<_> = strays
             .map(|(name, at)| {
-                let reason = format!("`{}` has no tool `{}`", self.name, shown(name));
-                at.missing(reason, choices(name, described.names()))
+                let (reason, help) = described.lacks(&self.name, name);
+                at.missing(reason, help)
             })
             .collect();
         if !strays.is_empty() {
@@ -157,11 +157,13 @@ impl ServiceSettings {
     }
 
     fn credential(&self, wanted: &Credential) -> Result<Credential, Box<DocumentError>> {
-        let stated = self.secret.clone().or_else(|| wanted.secret().map(str::to_owned));
-        let credential = wanted.with_secret(stated.unwrap_or_default());
+        // Which secret a service gets is never for its descriptor to say.
+        let credential = wanted.with_secret(self.secret.clone().unwrap_or_default());
         if credential.secret() == Some("") {
-            let reason = format!("`{}` wants a token, and nothing says which", self.name);
-            let help = "add `secret: NAME`, which `clawhost secrets set NAME` keeps";
+            let wanted = wanted.secret().map(shown).unwrap_or_default();
+            let reason =
+                format!("`{}` wants a token, `{wanted}`, and nothing says which", self.name);
+            let help = format!("add `secret: {wanted}`, or the name of another secret");
             return Err(Box::new(self.at.missing(reason, help)));
         }
         Ok(credential)

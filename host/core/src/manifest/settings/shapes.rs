@@ -2,11 +2,12 @@
 
 use crate::limits::{
     ARGUMENTS_BYTES_MAX, COMPOSITE_STEPS_CEILING_MAX, CREATE_ENTRIES_MAX, NESTED_CALLS_MAX,
-    NESTING_DEPTH_MAX, REPLY_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS, WRITE_BYTES_MAX,
+    NESTING_DEPTH_MAX, REPLY_BYTES_MAX, WRITE_BYTES_MAX,
 };
 use crate::manifest::shape::{
     FLAG, NAME, PATH, SECRET, STRING, STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
 };
+use crate::mediate::bounds::{RESULT_BYTES, ROUNDS, TURN_MS};
 
 /// The version of the runtime file's format.
 pub(super) const FILE_VERSION: u64 = 1;
@@ -102,12 +103,12 @@ shape! { pub(super) FILE = {
     proxy: {
         enabled: FLAG,
         history: FLAG,
-        max_rounds: (from_one(100)),
-        max_tool_result_bytes: (from_one(REPLY_BYTES_MAX as u64)),
+        max_rounds: ROUNDS,
+        max_tool_result_bytes: RESULT_BYTES,
         repeated_calls: ["reject" | "replay"],
         spent_budget: ["finish" | "fail"],
-        timeout_per_tool_ms: (from_one(TOOL_TIMEOUT_CEILING_MS)),
-        total_timeout_ms: (from_one(TOOL_TIMEOUT_CEILING_MS)),
+        timeout_per_tool_ms: TURN_MS,
+        total_timeout_ms: TURN_MS,
     },
     state: PATH,
     tools: {

@@ -298,3 +298,18 @@ fn the_agent_on_standard_input_has_no_token() {
     let settings = read(text, &[]).unwrap();
     assert_eq!((settings.token_names(), settings.elicitors().len()), (vec!["a".to_owned()], 1));
 }
+
+#[test]
+fn a_turn_is_bounded_as_in_pods() {
+    let text = "version: 1\nproxy: { max_rounds: 2, total_timeout_ms: 40000 }";
+    let small = ("CLAWHOST_PROXY_MAX_TOOL_RESULT_BYTES", "256");
+    let bounds = read(text, &[small]).unwrap().proxy.policy.bounds;
+    let default = crate::mediate::TurnBounds::default();
+    assert_eq!((bounds.max_rounds, bounds.total_timeout_ms), (2, 40_000));
+    assert_eq!(bounds.max_tool_result_bytes, 256);
+    assert_eq!(bounds.timeout_per_tool_ms, default.timeout_per_tool_ms);
+    for (name, wrong) in [("MAX_TOOL_RESULT_BYTES", "255"), ("TOTAL_TIMEOUT_MS", "5")] {
+        let errors = read("", &[(&format!("CLAWHOST_PROXY_{name}"), wrong)]).unwrap_err();
+        assert!(errors.iter().any(|error| error.contains(wrong)), "{errors:?}");
+    }
+}

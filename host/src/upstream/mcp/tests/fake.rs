@@ -118,7 +118,7 @@ impl Fake {
             }
             "circle-list" => json!({"tools": [tool(&format!("t{page}"))], "nextCursor": "1"}),
             "large-list" => {
-                json!({"tools": (0..100_000).map(|n| tool(&n.to_string())).collect::<Vec<_>>()})
+                json!({"tools": (0..10_000).map(|n| tool(&n.to_string())).collect::<Vec<_>>()})
             }
             "twice-list" => json!({"tools": [tool("a"), tool("a")]}),
             "pages" if page < 3 => {
