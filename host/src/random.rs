@@ -1,7 +1,6 @@
 //! Random bytes of the system, and the names made of them: who does not know one cannot guess it.
 
-use std::fmt::Write as _;
-
+use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 
 /// The system has no random numbers.
@@ -24,7 +23,7 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
 
 /// Returns `N` random bytes as lower-case hexadecimal digits.
 pub(crate) fn hex<const N: usize>() -> Result<String, NoRandomness> {
-    Ok(digits(&bytes::<N>()?))
+    Ok(digest::hex(&bytes::<N>()?))
 }
 
 /// Returns a random number of thousandths, 0 to 999; 0 where the system has no random numbers, as
@@ -36,7 +35,7 @@ pub(crate) fn permille() -> u64 {
 /// Returns a random UUID (RFC 9562, version 4).
 pub(crate) fn uuid() -> Result<String, NoRandomness> {
     let bits = u128::from_ne_bytes(bytes()?) & !VERSION_BITS | VERSION_4;
-    let mut text = digits(&bits.to_be_bytes());
+    let mut text = digest::hex(&bits.to_be_bytes());
     for dash in [8, 13, 18, 23] {
         text.insert(dash, '-');
     }
@@ -47,21 +46,12 @@ pub(crate) fn uuid() -> Result<String, NoRandomness> {
 const VERSION_BITS: u128 = 0xf000_c000_0000_0000_0000;
 const VERSION_4: u128 = 0x4000_8000_0000_0000_0000;
 
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn digits_are_two_a_byte() {
-        assert_eq!(digits(&[0, 0xa, 0xff]), "000aff");
         assert_eq!(hex::<4>().unwrap().len(), 8);
         assert_ne!(hex::<16>().unwrap(), hex::<16>().unwrap());
     }

@@ -1,12 +1,13 @@
 //! The files that the operator names: regular ones, read only so far, and private where they are
 //! written.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
 
 /// Returns the bytes of `file`, and of a larger one the first `bytes_max` and one more, so that
 /// whoever bounds it can say that it is too large.
@@ -17,9 +18,7 @@ pub(crate) fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    let mut bytes = Vec::new();
-    File::open(file)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    bounded(File::open(file)?, bytes_max)
 }
 
 /// As [`read`], of a file that may come in somebody else's folder: no link in its place is followed.
@@ -32,10 +31,38 @@ pub(crate) fn read_unlinked(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> 
     }
     // Nor is one that has taken its place since.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(file)?;
+    let mut options = OpenOptions::new();
+    bounded(options.read(true).custom_flags(flags.bits().cast_signed()).open(file)?, bytes_max)
+}
+
+fn bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Writes a file in one step: whoever looks, and a crash, sees the old one or the new one. The user's
+/// mask may take more away from `mode`.
+///
+/// # Errors
+/// What the system says; the old one stays then, and nothing lies beside it.
+pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    beside(path, bytes, mode)?.persist(path)?;
+    Ok(())
+}
+
+/// Writes a whole file next to `path`, to take its place; dropped, it is gone.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    // What begins with a dot is no component and no document.
+    builder.prefix(".new-").permissions(Permissions::from_mode(mode));
+    let mut file = builder.tempfile_in(path.parent().unwrap_or_else(|| Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
 }
 
 /// Opens a file to append to. It and its folders are made where they are missing, for this user
@@ -63,4 +90,25 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 /// What the system says.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_or_stays_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, taken) = (folder.path().join("file"), folder.path().join("taken"));
+        std::fs::write(&file, "before").unwrap();
+        std::fs::create_dir(&taken).unwrap();
+        replace(&file, b"after", 0o600).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"after");
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        replace(&taken, b"after", 0o600).unwrap_err();
+        drop(beside(&file, b"never", 0o600).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 }

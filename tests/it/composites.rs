@@ -398,8 +398,40 @@ fn compose_checks_draws_and_registers_and_then_it_is_called() {
         (&tool["kind"], &tool["may_touch"]),
         (&json!("composite"), &json!("calls read_file, write_file, read_file"))
     );
-    let run = cli.run(&["explain", "claw.yaml", "copy"]);
+    let run = cli.run(&["explain", "claw.yaml", "copy", "from=a.txt", "to=/b.txt"]);
     assert!(run.code == Some(0) && run.stdout.contains("steps:"), "{}{}", run.stdout, run.stderr);
+    assert!(!run.stdout.contains("refuse"), "{}", run.stdout);
+    assert!(run.stdout.contains("their paths are those of its steps"), "{}", run.stdout);
+}
+
+#[test]
+fn a_registered_composite_is_replaced_only_when_told_and_what_is_wrong_is_in_the_file_given() {
+    let cli = prepared("version: 1\ndefinitions: ['made/*.yaml']\n");
+    assert_eq!(cli.run(&["compose", "copy.yaml"]).code, Some(0));
+    let other = cli.run(&["compose", "copy.yaml"]);
+    assert_eq!(other.code, Some(0), "{}", other.stderr);
+    let named = |name: &str, text: String| {
+        cli.write(name, format!("version: 1\ntools:\n{text}"));
+        cli.run(&["compose", name])
+    };
+    let again = named("other.yaml", copy());
+    assert!(again.stderr.contains("second time; first at ./made/copy.yaml:3"), "{again:?}");
+    let wrong = named("copy.yaml", copy().replace("read_file", "raed_file"));
+    assert_eq!(wrong.code, Some(3));
+    assert!(wrong.stderr.contains("[copy.yaml:"), "{}", wrong.stderr);
+    assert!(!wrong.stderr.contains("made/"), "{}", wrong.stderr);
+    let edited = named("copy.yaml", copy().replace("again", "twice"));
+    assert_eq!(edited.code, Some(2));
+    assert!(edited.stderr.contains("--replace"), "{}", edited.stderr);
+    let run = cli.run(&["compose", "copy.yaml", "--replace"]);
+    assert!(
+        run.stdout.ends_with("registered as ./made/copy.yaml\n"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    let text = std::fs::read_to_string(cli.here().join("made/copy.yaml")).unwrap();
+    assert!(text.contains("twice"), "{text}");
 }
 
 #[test]

@@ -150,11 +150,19 @@ fn a_wrong_definition_is_refused_with_its_place_by_whoever_reads_it() {
 fn a_definition_of_a_tool_that_nobody_has_is_refused() {
     let cli = prepared("{}");
     cli.write("definitions.yaml", "version: 1\ntools: { raed_file: {} }\n");
-    for verb in ["validate", "tools", "run"] {
-        let run = cli.run(&[verb, "claw.yaml"]);
-        assert_eq!(run.code, Some(3), "{verb}: {}", run.stderr);
-        assert!(run.stderr.contains("no tool is called `raed-file`"), "{verb}: {}", run.stderr);
+    let call = ["call", "claw.yaml", "read_file", "path=a.txt"];
+    let proxy = ["proxy", "claw.yaml", "--http", "127.0.0.1:0"];
+    let others = ["validate", "tools", "run"].map(|verb| vec![verb, "claw.yaml"]);
+    for words in others.into_iter().chain([call.to_vec(), proxy.to_vec()]) {
+        let run = cli.run(&words);
+        assert_eq!(run.code, Some(3), "{words:?}: {}", run.stderr);
+        assert!(run.stderr.contains("no tool is called `raed-file`"), "{words:?}: {}", run.stderr);
     }
+    let help = cli.run(&["validate", "claw.yaml", "--json"]).stdout;
+    let help: Value = serde_json::from_str(&help).unwrap();
+    let help = help["problems"][0]["help"].as_str().unwrap();
+    assert!(help.starts_with("did you mean `read-file`? the nearest are: read-file, "), "{help}");
+    assert!(help.len() < 150 && help.matches("read-file").count() == 2, "{help}");
 }
 
 #[test]

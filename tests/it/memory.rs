@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use clawhost::audit::AuditLog;
+use clawhost::audit::{AuditLog, Terms};
 use clawhost::memory::{MIGRATIONS, Memory, NewEntry, Query, QueryKind, Scope};
 use clawhost::state::Database;
 use clawhost_core::limits::MEMORY_TOP_K_MAX;
@@ -39,7 +39,8 @@ fn open(folder: &Path) -> Memory {
         embedding: None,
     };
     let database = Database::open(&folder.join("db"), &[("memory", MIGRATIONS)]).unwrap();
-    let audit = AuditLog::open(&Dir::open_ambient_dir(folder, ambient_authority()).unwrap());
+    let audit = Dir::open_ambient_dir(folder, ambient_authority()).unwrap();
+    let audit = AuditLog::open(&audit, Terms::default());
     let (plan, audit) = (Some(MemoryPlan { stores: vec![store] }), Arc::new(audit.unwrap()));
     Memory::new(plan, database, audit, Default::default(), None)
 }

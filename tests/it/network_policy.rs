@@ -9,7 +9,7 @@ use std::time::Duration;
 use clawhost::{Tool, ToolError, async_trait};
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
-use clawhost_tests::{TestHost, wait};
+use clawhost_tests::{Guest, TestHost, wait};
 use serde_json::{Value, json};
 
 use crate::web::{LOCAL, Tripwire, reply};
@@ -219,5 +219,21 @@ async fn a_tool_of_a_server_outside_of_its_policy_is_not_served() {
             let outcome = host.call("far__look", json!({})).await;
             assert_eq!(stage(outcome), (-32010, json!("load")));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_may_call_others_is_not_served_with_a_policy_that_would_not_hold_for_these() {
+    for calls in [0, 1] {
+        let calls_max = format!("version: 1\nprofiles: {{sandbox-0: {{tool_calls_max: {calls}}}}}");
+        let host = TestHost::builder()
+            .guest(&Guest::read("answer"))
+            .runtime_file(&calls_max)
+            .definitions(&policy("answer", "mode: none"))
+            .build()
+            .await;
+        let refused = host.refused();
+        assert_eq!(host.names().contains(&"answer".to_owned()), calls == 0, "{refused}");
+        assert_eq!(refused.contains("`network_policy` would not hold"), calls == 1, "{refused}");
     }
 }

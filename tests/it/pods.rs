@@ -29,7 +29,7 @@ const POD: &str = "x-claw:
 services:
   analyst:
     image: analyst:latest
-    environment: {DATABASE_PASSWORD: an0ther-value-of-the-pod}
+    environment: {DATABASE_PASSWORD: an0ther-value-of-the-pod, TRADING_API_TOKEN: '${TRADING_API_TOKEN}'}
     x-claw:
       agent: ./AGENTS.md
       cllama: passthrough
@@ -37,6 +37,7 @@ services:
         - service://trading-api
   executor:
     image: executor:latest
+    environment: [TRADING_API_TOKEN]
     x-claw:
       cllama: passthrough
       surfaces: [service://trading-api]
@@ -176,7 +177,7 @@ fn nothing_changes_where_anything_is_wrong_and_what_is_left_out_is_gone() {
 #[test]
 fn a_token_that_is_nowhere_is_told_by_name() {
     let cli = desk(&POD.replace(
-        "{DATABASE_PASSWORD: an0ther-value-of-the-pod}",
+        "{DATABASE_PASSWORD: an0ther-value-of-the-pod, TRADING_API_TOKEN: '${TRADING_API_TOKEN}'}",
         "{TRADING_API_TOKEN: '${ANALYST_TOKEN}'}",
     ));
     let run = cli.run(&["compile", "claw-pod.yml", "--out", "context"]);

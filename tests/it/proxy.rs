@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clawhost::proxy::ProxyOptions;
-use clawhost_core::descriptor::ToolPolicy;
-use clawhost_core::mediate::{Policy, Repeat};
+use clawhost_core::mediate::{Policy, Repeat, TurnBounds};
 use clawhost_tests::model::{ANTHROPIC_PATH, Say, UNSPEAKABLE, answer_of};
 use clawhost_tests::proxied::{ALL, Got, OPENAI_PATH, PROVIDER_KEY, WAITS, finish, request, until};
 use clawhost_tests::wait;
@@ -18,7 +17,7 @@ const PATHS: [&str; 2] = [OPENAI_PATH, ANTHROPIC_PATH];
 const NOTHING: &str = "- {id: nothing, action: deny, scope: all}";
 const SOON: Duration = Duration::from_secs(30);
 
-fn bounded(bounds: ToolPolicy) -> Policy {
+fn bounded(bounds: TurnBounds) -> Policy {
     Policy { bounds, ..Policy::default() }
 }
 
@@ -118,7 +117,7 @@ async fn without_tools_of_ours_bytes_pass_both_ways() {
         let answer =
             format!(" {{\"odd\":  1.50, {}", &answer_of(path, "hi", &[], "c").to_string()[1..]);
         let leaked: &'static [u8] = Box::leak(
-            format!("HTTP/1.1 200 -\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: r1\r\nset-cookie: a=b\r\n\r\n{answer}", answer.len()).into_bytes().into_boxed_slice(),
+            format!("HTTP/1.1 200 -\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: r1\r\nrequest-id: {PROVIDER_KEY}\r\nset-cookie: a=b\r\n\r\n{answer}", answer.len()).into_bytes().into_boxed_slice(),
         );
         let proxied = Proxied::new(NOTHING, vec![Say::Bytes(leaked)]).await;
         // The model by its own name: the first of both protocols.
@@ -129,6 +128,7 @@ async fn without_tools_of_ours_bytes_pass_both_ways() {
         let got = proxied.post(path, &body).await;
         assert_eq!((got.status, got.body.as_str()), (200, answer.as_str()));
         assert!(got.head.contains("x-request-id: r1") && !got.head.contains("set-cookie"));
+        assert!(got.head.contains("\nrequest-id: [redacted") && !got.head.contains(PROVIDER_KEY));
         let asked = &proxied.model.asked()[0];
         if path == OPENAI_PATH {
             assert_eq!(asked.text, body);
@@ -159,6 +159,7 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     proxied.stop().await;
     let history = proxied.history("ada");
     assert_eq!((&history[0]["status"], &history[1]["status"]), (&json!("ok"), &json!("error")));
+    assert_eq!(history[0]["path"], "/v1/chat/completions");
     assert_eq!(history[0]["response"]["sse"], events.concat());
 }
 
@@ -309,6 +310,23 @@ async fn the_same_call_twice_is_made_once() {
 }
 
 #[tokio::test]
+async fn the_longest_answer_of_small_calls_is_a_short_refusal_or_a_stream() {
+    let many = vec![("unheard-of", json!({})); 20_000];
+    let few = vec![("unheard-of", json!({})); 100];
+    for (calls, status) in [(&many, 502), (&few, 200)] {
+        let mut said = answer_of(OPENAI_PATH, "", calls, "c");
+        said["unknown"] = "x".repeat(1_000_000).into();
+        let proxied = Proxied::open(vec![Say::Json(said)]).await;
+        let body = streamed(request(OPENAI_PATH, "hi")).to_string();
+        let got = proxied.post(OPENAI_PATH, &body).await;
+        assert_eq!(got.body.contains("calls at once"), status == 502);
+        // The turn may have lasted so long that the stream had begun.
+        assert!(got.status == status || got.status == 200, "{}", got.status);
+        assert!(got.body.len() < 100_000, "{}", got.body.len());
+    }
+}
+
+#[tokio::test]
 async fn a_turn_is_the_agents_own_on_the_one_path_and_records_say_which() {
     let script: &[(&str, &[(&str, Value)])] = &[("", &[("lookup", word("x"))]), ("Done.", &[])];
     let mut proxied = Proxied::open(says(OPENAI_PATH, script)).await;
@@ -336,7 +354,7 @@ async fn what_policy_denies_is_neither_offered_nor_called() {
 
 #[tokio::test]
 async fn a_turn_ends_in_its_time_and_its_rounds() {
-    let policy = bounded(ToolPolicy { timeout_per_tool_ms: 50, ..ToolPolicy::default() });
+    let policy = bounded(TurnBounds { timeout_per_tool_ms: 50, ..TurnBounds::default() });
     let options = |policy| ProxyOptions { policy, ..ProxyOptions::default() };
     let script: &[(&str, &[(&str, Value)])] = &[("", &[("wait_long", json!({}))]), ("Late.", &[])];
     let proxied = Proxied::with(ALL, says(OPENAI_PATH, script), "", options(policy)).await;
@@ -345,7 +363,7 @@ async fn a_turn_ends_in_its_time_and_its_rounds() {
     let result = proxied.model.asked()[1].body["messages"][2].to_string();
     assert!(result.contains("\\\"code\\\":\\\"timeout\\\"") && result.contains("504"), "{result}");
 
-    let policy = bounded(ToolPolicy { max_rounds: 1, ..ToolPolicy::default() });
+    let policy = bounded(TurnBounds { max_rounds: 1, ..TurnBounds::default() });
     let look: &[(&str, Value)] = &[("lookup", word("x"))];
     let other: &[(&str, Value)] = &[("lookup", word("y"))];
     for (last, status) in [(("Enough.", &[][..]), 200), (("", other), 502)] {
@@ -357,10 +375,10 @@ async fn a_turn_ends_in_its_time_and_its_rounds() {
         assert_eq!(proxied.host.finished().len(), 1);
     }
 
-    let policy = bounded(ToolPolicy {
+    let policy = bounded(TurnBounds {
         total_timeout_ms: 300,
         timeout_per_tool_ms: 300,
-        ..ToolPolicy::default()
+        ..TurnBounds::default()
     });
     let proxied = Proxied::with(ALL, vec![Say::Silence], "", options(policy)).await;
     let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
@@ -554,7 +572,7 @@ async fn clients_of_others_run_unmodified() {
 #[tokio::test]
 async fn clients_of_others_understand_every_refusal() {
     let bounds =
-        ToolPolicy { total_timeout_ms: 300, timeout_per_tool_ms: 300, ..ToolPolicy::default() };
+        TurnBounds { total_timeout_ms: 300, timeout_per_tool_ms: 300, ..TurnBounds::default() };
     let options = ProxyOptions { policy: bounded(bounds), ..ProxyOptions::default() };
     let silent = Proxied::with(ALL, vec![Say::Silence], "", options).await;
     for (scenario, key, expected) in [

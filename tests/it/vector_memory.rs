@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use clawhost::audit::AuditLog;
+use clawhost::audit::{AuditLog, Terms};
 use clawhost::host::MIGRATIONS;
 use clawhost::memory::{Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};
 use clawhost::secrets::Secrets;
@@ -74,7 +74,7 @@ fn store(dimensions: u32, alone: bool) -> StorePlan {
 fn memory(store: StorePlan, database: &Database, providers: &Providers) -> Memory {
     let record = tempfile::tempdir().unwrap();
     let record = Dir::open_ambient_dir(record.path(), ambient_authority()).unwrap();
-    let audit = Arc::new(AuditLog::open(&record).unwrap());
+    let audit = Arc::new(AuditLog::open(&record, Terms::default()).unwrap());
     let (plan, asks) = (MemoryPlan { stores: vec![store] }, Some(providers.clone()));
     Memory::new(Some(plan), database.clone(), audit, Default::default(), asks)
 }

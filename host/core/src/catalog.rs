@@ -171,10 +171,20 @@ impl Tool {
         }
     }
 
+    /// Says whether rules may trust that it is what a hint of MCP's says, for example `readOnlyHint`.
+    pub fn declares(&self, hint: &str) -> bool {
+        declares(&self.declared, hint)
+    }
+
     /// Returns the time a call gets where the caller asks for no less.
     pub fn timeout(&self) -> Duration {
         self.grants.limits.timeout
     }
+}
+
+/// Says whether hints have this one, and it is true.
+pub fn declares(declared: &Map<String, Value>, hint: &str) -> bool {
+    declared.get(hint) == Some(&Value::Bool(true))
 }
 
 /// A source of tools that could not be used, and why.
@@ -250,6 +260,8 @@ pub struct Catalog {
     pub exposed: Vec<Served>,
     by_name: BTreeMap<String, Arc<Tool>>,
     by_ckp_name: BTreeMap<String, Arc<Tool>>,
+    /// Tools of services, by `service.tool`.
+    by_canonical: BTreeMap<String, Arc<Tool>>,
 }
 
 impl Catalog {
@@ -272,6 +284,9 @@ impl Catalog {
                 second: tool.origin.to_string(),
             });
         }
+        if tool.managed.is_some() {
+            self.by_canonical.insert(tool.canonical().into_owned(), Arc::clone(&tool));
+        }
         self.by_ckp_name.insert(tool.ckp_name.clone(), Arc::clone(&tool));
         self.by_name.insert(tool.definition.name.clone(), tool);
         Ok(())
@@ -290,8 +305,7 @@ impl Catalog {
             None => name,
             Some(_) => return self.by_ckp_name.get(&ClawUri::parse_tool_name(name)?),
         };
-        let of_service = || self.by_name.values().find(|tool| tool.canonical() == name);
-        self.by_ckp_name.get(ckp).or_else(of_service)
+        self.by_ckp_name.get(ckp).or_else(|| self.by_canonical.get(name))
     }
 
     /// Says whether a source that has not said yet what it has may have the tool that a caller means.
@@ -369,12 +383,11 @@ pub fn ckp_name(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// Checks what a component says about one tool before anything uses it.
+/// Checks the name of a tool.
 ///
 /// # Errors
-/// A sentence that says what is wrong and what would be right.
-pub fn check_definition(definition: &ToolDefinition) -> Result<(), String> {
-    let name = &definition.name;
+/// As [`check_definition`].
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
         return Err(format!(
@@ -386,6 +399,16 @@ pub fn check_definition(definition: &ToolDefinition) -> Result<(), String> {
             "tool name {name:?} has no CKP form: start with a letter or digit, at most 63 characters"
         ));
     }
+    Ok(())
+}
+
+/// Checks what a component says about one tool before anything uses it.
+///
+/// # Errors
+/// A sentence that says what is wrong and what would be right.
+pub fn check_definition(definition: &ToolDefinition) -> Result<(), String> {
+    let name = &definition.name;
+    check_name(name)?;
     if definition.description.trim().is_empty() {
         return Err(format!("tool `{name}` has no description"));
     }

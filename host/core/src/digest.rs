@@ -5,10 +5,23 @@ use sha2::{Digest as _, Sha256};
 
 /// Returns `sha256:<64 hex digits>` of `bytes`.
 pub fn of_bytes(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(71);
-    text.push_str("sha256:");
-    push_hex(&mut text, &Sha256::digest(bytes));
-    text
+    format!("sha256:{}", hex(&Sha256::digest(bytes)))
+}
+
+/// Returns `bytes` as hexadecimal digits in lower case, two a byte.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Returns the bytes that hexadecimal digits stand for; nothing where `text` holds anything else.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |pair: &[u8]| match *pair {
+        [high, low] => u8::try_from(digit(high)? << 4 | digit(low)?).ok(),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(byte).collect()
 }
 
 /// Says whether `text` is `sha256:` and 64 hex digits in lower case.
@@ -84,14 +97,6 @@ fn canonical_number(number: &serde_json::Number) -> String {
     }
 }
 
-fn push_hex(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +124,15 @@ mod tests {
             (4.5, "4.5"),
         ] {
             assert_eq!(canonical(&json!(value)), text);
+        }
+    }
+
+    #[test]
+    fn digits_are_two_a_byte_and_nothing_else_is_read_as_them() {
+        assert_eq!(hex(&[0, 0xa, 0xff]), "000aff");
+        assert_eq!(unhex("000aFF"), Some(vec![0, 0xa, 0xff]));
+        for text in ["0", "000", "+1", " 1", "0g", "é"] {
+            assert_eq!(unhex(text), None, "{text:?}");
         }
     }
 

@@ -3,6 +3,8 @@
 //! Two messages: `message` is safe and short and goes to the caller; `internal` is full and
 //! goes to the audit record and the log only.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::limits::ERROR_TEXT_BYTES_MAX;
@@ -201,6 +203,13 @@ impl CallError {
         Self { kind, message, internal: None, data: Map::new() }
     }
 
+    /// Returns the error of a call of `tool` that took longer than it may.
+    pub fn too_late(tool: &str, timeout: Duration) -> Self {
+        let ms = timeout.as_millis();
+        let text = format!("`{tool}` did not end within {ms} ms and was stopped");
+        Self::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
+    }
+
     /// Adds the full text that only the audit record and the log see.
     #[must_use]
     pub fn with_internal(mut self, text: impl Into<String>) -> Self {
@@ -227,6 +236,13 @@ mod tests {
             assert_eq!(ErrorKind::named(kind.name()), Some(kind));
         }
         assert_eq!(ErrorKind::named("nothing"), None);
+    }
+
+    #[test]
+    fn what_is_too_late_says_how_long_it_had() {
+        let error = CallError::too_late("fetch", Duration::from_millis(1_500));
+        assert_eq!(error.message, "`fetch` did not end within 1500 ms and was stopped");
+        assert_eq!((error.kind, &error.data["limit"]), (ErrorKind::Timeout, &"timeout_ms".into()));
     }
 
     #[test]

@@ -166,7 +166,8 @@ const KNOWN: [&str; 9] = [
     "uriTemplate",
 ];
 
-/// Takes what hides out of the texts of `value`, with members whose own names hide something. Bounded by the nesting that JSON from outside may have.
+/// Takes what hides out of the texts of `value`, with members whose own names hide something.
+/// Bounded by the nesting that JSON from outside may have.
 pub fn without_hidden(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(without_hidden),

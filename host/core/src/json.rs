@@ -1,18 +1,20 @@
 //! Strict JSON: one meaning for every message, or none; and changing the texts of a value.
 //!
 //! What is checked here is exactly what is forwarded: strict UTF-8, every key of an object at most
-//! once, nesting below [`JSON_DEPTH_MAX`]. Deliberately absent: leniency of any kind, a byte order
-//! mark included; and numbers beyond 64 bits, which [`rounds`] finds where they matter.
+//! once, nesting below [`JSON_DEPTH_MAX`], parts up to [`JSON_NODES_MAX`]. Deliberately absent: leniency of any kind,
+//! a byte order mark included; and numbers beyond 64 bits, which [`rounds`] finds where they matter.
 //!
 //! [`JSON_DEPTH_MAX`]: crate::limits::JSON_DEPTH_MAX
+//! [`JSON_NODES_MAX`]: crate::limits::JSON_NODES_MAX
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::limits::JSON_DEPTH_MAX;
+use crate::limits::{JSON_DEPTH_MAX, JSON_NODES_MAX};
 
 /// Why bytes are not one JSON value with one meaning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +25,7 @@ pub enum JsonError {
     /// The bytes are not UTF-8.
     #[error("the message is not UTF-8")]
     Encoding,
-    /// The bytes are not JSON, or nested too deeply.
+    /// The bytes are not JSON, nested too deeply, or of too many parts.
     #[error("the message is not JSON: {0}")]
     Syntax(String),
 }
@@ -35,9 +37,25 @@ pub enum JsonError {
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(bytes).map_err(|_| JsonError::Encoding)?;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| explain(&error))?;
+    let strict = Strict { depth: 0, nodes_left: &Cell::new(JSON_NODES_MAX) };
+    let value = strict.deserialize(&mut reader).map_err(|error| explain(&error))?;
     reader.end().map_err(|error| explain(&error))?;
     Ok(value)
+}
+
+/// Returns the items of the list `key` of an object; none where it is no list.
+pub fn items<'v>(object: &'v Value, key: &str) -> &'v [Value] {
+    object.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the whole number `key` of an object; 0 where it is none.
+pub fn number(object: &Value, key: &str) -> u64 {
+    object.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Returns the text `key` of an object; an empty one where it is none.
+pub fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Says whether `json`, which can be parsed, has a whole number that does not fit in 64 bits: what
@@ -67,39 +85,52 @@ fn is_beyond_64_bits(word: &[u8]) -> bool {
 }
 
 fn explain(error: &serde_json::Error) -> JsonError {
-    if error.is_data() && !error.to_string().starts_with(TOO_DEEP) {
-        return JsonError::Ambiguous(error.to_string());
+    let said = error.to_string();
+    if error.is_data() && ![TOO_DEEP, TOO_MANY].iter().any(|bound| said.starts_with(bound)) {
+        return JsonError::Ambiguous(said);
     }
-    JsonError::Syntax(error.to_string())
+    JsonError::Syntax(said)
 }
 
 /// What is said of nesting over the bound.
 const TOO_DEEP: &str = "nested too deeply";
+/// What is said of more parts than the bound.
+const TOO_MANY: &str = "it has too many parts";
+/// What the first entry of an object takes, as it makes room for eleven: parts.
+const OBJECT_NODES: usize = 10;
 
-/// Builds a [`Value`], knowing how deep it already is.
+/// Builds a [`Value`], knowing how deep it already is, and how much of one may still come.
 #[derive(Clone, Copy)]
-struct Strict {
+struct Strict<'a> {
     depth: usize,
+    nodes_left: &'a Cell<usize>,
 }
 
-impl Strict {
+impl Strict<'_> {
+    fn spend<E: serde::de::Error>(self, nodes: usize) -> Result<(), E> {
+        let left = self.nodes_left.get().checked_sub(nodes);
+        self.nodes_left.set(left.ok_or_else(|| E::custom(TOO_MANY))?);
+        Ok(())
+    }
+
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.depth >= JSON_DEPTH_MAX {
             return Err(E::custom(TOO_DEEP));
         }
-        Ok(Self { depth: self.depth + 1 })
+        Ok(Self { depth: self.depth + 1, ..self })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        self.spend(1)?;
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,6 +179,9 @@ impl<'de> Visitor<'de> for Strict {
         let inner = self.deeper()?;
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
+            if object.is_empty() {
+                inner.spend(OBJECT_NODES)?;
+            }
             if object.contains_key(&key) {
                 let shown: String = key.chars().take(KEY_CHARS_SHOWN_MAX).collect();
                 return Err(A::Error::custom(format_args!("duplicate key {shown:?}")));
@@ -299,5 +333,23 @@ mod tests {
         assert!(parse(nested(JSON_DEPTH_MAX - 1).as_bytes()).is_ok());
         assert!(parse(nested(JSON_DEPTH_MAX + 1).as_bytes()).is_err());
         assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn the_memory_that_a_value_takes_is_bounded() {
+        let list =
+            |item: &str, items: usize| format!("[{item}{}]", format!(",{item}").repeat(items - 1));
+        let longest = list("1", crate::limits::MESSAGE_BYTES_MAX / 2 - 1);
+        assert!(parse(longest.as_bytes()).is_ok());
+        assert!(parse(format!("\"{}\"", "a".repeat(10_000_000)).as_bytes()).is_ok());
+        let objects = (JSON_NODES_MAX - 1) / (OBJECT_NODES + 2);
+        assert!(parse(list(r#"{"":0}"#, objects).as_bytes()).is_ok());
+        for text in [list(r#"{"":0}"#, objects + 1), list("1", JSON_NODES_MAX)] {
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert!(
+                matches!(&error, JsonError::Syntax(why) if why.starts_with(TOO_MANY)),
+                "{error}"
+            );
+        }
     }
 }

@@ -121,6 +121,8 @@ limits! {
     MANIFEST_PATTERNS_BYTES_MAX: u64 = 4_194_304;
     /// Nesting of JSON that is read from a caller, a guest or a file.
     JSON_DEPTH_MAX: usize = 128;
+    /// Parts of JSON that is read, of 64 bytes of memory each: every value is one, and an object with entries ten more. The longest message may hold nothing but numbers.
+    JSON_NODES_MAX: usize = 2_097_152;
     /// One line on stdio, and one HTTP request body.
     MESSAGE_BYTES_MAX: usize = 4_194_304;
     /// Requests of one connection that may run at the same time.
@@ -293,6 +295,8 @@ limits! {
     MEMORY_QUERIES_PER_AGENT_MAX: usize = 2;
     /// Time one host waits for another that writes to the same store.
     DATABASE_WAIT_MS: u64 = 5_000;
+    /// One piece of work of the embedded store, waiting included: all others wait for it. The longest ones take a second.
+    DATABASE_JOB_MS: u64 = 15_000;
     /// Questions to a person that wait at once, of the whole host: each holds a call.
     APPROVALS_PENDING_MAX: usize = 1_000;
     /// Questions of one principal that wait at once, so that one cannot bury those of others.
@@ -405,6 +409,8 @@ limits! {
     PROVIDER_ANSWER_MS: u64 = 120_000;
     /// Rounds of tool calls in one turn through the LLM proxy (the managed-tools table).
     PROXY_ROUNDS_MAX: u32 = 8;
+    /// The most rounds that a turn may be given: more are no turn of a conversation.
+    PROXY_ROUNDS_CEILING_MAX: u64 = 100;
     /// One tool call of such a turn (the managed-tools table).
     PROXY_TOOL_MS: u64 = 30_000;
     /// Such a turn as a whole (the managed-tools table).
@@ -413,10 +419,20 @@ limits! {
     PROXY_SOFT_DEADLINE_PERMILLE: u64 = 900;
     /// One tool's result in such a turn, as JSON (the managed-tools table).
     PROXY_RESULT_BYTES_MAX: usize = 16_384;
+    /// The least that such a result may be given: less holds no envelope.
+    PROXY_RESULT_BYTES_MIN: u64 = 256;
+    /// The name of a pod's service: it is a part of a host's name.
+    POD_SERVICE_NAME_BYTES_MAX: usize = 63;
     /// The same call so often in a row, and the model gets no more tools in that turn.
     PROXY_REPEATS_STREAK_MAX: u32 = 3;
     /// Calls of one turn that were made before in it, in any order: two models' worth of loops.
     PROXY_REPEATS_MAX: u32 = 8;
+    /// Calls of one answer: more are no plan of a model, and each has a result in every later request.
+    PROXY_ANSWER_CALLS_MAX: usize = 128;
+    /// Tools that a model is told of when it calls one that there is not: it was shown all of them.
+    PROXY_NEAREST_MAX: usize = 5;
+    /// A value of an answer that is said again with each event of its stream: an id, a date, a model's name.
+    PROXY_EVENT_VALUE_BYTES_MAX: usize = 256;
     /// The most that one answer without tools of ours may take through the proxy: what the clients' own libraries wait.
     PROXY_PASS_MS: u64 = 600_000;
     /// Time between two comments that keep a runner's connection while a turn goes on (the managed-tools table).
@@ -648,6 +664,8 @@ limits! {
     COMPOSITE_STEPS_MAX: usize = 16;
     /// Steps that a runtime file may allow a composite.
     COMPOSITE_STEPS_CEILING_MAX: usize = 64;
+    /// Paths in the arguments of one step: each is a copy of what it leads to, and nobody writes so many by hand.
+    COMPOSITE_PATHS_MAX: usize = 256;
     /// What the steps of one composite may answer together, all of which it holds until it ends: six of the longest answers.
     COMPOSITE_VALUES_BYTES_MAX: usize = 67_108_864;
     /// Time of a composite that says none: as long as a conversation waits for all of a turn's tools.

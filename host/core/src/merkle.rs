@@ -75,24 +75,21 @@ fn hash(parts: &[&[u8]]) -> Hash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::hex;
 
     fn leaves(count: usize) -> Vec<Hash> {
         (0..count).map(|entry| leaf(entry.to_string().as_bytes())).collect()
-    }
-
-    fn hex(hash: Hash) -> String {
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The tree of seven entries that RFC 6962 draws, built by hand.
     #[test]
     fn the_tree_is_the_one_of_the_rfc() {
         assert_eq!(
-            hex(root(&[])),
+            hex(&root(&[])),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
         assert_eq!(
-            hex(leaf(b"")),
+            hex(&leaf(b"")),
             "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
         );
         let d = leaves(7);

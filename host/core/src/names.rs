@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha1::{Digest as _, Sha1};
 
+use crate::digest;
 use crate::limits::TOOL_NAME_BYTES_MAX;
 
 /// The longest name that the table makes: documents and addresses take no longer one, models one more.
@@ -141,8 +142,7 @@ fn hashed(name: &str) -> String {
     let mut made = plain(name);
     made.truncate(MADE_BYTES_MAX - HASH_DIGITS - 1);
     made.push('_');
-    let digits = Sha1::digest(name.as_bytes());
-    digits.iter().take(HASH_DIGITS / 2).for_each(|byte| made.push_str(&format!("{byte:02x}")));
+    made.extend(digest::hex(&Sha1::digest(name.as_bytes())).chars().take(HASH_DIGITS));
     made
 }
 

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use clawhost_core::digest;
 use clawhost_core::grants::Grants;
 use clawhost_core::imports;
 use serde_json::{Value, json};
@@ -233,7 +234,7 @@ impl Case {
             Value::String(text) => fill(text).into_bytes(),
             number => number.as_u64().unwrap_or_default().to_le_bytes().to_vec(),
         };
-        json!({"case": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()})
+        json!({"case": digest::hex(&bytes)})
     }
 }
 

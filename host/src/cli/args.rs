@@ -128,6 +128,14 @@ pub(super) struct StateArgs {
     pub(super) json: bool,
 }
 
+/// Who is at work; shared by the verbs that write it down.
+#[derive(Debug, Args)]
+pub(super) struct Who {
+    /// Who says so, for the record
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    pub(super) by: String,
+}
+
 /// Serve the tools of a manifest over MCP and the Claw Kernel Protocol
 ///
 /// Each PATH is a `kind: Claw` manifest, another CKP document (Tool, Sandbox, Policy, …), or a

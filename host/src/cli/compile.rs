@@ -17,7 +17,7 @@ use super::{setup, show};
 use crate::registry::FileDocuments;
 
 /// The files of one agent, and who may read them: the page is for the agent.
-const TOOLS: (&str, u32) = ("tools.json", 0o600);
+const TOOLS: (&str, u32) = (descriptor::TOOLS_FILE, 0o600);
 const PAGE: (&str, u32) = ("CLAWDAPUS.md", 0o644);
 
 /// Compile a pod: which tools of services each of its agents has

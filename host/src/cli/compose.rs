@@ -4,7 +4,6 @@
 //! is said before it does. Deliberately absent: calling anything.
 
 use std::borrow::Cow;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,7 +11,7 @@ use clawhost_core::catalog::{Catalog, ckp_name};
 use clawhost_core::composite::{Composite, Step};
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::manifest::{DirEntry, Documents, Governance};
+use clawhost_core::manifest::{DirEntry, DocumentError, Documents, Governance};
 use serde_json::{Value, json};
 
 use super::args::Places;
@@ -22,6 +21,9 @@ use super::show;
 use crate::Host;
 use crate::registry::FileDocuments;
 use crate::regular;
+
+/// Definition files hold no secret; the user's mask may take more away.
+const MODE: u32 = 0o644;
 
 /// Check composites, draw their steps, and register them
 ///
@@ -40,6 +42,9 @@ pub(super) struct ComposeArgs {
     manifest: Option<PathBuf>,
     #[command(flatten)]
     places: Places,
+    /// Take the place of another file of that name
+    #[arg(long)]
+    replace: bool,
     /// Check and draw, and register nothing
     #[arg(long)]
     dry_run: bool,
@@ -82,7 +87,9 @@ pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
     let target = target(&args, &paths)?;
     let docs = Beside { path: target.clone(), bytes: bytes.clone() };
     let (manifest, settings) =
-        setup::documents_from(&docs, &paths, &args.places).map_err(Fail::Documents)?;
+        setup::documents_from(&docs, &paths, &args.places).map_err(|all| {
+            Fail::Documents(all.into_iter().map(|one| given(one, &target, &args.file)).collect())
+        })?;
     let setup = setup::make(manifest, settings, &args.places, Purpose::Look).await?;
     let host = setup.host;
     let catalog = host.catalog();
@@ -91,14 +98,20 @@ pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
     });
     let wrong: Vec<_> = wrong.collect();
     if !wrong.is_empty() {
-        wrong.iter().flat_map(|refused| &refused.problems).for_each(print_document);
+        let problems = wrong.iter().flat_map(|refused| refused.problems.clone());
+        problems.for_each(|one| print_document(&given(one, &target, &args.file)));
         let plain = wrong.iter().filter(|refused| refused.problems.is_empty());
         plain.for_each(|refused| eprintln!("refused: {}: {}", refused.source, refused.reason));
         return Ok(exit::DOCUMENT);
     }
-    let registered = !args.dry_run && put(&target, &bytes)?;
+    let registered = !args.dry_run && put(&target, &bytes, args.replace)?;
     report(&args, &host, &names, (&target, registered));
     Ok(exit::OK)
+}
+
+/// Returns a problem of the file where it is to lie as one of the file that was given.
+fn given(problem: DocumentError, target: &Path, file: &Path) -> DocumentError {
+    if Path::new(&problem.file) == target { problem.in_file(file) } else { problem }
 }
 
 /// Returns the CKP names of the composites of a file.
@@ -137,25 +150,24 @@ fn target(args: &ComposeArgs, paths: &[PathBuf]) -> Result<PathBuf, Fail> {
 }
 
 /// Writes the file as a whole or not at all; returns whether there was anything to do.
-fn put(target: &Path, bytes: &[u8]) -> Result<bool, Fail> {
+fn put(target: &Path, bytes: &[u8], replace: bool) -> Result<bool, Fail> {
     match std::fs::read(target) {
         Ok(there) if there == bytes => return Ok(false),
-        Ok(_) => {
+        Ok(_) if !replace => {
             let reason = format!("{}: there is another file of that name", target.display());
             return Err(Fail::usage(
                 reason,
-                "nothing is overwritten: change that file, or remove it",
+                "nothing is overwritten without --replace; --dry-run tries first",
             ));
         }
-        Err(_) => {}
+        _ => {}
     }
     let folder = target.parent().unwrap_or_else(|| Path::new("."));
     let write = || {
         std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(target).map_err(|error| error.error)
+        let file = regular::beside(target, bytes, MODE)?;
+        let put = if replace { file.persist(target) } else { file.persist_noclobber(target) };
+        put.map_err(|error| error.error)
     };
     write().map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", target.display())))?;
     Ok(true)
@@ -204,7 +216,7 @@ impl<'a> Plan<'a> {
             .map(|wave| self.steps(wave).map(|(_, step)| step.key.as_str()).collect::<Value>());
         json!({
             "name": self.composite.name, "waves": waves.collect::<Value>(),
-            "timeout_ms": self.composite.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            "timeout_ms": u64::try_from(self.composite.timeout.as_millis()).unwrap_or(u64::MAX),
         })
     }
 
@@ -245,6 +257,5 @@ impl<'a> Plan<'a> {
 }
 
 fn reads_only(catalog: &Catalog, step: &Step) -> bool {
-    let tool = catalog.find(&step.tool);
-    tool.is_some_and(|tool| tool.declared.get("readOnlyHint") == Some(&Value::Bool(true)))
+    catalog.find(&step.tool).is_some_and(|tool| tool.declares("readOnlyHint"))
 }

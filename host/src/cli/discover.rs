@@ -18,6 +18,9 @@ use super::setup::{self, Purpose};
 use super::show;
 use crate::{Host, clock, regular};
 
+/// What a server has is no secret; the user's mask may take more away.
+const MODE: u32 = 0o644;
+
 /// Write down which tools an MCP server has
 ///
 /// Starts the server of the runtime file that is called SERVICE, in the jail of its profile, lists its tools, and
@@ -61,7 +64,8 @@ pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
     let file = args.out.join(format!("{}.{FILE_NAME}", args.service));
     warn(&file, &text);
     if !args.dry_run {
-        replace(&args.out, &file, &text)
+        fs::create_dir_all(&args.out)
+            .and_then(|()| regular::replace(&file, text.as_bytes(), MODE))
             .map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", file.display())))?;
     }
     show::line(&format!("{}: {} tools", file.display(), tools.len()));
@@ -117,11 +121,4 @@ fn warn(file: &Path, text: &str) {
             tracing::warn!("{}: {what} are not what they were", file.display());
         }
     }
-}
-
-fn replace(folder: &Path, file: &Path, text: &str) -> std::io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let made = file.with_extension(format!("{}.new", std::process::id()));
-    fs::write(&made, text)?;
-    fs::rename(&made, file)
 }

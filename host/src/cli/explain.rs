@@ -85,15 +85,20 @@ struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    fn of(host: &Host, tool: &'a Tool, rehearsal: Rehearsal, given: bool) -> Self {
+    fn of(host: &Host, tool: &'a Tool, mut rehearsal: Rehearsal, given: bool) -> Self {
         let manifest = host.manifest();
+        let calls = show::calls(&manifest, tool);
+        if calls.is_some() {
+            // It touches nothing itself: each step meets the sandbox of its own tool.
+            rehearsal.paths.clear();
+        }
         Self {
             tool,
             given,
             rehearsal,
             tool_refuses: None,
+            calls,
             rests: host.quarantine().resting(&tool.ckp_name),
-            calls: show::calls(&manifest, tool),
             screened: !manifest.policies.screens().is_off(),
             autonomy: manifest.autonomy,
             rates: manifest.policies.rates(),
@@ -165,8 +170,4 @@ fn climbs_out(path: &str) -> bool {
         };
         depth < 0
     })
-}
-
-fn is_read_only(tool: &Tool) -> bool {
-    tool.declared.get("readOnlyHint") == Some(&Value::Bool(true))
 }

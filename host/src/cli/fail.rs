@@ -63,7 +63,9 @@ pub(super) fn print_document(error: &DocumentError) {
     match handler.render_report(&mut text, error) {
         Ok(()) if text.contains(&error.file) => eprint!("{text}"),
         // What is not shown has a line, a file that cannot be read has none.
-        Ok(()) if error.line > 1 => eprintln!("{text}  file: {}:{}", error.file, error.line),
+        Ok(()) if (error.line, error.column) != (1, 1) => {
+            eprintln!("{text}  file: {}:{}:{}", error.file, error.line, error.column);
+        }
         Ok(()) => eprintln!("{text}  file: {}", error.file),
         Err(std::fmt::Error) => eprintln!("error: {}", error.one_line()),
     }

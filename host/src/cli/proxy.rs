@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clawhost_core::descriptor::{AgentTools, ToolPolicy};
+use clawhost_core::descriptor::AgentTools;
+use clawhost_core::mediate::TurnBounds;
 
 use super::args::{ProxyArgs, RunArgs};
 use super::fail::Fail;
@@ -32,11 +33,12 @@ pub(super) async fn run(args: ProxyArgs) -> Result<u8, Fail> {
         agents.into_iter().map(|(name, AgentTools { policy, .. })| (name, policy)).collect();
     let http = http.or(settings.http.address).or(Some(run::DEFAULT_ADDRESS));
     let setup = setup::make(manifest, settings, &places, Purpose::Serve).await?;
-    run::serve(setup, RunArgs { paths, places, stdio: false, http, no_auth }, bounds).await
+    run::check_definitions(&setup, &places)?;
+    run::serve(setup, RunArgs { paths, places, stdio: false, http, no_auth }, Some(bounds)).await
 }
 
 /// Returns how completions are served, where the runtime file or the verb asks for it.
-pub(super) fn options(setup: &Setup, agents: BTreeMap<String, ToolPolicy>) -> Option<ProxyOptions> {
+pub(super) fn options(setup: &Setup, agents: BTreeMap<String, TurnBounds>) -> Option<ProxyOptions> {
     let proxy = setup.settings.proxy;
     let history = proxy.history.then(|| setup.state.path().join(HISTORY_FOLDER));
     let options = || ProxyOptions { policy: proxy.policy, agents, history };

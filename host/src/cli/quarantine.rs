@@ -7,7 +7,7 @@ use clawhost_core::error::exit;
 use clawhost_core::visible;
 use serde_json::json;
 
-use super::args::StateArgs;
+use super::args::{StateArgs, Who};
 use super::fail::Fail;
 use super::{setup, show};
 use crate::clock::rfc3339;
@@ -72,13 +72,6 @@ enum QuarantineVerb {
         #[command(flatten)]
         who: Who,
     },
-}
-
-#[derive(Debug, Args)]
-struct Who {
-    /// Who says so, for the record
-    #[arg(long, value_name = "NAME", default_value = "operator")]
-    by: String,
 }
 
 pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {

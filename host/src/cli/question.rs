@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: where they come from; a running host and its socket say the same.
 
+use clawhost_core::json;
 use clawhost_core::lease::Covers;
 use clawhost_core::visible;
 use serde_json::Value;
@@ -60,7 +61,7 @@ fn seconds_until(end_ms: i64, now_ms: i64) -> i64 {
 
 /// Returns the text under `key`, fit to show.
 pub(super) fn text(one: &Value, key: &str) -> String {
-    visible::line(one.get(key).and_then(Value::as_str).unwrap_or_default())
+    visible::line(json::text(one, key))
 }
 
 fn number(one: &Value, key: &str) -> i64 {

@@ -14,7 +14,7 @@ use clawhost_core::release::Released;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::{Places, StateArgs};
+use super::args::{Places, StateArgs, Who};
 use super::fail::Fail;
 use super::{setup, show};
 use crate::audit::Event;
@@ -107,13 +107,6 @@ enum RegistryVerb {
         #[command(flatten)]
         common: StateArgs,
     },
-}
-
-#[derive(Debug, Args)]
-struct Who {
-    /// Who says so, for the record
-    #[arg(long, value_name = "NAME", default_value = "operator")]
-    by: String,
 }
 
 pub(super) async fn run(args: RegistryArgs) -> Result<u8, Fail> {

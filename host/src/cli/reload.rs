@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{Places, RunArgs};
 use super::fail::print_document;
+use super::run;
 use super::setup::{self, Setup};
 use crate::Host;
 
@@ -61,6 +62,10 @@ impl Reader {
         let changed = fixed(&self.settings, &settings);
         if !changed.is_empty() {
             return Err(format!("start the host anew for a change of {}", changed.join(", ")));
+        }
+        let strays = run::strays(&self.host, &manifest, &settings, &self.places);
+        if !strays.is_empty() {
+            return Err(told(&strays));
         }
         self.host.reload(manifest).await.map_err(|error| error.to_string())
     }

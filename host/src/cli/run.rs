@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clawhost_core::descriptor::ToolPolicy;
 use clawhost_core::error::exit;
 use clawhost_core::limits::FLUSH_MS;
-use clawhost_core::manifest::Settings;
+use clawhost_core::manifest::{DocumentError, Manifest, Settings};
+use clawhost_core::mediate::TurnBounds;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Places, RunArgs};
@@ -18,6 +18,7 @@ use super::fail::Fail;
 use super::setup::{self, Setup};
 use super::validate::{tools_may_come, undefined};
 use super::{prompt, proxy, show, tools};
+use crate::Host;
 #[cfg(unix)]
 use crate::serve::serve_control;
 use crate::serve::{
@@ -31,26 +32,37 @@ pub(super) const DEFAULT_ADDRESS: SocketAddr =
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, setup::Purpose::Serve).await?;
-    check_definitions(&setup, &args)?;
-    serve(setup, args, BTreeMap::new()).await
+    check_definitions(&setup, &args.places)?;
+    serve(setup, args, None).await
 }
 
-/// Refuses what `validate` refuses of definitions, unless a file that is still loading may have it.
-fn check_definitions(setup: &Setup, args: &RunArgs) -> Result<(), Fail> {
-    let (manifest, catalog) = (setup.host.manifest(), setup.host.catalog());
-    let offered = catalog.tools().map(|tool| tool.ckp_name.clone());
-    let may_come = tools_may_come(&setup.settings, args.places.tools.as_deref());
-    match undefined(&manifest, offered, may_come).0 {
-        wrong if wrong.is_empty() || !catalog.loading.is_empty() => Ok(()),
+/// Refuses what [`strays`] finds for a host that was made.
+pub(super) fn check_definitions(setup: &Setup, places: &Places) -> Result<(), Fail> {
+    match strays(&setup.host, &setup.host.manifest(), &setup.settings, places) {
+        wrong if wrong.is_empty() => Ok(()),
         wrong => Err(Fail::Documents(wrong)),
     }
 }
 
-/// Serves what `setup` holds as `args` say; the proxy gives each of `agents` turns of its own length.
+/// Returns what `validate` refuses of the definitions of `manifest`. While something still loads that may
+/// have a tool, only a slip of the pen is a problem.
+pub(super) fn strays(
+    host: &Host,
+    manifest: &Manifest,
+    settings: &Settings,
+    places: &Places,
+) -> Vec<DocumentError> {
+    let catalog = host.catalog();
+    let offered = catalog.tools().map(|tool| tool.ckp_name.clone());
+    let may_come = !catalog.loading.is_empty() || tools_may_come(settings, places.tools.as_deref());
+    undefined(manifest, offered, may_come).0
+}
+
+/// Serves what `setup` holds as `args` say; only the proxy has `agents`, each with turns of its own length.
 pub(super) async fn serve(
     setup: Setup,
     args: RunArgs,
-    agents: BTreeMap<String, ToolPolicy>,
+    agents: Option<BTreeMap<String, TurnBounds>>,
 ) -> Result<u8, Fail> {
     let wants_http = wants_http(&args, &setup.settings)?;
     for note in &setup.host.manifest().notes {
@@ -150,15 +162,16 @@ fn wants_http(args: &RunArgs, settings: &Settings) -> Result<bool, Fail> {
 async fn http(
     setup: Setup,
     args: &RunArgs,
-    agents: BTreeMap<String, ToolPolicy>,
+    agents: Option<BTreeMap<String, TurnBounds>>,
     shutdown: Shutdown,
 ) -> Result<u8, Fail> {
     let address = args.http.or(setup.settings.http.address).unwrap_or(DEFAULT_ADDRESS);
+    let is_proxy = agents.is_some();
     let options = HttpOptions {
         require_token: !args.no_auth,
         allowed_hosts: setup.settings.http.allowed_hosts.clone(),
         allowed_origins: setup.settings.http.allowed_origins.clone(),
-        proxy: proxy::options(&setup, agents),
+        proxy: proxy::options(&setup, agents.unwrap_or_default()),
         ..HttpOptions::new(address)
     };
     let credentials = Arc::new(setup.credentials);
@@ -171,6 +184,10 @@ async fn http(
     })?;
     let (host, settings, state) = (&setup.host, &setup.settings, setup.state.path());
     greet(host, settings, &server, &credentials, args, state);
+    if !is_proxy {
+        show::line("\nor into one that starts the host itself:");
+        show::json(&client_config::stdio(&program(), &given(args, settings)));
+    }
     if std::io::stderr().is_terminal() {
         let state = setup.state.path().to_owned();
         tokio::spawn(prompt::announce_all(setup.host.approvals().clone(), state));
@@ -181,7 +198,7 @@ async fn http(
 
 /// Prints what is served and what to paste into a client.
 fn greet(
-    host: &crate::Host,
+    host: &Host,
     settings: &Settings,
     server: &BoundServer,
     credentials: &crate::state::Credentials,
@@ -213,8 +230,6 @@ fn greet(
         state.display()
     ));
     show::json(&client_config::http(server.local_addr, token));
-    show::line("\nor into one that starts the host itself:");
-    show::json(&client_config::stdio(&program(), &given(args)));
 }
 
 fn program() -> String {
@@ -224,11 +239,13 @@ fn program() -> String {
 
 /// Returns the arguments that serve the same from any directory: a client that leaves one out
 /// would serve something else.
-fn given(args: &RunArgs) -> Vec<String> {
+fn given(args: &RunArgs, settings: &Settings) -> Vec<String> {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
     };
     let Places { tools, state, config } = &args.places;
+    // A variable of this shell is not there for a client.
+    let state = &state.clone().or_else(|| settings.state.clone());
     let mut given: Vec<String> = setup::with_default(&args.paths).iter().map(absolute).collect();
     if given.is_empty() {
         // What stands in for a manifest is about the current directory.
@@ -301,7 +318,12 @@ mod tests {
         let at = |name: &str| here.join(name).display().to_string();
         let here = here.display().to_string();
         // There is no `claw.yaml` beside this package.
-        assert_eq!(given(&args(vec![])), ["--directory", &here, "--state", &at("s")]);
-        assert_eq!(given(&args(vec!["a.yaml".into()])), [&at("a.yaml"), "--state", &at("s")]);
+        let mut settings = Settings::default();
+        assert_eq!(given(&args(vec![]), &settings), ["--directory", &here, "--state", &at("s")]);
+        settings.state = Some("t".into());
+        let mut args = args(vec!["a.yaml".into()]);
+        assert_eq!(given(&args, &settings), [&at("a.yaml"), "--state", &at("s")]);
+        args.places.state = None;
+        assert_eq!(given(&args, &settings), [&at("a.yaml"), "--state", &at("t")]);
     }
 }

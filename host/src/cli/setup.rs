@@ -225,8 +225,7 @@ pub(super) fn distribution(
 /// Returns the secrets that a host on the state folder has.
 pub(super) fn secrets_of(common: &StateArgs) -> Result<Secrets, Fail> {
     let settings = config(&[], common.config.as_deref()).map_err(Fail::Documents)?.settings;
-    let (state, credentials) = opened(&settings, common.state.as_deref())?;
-    Ok(secrets(&state, &credentials))
+    opened_secrets(&settings, common.state.as_deref())
 }
 
 /// `claw.yaml` in the current directory stands in for no path at all.
@@ -296,7 +295,7 @@ fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
 /// Opens a chain of its own in the log of a state folder, signed like a host's.
 fn audit_log(state: &StateDir) -> Result<AuditLog, Fail> {
     let terms = audit::Terms { key: Some(signing_key(state)?), ..audit::Terms::default() };
-    AuditLog::open_with(&audit_folder(state)?, terms)
+    AuditLog::open(&audit_folder(state)?, terms)
         .map_err(|error| Fail::new(exit::UPSTREAM, format!("the audit log: {error}")))
 }
 

@@ -5,7 +5,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use clawhost_core::catalog::ckp_name;
 use clawhost_core::error::exit;
+use clawhost_core::json::{items, number, text};
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
@@ -16,6 +18,7 @@ use super::{setup, show};
 use crate::audit;
 use crate::clock;
 use crate::proxy::HISTORY_FILE;
+use crate::switches::meant;
 
 #[derive(Debug, Args)]
 pub(super) struct TurnsArgs {
@@ -25,7 +28,7 @@ pub(super) struct TurnsArgs {
     /// Only what this agent did
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Only calls of this tool
+    /// Only calls of this tool, by any of its names
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Only what ended so
@@ -98,12 +101,11 @@ fn since(given: &str) -> Result<String, String> {
     }
 }
 
-fn text<'v>(event: &'v Value, key: &str) -> &'v str {
-    event.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(event: &Value, key: &str) -> u64 {
-    event.get(key).and_then(Value::as_u64).unwrap_or_default()
+/// Returns what all names of a tool have in common: its CKP name.
+fn plain(tool: &str) -> String {
+    let of_server = tool.split_once("__").map(|(server, tool)| format!("mcp.{server}.{tool}"));
+    let name = of_server.as_deref().unwrap_or(tool);
+    meant(name).unwrap_or_else(|_| ckp_name(name).replace('.', "-"))
 }
 
 impl TurnsArgs {
@@ -118,8 +120,9 @@ impl TurnsArgs {
             Kind::ToolCall => "tool_call",
             Kind::Call => "call",
         });
+        let is_of = |tool: &String| plain(tool) == plain(text(event, "tool"));
         is(&self.agent, "agent")
-            && is(&self.tool, "tool")
+            && self.tool.as_ref().is_none_or(is_of)
             && status.is_none_or(|status| text(event, "status") == status)
             && kind.is_none_or(|kind| text(event, "type") == kind)
             && (!self.read_only || event.get("read_only") == Some(&true.into()))
@@ -171,9 +174,8 @@ impl Events {
             "tokens_in": tokens(["prompt_tokens", "input_tokens"]),
             "tokens_out": tokens(["completion_tokens", "output_tokens"]),
         }));
-        let list = |of: &Value, key: &str| of.get(key).and_then(Value::as_array).cloned();
-        for round in list(entry, "tool_trace").unwrap_or_default() {
-            for call in list(&round, "tool_calls").unwrap_or_default() {
+        for round in items(entry, "tool_trace") {
+            for call in items(round, "tool_calls") {
                 // How the call ended, whatever became of its turn.
                 self.all.push(json!({
                     "type": "tool_call", "ts": ts, "agent": agent, "turn": entry.get("turn"),
@@ -270,6 +272,18 @@ fn print(events: &Events, totals: &BTreeMap<String, Totals>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_name_of_a_tool_means_it() {
+        for names in [
+            ["read_file", "read-file", "claw://local/tool/read-file"],
+            ["git__log_all", "git-log-all", "mcp.git.log_all"],
+            ["desk_execute_trade", "desk-execute-trade", "desk.execute_trade"],
+        ] {
+            assert!(names.iter().all(|name| plain(name) == names[1]), "{names:?}");
+        }
+        assert_ne!(plain("read_file"), plain("read_files"));
+    }
 
     #[test]
     fn a_time_is_one_or_so_long_ago() {

@@ -8,7 +8,7 @@ use clawhost_core::catalog::{Annotations, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::grants::Mount;
 use clawhost_core::manifest::{
-    self, DocumentError, Documents as _, Manifest, Profile, Settings, ToolBinding,
+    self, DocumentError, Documents as _, Manifest, Profile, Settings, ToolBinding, nearest,
 };
 use serde_json::{Value, json};
 
@@ -124,8 +124,13 @@ pub(super) fn undefined(
             |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
         manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
     };
-    let known = |name: &str| names.iter().any(|of| of == name) || may_be_a_servers(name);
-    let is_there = |tool: &str| known(&clawhost_core::composite::local_name(tool));
+    let is_named = |name: &str| names.iter().any(|of| of == name);
+    let is_slip = |name: &str| nearest(name, names.iter().map(String::as_str)).is_some();
+    let known = |name: &str| is_named(name) || (may_be_a_servers(name) && !is_slip(name));
+    let is_there = |tool: &str| {
+        let tool = clawhost_core::composite::local_name(tool);
+        is_named(&tool) || may_be_a_servers(&tool)
+    };
     let missing = manifest.governance.composites().filter_map(|own| own.missing(is_there));
     (manifest.governance.strays(known, &names, may_come), missing.collect())
 }

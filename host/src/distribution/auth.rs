@@ -11,7 +11,8 @@ use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use url::Url;
 
 use super::{Registry, Trouble};
-use crate::upstream::fetch::{self, Answer, Ask, credential, found, own, public};
+use crate::upstream::fetch::{self, Answer, Ask, found, own, public};
+use crate::upstream::http::sensitive;
 
 impl Registry<'_> {
     /// Returns what to send to a registry that has just answered 401.
@@ -50,7 +51,7 @@ impl Registry<'_> {
         ask.headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
         let answer = self.web.send(rules, ask).await?;
         let body = found(&url, answer).await?.ok_or_else(none)?;
-        token_of(&body).and_then(|token| credential("Bearer", &token)).ok_or_else(none)
+        token_of(&body).and_then(|token| sensitive("Bearer ", &token)).ok_or_else(none)
     }
 
     /// Returns the account as a header; nothing where there is none.
@@ -90,6 +91,7 @@ mod tests {
         {
             assert_eq!(token(text), None, "{text}");
         }
-        assert_eq!(credential("Bearer", "a\r\nHost: x"), None);
+        assert_eq!(sensitive("Bearer ", "a\r\nHost: x"), None);
+        assert!(sensitive("Bearer ", "a").is_some_and(|value| value.is_sensitive()));
     }
 }

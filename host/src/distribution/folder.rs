@@ -1,9 +1,8 @@
 //! The tools folder and the lock file, as far as pulling changes them: each file in one step, and
 //! nothing that somebody else has changed.
 
-use std::fs::{File, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clawhost_core::digest;
@@ -109,20 +108,8 @@ pub(crate) fn change_lock(folder: &Path, change: impl FnOnce(&mut Lock)) -> Resu
     Ok(())
 }
 
-/// Writes a file in one step: whoever looks, and a crash, sees the old one or the new one.
 fn replace(path: &Path, content: &[u8]) -> Result<(), Trouble> {
-    let write = || {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        // What begins with a dot is no component.
-        builder.prefix(".pull-").permissions(Permissions::from_mode(MODE));
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(content)?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|error| failed(path, &error))
+    regular::replace(path, content, MODE).map_err(|error| failed(path, &error))
 }
 
 fn remove(path: &Path) -> Result<(), Trouble> {

@@ -1,6 +1,6 @@
 //! Autonomy and policy: whether a call may run, and whether a person has to say so.
 
-use clawhost_core::catalog::Tool;
+use clawhost_core::catalog::{Tool, declares};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{ApprovalTerms, CallFacts, Explanation, RuleRef, Scope, Verdict};
@@ -154,8 +154,7 @@ fn conclude(verdict: Verdict) -> Result<Decision, CallError> {
 
 /// A supervised identity asks a person before side effects (CKP 0.3.0, section 5.1).
 fn supervise(declared: &Map<String, Value>, autonomy: Autonomy) -> Option<Ask> {
-    let reads_only = declared.get("readOnlyHint") == Some(&Value::Bool(true));
-    if autonomy != Autonomy::Supervised || reads_only {
+    if autonomy != Autonomy::Supervised || declares(declared, "readOnlyHint") {
         return None;
     }
     let reason = "the identity is supervised, and the tool may have side effects".to_owned();

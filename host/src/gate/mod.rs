@@ -1,9 +1,9 @@
 //! Admission: the only way from an untrusted call to an [`Admitted`] one.
 //!
 //! Checks run in a fixed order, cheap and pure first, a person last: quarantine, schema, screens,
-//! autonomy and policy, sandbox, network policy, preconditions, rates, approval; then what may have changed while the person thought is
-//! looked at again. Nothing here performs the call: executors live in `exec` and cannot run
-//! without an `Admitted`.
+//! autonomy and policy, sandbox, network policy, preconditions, rates, approval; then what may have
+//! changed while the person thought is looked at again. Nothing here performs the call: executors
+//! live in `exec` and cannot run without an `Admitted`.
 //!
 //! Invariant: no code outside this module constructs `Admitted`.
 

@@ -236,7 +236,7 @@ impl HostBuilder {
         let copies = forward::start(&terms.destinations, &self.audit_places, &client, &database)
             .map_err(BuildError::AuditCopy)?;
         let terms = audit::Terms { retention: terms.retention, copies, key: self.audit_key };
-        let audit = AuditLog::open_with(&self.audit, terms);
+        let audit = AuditLog::open(&self.audit, terms);
         let audit = Arc::new(audit.map_err(BuildError::Audit)?.without(self.secrets.clone()));
         let kept = database.clone();
         let services = Services::open(Outside {

@@ -61,7 +61,8 @@ impl Stock {
         services: &Services,
         shelf: &Arc<Shelf>,
     ) -> Result<Option<Watcher>, BuildError> {
-        let own = Own::all(&self.native, manifest).map_err(BuildError::Native)?;
+        let own = Own::all(&self.native, manifest, self.engine.schemas());
+        let own = own.map_err(BuildError::Native)?;
         let audit = Some(Arc::clone(&self.audit));
         let sources = Sources {
             engine: Arc::clone(&self.engine),

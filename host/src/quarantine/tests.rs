@@ -8,6 +8,7 @@ use cap_std::fs::Dir;
 use serde_json::json;
 
 use super::*;
+use crate::audit::Terms;
 use crate::state::DATABASE_FILE;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -29,7 +30,7 @@ impl Ward {
     async fn on(database: Database) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        let audit = Arc::new(AuditLog::open(&dir).unwrap());
+        let audit = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
         let now = Arc::new(AtomicI64::new(1_000_000));
         let quarantine = Quarantine::open(database, audit, Clock::of(&now)).await.unwrap();
         Self { quarantine, now, immune: ImmuneSettings::default(), threshold: Some(3), folder }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::json;
 use clawhost_core::limits::TOOL_OUTPUT_BYTES_MAX;
-use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::{composite, json};
+use clawhost_core::reply::ToolReply;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -102,7 +102,7 @@ impl ToolsCtx {
             return Err(failed(&reply));
         }
         let is_long = reply.bytes() > LONG_BYTES;
-        let result = offload::blocking(is_long, || composite::value(reply).to_string());
+        let result = offload::blocking(is_long, || reply.into_value().to_string());
         self.work += result.len() as u64;
         Ok(result)
     }
@@ -110,12 +110,9 @@ impl ToolsCtx {
 
 /// A tool that ran and failed.
 fn failed(reply: &ToolReply) -> tools::CallError {
-    let texts = reply.content.iter().filter_map(|block| match block {
-        Content::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
+    let message = reply.texts().collect::<Vec<_>>().join("\n");
     let kind = reply.error_kind.unwrap_or("execution-failed").to_owned();
-    tools::CallError { code: None, kind, message: texts.collect::<Vec<_>>().join("\n") }
+    tools::CallError { code: None, kind, message }
 }
 
 impl From<CallError> for tools::CallError {

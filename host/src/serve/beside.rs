@@ -8,7 +8,7 @@
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::exposed::{Kind, List, Offers};
 use clawhost_core::limits::REPLY_BYTES_MAX;
-use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::reply::ToolReply;
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, InputRequiredResult, ListPromptsResult,
@@ -233,9 +233,5 @@ fn plain(value: &impl Serialize) -> Value {
 
 /// Returns what a failed reply says.
 pub(super) fn words(reply: &ToolReply) -> String {
-    let texts = reply.content.iter().filter_map(|block| match block {
-        Content::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    reply.texts().collect::<Vec<_>>().join("\n")
 }

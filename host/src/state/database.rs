@@ -9,11 +9,11 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{DATABASE_JOBS_MAX, DATABASE_WAIT_MS};
+use clawhost_core::limits::{DATABASE_JOB_MS, DATABASE_JOBS_MAX, DATABASE_WAIT_MS};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
@@ -44,12 +44,12 @@ pub enum DatabaseError {
     /// The work or the whole thread is gone, which only a defect can cause.
     #[error("the store has stopped")]
     Stopped,
-    /// A search took longer than it may.
-    #[error("the search took too long")]
+    /// A search or other work took longer than it may.
+    #[error("the store took too long")]
     TooLong,
     /// What SQLite says: a full disk, a damaged file, a constraint.
     #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(rusqlite::Error),
     /// The file was written by a newer host.
     #[error("the store's tables `{module}` have version {found}; this host knows {known}")]
     TooNew {
@@ -60,6 +60,15 @@ pub enum DatabaseError {
         /// The newest version this host knows.
         known: usize,
     },
+}
+
+impl From<rusqlite::Error> for DatabaseError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Self::TooLong,
+            _ => Self::Sqlite(error),
+        }
+    }
 }
 
 impl DatabaseError {
@@ -117,7 +126,8 @@ impl Database {
     }
 
     /// Does `work` on the store's thread and returns what it came to. Work that was handed over
-    /// is done even where nobody waits for it any more.
+    /// is done even where nobody waits for it any more; what takes over [`DATABASE_JOB_MS`] is broken
+    /// off and undone.
     ///
     /// # Errors
     /// [`DatabaseError`].
@@ -125,13 +135,7 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, DatabaseError> {
-        let (done, outcome) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
-            // Nobody waits any more: the work is done all the same.
-            let _ = done.send(work(connection));
-        });
-        self.jobs.send(job).await.map_err(|_| DatabaseError::Stopped)?;
-        Ok(outcome.await.map_err(|_| DatabaseError::Stopped)??)
+        send(&self.jobs, JOB, || false, work).await
     }
 
     /// Returns a number that is another one once somebody beside this handle and its clones has written.
@@ -152,37 +156,43 @@ impl Database {
         limit: Duration,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, DatabaseError> {
-        let (done, outcome) = oneshot::channel();
         let waits = Arc::new(());
         let waiter = Arc::downgrade(&waits);
-        let job: Job = Box::new(move |connection| {
-            // Whoever waits gets nothing, and hears that.
-            let _ = done.send(bounded(connection, limit, waiter, work));
-        });
-        self.searches.send(job).await.map_err(|_| DatabaseError::Stopped)?;
-        let outcome = outcome.await.map_err(|_| DatabaseError::Stopped)?;
+        let outcome = send(&self.searches, limit, move || waiter.strong_count() == 0, work).await;
         drop(waits);
-        match outcome {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-                Err(DatabaseError::TooLong)
-            }
-            outcome => Ok(outcome?),
-        }
+        outcome
     }
+}
+
+/// Has the thread behind `queue` do `work`, as [`bounded`].
+async fn send<T: Send + 'static>(
+    queue: &mpsc::Sender<Job>,
+    limit: Duration,
+    is_abandoned: impl Fn() -> bool + Send + 'static,
+    work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+) -> Result<T, DatabaseError> {
+    let (done, outcome) = oneshot::channel();
+    let job: Job = Box::new(move |connection| {
+        // Where nobody waits any more, nobody hears of it.
+        let _ = done.send(bounded(connection, limit, is_abandoned, work));
+    });
+    queue.send(job).await.map_err(|_| DatabaseError::Stopped)?;
+    Ok(outcome.await.map_err(|_| DatabaseError::Stopped)??)
 }
 
 /// Steps of SQLite's machine between two looks at the clock.
 const STEPS_PER_LOOK: i32 = 10_000;
+const JOB: Duration = Duration::from_millis(DATABASE_JOB_MS);
 
-/// Does `work` until `limit` is over or `waiter` has gone.
+/// Does `work` until `limit` is over or it `is_abandoned`.
 fn bounded<T>(
     connection: &mut Connection,
     limit: Duration,
-    waiter: Weak<()>,
+    is_abandoned: impl Fn() -> bool + Send + 'static,
     work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     let end = Instant::now() + limit;
-    let over = move || waiter.strong_count() == 0 || Instant::now() >= end;
+    let over = move || is_abandoned() || Instant::now() >= end;
     connection.progress_handler(STEPS_PER_LOOK, Some(over))?;
     let outcome = work(connection);
     connection.progress_handler(STEPS_PER_LOOK, None::<fn() -> bool>)?;
@@ -223,8 +233,11 @@ impl fmt::Debug for Database {
 /// leaves them as they were.
 fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(), DatabaseError> {
     // As a rule nothing has changed since the last start: no write, and no wait for another host's.
-    if is_current(connection, migrations).unwrap_or(false) {
-        return Ok(());
+    let current = bounded(connection, JOB, || false, |db| is_current(db, migrations));
+    match current.map_err(DatabaseError::from) {
+        Ok(true) => return Ok(()),
+        Err(error @ DatabaseError::TooLong) => return Err(error),
+        _ => {}
     }
     let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     change.execute_batch(
@@ -267,6 +280,8 @@ mod tests {
     use super::*;
 
     const FIRST: &str = "CREATE TABLE notes (text TEXT NOT NULL) STRICT";
+    const ENDLESS: &str =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     const SECOND: &str = "ALTER TABLE notes ADD COLUMN at INTEGER NOT NULL DEFAULT 7";
 
     #[tokio::test]
@@ -315,7 +330,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_search_is_broken_off_and_holds_no_write_up() {
-        const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
         let folder = tempfile::tempdir().unwrap();
         let db = Database::open(&folder.path().join("db"), &[("notes", &[FIRST])]).unwrap();
         let endless = |db: &mut Connection| db.query_row(ENDLESS, (), |row| row.get::<_, i64>(0));
@@ -335,6 +349,24 @@ mod tests {
             db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
         };
         assert_eq!(db.search(limit, count).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn work_without_an_end_holds_the_store_up_no_longer_than_the_bound() {
+        let db = Database::in_memory(&[("notes", &[FIRST])]).unwrap();
+        let view = format!("CREATE VIEW pins AS {ENDLESS}");
+        db.run(move |db| db.execute_batch(&view)).await.unwrap();
+        let work = |db: &mut Connection| {
+            let change = db.transaction()?;
+            change.execute("INSERT INTO notes VALUES ('a')", ())?;
+            change.query_row("SELECT * FROM pins", (), |row| row.get::<_, i64>(0))
+        };
+        let broken = send(&db.jobs, Duration::from_millis(20), || false, work).await.unwrap_err();
+        assert_eq!(broken.to_string(), "the store took too long");
+        let count = |db: &mut Connection| {
+            db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(db.run(count).await.unwrap(), 0);
     }
 
     #[tokio::test]

@@ -259,11 +259,12 @@ mod tests {
     use cap_std::fs::Dir;
 
     use super::*;
+    use crate::audit::Terms;
 
     async fn opened(database: &Database) -> (Switches, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        let audit = Arc::new(AuditLog::open(&dir).unwrap());
+        let audit = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
         (Switches::open(database.clone(), audit).await.unwrap(), folder)
     }
 

@@ -143,8 +143,8 @@ const FOREIGN: [(&str, &str, &str); 7] = [
     ("services", "a Compose file", BEGINS),
     (
         "version",
-        "a runtime file",
-        "call it `clawhost.yaml` and put it beside the documents, or name it with `--config`",
+        "a runtime file or a definition file",
+        "a runtime file is called `clawhost.yaml` and lies beside the documents, or is named with `--config`; a definition file is named under `definitions` of the runtime file",
     ),
 ];
 

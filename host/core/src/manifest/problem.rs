@@ -59,6 +59,13 @@ impl DocumentError {
         Self { at: self.at.hidden(), ..self }
     }
 
+    /// Returns it as one of `file`, which was read in place of its own.
+    #[must_use]
+    pub fn in_file(self, file: &Path) -> Self {
+        let source = Source::new(file, &self.at.source.text);
+        Self { file: source.file.clone(), at: Place { source, ..self.at }, ..self }
+    }
+
     /// Returns the problem as one line: `file:line:column: reason (help)`.
     pub fn one_line(&self) -> String {
         let help = self.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
@@ -72,9 +79,15 @@ impl DocumentError {
         Self { help: help.map(str::to_owned), ..whole }
     }
 
-    /// Returns the text around it; nothing where that is not shown.
+    /// Returns the text around it; nothing where that is not shown, as lines are that nobody reads:
+    /// what renders them cannot point beyond column 65535.
     fn shown(&self) -> Option<&Source> {
-        Some(&*self.at.source).filter(|source| !source.text.is_empty())
+        let is_short = |line: &[u8]| line.len() <= LINE_SHOWN_BYTES_MAX;
+        let is_readable = |source: &&Source| {
+            let seen = source.read_span(&source.clamped(&self.at).into(), 1, 1);
+            seen.is_ok_and(|seen| seen.data().split(|byte| *byte == b'\n').all(is_short))
+        };
+        Some(&*self.at.source).filter(|source| !source.text.is_empty()).filter(is_readable)
     }
 }
 
@@ -192,6 +205,8 @@ impl Default for Problems {
 const PROBLEMS_SHOWN_MAX: usize = 100;
 /// What is wrong, or would be right, in one problem: it may name all that is possible.
 const PROBLEM_TEXT_BYTES_MAX: usize = 1_024;
+/// A line of the text around a problem: a dozen rows of a terminal.
+const LINE_SHOWN_BYTES_MAX: usize = 1_024;
 
 impl Problems {
     /// Reports that what stands at `at` is not what the protocol (or this host) allows.
@@ -323,6 +338,20 @@ pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> 
     }
 }
 
+/// How many names are shown of many that are possible.
+const NEAR_SHOWN_MAX: usize = 5;
+
+/// As [`choices`], with the nearest few of many tools' names.
+pub(crate) fn near<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let mut list: Vec<&str> = known.clone().into_iter().collect();
+    list.sort_by_key(|name| (strsim::levenshtein(wrong, name), *name));
+    list.dedup();
+    list.truncate(NEAR_SHOWN_MAX);
+    let meant = nearest(wrong, known).map(|right| format!("did you mean `{right}`? "));
+    let meant = meant.unwrap_or_default();
+    format!("{meant}the nearest are: {}; `clawhost tools` lists all", list.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,6 +362,19 @@ mod tests {
         let clean = harmless(text);
         assert_eq!(clean, "a [2J  b\n\té");
         assert_eq!(clean.len(), text.len());
+    }
+
+    #[test]
+    fn a_line_that_nobody_reads_is_not_shown() {
+        let is_shown = |spaces: usize| {
+            let text = format!("a: 1\n{}b: 2\nc: 3\n", " ".repeat(spaces));
+            let at = Place::start(&Source::new(Path::new("t.yaml"), &text));
+            let at = Place { offset_bytes: 5 + spaces, len_bytes: 1, ..at };
+            let problem = DocumentError::new(&at, 0, "wrong", "mend it");
+            (problem.source_code().is_some(), problem.labels().is_some())
+        };
+        assert_eq!(is_shown(70), (true, true));
+        assert_eq!(is_shown(70_000), (false, false));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::primitive::Document;
 use super::problem::Problems;
 use super::refs::local_name;
 use super::shape::{shown, shown_sentence};
+use crate::catalog::declares;
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
 use crate::retry::RetryPlan;
 use crate::schema::{Fault, Schema};
@@ -73,9 +74,9 @@ impl ToolBinding {
     /// repeating a call changes nothing more (`idempotentHint`); once otherwise. What the component
     /// says about itself does not count.
     pub fn retry_plan(&self) -> RetryPlan {
-        let declared = self.declared();
-        let idempotent = declared.get("idempotentHint").and_then(Value::as_bool) == Some(true);
-        self.retry.filter(|_| idempotent).unwrap_or(RetryPlan::ONCE)
+        self.retry
+            .filter(|_| declares(&self.declared(), "idempotentHint"))
+            .unwrap_or(RetryPlan::ONCE)
     }
 
     /// Returns the annotations that the operator declares: none where the document is of a

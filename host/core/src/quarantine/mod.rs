@@ -19,7 +19,7 @@ use crate::limits::{
     QUARANTINE_FAILURES_MAX, QUARANTINE_MS, QUARANTINE_MS_MAX, QUARANTINE_RETENTION_MS,
     QUARANTINE_WINDOW_MS,
 };
-use crate::reply::{Content, ToolReply};
+use crate::reply::ToolReply;
 
 /// `immune`: when a tool goes into quarantine, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,11 +104,7 @@ fn is_own_fault(kind: &str) -> bool {
 }
 
 fn text(reply: &ToolReply) -> String {
-    let texts = reply.content.iter().filter_map(|block| match block {
-        Content::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join(" ")
+    reply.texts().collect::<Vec<_>>().join(" ")
 }
 
 /// When a failure happened to whom.

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::layers::{Layer, MARKS};
+use crate::digest;
 
 /// Returns every text that gives `value` away, each once.
 pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
@@ -18,7 +19,7 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
         texts.push(inside_base64(before, value, |bytes| STANDARD_NO_PAD.encode(bytes)));
         texts.push(inside_base64(before, value, |bytes| URL_SAFE_NO_PAD.encode(bytes)));
     }
-    texts.push(hex(value));
+    texts.push(digest::hex(value).into_bytes());
     texts.sort_unstable();
     texts.dedup();
     texts
@@ -34,9 +35,4 @@ fn inside_base64(before: usize, value: &[u8], encode: impl Fn(&[u8]) -> String) 
     let first = (before * 8).div_ceil(6);
     let end = bytes.len() * 8 / 6;
     text.get(first..end).unwrap_or_default().to_vec()
-}
-
-fn hex(value: &[u8]) -> Vec<u8> {
-    let digit = |half: u8| b"0123456789abcdef".get(usize::from(half)).copied().unwrap_or_default();
-    value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
 }

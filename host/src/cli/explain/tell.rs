@@ -11,7 +11,7 @@ use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::super::show;
-use super::{Story, is_read_only};
+use super::Story;
 use crate::sandbox::fs::{Fault, Outlook};
 
 impl Story<'_> {
@@ -108,6 +108,7 @@ impl Story<'_> {
         }
         let paths: Vec<&str> = self.rehearsal.paths.iter().map(|it| it.path.as_str()).collect();
         let paths = match paths.is_empty() {
+            true if self.calls.is_some() => "their paths are those of its steps".to_owned(),
             true => "they hold no path".to_owned(),
             false => format!("their paths are {}", paths.join(", ")),
         };
@@ -136,7 +137,7 @@ impl Story<'_> {
         let what = match self.autonomy {
             Autonomy::Autonomous => "the rules alone decide",
             Autonomy::Observer => "no tool runs",
-            Autonomy::Supervised if is_read_only(self.tool) => {
+            Autonomy::Supervised if self.tool.declares("readOnlyHint") => {
                 "the manifest says that the tool only reads, so nobody is asked for it"
             }
             Autonomy::Supervised => "a person is asked, as the tool may have side effects",

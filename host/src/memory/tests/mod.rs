@@ -4,6 +4,7 @@ use clawhost_core::limits::{MEMORY_ANSWER_BYTES_MAX, MEMORY_CONTENT_BYTES_MAX, M
 use clawhost_core::manifest::{Sharing, StoreKind};
 
 use super::*;
+use crate::audit::Terms;
 
 mod files;
 mod model;
@@ -28,7 +29,7 @@ impl Stores {
             Database::open(&folder.path().join("db"), &[("memory", MIGRATIONS)]).unwrap();
         let authority = cap_std::ambient_authority();
         let dir = cap_std::fs::Dir::open_ambient_dir(folder.path(), authority).unwrap();
-        let audit = Arc::new(AuditLog::open(&dir).unwrap());
+        let audit = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
         let time = Arc::new(AtomicI64::new(START_MS));
         let plan = Some(MemoryPlan { stores: plans.to_vec() });
         let memory =

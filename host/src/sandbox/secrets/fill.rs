@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Uri};
 
 use super::{CallSecrets, PLACEHOLDER, Text};
 use crate::secrets::{NoSecret, SecretError};
-use crate::upstream::http::CheckedRequest;
+use crate::upstream::http::{CheckedRequest, sensitive};
 
 /// Clients pad Basic credentials or do not.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -84,10 +84,7 @@ impl CallSecrets {
         let filled = self.replace(plain, &used, |value| Cow::Borrowed(value))?;
         let filled = if basic.is_some() { basic_header(&filled) } else { filled };
         let why = NoSecret::Unusable("it cannot stand in a header");
-        let mut filled =
-            HeaderValue::try_from(filled).map_err(|_| SecretError::new(&first.name, why))?;
-        filled.set_sensitive(true);
-        Ok(Some(filled))
+        sensitive("", &filled).ok_or_else(|| SecretError::new(&first.name, why)).map(Some)
     }
 
     fn fill_uri(&self, target: &Target, uri: &mut Uri) -> Result<(), SecretError> {

@@ -205,10 +205,6 @@ fn delivered(headers: &HeaderMap, found: folder::Found) -> Response<Full<Bytes>>
 
 /// Spells `sha256:<hex>` as RFC 9530 does.
 fn repr_digest(digest: &str) -> String {
-    let hex = digest.trim_start_matches("sha256:").as_bytes();
-    let byte = |pair: &[u8]| {
-        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
-    };
-    let bytes: Vec<u8> = hex.chunks(2).filter_map(byte).collect();
+    let bytes = digest::unhex(digest.trim_start_matches("sha256:")).unwrap_or_default();
     format!("sha-256=:{}:", STANDARD.encode(bytes))
 }
