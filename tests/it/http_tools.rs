@@ -59,7 +59,7 @@ impl Service {
         let describe = self.folder.path().join("desk.json");
         std::fs::write(&describe, DESK).unwrap();
         let runtime = format!(
-            "version: 1\n{more}\ntools: {{services: {{desk: {{url: {}, describe: {}}}}}}}",
+            "version: 1\n{more}\ntools: {{services: {{desk: {{url: {}, describe: {}, secret: DESK_TOKEN}}}}}}",
             self.url(),
             describe.display()
         );

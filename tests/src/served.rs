@@ -46,8 +46,11 @@ impl Served {
         let mut child = cli.command(&[&fixed, arguments].concat()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut greeting = String::new();
-        // The greeting ends with the second of the two configurations to paste.
-        while greeting.matches("mcpServers").count() < 2 || !greeting.ends_with("\n}\n") {
+        // The greeting ends with the last of the configurations to paste: of `run` the second.
+        let configurations = if verb == "run" { 2 } else { 1 };
+        while greeting.matches("mcpServers").count() < configurations
+            || !greeting.ends_with("\n}\n")
+        {
             if stdout.read_line(&mut greeting).unwrap() == 0 {
                 let mut stderr = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
