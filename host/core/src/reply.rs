@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
@@ -83,13 +84,45 @@ pub fn json_bytes(value: &Value) -> usize {
     }
 }
 
+impl Content {
+    pub(crate) const fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Reads text blocks as one text, as what is looked for may lie across them, and where `find` finds something
+/// gives each block what `part` makes of its own range.
+pub(crate) fn change_texts<H>(
+    run: &mut [Content],
+    find: impl FnOnce(&str) -> Vec<H>,
+    part: impl Fn(&str, Range<usize>, &[H]) -> String,
+) {
+    let whole: String = run.iter().filter_map(Content::text).collect();
+    let found = find(&whole);
+    if found.is_empty() {
+        return;
+    }
+    let mut start = 0;
+    for block in run {
+        if let Content::Text(text) = block {
+            let own = start..start + text.len();
+            start = own.end;
+            *text = part(&whole, own, &found);
+        }
+    }
+}
+
 impl ToolReply {
     /// Returns its texts in their order, without what is for people.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.content.iter().filter_map(|block| match block {
-            Content::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
+        self.content.iter().filter_map(Content::text)
     }
 
     /// Returns what the tool answered, for records: its structured part, else the list of its texts.

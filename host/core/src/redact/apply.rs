@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Found, Redactor};
 use crate::error::CallError;
 use crate::json;
-use crate::reply::{Content, ResourceBody, ToolReply};
+use crate::reply::{Content, ResourceBody, ToolReply, change_texts};
 
 impl Redactor {
     /// Returns `value` with every secret in its texts and keys replaced; a number that spells
@@ -25,10 +25,14 @@ impl Redactor {
         if self.is_empty() {
             return reply;
         }
-        for run in reply.content.chunk_by_mut(|a, b| is_text(a) && is_text(b)) {
+        for run in reply.content.chunk_by_mut(|a, b| a.is_text() && b.is_text()) {
             match run {
                 [block] => self.redact_block(block),
-                run => self.redact_run(run),
+                run => change_texts(
+                    run,
+                    |whole| self.find(whole.as_bytes()),
+                    |whole, part, found| redacted_part(whole, &part, found, &self.markers),
+                ),
             }
         }
         reply
@@ -96,34 +100,6 @@ impl Redactor {
                 }
             }
         }
-    }
-
-    /// Reads text blocks as one text, and puts each its own part back.
-    fn redact_run(&self, run: &mut [Content]) {
-        let whole: String = run.iter().filter_map(text_of).collect();
-        let found = self.find(whole.as_bytes());
-        if found.is_empty() {
-            return;
-        }
-        let mut start = 0;
-        for block in run {
-            if let Content::Text(text) = block {
-                let part = start..start + text.len();
-                start = part.end;
-                *text = redacted_part(&whole, &part, &found, &self.markers);
-            }
-        }
-    }
-}
-
-fn is_text(block: &Content) -> bool {
-    matches!(block, Content::Text(_))
-}
-
-fn text_of(block: &Content) -> Option<&str> {
-    match block {
-        Content::Text(text) => Some(text),
-        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::find::{Hit, replace};
 use crate::json;
-use crate::reply::{Content, ResourceBody, ToolReply};
+use crate::reply::{Content, ResourceBody, ToolReply, change_texts};
 
 /// Is shown a text, and the name it is the value of, where it has one; returns what to take out.
 pub(super) type Look<'a> = dyn FnMut(Option<&str>, &str) -> Vec<Hit> + 'a;
@@ -53,8 +53,9 @@ pub(super) fn rewrite_object(entries: &mut Map<String, Value>, look: &mut Look<'
 /// Likewise, for text blocks that follow each other as one text: what was sent in pieces is whole
 /// again to a reader.
 pub(super) fn pieces(reply: &mut ToolReply, look: &mut Look<'_>) {
-    let runs = reply.content.chunk_by_mut(|one, next| is_text(one) && is_text(next));
-    runs.filter(|run| run.len() > 1).for_each(|run| texts(run, look));
+    let runs = reply.content.chunk_by_mut(|one, next| one.is_text() && next.is_text());
+    runs.filter(|run| run.len() > 1)
+        .for_each(|run| change_texts(run, |whole| look(None, whole), replace));
 }
 
 /// Likewise, for every text in `reply`, the one for the record included.
@@ -77,31 +78,6 @@ pub(super) fn reply(reply: &mut ToolReply, look: &mut Look<'_>) {
     }
     reply.structured.iter_mut().for_each(|value| rewrite(value, look));
     reply.internal.iter_mut().for_each(|internal| text(internal, look));
-}
-
-const fn is_text(block: &Content) -> bool {
-    matches!(block, Content::Text(_))
-}
-
-/// Takes out of a run of text blocks what is found in all of it.
-fn texts(run: &mut [Content], look: &mut Look<'_>) {
-    let parts = run.iter().map(|block| match block {
-        Content::Text(text) => text.as_str(),
-        _ => "",
-    });
-    let whole: String = parts.collect();
-    let hits = look(None, &whole);
-    if hits.is_empty() {
-        return;
-    }
-    let mut start = 0;
-    for block in run {
-        if let Content::Text(text) = block {
-            let part = start..start + text.len();
-            start = part.end;
-            *text = replace(&whole, part, &hits);
-        }
-    }
 }
 
 /// Takes out of `text` what `look` says.
