@@ -142,7 +142,7 @@ pub struct Tool {
     pub declared: Map<String, Value>,
     /// How often a call that failed for a passing reason is tried.
     pub retry: RetryPlan,
-    /// What the version of the registry says that it is of, where no definition file speaks of it.
+    /// What the operator says of it: a definition file, else the version of the registry that it is of.
     pub governed: Option<Arc<Definition>>,
     /// Its server is for internal use: it is there for those whose skills name it.
     pub surfaced: bool,
@@ -174,6 +174,19 @@ impl Tool {
     /// Says whether rules may trust that it is what a hint of MCP's says, for example `readOnlyHint`.
     pub fn declares(&self, hint: &str) -> bool {
         declares(&self.declared, hint)
+    }
+
+    /// Says whether a call may be made again at all: it is declared idempotent, or its document or
+    /// definition says that it is tried more than once.
+    pub fn may_retry(&self) -> bool {
+        self.declares("idempotentHint") || self.retry.max_attempts > 1
+    }
+
+    /// Says what it calls, where it is made of others: that is all it touches.
+    pub fn calls(&self) -> Option<String> {
+        let composite = self.governed.as_ref()?.composite.as_ref()?;
+        let tools: Vec<&str> = composite.steps.iter().map(|step| step.tool.as_str()).collect();
+        Some(format!("calls {}", tools.join(", ")))
     }
 
     /// Returns the time a call gets where the caller asks for no less.

@@ -1,6 +1,7 @@
 //! Digests: sha256 over bytes, and over JSON in the canonical form of RFC 8785.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 /// Returns `sha256:<64 hex digits>` of `bytes`.
@@ -11,7 +12,12 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 /// Returns `bytes` as hexadecimal digits in lower case, two a byte.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        digits.push(digit(byte >> 4));
+        digits.push(digit(byte & 15));
+    }
+    digits
 }
 
 /// Returns the bytes that hexadecimal digits stand for; nothing where `text` holds anything else.
@@ -34,7 +40,9 @@ pub fn is_digest(text: &str) -> bool {
 
 /// Returns the digest of `value` in canonical form: keys sorted, no white space.
 pub fn of_json(value: &Value) -> String {
-    of_bytes(canonical(value).as_bytes())
+    let mut text = Vec::new();
+    write_canonical(value, &mut text);
+    of_bytes(&text)
 }
 
 /// Returns `value` as RFC 8785 canonical JSON.
@@ -42,40 +50,57 @@ pub fn of_json(value: &Value) -> String {
 /// Keys are ordered by their UTF-16 code units (section 3.2.3); numbers print as ECMAScript
 /// does for the integers and doubles that `serde_json` holds.
 pub fn canonical(value: &Value) -> String {
-    let mut out = String::new();
-    write_canonical(value, &mut out);
-    out
+    let mut text = Vec::new();
+    write_canonical(value, &mut text);
+    // All that is written is text.
+    String::from_utf8(text).unwrap_or_default()
 }
 
-fn write_canonical(value: &Value, out: &mut String) {
+fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_canonical(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
         Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push('{');
-            for (index, key) in keys.into_iter().enumerate() {
+            out.push(b'{');
+            for (index, (key, item)) in sorted(map).into_iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write_canonical(map.get(key).unwrap_or(&Value::Null), out);
+                write_json(key, out);
+                out.push(b':');
+                write_canonical(item, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
-        Value::Number(number) => out.push_str(&canonical_number(number)),
-        Value::Null | Value::Bool(_) | Value::String(_) => out.push_str(&value.to_string()),
+        Value::Number(number) if number.is_f64() => {
+            out.extend_from_slice(canonical_number(number).as_bytes());
+        }
+        other => write_json(other, out),
     }
+}
+
+/// Returns what an object holds by UTF-16 code units, in which ASCII alone is as in bytes.
+fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut items: Vec<_> = map.iter().collect();
+    if items.iter().all(|(key, _)| key.is_ascii()) {
+        items.sort_unstable_by_key(|(key, _)| *key);
+    } else {
+        items.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    }
+    items
+}
+
+fn write_json(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
+    // Memory takes everything.
+    drop(serde_json::to_writer(out, value));
 }
 
 /// Prints a number as ECMAScript's `Number::toString` does (RFC 8785 section 3.2.2.3).

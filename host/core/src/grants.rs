@@ -5,6 +5,7 @@
 
 mod agent;
 mod secret;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub struct Grants {
     pub provider: bool,
     /// What of the host's own it may use for its agent.
     pub agent: AgentGrants,
+    /// Whether its calls are recorded, to be run again.
+    pub record: bool,
     /// How much of everything.
     pub limits: CallLimits,
     /// Nothing of this holds but time and output: the tool is the embedding program's own code.
@@ -82,6 +85,7 @@ impl Grants {
             wasm_shell: self.wasm_shell.within(&other.wasm_shell),
             provider: self.provider && other.provider,
             agent: self.agent.within(&other.agent),
+            record: self.record,
             limits: self.limits.within(&other.limits),
             native: self.native,
         }

@@ -37,44 +37,66 @@ pub struct Row {
     pub interface: &'static str,
     /// What it takes.
     pub class: Class,
+    /// What nothing can do that does not import it, as "it can never" goes on; empty for what is no power.
+    pub power: &'static str,
 }
 
-const fn row(interface: &'static str, class: Class) -> Row {
-    Row { interface, class }
+const fn row(interface: &'static str, class: Class, power: &'static str) -> Row {
+    Row { interface, class, power }
 }
 
 /// Every interface a component may import; any other name is refused.
 pub const TABLE: &[Row] = &[
-    row("claw:tool/tool", Class::Inert),
-    row("claw:host/log", Class::Inert),
-    row("claw:host/progress", Class::Inert),
-    row("claw:host/cancellation", Class::Inert),
-    row("wasi:io/*", Class::Inert),
-    row("wasi:clocks/*", Class::Inert),
-    row("wasi:random/*", Class::Inert),
-    row("wasi:cli/*", Class::Inert),
+    row("claw:tool/tool", Class::Inert, ""),
+    row("claw:host/log", Class::Inert, ""),
+    row("claw:host/progress", Class::Inert, ""),
+    row("claw:host/cancellation", Class::Inert, ""),
+    row("wasi:io/*", Class::Inert, ""),
+    row("wasi:clocks/*", Class::Inert, "tell the time"),
+    row("wasi:random/*", Class::Inert, "draw a random number"),
+    row("wasi:cli/environment", Class::Inert, "read its environment"),
+    row("wasi:cli/*", Class::Inert, ""),
     // Without a preopened directory, which only a profile's mounts give, nothing can be opened.
-    row("wasi:filesystem/*", Class::Inert),
-    row("wasi:http/types", Class::Network),
-    row("wasi:http/outgoing-handler", Class::Network),
-    row("claw:host/process", Class::Process),
-    row("claw:host/memory", Class::Memory),
-    row("claw:host/secrets", Class::Secrets),
-    row("claw:host/provider", Class::Provider),
-    row("claw:host/models", Class::Provider),
-    row("claw:host/channels", Class::Channels),
-    row("claw:host/tools", Class::Tools),
-    row("claw:host/elicitation", Class::Reserved),
-    row("claw:host/resources", Class::Reserved),
-    row("claw:host/prompts", Class::Reserved),
-    row("wasi:sockets/*", Class::Never),
+    row("wasi:filesystem/*", Class::Inert, "open a file"),
+    row("wasi:http/types", Class::Network, ""),
+    row("wasi:http/outgoing-handler", Class::Network, "send a request over the network"),
+    row("claw:host/process", Class::Process, "start a program"),
+    row("claw:host/memory", Class::Memory, "keep keys and values"),
+    row("claw:host/secrets", Class::Secrets, "ask for a secret"),
+    row("claw:host/provider", Class::Provider, "ask a language model"),
+    row("claw:host/models", Class::Provider, "choose a language model"),
+    row("claw:host/channels", Class::Channels, "send a message"),
+    row("claw:host/tools", Class::Tools, "call another tool"),
+    row("claw:host/elicitation", Class::Reserved, ""),
+    row("claw:host/resources", Class::Reserved, ""),
+    row("claw:host/prompts", Class::Reserved, ""),
+    row("wasi:sockets/*", Class::Never, "open a socket"),
 ];
+
+/// Says what a component can never do by itself, whatever it is granted: what it takes an import for that
+/// it does not have. Each goes on after "it can never".
+pub fn never(imports: &[String]) -> Vec<&'static str> {
+    let is_missing = |row: &&Row| !imports.iter().any(|it| covers(row.interface, unversioned(it)));
+    let powers = TABLE.iter().filter(|row| !row.power.is_empty());
+    powers.filter(is_missing).map(|row| row.power).collect()
+}
 
 /// Returns the class of an import such as `wasi:io/streams@0.2.12`, or none where no row
 /// knows it.
 pub fn class_of(import: &str) -> Option<Class> {
-    let interface = import.split_once('@').map_or(import, |(name, _)| name);
-    TABLE.iter().find(|row| covers(row.interface, interface)).map(|row| row.class)
+    TABLE.iter().find(|row| covers(row.interface, unversioned(import))).map(|row| row.class)
+}
+
+/// Returns what of a component's imports takes something of a profile, without versions and in order.
+pub fn needs<'a>(imports: impl Iterator<Item = &'a str>) -> std::collections::BTreeSet<&'a str> {
+    let takes = |import: &&str| {
+        class_of(import) != Some(Class::Inert) || import.starts_with("wasi:filesystem/")
+    };
+    imports.filter(takes).map(unversioned).collect()
+}
+
+fn unversioned(import: &str) -> &str {
+    import.split_once('@').map_or(import, |(name, _)| name)
 }
 
 fn covers(pattern: &str, interface: &str) -> bool {
@@ -154,6 +176,16 @@ fn collect(refused: impl Iterator<Item = String>) -> Result<(), Vec<String>> {
 mod tests {
     use super::*;
     use crate::grants::AgentGrants;
+
+    #[test]
+    fn what_takes_an_import_that_is_not_there_can_never_be_done() {
+        let all = never(&[]);
+        assert_eq!(all.len(), TABLE.iter().filter(|row| !row.power.is_empty()).count());
+        let imports = ["wasi:filesystem/types@0.2.12", "wasi:cli/stdin@0.2.12"];
+        let files = never(&imports.map(str::to_owned));
+        let is_open: Vec<_> = all.iter().filter(|power| !files.contains(power)).collect();
+        assert_eq!(is_open, [&"open a file"]);
+    }
 
     #[test]
     fn an_import_the_profile_does_not_grant_refuses_the_tool() {

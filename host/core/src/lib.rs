@@ -33,6 +33,7 @@ pub mod release;
 pub mod repair;
 pub mod reply;
 pub mod retry;
+pub mod rpc;
 pub mod schema;
 pub mod screen;
 pub mod shell;

@@ -77,6 +77,8 @@ limits! {
     PROGRESS_PAUSE_MS: u64 = 100;
     /// Calls that hold an instance at the same time; the pool has twice as many and a few, for calls that components make and components that describe themselves.
     CALLS_RUNNING_MAX: usize = 64;
+    /// Of these, calls of one agent: whatever it does, a quarter is left for the others.
+    CALLS_RUNNING_PER_AGENT_MAX: usize = 48;
     /// Calls that may wait for an instance; one more is refused as overload.
     CALLS_WAITING_MAX: usize = 1_024;
     /// Arguments of one call, as serialised JSON.
@@ -155,6 +157,19 @@ limits! {
     HTTP_BODY_READ_MS: u64 = 30_000;
     /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end by themselves.
     HTTP_SESSIONS_MAX: usize = 64;
+    /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
+    /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
+    HTTP_SESSION_MESSAGES_MAX: usize = 4;
+    /// Sessions of the clients of one wrapped server; the one unused for longest gives its place to another.
+    WRAP_SESSIONS_MAX: usize = 1_000;
+    /// One request to a wrapped server, where nothing else is said.
+    WRAP_BODY_BYTES: usize = 1_048_576;
+    /// The time of one request to a wrapped server, where nothing else is said.
+    WRAP_REQUEST_MS: u64 = 60_000;
+    /// The wait before a wrapped server that ended is started again, where nothing else is said; it doubles with each end.
+    WRAP_RESTART_MS: u64 = 1_000;
+    /// The longest such wait, where nothing else is said.
+    WRAP_RESTART_CEILING_MS: u64 = 15_000;
     /// A manifest or any other document.
     DOCUMENT_BYTES_MAX: usize = 1_048_576;
     /// Attempts at a call that fails for a passing reason, where its document asks for retries and does not say (CKP default).
@@ -283,6 +298,10 @@ limits! {
     AUDIT_BATCH_RECORDS_MAX: usize = 1_024;
     /// Time in which records gather for one signature: what a killed host leaves unsigned.
     AUDIT_BATCH_MS: u64 = 50;
+    /// What one recording of a call holds: it is in memory until the call ends.
+    RECORDING_BYTES_MAX: usize = 8_388_608;
+    /// Recordings that are kept beside one log; the oldest go first.
+    RECORDINGS_MAX: usize = 200;
     /// Arguments or results that are screened on a thread that serves; longer ones beside it.
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Findings of one kind that a screen counts; more tell nobody more, and cost time to judge.
@@ -343,6 +362,22 @@ limits! {
     CONTROL_ANSWER_MS: u64 = 3_000;
     /// Time the command line may say nothing before a running host lets go of it.
     CONTROL_IDLE_MS: u64 = 10_000;
+    /// Questions of consoles that may be open at once; each console waits for news in one.
+    CONSOLE_REQUESTS_MAX: usize = 16;
+    /// Time a console waits for news before it is answered all the same: below what proxies cut off.
+    CONSOLE_WAIT_MS: u64 = 25_000;
+    /// Time between two answers about calls to one console: as fast as anybody reads.
+    CONSOLE_NEWS_INTERVAL_MS: u64 = 200;
+    /// Questions that a console lists; the others are counted, and come as these are answered.
+    CONSOLE_PENDING_MAX: usize = 50;
+    /// Calls on one page of a console's search.
+    CONSOLE_PAGE_MAX: usize = 50;
+    /// The end of the log that a console shows first: some hundred records.
+    AUDIT_TAIL_BYTES_MAX: u64 = 262_144;
+    /// What a search of the log holds at once; the longest record fits many times.
+    AUDIT_WINDOW_BYTES_MAX: u64 = 1_048_576;
+    /// What one search of the log reads, which takes less than a second; then it says where it goes on.
+    AUDIT_SEARCH_BYTES_MAX: u64 = 67_108_864;
     /// Events that wait for one exporter of telemetry; more are dropped and counted, as nothing waits for an exporter.
     TELEMETRY_QUEUE_MAX: usize = 2_048;
     /// Events of one batch where the manifest does not say.
@@ -359,6 +394,12 @@ limits! {
     TELEMETRY_RETRY_AFTER_MS: u64 = 30_000;
     /// Arguments or result of one call in an event, as JSON; a longer one is replaced by its size.
     TELEMETRY_VALUE_BYTES_MAX: usize = 16_384;
+    /// Stages of one call that telemetry shows: those of all attempts of a plan with many.
+    CALL_STAGES_MAX: usize = 64;
+    /// Scrapes of the measurements that may be answered at once; who else connects waits.
+    METRICS_REQUESTS_MAX: usize = 4;
+    /// Time one scrape may take from connecting to the last byte.
+    METRICS_REQUEST_MS: u64 = 10_000;
     /// A telemetry file; at this size it becomes `<name>.1`, in place of the one before.
     TELEMETRY_FILE_BYTES_MAX: u64 = 67_108_864;
     /// Rows of a telemetry database; the oldest go first.
@@ -421,6 +462,8 @@ limits! {
     PROXY_RESULT_BYTES_MAX: usize = 16_384;
     /// The least that such a result may be given: less holds no envelope.
     PROXY_RESULT_BYTES_MIN: u64 = 256;
+    /// The longest window of an agent's budget: a month. What was spent is kept so long, by the minute.
+    BUDGET_WINDOW_MS_MAX: u64 = 2_678_400_000;
     /// The name of a pod's service: it is a part of a host's name.
     POD_SERVICE_NAME_BYTES_MAX: usize = 63;
     /// The same call so often in a row, and the model gets no more tools in that turn.
@@ -447,6 +490,8 @@ limits! {
     PROXY_HISTORY_BYTES_MAX: u64 = 268_435_456;
     /// What a line of the history holds of one request or answer.
     PROXY_HISTORY_TEXT_BYTES_MAX: usize = 1_048_576;
+    /// One line of the history, to whoever reads it: several such parts.
+    PROXY_HISTORY_LINE_BYTES_MAX: usize = 8_388_608;
     /// The wait before something that failed for a passing reason is tried again (CKP default); it grows from there.
     RETRY_DELAY_MS: u64 = 1_000;
     /// The longest wait between two attempts (CKP default).
@@ -595,9 +640,9 @@ limits! {
     EXPOSED_ITEM_BYTES_MAX: usize = 16_384;
     /// Questions that a bridged server asks a client at once.
     QUESTIONS_MAX: usize = 16;
-    /// Times a call is made again with what the client of an older revision has answered.
+    /// Times a call asks its client something while it waits: one answer makes a server ask for the next.
     QUESTION_ROUNDS_MAX: usize = 8;
-    /// Time a client of an older revision has to answer one question: a person reads it.
+    /// Time a call waits for its client's answers in all, beside its own: a person reads the questions.
     QUESTION_ANSWER_MS: u64 = 600_000;
     /// Time between a bridged server's word that its tools have changed and the look at them: it may say so often.
     BRIDGE_RELIST_PAUSE_MS: u64 = 500;
@@ -674,6 +719,9 @@ limits! {
     NESTED_CALLS_MAX: usize = 256;
     /// Calls within calls, counted from the outermost: each is a record, an instance and a wait.
     NESTING_DEPTH_MAX: usize = 4;
+    /// Calls over those that its profile grants after which a guest is stopped: each refusal is recorded, and a loop that
+    /// tries every call in turn may still end by itself.
+    TOOL_CALLS_REFUSED_MAX: usize = 256;
     /// Conditions before and after the calls of one tool: each looks at a result as a whole at worst.
     CONTRACT_CONDITIONS_MAX: usize = 64;
     /// Refused calls in a row that are remembered, by agent and tool.

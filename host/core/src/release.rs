@@ -131,7 +131,7 @@ impl Release {
             all.read(Path::new("the registry"), file.as_bytes()).map_err(told)?;
         }
         all.settle(&[]).map_err(told)?;
-        let of = |name: String| Some((name.clone(), Arc::new(all.definition(&name)?.clone())));
+        let of = |name: String| Some((name.clone(), Arc::clone(all.definition(&name)?)));
         Ok(said().filter_map(|tool| of(ckp_name(&tool.name))).collect())
     }
 

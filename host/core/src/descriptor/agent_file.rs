@@ -6,12 +6,13 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::check::{self, METHODS, POLICY};
-use super::{AgentTools, Callers, Credential, Granted, ManagedTool, Transport};
+use super::{AgentTools, Callers, Credential, Granted, ManagedTool, Transport, budget};
 use crate::manifest::node::{self, Node, Place};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{self, OBJECT, SECRET, STRING, Shape, TEXT, URL, opt, req, shape};
 use crate::manifest::{DocumentError, Documents};
 use crate::mediate::TurnBounds;
+use crate::quota::Budget;
 
 /// What the file is called.
 pub const TOOLS_FILE: &str = "tools.json";
@@ -44,6 +45,7 @@ const FILE: Shape = Shape::Record(&[
     req("version", &Shape::Int { min: VERSION, max: VERSION }),
     req("tools", &Shape::List { of: &TOOL, min: 0 }),
     opt("policy", &POLICY),
+    opt("budget", &budget::BUDGET),
 ]);
 
 /// The tools of one agent, each with its token's name, and its bounds.
@@ -53,13 +55,15 @@ pub struct AgentFile {
     pub tools: Vec<(ManagedTool, Credential)>,
     /// Bounds of one turn.
     pub policy: TurnBounds,
+    /// What the agent may ask for and spend.
+    pub budget: Option<Budget>,
 }
 
 impl AgentFile {
     /// Returns the text of the file.
     pub fn to_text(&self) -> String {
         let TurnBounds { max_rounds, timeout_per_tool_ms, total_timeout_ms, .. } = self.policy;
-        let file = json!({
+        let mut file = json!({
             "version": VERSION,
             "tools": self.tools.iter().map(|(tool, credential)| entry(tool, credential))
                 .collect::<Vec<_>>(),
@@ -70,6 +74,9 @@ impl AgentFile {
                 "max_tool_result_bytes": self.policy.max_tool_result_bytes,
             },
         });
+        if let (Some(budget), Some(file)) = (&self.budget, file.as_object_mut()) {
+            file.insert("budget".to_owned(), budget::write(budget));
+        }
         format!("{file:#}\n")
     }
 
@@ -82,8 +89,9 @@ impl AgentFile {
         let read = tools.iter().filter_map(|node| tool(node, problems)).collect();
         let policy = TurnBounds::default();
         let policy = root.get(&["policy"]).map_or(policy, |stated| policy.with(stated, problems));
+        let budget = root.get(&["budget"]).and_then(|stated| budget::read(stated, problems));
         let places = tools.iter().map(|node| node.at.clone()).collect();
-        Some((Self { tools: read, policy }, places))
+        Some((Self { tools: read, policy, budget }, places))
     }
 }
 
@@ -217,7 +225,8 @@ pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<Docum
         };
         let Some((read, places)) = AgentFile::read(&file, &bytes, &mut problems) else { continue };
         let tools = read.tools.iter().map(|(tool, _)| tool.canonical()).collect();
-        agents.insert(agent.clone(), AgentTools { tools, policy: read.policy });
+        let AgentFile { policy, budget, .. } = read;
+        agents.insert(agent.clone(), AgentTools { tools, policy, budget });
         for ((tool, credential), at) in read.tools.into_iter().zip(&places) {
             join(&mut granted, &tool, (agent.clone(), credential), at, &mut problems);
         }

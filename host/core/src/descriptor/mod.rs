@@ -7,6 +7,7 @@
 //! only ever named here, and requests.
 
 mod agent_file;
+mod budget;
 mod check;
 mod describe;
 mod mcp;
@@ -23,10 +24,13 @@ use serde_json::{Map, Value, json};
 pub use self::agent_file::{AgentFile, Compiled, TOOLS_FILE, agents};
 pub use self::describe::{Described, Descriptor, FILE_NAME};
 pub use self::mcp::servers;
-pub use self::pod::{CompiledAgent, PodSurroundings, compile};
+pub use self::pod::{
+    CompiledAgent, DISCOVERED, PodSurroundings, compile, is_service_name, pod_server,
+};
 pub use self::request::{ServiceRequest, WrongArguments};
 use crate::digest;
 use crate::mediate::TurnBounds;
+use crate::quota::Budget;
 
 /// The word in a path, and in arguments, that stands for whoever calls.
 pub const CLAW_ID: &str = "claw_id";
@@ -116,6 +120,8 @@ pub struct AgentTools {
     pub tools: BTreeSet<String>,
     /// Bounds of one turn.
     pub policy: TurnBounds,
+    /// What it may ask for and spend.
+    pub budget: Option<Budget>,
 }
 
 impl ManagedTool {
@@ -147,6 +153,14 @@ impl Granted {
         match &self.callers {
             Callers::Anybody(credential) => Some(credential),
             Callers::Only(agents) => agents.get(principal),
+        }
+    }
+
+    /// Returns the agents that it was compiled for; nothing where it is for whoever policy lets.
+    pub fn agents(&self) -> Option<Vec<&str>> {
+        match &self.callers {
+            Callers::Anybody(_) => None,
+            Callers::Only(agents) => Some(agents.keys().map(String::as_str).collect()),
         }
     }
 

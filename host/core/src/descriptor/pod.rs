@@ -5,44 +5,44 @@
 
 mod grants;
 mod services;
+mod stdio;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use self::grants::{Allowed, Grant, merged};
 use self::services::Services;
+pub use self::services::{DISCOVERED, is_service_name};
+use self::stdio::MCP_STDIO;
+pub use self::stdio::pod_server;
 use super::check::POD_POLICY;
-use super::{AgentFile, Credential, Descriptor, page};
+use super::{AgentFile, Credential, Descriptor, budget, page};
 use crate::grants::is_secret_name;
 use crate::manifest::node::{self, Entry, Node, Value};
 use crate::manifest::problem::{Problems, choices};
-use crate::manifest::shape::{self, ANY, COUNT, NUMBER, PATH, Shape, TEXT, opt, req, shape, shown};
+use crate::manifest::shape::{self, ANY, PATH, Shape, TEXT, opt, req, shape, shown};
 use crate::manifest::{DocumentError, Documents};
 use crate::mediate::TurnBounds;
+use crate::quota::Budget;
 
 /// The key of everything that Compose does not know.
 const CLAW: &str = "x-claw";
 /// What stands before the name of a service that may be reached.
 const SERVICE: &str = "service://";
 
-const BUDGET: Shape = Shape::Record(&[
-    opt("limit-usd", &NUMBER),
-    opt("max-requests", &COUNT),
-    opt("window", &TEXT),
-    opt("behavior", &Shape::OneOf(&["hard_stop", "rate_limit", "soft_alert"])),
-]);
 // What may be `null` is looked at where it is read.
 const SERVICE_CLAW: Shape = Shape::OpenRecord(&[
     opt("agent", &ANY),
-    opt("budget", &BUDGET),
+    opt("budget", &ANY),
     opt("cllama", &ANY),
     opt("describe-file", &PATH),
+    opt("mcp-stdio", &MCP_STDIO),
     opt("surfaces", &ANY),
     opt("tool-policy", &ANY),
     opt("tools", &ANY),
 ]);
 const POD_CLAW: Shape = Shape::OpenRecord(&[
-    opt("budget-defaults", &BUDGET),
+    opt("budget-defaults", &ANY),
     opt("pod", &TEXT),
     opt("tool-policy-defaults", &ANY),
     opt("tools-defaults", &ANY),
@@ -79,8 +79,6 @@ pub struct CompiledAgent {
     pub file: Option<AgentFile>,
     /// What it reads of its services and tools.
     pub page: String,
-    /// What was said and does nothing, for people.
-    pub notes: Vec<String>,
 }
 
 /// Compiles the pod at `file` for each of its agents.
@@ -129,12 +127,13 @@ impl<'a> Compiler<'a> {
 
     fn agents(mut self) -> Vec<CompiledAgent> {
         self.services.check(self.problems);
+        let all = self.root.get(&["services"]).map(Node::entries).unwrap_or_default();
+        all.iter().for_each(|service| stdio::check(service, self.problems));
         let defaults = self.root.get(&[CLAW]).and_then(|claw| claw.entry("tools-defaults"));
         let defaults =
             defaults.map(|entry| grants::read(entry, None, &mut self.services, self.problems));
         self.unknown(defaults.as_deref().unwrap_or_default());
-        let services = self.root.get(&["services"]).map(Node::entries).unwrap_or_default();
-        services.iter().filter_map(|entry| self.agent(entry, defaults.as_deref())).collect()
+        all.iter().filter_map(|entry| self.agent(entry, defaults.as_deref())).collect()
     }
 
     /// Compiles a service that is an agent: it says so, or asks for tools.
@@ -163,7 +162,7 @@ impl<'a> Compiler<'a> {
         for grant in &granted {
             tools.extend(self.granted(&service.node, grant, &surfaces));
         }
-        let file = AgentFile { tools, policy: self.policy(claw) };
+        let file = AgentFile { tools, policy: self.policy(claw), budget: self.budget(claw) };
         Some(self.compiled(service, file, &surfaces))
     }
 
@@ -178,15 +177,9 @@ impl<'a> Compiler<'a> {
             let help = "call one of the tools otherwise";
             self.problems.invalid(&agent.at, collision.to_string(), help);
         }
-        let budgets =
-            [agent.node.get(&[CLAW, "budget"]), self.root.get(&[CLAW, "budget-defaults"])];
-        let notes = budgets.into_iter().flatten().map(|budget| {
-            format!("{}: a budget is checked but has no effect in this version: `limits` of a Provider binds", budget.at)
-        });
         CompiledAgent {
             name: agent.key.clone(),
-            notes: notes.collect(),
-            file: Some(file).filter(|file| !file.tools.is_empty()),
+            file: Some(file).filter(|file| !file.tools.is_empty() || file.budget.is_some()),
             page: page.unwrap_or_default(),
         }
     }
@@ -312,17 +305,27 @@ impl<'a> Compiler<'a> {
 
     /// Returns the bounds of an agent: its own, whole, or the pod's, or those that are built in.
     fn policy(&mut self, claw: &Node) -> TurnBounds {
-        let pod = self.root.get(&[CLAW]);
-        let stated = claw.entry("tool-policy").or_else(|| pod?.entry("tool-policy-defaults"));
-        let Some(Entry { key, node, .. }) =
-            stated.filter(|entry| !matches!(entry.node.value, Value::Null))
-        else {
-            return TurnBounds::default();
-        };
-        if shape::check(self.problems, node, &POD_POLICY, key) {
+        let stated = self.stated(claw, "tool-policy", &POD_POLICY);
+        stated.map_or_else(TurnBounds::default, |node| {
             TurnBounds::default().with(node, self.problems)
-        } else {
-            TurnBounds::default()
-        }
+        })
+    }
+
+    /// Returns the budget of an agent: its own, whole, or the pod's, or none.
+    fn budget(&mut self, claw: &Node) -> Option<Budget> {
+        let node = self.stated(claw, "budget", &budget::POD_BUDGET)?;
+        budget::read(node, self.problems)
+    }
+
+    /// Returns what an agent states, else what the pod does for all; `null` is nothing.
+    fn stated<'n>(&mut self, claw: &'n Node, key: &str, shape: &Shape) -> Option<&'n Node>
+    where
+        'a: 'n,
+    {
+        let pod = self.root.get(&[CLAW]);
+        let stated = claw.entry(key).or_else(|| pod?.entry(&format!("{key}-defaults")))?;
+        let is_null = matches!(stated.node.value, Value::Null);
+        let fits = is_null || shape::check(self.problems, &stated.node, shape, &stated.key);
+        Some(&stated.node).filter(|_| fits && !is_null)
     }
 }

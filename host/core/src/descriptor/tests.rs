@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::manifest::{DirEntry, DocumentError, Documents};
+use crate::manifest::{DirEntry, DocumentError, Documents, McpReach};
 
 /// Files in memory.
 struct Files(Vec<(&'static str, String)>);
@@ -234,6 +234,48 @@ fn bounds_are_an_agent_s_own_whole_or_the_pod_s() {
 }
 
 #[test]
+fn a_budget_is_an_agent_s_own_whole_or_the_pod_s_and_is_read_back() {
+    let file = |claw: &str| {
+        let pod = pod(claw).replace(
+            "{pod: desk,",
+            "{pod: desk, budget-defaults: {limit-usd: 2.5, max-requests: 100, window: 24h},",
+        );
+        compiled(&pod, &[])
+            .map(|agents| agents[0].file.clone().unwrap())
+            .map_err(|e| told::<()>(Err(e)))
+    };
+    let all = Budget {
+        limit_nano_usd: Some(2_500_000_000),
+        requests_max: Some(100),
+        window_ms: 86_400_000,
+        is_soft: false,
+    };
+    assert_eq!(file("").unwrap().budget, Some(all));
+    assert_eq!(file("budget: null").unwrap().budget, None);
+    let own =
+        file("tools: [], budget: {max-requests: 1, window: 1m, behavior: soft_alert}").unwrap();
+    let soft =
+        Budget { requests_max: Some(1), window_ms: 60_000, is_soft: true, limit_nano_usd: None };
+    assert_eq!((own.budget, own.tools.len()), (Some(soft), 0), "nothing of the pod's is left");
+    for of in [own, file("").unwrap()] {
+        let files = Files(vec![("c/a/tools.json", of.to_text())]);
+        assert_eq!(super::agents(&files, Path::new("c")).unwrap().agents["a"].budget, of.budget);
+    }
+    for (wrong, says) in [
+        ("{window: 1h}", "without a limit"),
+        ("{limit-usd: 0, window: 1h}", "no money"),
+        ("{max-requests: 0, window: 1h}", "max-requests"),
+        ("{max-requests: 1}", "`window` of a budget is missing"),
+        ("{max-requests: 1, window: 32d}", "between 1m and 31d"),
+        ("{max-requests: 1, window: soon}", "30d"),
+        ("{max-requests: 1, window: 1h, behavior: shout}", "hard_stop"),
+    ] {
+        let errors = file(&format!("budget: {wrong}")).unwrap_err();
+        assert!(errors.contains(says), "{wrong}: {errors}");
+    }
+}
+
+#[test]
 fn a_token_is_named_and_never_there() {
     let with = |environment: &str| {
         pod("").replace("environment: [TRADING_API_TOKEN]", &format!("environment: {environment}"))
@@ -362,4 +404,36 @@ fn arguments_stay_in_their_place_of_a_path() {
         made("/x?fixed=1&n={n}", json!({"n": "a&b"})).unwrap(),
         "/x?fixed=1&n=a%26b&claw_id=me"
     );
+}
+
+#[test]
+fn a_service_of_a_pod_can_be_a_program() {
+    let pod = |claw: &str| format!("services:\n  finder:\n    x-claw: {{{claw}}}\n");
+    let read = |claw: &str, name: &str| {
+        pod_server(Path::new("p/pod.yaml"), pod(claw).as_bytes(), name, "jail")
+    };
+    let server = read("mcp-stdio: {command: finder, args: [-v, '']}", "finder").unwrap();
+    let McpReach::Program { command, args, env } = server.reach else { panic!() };
+    assert_eq!((command.as_str(), args.len(), env.len()), ("finder", 2, 0));
+    assert_eq!((server.name.as_str(), server.sandbox.as_str()), ("finder", "jail"));
+    for (claw, name, says) in [
+        ("mcp-stdio: {command: f}", "finde", "write `finder`"),
+        ("surfaces: []", "finder", "which program"),
+        ("mcp-stdio: {command: f x, arg: []}", "finder", "arg"),
+        ("mcp-stdio: f x", "finder", "mcp-stdio"),
+        ("mcp-stdio: {command: f}, cllama: x", "finder", "`cllama` beside `mcp-stdio`"),
+    ] {
+        let told = told(read(claw, name));
+        assert!(told.contains(says), "{claw}: {told}");
+        let compiled = told_of(&pod(claw));
+        assert_eq!(
+            compiled.contains("mcp-stdio"),
+            told.contains("mcp-stdio") && !claw.contains("surfaces"),
+            "{claw}: {compiled}"
+        );
+    }
+}
+
+fn told_of(pod: &str) -> String {
+    told(compiled(pod, &[]))
 }

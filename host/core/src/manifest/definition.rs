@@ -99,7 +99,7 @@ pub struct Definition {
 /// What the runtime file and definition files say about calls, beside the documents.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Governance {
-    definitions: BTreeMap<String, Definition>,
+    definitions: BTreeMap<String, Arc<Definition>>,
     /// What breaking a postcondition means.
     pub postconditions: PostconditionMode,
     /// How large composites may be.
@@ -118,42 +118,27 @@ impl Definition {
 }
 
 impl Governance {
-    /// Returns what is said about a tool, by either of its names; else what the version of the registry
-    /// says that it is of.
-    pub fn of<'a>(&'a self, tool: &'a Tool) -> Option<&'a Definition> {
-        let own = tool.names().iter().find_map(|name| self.definitions.get(name));
-        own.or(tool.governed.as_deref())
-    }
-
     /// Returns what is said about the tool of a CKP name.
-    pub fn definition(&self, name: &str) -> Option<&Definition> {
+    pub fn definition(&self, name: &str) -> Option<&Arc<Definition>> {
         self.definitions.get(name)
     }
 
-    /// Returns how often a call is tried: as the definition says, where the tool is declared
-    /// idempotent or the definition says for which failures; else as the tool's document says.
-    pub fn retry(&self, tool: &Tool) -> RetryPlan {
-        let own = self.of(tool).and_then(|own| own.plan(&tool.declared));
-        own.unwrap_or(tool.retry)
+    /// Settles what holds for a tool: what is said here by either of its names, else what the version of
+    /// the registry says that it is of. It is tried again as that says, where the tool is declared idempotent
+    /// or that says for which failures; else as its document says.
+    pub fn bind(&self, tool: &mut Tool) {
+        let own = tool.names().iter().find_map(|name| self.definitions.get(name));
+        tool.governed = own.cloned().or_else(|| tool.governed.take());
+        let plan = tool.governed.as_ref().and_then(|own| own.plan(&tool.declared));
+        tool.retry = plan.unwrap_or(tool.retry);
     }
 
-    /// Says whether a call of the tool may be made again at all: it is declared idempotent, or its
-    /// document or definition says that it is tried more than once.
-    pub fn may_retry(&self, tool: &Tool) -> bool {
-        tool.declares("idempotentHint") || self.retry(tool).max_attempts > 1
-    }
-
-    /// Returns a problem for each tool that is named and not known; where tools `may_come` that are not
-    /// known yet, for each that is nearly called like one of `names`.
-    pub fn strays(
-        &self,
-        known: impl Fn(&str) -> bool,
-        names: &[String],
-        may_come: bool,
-    ) -> Vec<DocumentError> {
+    /// Returns a problem for each tool that is named and is none of `names`. Where it `may_come` from
+    /// somebody who has not said yet what there is, it is one where it is nearly called like one of them.
+    pub fn strays(&self, names: &[String], may_come: impl Fn(&str) -> bool) -> Vec<DocumentError> {
         let is_stray = |name: &str| {
             let is_slip = || nearest(name, names.iter().map(String::as_str)).is_some();
-            !known(name) && (!may_come || is_slip())
+            !names.iter().any(|of| of == name) && (!may_come(name) || is_slip())
         };
         let stray = |(name, at): &(String, Place)| {
             let reason = format!("no tool is called `{}`", shown(name));
@@ -163,12 +148,9 @@ impl Governance {
     }
 
     /// Says which retry policies do nothing, for people.
-    pub fn idle<'a>(
-        &'a self,
-        tools: impl Iterator<Item = &'a Tool>,
-    ) -> impl Iterator<Item = String> {
+    pub fn idle<'a>(tools: impl Iterator<Item = &'a Tool>) -> impl Iterator<Item = String> {
         let idles = |tool: &&Tool| {
-            let own = self.of(tool).filter(|own| own.retry.is_some());
+            let own = tool.governed.as_ref().filter(|own| own.retry.is_some());
             own.is_some_and(|own| own.plan(&tool.declared) == Some(RetryPlan::ONCE))
         };
         tools.filter(idles).map(|tool| format!(
@@ -199,7 +181,7 @@ impl Governance {
         let steps = self.composites().flat_map(|own| own.steps.iter().map(move |step| (own, step)));
         steps.filter_map(move |(own, step)| {
             let tool = find(&step.tool).filter(|_| step.max_attempts.is_some_and(|max| max > 1))?;
-            (!self.may_retry(tool)).then(|| format!(
+            (!tool.may_retry()).then(|| format!(
                 "the `max_attempts` of step `{}` of `{}` does nothing: `{}` is not declared idempotent",
                 step.key, own.name, step.tool
             ))
@@ -248,7 +230,7 @@ impl Governance {
                 problems.invalid(&entry.at, reason, "define each tool once, in one file");
             }
             let definition = Reader(problems).definition(entry);
-            self.definitions.insert(name.clone(), definition);
+            self.definitions.insert(name.clone(), Arc::new(definition));
             self.named.push((name, entry.at.clone()));
         }
     }

@@ -62,7 +62,8 @@ pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, Telemet
 pub use tool::{SkillTerms, ToolBinding};
 
 pub(crate) use self::node::Place;
-use crate::descriptor::Granted;
+use crate::catalog::Refused;
+use crate::descriptor::{AgentTools, Granted};
 use crate::package::VerifyingKey;
 use crate::policy::PolicySet;
 use crate::skills::Skills;
@@ -113,6 +114,10 @@ pub struct Manifest {
     /// The tools of services that this host asks itself; from the runtime file and from what pods were
     /// compiled to, never from a document.
     pub services: Vec<Granted>,
+    /// Services that say something broken of themselves; the others are served.
+    pub broken_services: Vec<Refused>,
+    /// What was compiled for agents, by their names: their bounds and budgets.
+    pub agents: BTreeMap<String, AgentTools>,
     /// The tools that agents are held to; from the runtime file and the skills it names.
     pub skills: Skills,
     /// Who has to accept what these say; from the runtime file too.

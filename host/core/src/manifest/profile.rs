@@ -36,6 +36,8 @@ pub struct Profile {
     pub provider: bool,
     /// What of the host's own its tools may use; from the runtime file, never from a document.
     pub agent: AgentGrants,
+    /// Whether calls are recorded, to be run again; from the runtime file, never from a document.
+    pub record: bool,
     /// How secrets reach its tools.
     pub injection: Injection,
     /// The secrets its tools may use; from the runtime file, never from a document.
@@ -84,6 +86,7 @@ impl Profile {
             shell_rules: self.shell_rules.clone(),
             provider: self.provider,
             agent: self.agent.clone(),
+            record: self.record,
             limits: self.call_limits(tool_timeout),
             native: false,
         }

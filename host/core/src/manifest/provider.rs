@@ -55,6 +55,17 @@ pub enum ProviderProtocol {
     OpenAi,
 }
 
+impl ProviderProtocol {
+    /// Returns its name, as documents have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic-native",
+            Self::Custom => "custom",
+            Self::OpenAi => "openai-compatible",
+        }
+    }
+}
+
 /// How the host shows a provider who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderAuth {

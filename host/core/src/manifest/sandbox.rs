@@ -37,6 +37,7 @@ pub(crate) fn read(of: &Document, directory: &Path) -> Profile {
         provider: false,
         signed_by: Vec::new(),
         agent: AgentGrants::default(),
+        record: false,
         injection: of.spec.read(&["capabilities", "secrets", "injection"]).unwrap_or_default(),
         secrets: Vec::new(),
         limits: limits(&of.spec),

@@ -31,6 +31,33 @@ pub struct TelemetryPlan {
     pub strip_results: bool,
 }
 
+impl TelemetryPlan {
+    /// Returns a plan that emits nothing and measures everything, for who comes and asks.
+    pub(crate) fn of_metrics() -> Self {
+        let (off, on) = (false, true);
+        Self {
+            name: "metrics".to_owned(),
+            exporters: Vec::new(),
+            events: EventFlags {
+                tool_calls: off,
+                memory_ops: off,
+                swarm_ops: off,
+                lifecycle: off,
+                errors: off,
+            },
+            metrics: MetricFlags {
+                token_usage: on,
+                cost_usd: on,
+                latency_histogram: on,
+                retrieval_hit_rate: on,
+            },
+            sampling_rate: 1.0,
+            strip_arguments: true,
+            strip_results: true,
+        }
+    }
+}
+
 /// One place that events and measurements go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExporterPlan {

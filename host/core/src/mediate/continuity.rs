@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Dialect, at, items, list, text, texts};
+use super::{Dialect, at, items, text, texts};
 use crate::digest;
 
 /// The hidden messages of one turn.
@@ -15,9 +15,12 @@ pub struct Kept {
 }
 
 /// Returns what tells one conversation from another, where nobody names it: its first words.
-pub fn conversation(request: &Value) -> String {
-    let first = items(request, "messages").iter().find(|message| text(message, "role") == "user");
-    let said = first.map(|message| texts(at(message, "content"))).unwrap_or_default();
+pub fn conversation(dialect: &dyn Dialect, request: &Value) -> String {
+    let all = items(request, dialect.messages());
+    let first = all.iter().find(|message| text(message, "role") == "user");
+    let said =
+        first.map_or_else(|| at(request, dialect.messages()), |message| at(message, "content"));
+    let said = texts(said);
     digest::of_bytes(said.as_bytes())
 }
 
@@ -26,13 +29,16 @@ pub fn conversation(request: &Value) -> String {
 /// Matched from the end: of two messages with the same words the later one is that of the later turn. Turns
 /// whose message is not there are left out.
 pub fn weave(dialect: &dyn Dialect, request: &mut Value, turns: Vec<Kept>) {
-    let Some(messages) = list(request, "messages") else {
+    let Some(messages) = request.get_mut(dialect.messages()).and_then(Value::as_array_mut) else {
         return;
     };
     let mut end = messages.len();
     for turn in turns.into_iter().rev() {
         let is_it = |message: &Value| dialect.anchor(message).is_some_and(|own| own == turn.anchor);
-        if let Some(at) = messages.iter().take(end).rposition(is_it) {
+        if let Some(mut at) = messages.iter().take(end).rposition(is_it) {
+            while at > 0 && messages.get(at - 1).is_some_and(|message| dialect.leads(message)) {
+                at -= 1;
+            }
             messages.splice(at..at, turn.hidden);
             end = at;
         }

@@ -12,6 +12,7 @@ mod envelope;
 mod offers;
 mod openai;
 mod repeats;
+mod responses;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -25,6 +26,7 @@ pub use self::continuity::{Kept, conversation, weave};
 pub use self::envelope::{of_error, of_reply, refusal};
 pub use self::offers::{Offer, Offers};
 pub use self::openai::OpenAi;
+pub use self::responses::Responses;
 pub use self::turn::{Done, Failed, Job, Policy, Repeat, Step, Turn};
 use crate::json::{items, text};
 
@@ -46,6 +48,16 @@ pub struct ModelCall {
 pub trait Dialect: Sync + std::fmt::Debug {
     /// Returns what the dialect is called in records.
     fn name(&self) -> &'static str;
+
+    /// Returns the key of what was said so far.
+    fn messages(&self) -> &'static str {
+        "messages"
+    }
+
+    /// Says why tools of ours cannot be put into a request.
+    fn unmediated(&self, _request: &Value) -> Option<&'static str> {
+        None
+    }
 
     /// Returns the names of the runner's own tools.
     fn declared(&self, request: &Value) -> Vec<String>;
@@ -85,6 +97,11 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Returns what tells a message of the model from its others: the ids of its calls, else its text.
     /// Nothing for messages of others.
     fn anchor(&self, message: &Value) -> Option<String>;
+
+    /// Says whether a message is nothing by itself and belongs to the one behind it.
+    fn leads(&self, _message: &Value) -> bool {
+        false
+    }
 }
 
 /// Returns the list `key` to add to, which is made where it is missing.

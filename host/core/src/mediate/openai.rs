@@ -19,6 +19,11 @@ impl Dialect for OpenAi {
         "openai"
     }
 
+    fn unmediated(&self, request: &Value) -> Option<&'static str> {
+        let is_many = at(request, "n").as_u64().is_some_and(|n| n > 1);
+        is_many.then_some("`n` is 1 where the host adds tools: a turn has one course")
+    }
+
     fn declared(&self, request: &Value) -> Vec<String> {
         let tools = items(request, "tools").iter().map(|tool| name_of(tool).to_owned());
         let functions = items(request, "functions").iter();
@@ -159,9 +164,12 @@ fn name_of(tool: &Value) -> &str {
     named.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads the arguments of a call, which are JSON in a text. Models leave them out where there are none.
 fn arguments(call: &Value) -> Result<Value, String> {
-    let written = call.pointer("/function/arguments").and_then(Value::as_str).unwrap_or_default();
+    read_arguments(text(at(call, "function"), "arguments"))
+}
+
+/// Reads the arguments of a call, which are JSON in a text. Models leave them out where there are none.
+pub(super) fn read_arguments(written: &str) -> Result<Value, String> {
     if written.trim().is_empty() {
         return Ok(json!({}));
     }

@@ -1,4 +1,4 @@
-//! Turns of a runner, in both dialects, against a model that says what it is told to.
+//! Turns of a runner, in every dialect, against a model that says what it is told to.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_NEAREST_MAX, PROXY_REPEATS_MAX};
 use crate::reply::{Content, ToolReply};
 
-const DIALECTS: [&dyn Dialect; 2] = [&OpenAi, &Anthropic];
+const DIALECTS: [&dyn Dialect; 3] = [&OpenAi, &Anthropic, &Responses];
 
 fn offer(tool: &str) -> Offer {
     Offer {
@@ -25,9 +25,11 @@ fn offer(tool: &str) -> Offer {
 fn request(dialect: &dyn Dialect) -> Value {
     let own = match dialect.name() {
         "openai" => json!({ "type": "function", "function": { "name": "own", "parameters": {} } }),
+        "responses" => json!({ "type": "function", "name": "own", "parameters": {} }),
         _ => json!({ "name": "own", "input_schema": {} }),
     };
-    json!({ "model": "m", "messages": [{ "role": "user", "content": "hello" }], "tools": [own], "stream": true, "x-kept": 1.50 })
+    let said = json!([{ "role": "user", "content": "hello" }]);
+    json!({ "model": "m", dialect.messages(): said, "tools": [own], "stream": true, "x-kept": 1.50 })
 }
 
 /// An answer that makes these calls, or says `text`.
@@ -47,6 +49,18 @@ fn answer(dialect: &dyn Dialect, calls: &[(&str, Value)], text: &str) -> Value {
         }
         let finish = if calls.is_empty() { "length" } else { "tool_calls" };
         return json!({ "id": "c", "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "usage": { "prompt_tokens": 10, "completion_tokens": 2 } });
+    }
+    if dialect.name() == "responses" {
+        let made = numbered().map(|(at, (name, input))| {
+            let arguments = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
+            json!({ "type": "function_call", "id": format!("fc{at}"), "call_id": id(at), "name": name, "arguments": arguments })
+        });
+        let part = json!({ "type": "output_text", "text": text, "annotations": [] });
+        let said =
+            json!({ "type": "message", "id": "msg", "role": "assistant", "content": [part] });
+        let said = (!text.is_empty()).then_some(said);
+        let output: Vec<Value> = said.into_iter().chain(made).collect();
+        return json!({ "id": "r", "object": "response", "status": "completed", "output": output, "usage": { "input_tokens": 10, "output_tokens": 2 } });
     }
     let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
     let made = numbered().map(|(at, (name, input))| {
@@ -105,7 +119,7 @@ impl Runner {
     }
 
     fn messages(&self) -> Vec<Value> {
-        self.turn.request()["messages"].as_array().unwrap().clone()
+        self.turn.request()[self.dialect.messages()].as_array().unwrap().clone()
     }
 }
 
@@ -194,11 +208,12 @@ fn ours_before_the_runners_run_and_the_rest_is_asked_for_again() {
         let calls = [("svc_get", json!({})), ("own", json!({}))];
         assert_eq!(runner.hear(&calls, "both").unwrap(), Step::Ask);
         assert_eq!(runner.ran, ["svc.get"]);
-        let said = runner.messages()[1].to_string();
+        let said = Value::from(runner.messages()[1..].to_vec()).to_string();
         assert!(said.contains("svc_get") && !said.contains("own"), "{said}");
         assert_eq!(runner.turn.interventions(), ["managed_prefix_native_suffix_serialized"]);
+        let hidden = runner.messages()[1..].to_vec();
         let done = done(runner.hear(&[("own", json!({}))], ""));
-        assert_eq!(done.hidden.len(), 2);
+        assert_eq!(done.hidden, hidden);
     }
 }
 
@@ -222,7 +237,8 @@ fn what_looks_like_ours_is_refused_and_what_cannot_be_read_is_said() {
             [("svc_gett_all", json!({})), ("svc__other", json!({})), ("svc.get", json!("{\"a\""))];
         assert_eq!(runner.hear(&calls, "").unwrap(), Step::Ask);
         assert_eq!(runner.codes(), ["unsupported_tool", "unsupported_tool", "invalid_arguments"]);
-        assert!(!runner.messages()[1].to_string().contains("\\\"a\\\""), "{:?}", runner.messages());
+        let said = Value::from(runner.messages()).to_string();
+        assert!(!said.contains("{\\\"a\\\""), "{said}");
     }
     let mut said = answer(&OpenAi, &[("svc_get", json!("")), ("svc_get", json!("[1]"))], "");
     let calls = OpenAi.calls(&mut said, 1);
@@ -326,7 +342,11 @@ fn a_tool_that_ends_the_turn_is_last_and_its_success_ends_it() {
         let mut answer = done.answer.clone();
         assert!(dialect.calls(&mut answer, 9).is_empty());
         assert!(!answer.to_string().contains("words"), "{answer}");
-        let finish = if dialect.name() == "openai" { "\"stop\"" } else { "\"end_turn\"" };
+        let finish = match dialect.name() {
+            "openai" => "\"stop\"",
+            "responses" => "\"completed\"",
+            _ => "\"end_turn\"",
+        };
         assert!(answer.to_string().contains(finish), "{answer}");
     }
 }
@@ -372,6 +392,15 @@ fn only_a_services_answer_is_an_envelope_and_none_is_longer_than_it_may_be() {
             assert!(envelope.to_string().len() < 400, "{envelope}");
             assert_eq!(envelope["truncated"], true);
         }
+    }
+    // What a reply had no room for is an envelope still, and no text of one within another.
+    let structured = Some(json!({ "ok": true, "status_code": 200, "data": long }));
+    let cut = ToolReply { structured, ..ToolReply::default() };
+    let cut = crate::truncate::reply(cut, 900);
+    for bytes_max in [300, 5_000] {
+        let envelope = of_reply(&cut, true, bytes_max);
+        assert_eq!((&envelope["status_code"], &envelope["truncated"]), (&json!(200), &json!(true)));
+        assert!(envelope["data"].as_str().unwrap().starts_with("xxx"), "{envelope}");
     }
     let structured = Some(json!({ "ok": false, "error": "mine" }));
     let own = ToolReply { structured, ..ToolReply::default() };
@@ -421,7 +450,10 @@ fn a_stream_says_nothing_long_again_and_nothing_before_it_is_asked() {
         }
         let mut events = dialect.events(said, &json!({}));
         assert!(events.next().is_some(), "the first");
-        let lengths: Vec<usize> = events.map(|event| event.len()).collect();
+        // The last event of a response is all of it.
+        let is_whole = |event: &String| event.contains("\"response\":{");
+        let lengths: Vec<usize> =
+            events.filter(|e| !is_whole(e)).map(|event| event.len()).collect();
         assert!(lengths.len() > 20_000 && lengths.iter().all(|bytes| *bytes < 1_000));
     }
 }
@@ -432,7 +464,7 @@ fn hidden_messages_come_back_before_what_they_led_to() {
         let spoken = |calls: &[(&str, Value)], text| dialect.message(&answer(dialect, calls, text));
         let user = |text: &str| json!({ "role": "user", "content": text });
         let called = spoken(&[("own", json!({}))], "");
-        let mut request = json!({ "messages": [user("a"), spoken(&[], "yes"), user("b"), called, user("c"), spoken(&[], " yes\n"), user("d")] });
+        let mut request = json!({ dialect.messages(): [user("a"), spoken(&[], "yes"), user("b"), called, user("c"), spoken(&[], " yes\n"), user("d")] });
         let kept = |message: &Value, name: &str| Kept {
             anchor: dialect.anchor(message).unwrap(),
             hidden: vec![user(name)],
@@ -444,8 +476,12 @@ fn hidden_messages_come_back_before_what_they_led_to() {
             kept(&spoken(&[], "yes"), "h4"),
         ];
         weave(dialect, &mut request, turns);
-        let said: Vec<String> =
-            request["messages"].as_array().unwrap().iter().map(|m| texts(&m["content"])).collect();
+        let said: Vec<String> = request[dialect.messages()]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| texts(&m["content"]))
+            .collect();
         assert_eq!(said, ["a", "h1", "yes", "b", "h3", "", "c", "h4", " yes\n", "d"]);
         assert_eq!(dialect.anchor(&user("yes")), None);
     }
@@ -500,4 +536,129 @@ fn streams_say_all_that_the_answer_says() {
         assert!(events.contains(said), "{said} is not in {events}");
     }
     assert!(events.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"));
+}
+
+/// An answer of thoughts, calls of several kinds and words.
+fn thoughtful() -> Value {
+    let thought = |id: &str| json!({ "type": "reasoning", "id": id, "summary": [{ "type": "summary_text", "text": "hm" }] });
+    let call = |kind: &str, id: &str, name: &str| json!({ "type": kind, "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": "{}" });
+    json!({ "id": "r", "status": "completed", "output": [
+        thought("t1"), call("function_call", "c1", "svc_get"),
+        thought("t2"), { "type": "computer_call", "id": "cu", "call_id": "c2", "action": {} },
+        { "type": "web_search_call", "id": "ws" },
+        thought("t3"), call("custom_tool_call", "c3", "own"),
+    ]})
+}
+
+#[test]
+fn items_of_a_response_go_back_with_their_thoughts_as_far_as_they_can_be_read() {
+    let kinds = |store: bool, kept: usize| -> Vec<String> {
+        let mut request = json!({ "input": [], "store": store });
+        let mut said = thoughtful();
+        let results = Responses.calls(&mut said, 1).into_iter().take(kept);
+        let results: Vec<_> = results.map(|call| (call.id, json!({ "ok": true }))).collect();
+        Responses.append(&mut request, &said, kept, &results);
+        let all = request["input"].as_array().unwrap().iter();
+        all.map(|item| item["id"].as_str().or_else(|| item["type"].as_str()).unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(kinds(true, 1), ["t1", "fc_c1", "function_call_output"]);
+    let [one, two] = ["function_call_output", "custom_tool_call_output"];
+    assert_eq!(kinds(true, 3), ["t1", "fc_c1", "ws", "t3", "fc_c3", one, two]);
+    assert_eq!(kinds(false, 3), ["fc_c1", "ws", "fc_c3", one, two]);
+    let mut said = thoughtful();
+    let names: Vec<String> = Responses.calls(&mut said, 1).into_iter().map(|c| c.name).collect();
+    assert_eq!(names, ["svc_get", "computer", "own"]);
+    // A thought stays with what came of it, and what was hidden comes before both.
+    let user = json!({ "role": "user", "content": "a" });
+    let mut request = json!({ "input": [user, said["output"][0], said["output"][1]] });
+    let hidden = vec![json!({ "role": "user", "content": "h" })];
+    let anchor = Responses.anchor(&Responses.message(&said)).unwrap();
+    weave(&Responses, &mut request, vec![Kept { anchor, hidden }]);
+    assert_eq!(request["input"][1]["content"], "h");
+}
+
+#[test]
+fn a_response_repeats_what_the_runner_asked_and_nothing_of_ours() {
+    let mut request = json!({ "input": "hello", "tools": [], "tool_choice": { "type": "function", "name": "svc.get" } });
+    let asked = request.clone();
+    Responses.inject(&mut request, &Offers::new(vec![offer("svc.get")], Vec::new()));
+    assert_eq!(request["input"], json!([{ "role": "user", "content": "hello" }]));
+    assert_eq!(
+        (&request["tool_choice"]["name"], &request["tools"][0]["strict"]),
+        (&json!("svc_get"), &json!(false))
+    );
+    assert_eq!(conversation(&Responses, &request), conversation(&Responses, &asked));
+    let mut said =
+        json!({ "output": [], "tools": request["tools"], "tool_choice": "none", "x": 1 });
+    Responses.deliver(&asked, &mut said);
+    assert_eq!(
+        said,
+        json!({ "output": [], "tools": [], "tool_choice": asked["tool_choice"], "x": 1 })
+    );
+    for (key, value) in [("background", json!(true)), ("conversation", json!("c"))] {
+        assert!(Responses.unmediated(&json!({ key: value })).unwrap().contains(key));
+    }
+    assert_eq!(Responses.unmediated(&json!({ "background": false, "conversation": null })), None);
+}
+
+#[test]
+fn a_response_streams_each_item_from_its_begin_to_its_end() {
+    let mut said = thoughtful();
+    let text = json!({ "type": "output_text", "text": "Done.", "annotations": [] });
+    let message = json!({ "type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text, { "type": "refusal", "refusal": "no" }] });
+    push(&mut said, "output", message);
+    let events: Vec<String> = Responses.events(said.clone(), &json!({})).collect();
+    let data = |event: &String| -> Value {
+        serde_json::from_str(event.split_once("data: ").unwrap().1).unwrap()
+    };
+    let told: Vec<Value> = events.iter().map(data).collect();
+    assert!(told.iter().zip(0..).all(|(event, number)| event["sequence_number"] == number));
+    assert_eq!(
+        (&told[0]["response"]["output"], &told[0]["type"]),
+        (&json!([]), &json!("response.created"))
+    );
+    assert_eq!(told.last().unwrap()["response"], said);
+    let kinds: Vec<&str> = told
+        .iter()
+        .filter(|event| event["output_index"] == 7)
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    let of = |part: &str, name: &str| {
+        [
+            format!("response.{part}.added"),
+            format!("response.{name}.delta"),
+            format!("response.{name}.done"),
+            format!("response.{part}.done"),
+        ]
+    };
+    let parts = ["output_text", "refusal"].map(|name| of("content_part", name)).concat();
+    assert_eq!(
+        kinds,
+        [
+            vec!["response.output_item.added".to_owned()],
+            parts,
+            vec!["response.output_item.done".to_owned()]
+        ]
+        .concat()
+    );
+    let all = events.concat();
+    for said in [
+        "function_call_arguments.delta",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.done",
+        "\"content_index\":1",
+        "\"summary_index\":0",
+    ] {
+        assert!(all.contains(said), "{said} is not in {all}");
+    }
+    set(&mut said, "status", "incomplete".into());
+    assert!(
+        Responses
+            .events(said, &json!({}))
+            .last()
+            .unwrap()
+            .starts_with("event: response.incomplete\n")
+    );
+    assert!(Responses.error_event(&Responses.error(502, "late")).contains("\"message\":\"late\""));
 }

@@ -129,7 +129,7 @@ impl Turn {
         policy: Policy,
     ) -> Self {
         dialect.inject(&mut request, &offers);
-        let begin = items(&request, "messages").len();
+        let begin = items(&request, dialect.messages()).len();
         Self {
             dialect,
             request,
@@ -237,7 +237,7 @@ impl Turn {
             "round_usage": at(&round.answer, "usage"),
         }));
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
-        self.hidden.1 = items(&self.request, "messages").len();
+        self.hidden.1 = items(&self.request, self.dialect.messages()).len();
         if round.has_ended {
             let mut answer = round.answer;
             self.dialect.end(&mut answer);
@@ -341,7 +341,7 @@ impl Turn {
         if self.rounds > 0 && !self.usage.is_empty() {
             set(&mut answer, "usage", self.usage.clone().into());
         }
-        let messages = items(&self.request, "messages");
+        let messages = items(&self.request, self.dialect.messages());
         let hidden = messages.get(self.hidden.0..self.hidden.1).unwrap_or_default().to_vec();
         let anchor = self.dialect.anchor(&self.dialect.message(&answer)).unwrap_or_default();
         Done { answer, hidden, anchor }

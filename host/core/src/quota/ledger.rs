@@ -61,6 +61,11 @@ impl Reservation {
         self.prices.cost(used)
     }
 
+    /// Returns when it was made, in milliseconds since the epoch.
+    pub const fn at_ms(&self) -> u64 {
+        self.at_ms
+    }
+
     /// Returns the day it was made on, in days since 1970, UTC.
     pub const fn day(&self) -> u64 {
         self.day
@@ -213,6 +218,7 @@ impl Ledger {
                 QuotaLimit::CostPerDay,
                 rates.cost_per_day_usd.map(|usd| self.payable(ask, usd, now_ms)),
             ),
+            (QuotaLimit::AgentBudget, ask.left_nano_usd.map(|left| affordable(ask, left))),
         ];
         all.into_iter().filter_map(|(limit, left)| Some((limit, left?))).collect()
     }
@@ -221,14 +227,8 @@ impl Ledger {
     fn payable(&self, ask: &Ask, max_usd: f64, now_ms: u64) -> u64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let max = (max_usd * NANO_USD_PER_USD) as u64;
-        let prompt = Used { prompt_tokens: ask.prompt_tokens, completion_tokens: 0 };
         let spent = self.sum(now_ms, |account| account.cost_nano_usd);
-        let spent = spent.saturating_add(ask.prices.cost(prompt));
-        match max.checked_sub(spent) {
-            // Nothing may be spent: not even on what is said to cost nothing.
-            None | Some(0) => 0,
-            Some(left) => left.checked_div(ask.prices.output_nano_usd).unwrap_or(u64::MAX),
-        }
+        affordable(ask, max.saturating_sub(spent))
     }
 
     fn exceeded(&self, ask: &Ask, limit: QuotaLimit, now_ms: u64) -> CallError {
@@ -242,7 +242,9 @@ impl Ledger {
                 windows.filter_map(|window| window.frees_in_ms(now_ms)).min()
             }
             QuotaLimit::CostPerDay | QuotaLimit::TokensPerDay => Some(DAY_MS - now_ms % DAY_MS),
-            QuotaLimit::ContextWindow | QuotaLimit::TokensPerRequest => None,
+            QuotaLimit::AgentBudget | QuotaLimit::ContextWindow | QuotaLimit::TokensPerRequest => {
+                None
+            }
         };
         limit.exceeded(&ask.provider, retry_after_ms)
     }
@@ -262,6 +264,16 @@ impl Account {
 
     const fn is_over(&self, now_ms: u64) -> bool {
         now_ms / DAY_MS > self.day
+    }
+}
+
+/// Returns how long a completion so much money pays, beside the prompt.
+fn affordable(ask: &Ask, nano_usd: u64) -> u64 {
+    let prompt = Used { prompt_tokens: ask.prompt_tokens, completion_tokens: 0 };
+    match nano_usd.checked_sub(ask.prices.cost(prompt)) {
+        // Nothing may be spent: not even on what is said to cost nothing.
+        None | Some(0) => 0,
+        Some(left) => left.checked_div(ask.prices.output_nano_usd).unwrap_or(u64::MAX),
     }
 }
 

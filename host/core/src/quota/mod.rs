@@ -7,6 +7,7 @@
 //! (the time is an argument, in milliseconds since the epoch) and the store: a [`Ledger`] is data,
 //! and the host keeps it.
 
+mod budget;
 mod ledger;
 mod rates;
 mod terms;
@@ -14,6 +15,7 @@ mod terms;
 mod tests;
 mod window;
 
+pub use budget::{Budget, PIECE_MS, Spent};
 pub use ledger::{Account, Ledger, Reservation};
 pub use rates::CallRates;
 pub use terms::{Ask, Prices, ProviderLimits, Used, estimate_tokens};

@@ -43,6 +43,8 @@ pub struct Ask {
     pub prompt_tokens: u64,
     /// Tokens the completion may have; absent where the request does not say.
     pub completion_tokens: Option<u64>,
+    /// What is left of the agent's own budget, in billionths of a US dollar; absent where it has none.
+    pub left_nano_usd: Option<u64>,
 }
 
 /// What a request used.
@@ -57,6 +59,8 @@ pub struct Used {
 /// One of the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuotaLimit {
+    /// [`Ask::left_nano_usd`].
+    AgentBudget,
     /// [`Rates::cost_per_day_usd`].
     CostPerDay,
     /// [`ProviderLimits::max_context_window`].
@@ -110,7 +114,12 @@ impl QuotaLimit {
     /// room again, where that is a matter of time.
     pub(super) fn exceeded(self, provider: &str, retry_after_ms: Option<u64>) -> CallError {
         let limit = self.name();
-        let message = format!("the request would exceed `{limit}` of provider `{provider}`");
+        let message = match self {
+            Self::AgentBudget => {
+                "the request would exceed the agent's budget, `limit_usd`".to_owned()
+            }
+            _ => format!("the request would exceed `{limit}` of provider `{provider}`"),
+        };
         let error = CallError::new(self.kind(), message)
             .with("stage", "provider")
             .with("limit", limit)
@@ -124,6 +133,7 @@ impl QuotaLimit {
     /// Returns the name of `data.limit`: the key of the document that states it.
     const fn name(self) -> &'static str {
         match self {
+            Self::AgentBudget => "limit_usd",
             Self::CostPerDay => "cost_per_day_usd",
             Self::ContextWindow => "max_context_window",
             Self::RequestsPerMinute => "requests_per_minute",
@@ -136,7 +146,7 @@ impl QuotaLimit {
     /// A provider's limits have a code of their own; those of policies have the policies'.
     const fn kind(self) -> ErrorKind {
         match self {
-            Self::CostPerDay | Self::TokensPerHour => ErrorKind::Overloaded,
+            Self::AgentBudget | Self::CostPerDay | Self::TokensPerHour => ErrorKind::Overloaded,
             _ => ErrorKind::ProviderQuota,
         }
     }

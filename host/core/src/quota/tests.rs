@@ -17,6 +17,7 @@ fn ask(limits: &ProviderLimits, prompt_tokens: u64, completion_tokens: Option<u6
         prices: PRICES,
         prompt_tokens,
         completion_tokens,
+        left_nano_usd: None,
     }
 }
 
@@ -80,6 +81,22 @@ fn a_request_that_names_no_length_gets_what_is_left() {
     let free = Ask { provider: "q".to_owned(), limits: ProviderLimits::default(), ..free };
     let most = ledger.reserve(&free, &Rates::default(), 5).unwrap();
     assert_eq!(most.completion_tokens(), COMPLETION_TOKENS_MAX);
+}
+
+#[test]
+fn an_agent_gets_what_its_own_budget_pays() {
+    let mut ledger = Ledger::default();
+    let mut reserve = |left_nano_usd: u64| {
+        let ask = ask(&ProviderLimits::default(), 10, None);
+        let (prompt, token) = (PRICES.cost(used(10, 0)), PRICES.output_nano_usd);
+        let ask = Ask { left_nano_usd: Some(left_nano_usd), ..ask };
+        let made = ledger.reserve(&ask, &Rates::default(), 5);
+        made.map(|made| made.completion_tokens()).map_err(|error| (error, prompt, token))
+    };
+    let (error, prompt, token) = reserve(0).unwrap_err();
+    assert_eq!((error.kind.code(), &error.data["limit"]), (-32011, &Value::from("limit_usd")));
+    assert!(reserve(prompt + token - 1).is_err());
+    assert_eq!(reserve(prompt + 3 * token).unwrap(), 3);
 }
 
 #[test]

@@ -15,11 +15,17 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     for marks in std::iter::once(MARKS).chain(MARKS.chunks(1)) {
         texts.extend(Layer::whole(value).peel(marks).map(|layer| layer.bytes().to_vec()));
     }
-    for before in 0..3 {
-        texts.push(inside_base64(before, value, |bytes| STANDARD_NO_PAD.encode(bytes)));
-        texts.push(inside_base64(before, value, |bytes| URL_SAFE_NO_PAD.encode(bytes)));
+    // UTF-16, in either order of its bytes.
+    let wide: Vec<u8> = value.iter().flat_map(|byte| [*byte, 0]).collect();
+    let wide = wide.strip_suffix(&[0]).filter(|_| value.is_ascii());
+    texts.extend(wide.map(<[u8]>::to_vec));
+    for bytes in std::iter::once(value).chain(wide) {
+        for before in 0..3 {
+            texts.push(inside_base64(before, bytes, |bytes| STANDARD_NO_PAD.encode(bytes)));
+            texts.push(inside_base64(before, bytes, |bytes| URL_SAFE_NO_PAD.encode(bytes)));
+        }
+        texts.push(digest::hex(bytes).into_bytes());
     }
-    texts.push(digest::hex(value).into_bytes());
     texts.sort_unstable();
     texts.dedup();
     texts

@@ -77,6 +77,23 @@ fn encoded_values_are_found() {
 }
 
 #[test]
+fn a_value_in_two_bytes_a_letter_is_found() {
+    let redactor = knows(&[("T", "s3cret-of-the-test")]);
+    let wide: Vec<u8> =
+        "x s3cret-of-the-test y".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let turned: Vec<u8> = wide.chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
+    for bytes in [wide, turned] {
+        let found = redactor.bytes(&bytes).into_owned();
+        assert!(String::from_utf8_lossy(&found).contains("[redacted:T]"), "{found:?}");
+        for text in [STANDARD.encode(&bytes), crate::digest::hex(&bytes)] {
+            assert!(redactor.text(&text).contains("[redacted:T]"), "{text}");
+        }
+        let json = serde_json::to_string(std::str::from_utf8(&bytes).unwrap()).unwrap();
+        assert!(redactor.text(&json).contains("[redacted:T]"), "{json}");
+    }
+}
+
+#[test]
 fn basic_credentials_are_found() {
     let redactor = knows(&[("T", "abcdefghijkl")]);
     for user in ["", "u", "us", "use", "user"] {

@@ -15,7 +15,7 @@ use crate::manifest::shape::{shown, wrong_url};
 /// Problems that are told of one descriptor: a file that is something else has one a line.
 const PROBLEMS_MAX: usize = 8;
 /// The folder of what was seen of servers that describe themselves.
-const DISCOVERED: &str = ".claw-discovered";
+pub const DISCOVERED: &str = ".claw-discovered";
 /// The port of a service that states none.
 const PORT: &str = "80";
 
@@ -49,7 +49,7 @@ impl<'a> Services<'a> {
 
     /// Reports names that could be no folder's or host's, and addresses that are none, or of no service.
     pub(super) fn check(&self, problems: &mut Problems) {
-        for (name, node) in self.all.iter().filter(|(name, _)| !is_name(name)) {
+        for (name, node) in self.all.iter().filter(|(name, _)| !is_service_name(name)) {
             let reason = format!("`{}` is no name of a service", shown(name));
             problems.invalid(
                 &node.at,
@@ -162,7 +162,8 @@ impl<'a> Services<'a> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Says whether a service, a folder and a file can have this name.
+pub fn is_service_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.len() <= POD_SERVICE_NAME_BYTES_MAX

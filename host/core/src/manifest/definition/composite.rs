@@ -124,14 +124,15 @@ impl Reader<'_> {
 
 /// Gives composites what their documents say, and says which cannot run whatever tools there are.
 pub(super) fn settle(
-    definitions: &mut BTreeMap<String, Definition>,
+    definitions: &mut BTreeMap<String, Arc<Definition>>,
     bounds: CompositeBounds,
     tools: &[ToolBinding],
     problems: &mut Problems,
 ) {
     let of = |name: &str| tools.iter().find(|tool| tool.name == name);
     for (name, definition) in definitions.iter_mut() {
-        let Some(composite) = definition.composite.as_mut().map(Arc::make_mut) else { continue };
+        let composite = Arc::make_mut(definition).composite.as_mut();
+        let Some(composite) = composite.map(Arc::make_mut) else { continue };
         let document = of(name);
         let described = document.and_then(|tool| tool.description.clone());
         let schema = document.and_then(|tool| tool.input_schema.clone());

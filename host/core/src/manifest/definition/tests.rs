@@ -170,12 +170,12 @@ fn what_is_wrong_is_refused_where_it_stands() {
 fn a_tool_that_nobody_knows_is_a_problem_with_its_place() {
     let all = read("  raed_file: {}\n  write_file: {}").unwrap();
     let names = ["read-file", "write-file"].map(str::to_owned);
-    let strays = all.strays(|name| names.iter().any(|known| known == name), &names, false);
+    let strays = all.strays(&names, |_| false);
     let lines: Vec<String> = strays.iter().map(DocumentError::one_line).collect();
     assert_eq!(lines.len(), 1);
     let expected = "d.yaml:3:3: no tool is called `raed-file` (did you mean `read-file`?";
     assert!(lines[0].starts_with(expected), "{lines:?}");
     let all = read("  raed_file: {}\n  make_coffee: {}").unwrap();
-    let strays = |may_come| all.strays(|name| names.iter().any(|of| of == name), &names, may_come);
+    let strays = |may_come| all.strays(&names, |_| may_come);
     assert_eq!((strays(false).len(), strays(true).len()), (2, 1), "a slip is one in any case");
 }

@@ -63,19 +63,8 @@ impl Loader<'_> {
 
         let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
         let tools = self.bindings();
-        let mut notes: Vec<String> = self.primitives.iter().flat_map(notes::unserved).collect();
-        notes.extend(notes::category_note(&tools, &policies));
-        notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
-        notes.extend(notes::never_tried(&policies));
-        notes.extend(self.claw.iter().filter(|_| policies.policies().is_empty()).map(|of| {
-            let at = of.at.to_string();
-            format!("{at}: there is no policy, so every call is denied: add `policies:` with a rule that allows what may be called")
-        }));
-        notes.extend(own.iter().flat_map(Profile::notes));
-        notes.extend(self.of_kind(Kind::Policy).flat_map(policy::notes));
         let providers: Vec<_> = self.of_kind(Kind::Provider).map(provider::read).collect();
-        notes.extend(providers.iter().filter_map(ProviderPlan::note));
-        notes.extend(self.remote.fetched.iter().map(Fetched::note));
+        let mut notes = self.notes(&tools, &policies, &providers, &own);
         let mut profiles = self.around.profiles.clone();
         profiles.extend(own.into_iter().map(|profile| (profile.name.clone(), profile)));
         let mounts: Vec<_> = profiles.values().flat_map(|profile| &profile.mounts).collect();
@@ -99,6 +88,8 @@ impl Loader<'_> {
             mcp_servers: Vec::new(),
             locked: None,
             services: Vec::new(),
+            broken_services: Vec::new(),
+            agents: std::collections::BTreeMap::new(),
             skills: crate::skills::Skills::default(),
             signed_by: Vec::new(),
             mcp_pins: crate::manifest::PinMode::default(),
@@ -114,6 +105,29 @@ impl Loader<'_> {
             supplied_by_host: self.claw.is_none(),
             notes,
         }
+    }
+
+    /// What is not wrong and does nothing, or more than its author may think.
+    fn notes(
+        &self,
+        tools: &[ToolBinding],
+        policies: &PolicySet,
+        providers: &[ProviderPlan],
+        own: &[Profile],
+    ) -> Vec<String> {
+        let mut notes: Vec<String> = self.primitives.iter().flat_map(notes::unserved).collect();
+        notes.extend(notes::category_note(tools, policies));
+        notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
+        notes.extend(notes::never_tried(policies));
+        notes.extend(self.claw.iter().filter(|_| policies.policies().is_empty()).map(|of| {
+            let at = of.at.to_string();
+            format!("{at}: there is no policy, so every call is denied: add `policies:` with a rule that allows what may be called")
+        }));
+        notes.extend(own.iter().flat_map(Profile::notes));
+        notes.extend(self.of_kind(Kind::Policy).flat_map(policy::notes));
+        notes.extend(providers.iter().filter_map(ProviderPlan::note));
+        notes.extend(self.remote.fetched.iter().map(Fetched::note));
+        notes
     }
 
     fn name(&self) -> &str {

@@ -46,10 +46,11 @@ pub use self::web::WebSettings;
 use super::node::Place;
 use super::problem::{DocumentError, Problems, choices};
 use super::shape::shown;
-use super::{Governance, Manifest, Profile};
+use super::{Governance, Manifest, Profile, TelemetryPlan};
 use crate::grants::{AgentGrants, Shell};
 use crate::limits::{
-    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
+    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_RUNNING_PER_AGENT_MAX, CALLS_WAITING_MAX,
+    REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
 };
 use crate::package::VerifyingKey;
 use crate::screen::Filter;
@@ -113,7 +114,8 @@ pub struct ToolSettings {
 }
 
 /// `tools.pins`: who has to accept what an MCP server says about its tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PinMode {
     /// What a tool says when it is first seen counts, and a change has to be accepted.
     #[default]
@@ -123,7 +125,8 @@ pub enum PinMode {
 }
 
 /// `tools.catalog`: what clients are shown of the tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CatalogMode {
     /// All that they may call.
     #[default]
@@ -150,6 +153,8 @@ pub struct LimitSettings {
     pub arguments_bytes_max: usize,
     /// Calls that run at the same time.
     pub calls_running_max: usize,
+    /// Of these, calls of one agent.
+    pub calls_running_per_agent_max: usize,
     /// Calls that may wait for a place.
     pub calls_waiting_max: usize,
     /// A reply, in bytes of JSON; at most the host's own bound.
@@ -167,6 +172,10 @@ pub struct HttpSettings {
     pub allowed_hosts: Vec<String>,
     /// Values of `Origin` to accept: `scheme://name[:port]`.
     pub allowed_origins: Vec<String>,
+    /// Whether the console is served; where absent, on an address that only this machine reaches.
+    pub console: Option<bool>,
+    /// Where measurements are served, to whoever can connect.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Who calls over standard input. What `agents` says of that name is about this caller, who has no
@@ -211,6 +220,8 @@ pub struct ProfileSettings {
     pub tool_calls_max: Option<usize>,
     /// What becomes of results that are too large for a reply.
     pub oversize: Oversize,
+    /// Whether calls are recorded, to be run again.
+    pub record: bool,
     /// Bytes one call may write to its directories; the host's bound where this is absent.
     pub write_bytes_max: Option<u64>,
     /// Files and directories one call may create; the host's bound where this is absent.
@@ -305,6 +316,9 @@ impl Settings {
             self.profiles.iter().filter(|(_, profile)| profile.oversize == Oversize::Keep);
         manifest.keeps = keeping.map(|(name, _)| name.clone()).collect();
         manifest.signed_by.clone_from(&self.tools.signed_by);
+        if self.http.metrics.is_some() {
+            manifest.telemetry.get_or_insert_with(TelemetryPlan::of_metrics);
+        }
         self.check_channels(&mut problems);
         self.check_audit(&manifest.policies, &mut problems);
         problems.finish(Some(()))
@@ -378,6 +392,7 @@ impl ProfileSettings {
     fn apply(&self, profile: &mut Profile, problems: &mut Problems) {
         profile.env.clone_from(&self.env);
         profile.provider = self.provider;
+        profile.record = self.record;
         profile.signed_by.clone_from(&self.signed_by);
         profile.agent = AgentGrants {
             memory: self.memory.unwrap_or(profile.agent.memory),
@@ -432,6 +447,7 @@ impl Default for LimitSettings {
         Self {
             arguments_bytes_max: ARGUMENTS_BYTES_MAX,
             calls_running_max: CALLS_RUNNING_MAX,
+            calls_running_per_agent_max: CALLS_RUNNING_PER_AGENT_MAX,
             calls_waiting_max: CALLS_WAITING_MAX,
             reply_bytes_max: REPLY_BYTES_MAX,
             shutdown_grace_ms: SHUTDOWN_GRACE_MS,

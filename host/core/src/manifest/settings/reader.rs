@@ -1,13 +1,12 @@
 //! From a checked tree to [`Settings`]: what the tables of `shapes` cannot say.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::shapes::{FILE, LIMITS};
-use super::{
-    AgentSettings, CatalogMode, LimitSettings, OWN_PRINCIPALS, PinMode, ProfileSettings, Settings,
-};
+use super::{AgentSettings, LimitSettings, OWN_PRINCIPALS, ProfileSettings, Settings};
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
@@ -59,37 +58,7 @@ impl Reader {
         if let Some(state) = root.text(&["state"]) {
             self.settings.state = Some(tidy(&base.join(state)));
         }
-        if let Some(directory) = root.text(&["tools", "directory"]) {
-            self.settings.tools.directory = Some(tidy(&base.join(directory)));
-            self.settings.tools.directory_at = root.place(&["tools", "directory"]).clone();
-        }
-        if root.get(&["tools", "replace_builtins"]).is_some() {
-            let names = self.take_list(root, &["tools", "replace_builtins"], "read_file", is_tool);
-            self.settings.tools.replace_builtins = names.into_iter().collect();
-            self.settings.tools.replace_at = root.place(&["tools", "replace_builtins"]).clone();
-        }
-        if let Some(tools) = root.get(&["tools"]) {
-            self.take_web(tools);
-            if tools.get(&["signed_by"]).is_some() {
-                self.settings.tools.signed_by = self.take_keys(tools, &["signed_by"]);
-            }
-            if let Some(servers) = tools.get(&["mcp_servers"]) {
-                self.settings.tools.mcp_servers = self.take_mcp_servers(servers, base);
-            }
-            if let Some(services) = tools.get(&["services"]) {
-                self.settings.tools.services = self.take_services(services, base);
-            }
-            match tools.text(&["catalog"]) {
-                Some("search") => self.settings.tools.catalog = CatalogMode::Search,
-                Some(_) => self.settings.tools.catalog = CatalogMode::List,
-                None => {}
-            }
-            match tools.text(&["pins"]) {
-                Some("require") => self.settings.tools.pins = PinMode::Require,
-                Some(_) => self.settings.tools.pins = PinMode::FirstUse,
-                None => {}
-            }
-        }
+        self.take_tools(root, base);
         self.take_limits(root);
         self.take_http(root);
         self.take_proxy(root);
@@ -114,13 +83,42 @@ impl Reader {
             self.settings.registries = self.take_registries(registries);
         }
         if let Some(registry) = root.get(&["registry"]) {
-            self.take_releases(registry);
+            self.take_releases(registry, base);
         }
         if let Some(profiles) = root.get(&["profiles"]) {
             let profiles = profiles.entries().iter();
             self.settings.profiles =
                 profiles.map(|entry| (entry.key.clone(), self.take_profile(entry))).collect();
         }
+    }
+
+    fn take_tools(&mut self, root: &Node, base: &Path) {
+        let Some(tools) = root.get(&["tools"]) else { return };
+        if let Some(directory) = tools.text(&["directory"]) {
+            self.settings.tools.directory = Some(tidy(&base.join(directory)));
+            self.settings.tools.directory_at = tools.place(&["directory"]).clone();
+        }
+        if tools.get(&["replace_builtins"]).is_some() {
+            let names = self.take_list(root, &["tools", "replace_builtins"], "read_file", is_tool);
+            self.settings.tools.replace_builtins = names.into_iter().collect();
+            self.settings.tools.replace_at = tools.place(&["replace_builtins"]).clone();
+        }
+        if tools.get(&["signed_by"]).is_some() {
+            self.settings.tools.signed_by = self.take_keys(tools, &["signed_by"]);
+        }
+        if let Some(servers) = tools.get(&["mcp_servers"]) {
+            self.settings.tools.mcp_servers = self.take_mcp_servers(servers, base);
+        }
+        if let Some(services) = tools.get(&["services"]) {
+            self.settings.tools.services = self.take_services(services, base);
+        }
+        if let Some(catalog) = tools.read(&["catalog"]) {
+            self.settings.tools.catalog = catalog;
+        }
+        if let Some(pins) = tools.read(&["pins"]) {
+            self.settings.tools.pins = pins;
+        }
+        self.take_web(tools);
     }
 
     fn take_limits(&mut self, root: &Node) {
@@ -132,25 +130,33 @@ impl Reader {
     }
 
     fn take_http(&mut self, root: &Node) {
-        if let Some(node) = root.get(&["http", "address"]) {
-            match node.as_text().unwrap_or_default().parse() {
-                Ok(address) => self.settings.http.address = Some(address),
-                Err(_) => {
-                    let help = "write an address and a port: 127.0.0.1:8080 or [::1]:8080";
-                    self.refuse(&node.at, "`http.address` is no socket address", help);
-                }
-            }
+        if let Some(address) = self.take_address(root, "address") {
+            self.settings.http.address = Some(address);
+        }
+        if let Some(address) = self.take_address(root, "metrics") {
+            self.settings.http.metrics = Some(address);
         }
         if root.get(&["http", "allowed_hosts"]).is_some() {
             let right = "name` or `name:port";
             self.settings.http.allowed_hosts =
                 self.take_list(root, &["http", "allowed_hosts"], right, is_host);
         }
+        self.settings.http.console = root.flag(&["http", "console"]);
         if root.get(&["http", "allowed_origins"]).is_some() {
             let right = "https://name` or `https://name:port";
             self.settings.http.allowed_origins =
                 self.take_list(root, &["http", "allowed_origins"], right, is_origin);
         }
+    }
+
+    fn take_address(&mut self, root: &Node, key: &str) -> Option<SocketAddr> {
+        let node = root.get(&["http", key])?;
+        let address = node.as_text().unwrap_or_default().parse().ok();
+        if address.is_none() {
+            let help = "write an address and a port: 127.0.0.1:8080 or [::1]:8080";
+            self.refuse(&node.at, format!("`http.{key}` is no socket address"), help);
+        }
+        address
     }
 
     /// Returns the texts at a path, of which each has to fit; `right` is what would.
@@ -250,6 +256,7 @@ impl LimitSettings {
         match key {
             "arguments_bytes_max" => self.arguments_bytes_max = size,
             "calls_running_max" => self.calls_running_max = size,
+            "calls_running_per_agent_max" => self.calls_running_per_agent_max = size,
             "calls_waiting_max" => self.calls_waiting_max = size,
             "reply_bytes_max" => self.reply_bytes_max = size,
             _ => self.shutdown_grace_ms = number,

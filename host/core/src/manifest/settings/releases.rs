@@ -1,11 +1,13 @@
 //! `registry`: where the versions of tools lie that this host follows.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use url::Url;
 
 use super::reader::Reader;
 use crate::manifest::node::Node;
+use crate::manifest::sandbox::tidy;
 
 /// What stands in `registry.store` for the store in the state folder.
 const EMBEDDED: &str = "embedded";
@@ -21,6 +23,9 @@ pub struct ReleaseSettings {
     pub postgres: Option<PostgresUrl>,
     /// The name of the secret that is the password there.
     pub password: Option<String>,
+    /// The file of certificates, one of which has to have signed that of the PostgreSQL; Mozilla's list where
+    /// this is absent.
+    pub ca: Option<PathBuf>,
 }
 
 /// The URL of a PostgreSQL, which may hold a password.
@@ -42,18 +47,21 @@ impl fmt::Debug for PostgresUrl {
 
 impl Default for ReleaseSettings {
     fn default() -> Self {
-        Self { name: "default".to_owned(), postgres: None, password: None }
+        Self { name: "default".to_owned(), postgres: None, password: None, ca: None }
     }
 }
 
 impl Reader {
-    pub(super) fn take_releases(&mut self, node: &Node) {
+    pub(super) fn take_releases(&mut self, node: &Node, base: &Path) {
         let mut of = self.settings.releases.take().unwrap_or_default();
         if let Some(name) = node.text(&["name"]) {
             name.clone_into(&mut of.name);
         }
         if let Some(name) = node.text(&["password"]) {
             of.password = Some(name.to_owned());
+        }
+        if let Some(file) = node.text(&["ca"]) {
+            of.ca = Some(tidy(&base.join(file)));
         }
         if let Some(text) = node.text(&["store"]) {
             of.postgres = self.take_postgres(node, text);
@@ -114,9 +122,10 @@ mod tests {
         assert_eq!(read("", &[]).unwrap().releases, None);
         let plain = read("registry: {}", &[]).unwrap().releases.unwrap();
         assert_eq!((&*plain.name, &plain.postgres), ("default", &None));
-        let text = "registry: { name: team, store: 'postgres://host@db.example.com/tools?sslmode=require', password: DB }";
+        let text = "registry: { name: team, store: 'postgres://host@db.example.com/tools?sslmode=require', password: DB, ca: roots.pem }";
         let far = read(text, &[]).unwrap().releases.unwrap();
         assert_eq!((&*far.name, far.password.as_deref()), ("team", Some("DB")));
+        assert_eq!(far.ca.as_deref(), Some(Path::new("roots.pem")));
         assert!(far.postgres.unwrap().reveal().starts_with("postgres://host@"));
         for good in ["postgresql://u@%2Frun%2Fpg/db", "postgres:///db?host=/run/pg&port=7"] {
             assert!(read(&format!("registry: {{ store: '{good}' }}"), &[]).is_ok(), "{good}");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
 use super::{Manifest, Settings, shown};
+use crate::catalog::Refused;
 use crate::descriptor::{Callers, Credential, Descriptor, Granted};
 use crate::manifest::documents::Documents;
 use crate::manifest::node::{Entry, Node, Place};
@@ -79,21 +80,23 @@ impl Settings {
         problems
     }
 
-    /// Reads the descriptors of services, and gives the manifest their tools.
+    /// Reads the descriptors of services, and gives the manifest their tools. One that is wrong takes none of
+    /// the others along.
     pub(super) fn describe_services(
         &self,
         docs: &dyn Documents,
         manifest: &mut Manifest,
     ) -> Vec<DocumentError> {
-        let mut problems = Vec::new();
         for service in &self.tools.services {
             match service.read(docs) {
                 Ok(granted) => manifest.services.extend(granted),
-                Err(wrong) => problems.extend(wrong),
+                Err(wrong) => {
+                    let source = format!("the service `{}`", service.name);
+                    manifest.broken_services.push(Refused::wrong(&source, wrong).of(&service.name));
+                }
             }
         }
-        problems.extend(manifest.reach_services().err().map(|problem| *problem));
-        problems
+        manifest.reach_services().err().map(|problem| *problem).into_iter().collect()
     }
 }
 

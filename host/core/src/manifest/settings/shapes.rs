@@ -27,6 +27,7 @@ const FAILURES: Shape = from_one(100);
 shape! { pub(super) LIMITS = {
     arguments_bytes_max: (from_one(ARGUMENTS_BYTES_MAX as u64)),
     calls_running_max: (from_one(1_000)),
+    calls_running_per_agent_max: (from_one(1_000)),
     calls_waiting_max: (from_one(100_000)),
     reply_bytes_max: (from_one(REPLY_BYTES_MAX as u64)),
     shutdown_grace_ms: (from_one(600_000)),
@@ -47,7 +48,7 @@ shape! { PROFILE = {
     create_entries_max: (up_to(CREATE_ENTRIES_MAX)),
     fuel_per_ms: LATER,
     oversize: ["cut" | "keep"],
-    record: LATER,
+    record: FLAG,
     secrets: [{ name!: SECRET, env: TEXT, hosts: STRINGS }],
     signed_by: STRINGS,
 }}
@@ -94,7 +95,7 @@ shape! { pub(super) FILE = {
     audit: { syslog: PATH, webhook: URL },
     channels: (Shape::Dict(&CHANNEL)),
     filters: (Shape::Dict(&FILTER)),
-    http: { address: TEXT, allowed_hosts: STRINGS, allowed_origins: STRINGS },
+    http: { address: TEXT, allowed_hosts: STRINGS, allowed_origins: STRINGS, console: FLAG, metrics: TEXT },
     limits: LIMITS,
     oci: (Shape::Dict(&OCI)),
     profiles: (Shape::Dict(&PROFILE)),
@@ -137,6 +138,6 @@ shape! { pub(super) FILE = {
         tool_no_auto: STRINGS,
         tool_thresholds: (Shape::Dict(&FAILURES)),
     },
-    registry: { name: NAME, password: SECRET, store: TEXT },
+    registry: { ca: PATH, name: NAME, password: SECRET, store: TEXT },
     store: LATER,
 }}

@@ -83,6 +83,7 @@ fn every_key_has_a_variable_and_variables_win() {
             ("CLAWHOST_HTTP_ALLOWED_ORIGINS", "https://a.example"),
             ("CLAWHOST_LIMITS_ARGUMENTS_BYTES_MAX", "1"),
             ("CLAWHOST_LIMITS_CALLS_RUNNING_MAX", "2"),
+            ("CLAWHOST_LIMITS_CALLS_RUNNING_PER_AGENT_MAX", "6"),
             ("CLAWHOST_LIMITS_CALLS_WAITING_MAX", "3"),
             ("CLAWHOST_LIMITS_REPLY_BYTES_MAX", "4"),
             ("CLAWHOST_LIMITS_SHUTDOWN_GRACE_MS", "5"),
@@ -106,6 +107,7 @@ fn every_key_has_a_variable_and_variables_win() {
     let LimitSettings {
         arguments_bytes_max,
         calls_running_max,
+        calls_running_per_agent_max,
         calls_waiting_max,
         reply_bytes_max,
         shutdown_grace_ms,
@@ -113,11 +115,12 @@ fn every_key_has_a_variable_and_variables_win() {
     let limits = (
         arguments_bytes_max,
         calls_running_max,
+        calls_running_per_agent_max,
         calls_waiting_max,
         reply_bytes_max,
         shutdown_grace_ms,
     );
-    assert_eq!(limits, (1, 2, 3, 4, 5));
+    assert_eq!(limits, (1, 2, 6, 3, 4, 5));
     assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);
     assert_eq!(settings.channels.keys().collect::<Vec<_>>(), ["ops"]);
     assert_eq!(settings.providers.keys().collect::<Vec<_>>(), ["own"]);
@@ -143,7 +146,6 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ("version: 1\nstore: []", ":2:1: `store` is not served by this version"),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is a list"),
         ("version: 1\ntools: {pins: never}", "`tools.pins` is `never`"),
-        ("version: 1\nprofiles: {none: {record: {}}}", "`profiles.none.record` is not served"),
         (
             "version: 1\nprofiles: {none: {secrets: [{env: A}]}}",
             "`profiles.none.secrets[0].name` is missing",
@@ -169,6 +171,7 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
             ":2:18: `audit.webhook` has no scheme (write `https://here`)",
         ),
         ("version: 1\nhttp: {address: localhost}", "`http.address` is no socket address"),
+        ("version: 1\nhttp: {metrics: '9464'}", "`http.metrics` is no socket address"),
         (
             "version: 1\nhttp: {allowed_hosts: ['*']}",
             "`*` does not belong into `http.allowed_hosts`",

@@ -11,8 +11,13 @@ use crate::manifest::shape::{self, Shape, expected, shown};
 /// Prefix of every variable of this host.
 const PREFIX: &str = "CLAWHOST_";
 /// Variables that something else than a key uses: the command line, the log, the build.
-const OTHER_VARIABLES: [&str; 4] =
-    ["CLAWHOST_CONFIG", "CLAWHOST_LOG", "CLAWHOST_SYSROOT_DIR", "CLAWHOST_WASM_TARGETS"];
+const OTHER_VARIABLES: [&str; 5] = [
+    "CLAWHOST_CONFIG",
+    "CLAWHOST_LOG",
+    "CLAWHOST_LOG_FORMAT",
+    "CLAWHOST_SYSROOT_DIR",
+    "CLAWHOST_WASM_TARGETS",
+];
 /// What else these variables may begin with, in this order.
 const ALIASES: [(&str, &str); 3] = [
     ("CRUVERO_COMPOSITE_", "CLAWHOST_COMPOSITES_"),

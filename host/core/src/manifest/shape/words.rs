@@ -117,12 +117,16 @@ fn mapping(fields: &'static [Field]) -> String {
 
 /// What narrows a rule of a policy, and what to write there: whoever takes a key out of it makes the
 /// rule hold for more.
-const NARROWING: [(&str, &str); 2] = [
+const NARROWING: [(&str, &str); 3] = [
     (
         "match",
         "write `name: <tool>`, `category: <label>` or `annotations: { readOnlyHint: true }`, or several",
     ),
     ("conditions", "write `path_within: <folder>`"),
+    (
+        "rate_limit",
+        "write `tokens_per_day: <number>` or `cost_per_day_usd: <number>`; `tool_calls_per_minute` and `tokens_per_hour` belong under `rate_limits:`, beside `rules:`",
+    ),
 ];
 
 /// Says what to do about a key of `path` that is not known, where `choices` are.

@@ -1,0 +1,96 @@
+//! `x-claw.mcp-stdio`: a service that is an MCP server on standard input and output, and no container of its own.
+
+use std::path::Path;
+
+use super::{CLAW, POD};
+use crate::exposed::Exposure;
+use crate::manifest::node::{self, Entry, Node};
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::{self, STRING, Shape, TEXT, opt, req, shape, shown};
+use crate::manifest::{DocumentError, McpReach, McpServer};
+
+/// The key of such a service.
+const STDIO: &str = "mcp-stdio";
+/// What such a service cannot be as well: one process has no agent of its own, and is there once.
+const NOT_WITH: [&str; 3] = ["agent", "cllama", "count"];
+
+shape! { pub(super) MCP_STDIO = { command!: TEXT, args: [STRING] } }
+
+/// Reports a service that is a program and something else.
+pub(super) fn check(service: &Entry, problems: &mut Problems) {
+    let Some(claw) = service.node.get(&[CLAW]).filter(|claw| claw.entry(STDIO).is_some()) else {
+        return;
+    };
+    for other in NOT_WITH.iter().filter_map(|key| claw.entry(key)) {
+        let reason = format!("`{}` beside `{STDIO}`", other.key);
+        problems.invalid(&other.at, reason, format!("take it out, or `{STDIO}`"));
+    }
+}
+
+/// Returns the service `name` of a pod as a server of this host's own, whose program runs under `sandbox`. It gets
+/// no variables.
+///
+/// # Errors
+/// Every problem of the pod; it has no such service, or nothing says which program that is.
+pub fn pod_server(
+    file: &Path,
+    bytes: &[u8],
+    name: &str,
+    sandbox: &str,
+) -> Result<McpServer, Vec<DocumentError>> {
+    let mut problems = Problems::default();
+    let server = match node::parse(file, bytes) {
+        Ok(root) if shape::check(&mut problems, &root, &POD, "") => {
+            read(&root, name, sandbox, &mut problems)
+        }
+        Ok(_) => None,
+        Err(problem) => {
+            problems.push(*problem);
+            None
+        }
+    };
+    let told = problems.finish(server);
+    told.map_err(|all| all.into_iter().map(DocumentError::hidden).collect())
+}
+
+fn read(root: &Node, name: &str, sandbox: &str, problems: &mut Problems) -> Option<McpServer> {
+    let services = root.get(&["services"])?;
+    let Some(service) = services.entry(name) else {
+        let names = services.entries().iter().map(|entry| entry.key.as_str());
+        let reason = format!("the pod has no service `{}`", shown(name));
+        problems.missing(&services.at, reason, choices(name, names));
+        return None;
+    };
+    check(service, problems);
+    let Some(stdio) = service.node.get(&[CLAW, STDIO]) else {
+        let reason = format!("nothing says which program `{}` is", shown(name));
+        problems.missing(&service.at, reason, format!("add `{CLAW}.{STDIO}` with `command`"));
+        return None;
+    };
+    let args = stdio.texts(&["args"]).map(|(_, text)| text.to_owned()).collect();
+    let command = stdio.text(&["command"])?.to_owned();
+    Some(McpServer::program(name, command, args, sandbox, &service.at.to_string()))
+}
+
+impl McpServer {
+    /// Returns a server that is a program without variables, of which nothing is served but its tools.
+    pub fn program(
+        name: &str,
+        command: String,
+        args: Vec<String>,
+        sandbox: &str,
+        at: &str,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            reach: McpReach::Program { command, args, env: Vec::new() },
+            endpoint: None,
+            pinned: None,
+            internal_only: false,
+            expose: Exposure::default(),
+            sandbox: sandbox.to_owned(),
+            policy: None,
+            at: at.to_owned(),
+        }
+    }
+}

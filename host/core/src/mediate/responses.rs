@@ -1,0 +1,332 @@
+//! OpenAI's Responses.
+//!
+//! What is said is a list of items, of which some are calls, and a provider may keep the list: then a runner
+//! names the answer before, and the provider knows what was hidden of it.
+
+use serde_json::{Map, Value, json};
+
+use super::offers::Offers;
+use super::openai::{OpenAi, read_arguments};
+use super::{
+    Dialect, Events, ModelCall, anchor_of, at, items, list, push, remove, rename_choice, set,
+    take_items, text, texts,
+};
+use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
+
+/// OpenAI's Responses.
+#[derive(Debug)]
+pub struct Responses;
+
+impl Dialect for Responses {
+    fn name(&self) -> &'static str {
+        "responses"
+    }
+
+    fn messages(&self) -> &'static str {
+        "input"
+    }
+
+    fn unmediated(&self, request: &Value) -> Option<&'static str> {
+        if at(request, "background") == true {
+            return Some("`background` is false where the host adds tools: somebody has to wait");
+        }
+        let text = "`conversation` is not taken where the host adds tools, as rounds would be said in it \
+                    again: name `previous_response_id`, or send the `input`";
+        (!at(request, "conversation").is_null()).then_some(text)
+    }
+
+    fn declared(&self, request: &Value) -> Vec<String> {
+        let all = items(request, "tools").iter();
+        all.flat_map(|tool| std::iter::once(tool).chain(items(tool, "tools")))
+            .map(name_of)
+            .collect()
+    }
+
+    fn inject(&self, request: &mut Value, offers: &Offers) {
+        if let said @ Value::String(_) = at(request, "input") {
+            let said = json!([{ "role": "user", "content": said }]);
+            set(request, "input", said);
+        }
+        remove(request, &["stream", "stream_options"]);
+        rename_choice(request, "/tool_choice/name", offers);
+        for offer in offers.iter() {
+            let tool = json!({
+                "type": "function",
+                "name": offer.name,
+                "description": offer.description,
+                "parameters": offer.schema,
+                // Without a word, schemas have to be of the strict kind here.
+                "strict": false,
+            });
+            push(request, "tools", tool);
+        }
+    }
+
+    fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
+        let calls = list(answer, "output").into_iter().flatten().filter(|item| is_call(item));
+        let read = |(place, call): (usize, &mut Value)| {
+            if text(call, "call_id").is_empty() {
+                set(call, "call_id", format!("call_{round}_{place}").into());
+            }
+            let arguments = match text(call, "type") {
+                "function_call" => read_arguments(text(call, "arguments")),
+                _ => Ok(json!({})),
+            };
+            ModelCall { id: text(call, "call_id").to_owned(), name: name_of(call), arguments }
+        };
+        calls.enumerate().map(read).collect()
+    }
+
+    fn append(
+        &self,
+        request: &mut Value,
+        answer: &Value,
+        kept: usize,
+        results: &[(String, Value)],
+    ) {
+        let is_stored = at(request, "store") != false;
+        let mut said: Vec<Value> = Vec::new();
+        let mut calls = 0;
+        for item in items(answer, "output") {
+            calls += usize::from(is_call(item));
+            // Its result is no text.
+            let is_strange = is_call(item) && output_of(item).is_none();
+            if calls > kept || is_strange {
+                forget_thoughts(&mut said);
+            }
+            if calls > kept {
+                break;
+            }
+            // What nobody keeps cannot be named again.
+            let is_lost = is_thought(item) && !is_stored && at(item, "encrypted_content").is_null();
+            if !is_strange && !is_lost {
+                said.push(repeatable(item));
+            }
+        }
+        let made: Vec<Value> = said.iter().filter(|item| is_call(item)).cloned().collect();
+        forget_thoughts(&mut said);
+        for item in said {
+            push(request, "input", item);
+        }
+        for call in made {
+            let id = text(&call, "call_id");
+            let result = results.iter().find(|(own, _)| own == id);
+            let (Some((_, result)), Some(kind)) = (result, output_of(&call)) else { continue };
+            let output = json!({ "type": kind, "call_id": id, "output": result.to_string() });
+            push(request, "input", output);
+        }
+    }
+
+    fn without_tools(&self, request: &mut Value, instruction: &str) {
+        remove(request, &["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"]);
+        push(request, "input", json!({ "role": "user", "content": instruction }));
+    }
+
+    fn end(&self, answer: &mut Value) {
+        let part = json!({ "type": "output_text", "text": "", "annotations": [] });
+        let id = format!("msg_{}", text(answer, "id"));
+        let message = json!({
+            "type": "message", "id": id, "role": "assistant", "status": "completed", "content": [part],
+        });
+        set(answer, "output", json!([message]));
+        set(answer, "status", "completed".into());
+    }
+
+    /// An answer repeats what was asked, which was more than the runner did.
+    fn deliver(&self, asked: &Value, answer: &mut Value) {
+        let said = [
+            ("tools", json!([])),
+            ("tool_choice", "auto".into()),
+            ("parallel_tool_calls", true.into()),
+        ];
+        for (key, usual) in
+            said.into_iter().filter(|(key, _)| answer.get(key).is_some()).collect::<Vec<_>>()
+        {
+            set(answer, key, asked.get(key).cloned().unwrap_or(usual));
+        }
+    }
+
+    fn events(&self, mut answer: Value, _asked: &Value) -> Events {
+        let end = match text(&answer, "status") {
+            status @ ("failed" | "incomplete") => format!("response.{status}"),
+            _ => "response.completed".to_owned(),
+        };
+        let whole = (end, json!({ "response": answer }));
+        let output = take_items(&mut answer, "output").into_iter().enumerate();
+        for (key, value) in
+            [("status", "in_progress".into()), ("usage", Value::Null), ("output", json!([]))]
+        {
+            set(&mut answer, key, value);
+        }
+        let begun = ["response.created", "response.in_progress"]
+            .map(|name| (name.to_owned(), json!({ "response": answer })));
+        let said = begun.into_iter().chain(output.flat_map(item_events)).chain([whole]);
+        Box::new((0_u64..).zip(said).map(|(number, (name, data))| event(&name, number, data)))
+    }
+
+    fn error(&self, status: u16, message: &str) -> Value {
+        OpenAi.error(status, message)
+    }
+
+    /// Clients read one of the two places.
+    fn error_event(&self, error: &Value) -> String {
+        let mut data = error.clone();
+        for key in ["code", "message", "param"] {
+            set(&mut data, key, at(at(error, "error"), key).clone());
+        }
+        event("error", 0, data)
+    }
+
+    fn message(&self, answer: &Value) -> Value {
+        let first = items(answer, "output").iter().find(|item| self.anchor(item).is_some());
+        first.cloned().unwrap_or_default()
+    }
+
+    fn anchor(&self, item: &Value) -> Option<String> {
+        if is_call(item) {
+            return Some(anchor_of(&[text(item, "call_id")], ""));
+        }
+        (text(item, "role") == "assistant").then(|| anchor_of(&[], &texts(at(item, "content"))))
+    }
+
+    fn leads(&self, item: &Value) -> bool {
+        is_thought(item)
+    }
+}
+
+/// Says whether an item is a call that somebody has to answer, which its provider does not.
+fn is_call(item: &Value) -> bool {
+    let kind = text(item, "type");
+    kind == "function_call"
+        || kind.ends_with("_call") && item.get("call_id").is_some_and(Value::is_string)
+}
+
+fn is_thought(item: &Value) -> bool {
+    text(item, "type") == "reasoning"
+}
+
+/// A thought stands before what came of it, or nowhere.
+fn forget_thoughts(said: &mut Vec<Value>) {
+    while said.last().is_some_and(is_thought) {
+        said.pop();
+    }
+}
+
+/// Returns what the result of a call is, where it is a text.
+fn output_of(call: &Value) -> Option<&'static str> {
+    match text(call, "type") {
+        "custom_tool_call" => Some("custom_tool_call_output"),
+        "function_call" => Some("function_call_output"),
+        _ => None,
+    }
+}
+
+/// Returns an item as a provider can read it back.
+fn repeatable(item: &Value) -> Value {
+    let mut item = item.clone();
+    if text(&item, "type") == "function_call" && read_arguments(text(&item, "arguments")).is_err() {
+        set(&mut item, "arguments", "{}".into());
+    }
+    item
+}
+
+/// Returns the name of a tool, or of the tool that a call is of; those of the provider's own kinds are
+/// called like these.
+fn name_of(tool: &Value) -> String {
+    let kind = text(tool, "type");
+    let own = || kind.strip_suffix("_call").unwrap_or(kind);
+    Some(text(tool, "name")).filter(|name| !name.is_empty()).unwrap_or_else(own).to_owned()
+}
+
+/// An event: its name, and what it says.
+type Said = (String, Value);
+
+/// Returns the events of one item, each made when it is asked for.
+fn item_events((index, mut item): (usize, Value)) -> impl Iterator<Item = Said> {
+    let end =
+        ("response.output_item.done".to_owned(), json!({ "output_index": index, "item": item }));
+    let id = Some(text(&item, "id")).filter(|id| id.len() <= PROXY_EVENT_VALUE_BYTES_MAX);
+    let place = json!({ "item_id": id.unwrap_or_default(), "output_index": index });
+    let (kind, list) = match text(&item, "type") {
+        "message" => ("content", "content_part"),
+        "reasoning" => ("summary", "reasoning_summary_part"),
+        _ => ("", ""),
+    };
+    let parts = take_items(&mut item, kind).into_iter().enumerate();
+    let written =
+        ["arguments", "input"].into_iter().find(|key| item.get(key).is_some_and(Value::is_string));
+    let written = written.map(|key| (key, item.get_mut(key).map(Value::take).unwrap_or_default()));
+    if let Some((key, _)) = &written {
+        set(&mut item, key, "".into());
+    }
+    if !kind.is_empty() {
+        set(&mut item, kind, json!([]));
+    }
+    if item.get("status").is_some() {
+        set(&mut item, "status", "in_progress".into());
+    }
+    let begin =
+        ("response.output_item.added".to_owned(), json!({ "output_index": index, "item": item }));
+    let name = match text(&item, "type") {
+        "custom_tool_call" => "custom_tool_call_input",
+        _ => "function_call_arguments",
+    };
+    let own = place.clone();
+    let written =
+        written.into_iter().flat_map(move |(key, value)| texts_of(name, key, &own, &value));
+    let number = format!("{}_index", if kind == "summary" { kind } else { "content" });
+    let parts = parts.flat_map(move |(at, part)| {
+        let mut place = place.clone();
+        set(&mut place, &number, at.into());
+        part_events(list, &place, part)
+    });
+    std::iter::once(begin).chain(parts).chain(written).chain([end])
+}
+
+/// Returns the events of one part of an item.
+fn part_events(list: &str, place: &Value, part: Value) -> Vec<Said> {
+    let (name, key) = match text(&part, "type") {
+        "output_text" => ("output_text", "text"),
+        "refusal" => ("refusal", "refusal"),
+        "summary_text" => ("reasoning_summary_text", "text"),
+        _ => ("", ""),
+    };
+    let mut empty = part.clone();
+    let said = empty.get_mut(key).map(Value::take);
+    if said.is_some() {
+        set(&mut empty, key, "".into());
+    }
+    let with = |part: Value| {
+        let mut data = place.clone();
+        set(&mut data, "part", part);
+        data
+    };
+    let mut events = vec![(format!("response.{list}.added"), with(empty))];
+    events.extend(said.into_iter().flat_map(|said| texts_of(name, key, place, &said)));
+    events.push((format!("response.{list}.done"), with(part)));
+    events
+}
+
+/// Returns the two events of a text that streams: all of it at once, and that it is all.
+fn texts_of(name: &str, key: &str, place: &Value, said: &Value) -> [Said; 2] {
+    [("delta", "delta"), ("done", key)].map(|(event, key)| {
+        let mut data = place.clone();
+        set(&mut data, key, said.clone());
+        if name == "output_text" {
+            set(&mut data, "logprobs", json!([]));
+        }
+        (format!("response.{name}.{event}"), data)
+    })
+}
+
+/// The JSON of a value has no line break in it.
+fn event(name: &str, number: u64, data: Value) -> String {
+    let mut typed = Map::from_iter([
+        ("type".to_owned(), name.into()),
+        ("sequence_number".to_owned(), number.into()),
+    ]);
+    if let Value::Object(data) = data {
+        typed.extend(data);
+    }
+    format!("event: {name}\ndata: {}\n\n", Value::Object(typed))
+}
