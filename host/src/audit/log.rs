@@ -9,9 +9,10 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::digest;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use super::copies::{Copies, Copy};
-use super::key::SigningKey;
+use super::key::{PublicKey, SigningKey};
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
@@ -39,6 +40,12 @@ pub struct AuditLog {
     /// What may not be in a record.
     secrets: Secrets,
     copies: Copies,
+    pub(super) dir: Dir,
+    pub(super) name: String,
+    /// What its signatures are checked with.
+    pub(super) key: Option<PublicKey>,
+    /// Bytes of whole lines, for who looks at the chain as it grows.
+    pub(super) grown: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -96,7 +103,7 @@ impl AuditLog {
         terms: Terms,
     ) -> std::io::Result<Self> {
         let Terms { copies, key, .. } = terms;
-        let signed_with = key.as_ref().map(|key| key.public().to_string());
+        let public = key.as_ref().map(SigningKey::public);
         let sign = |key| {
             Signer::start(name, create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?, key)
         };
@@ -113,12 +120,20 @@ impl AuditLog {
         // Held as long as the chain grows: nobody takes it for an old one.
         chain.head.try_lock()?;
         let (chain, copies) = (Mutex::new(chain), Copies::new(copies));
-        let log = Self { chain, secrets: Secrets::none(), copies };
+        let log = Self {
+            chain,
+            secrets: Secrets::none(),
+            copies,
+            dir: dir.try_clone()?,
+            name: name.to_owned(),
+            key: public,
+            grown: watch::Sender::new(0),
+        };
         let mut facts = old.facts();
         facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
         facts.insert("previous_chain".to_owned(), previous);
         facts.insert("chain".to_owned(), name.into());
-        facts.extend(signed_with.map(|key| (SIGNED_WITH.to_owned(), key.into())));
+        facts.extend(public.map(|key| (SIGNED_WITH.to_owned(), key.to_string().into())));
         log.append(Event::ChainOpened, facts)?;
         write_newest(dir, name)?;
         Ok(log)
@@ -206,6 +221,7 @@ impl AuditLog {
         chain.write_head()?;
         // Under the lock, so that a copy has them in the same order.
         self.copies.take(&line);
+        self.grown.send_replace(chain.len);
         Ok(())
     }
 

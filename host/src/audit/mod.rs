@@ -7,6 +7,7 @@
 mod copies;
 mod key;
 mod log;
+mod look;
 mod receipt;
 mod record;
 mod retention;
@@ -21,10 +22,12 @@ mod verify;
 pub(crate) use copies::Copy;
 pub use key::{NoKey, PublicKey, SigningKey};
 pub use log::{AuditLog, Terms};
+pub use look::{Found, Place, Tail};
 pub use receipt::{NoProof, Receipt};
 pub use record::{Event, FORMAT_VERSION};
 pub use span::CallSpan;
 pub use verify::{ChainReport, Trust, records, verify};
+pub(crate) use verify::{chains, each_record, lines};
 
 #[cfg(test)]
 mod tests {

@@ -65,6 +65,14 @@ impl Receipt {
         Ok(None)
     }
 
+    /// Returns the record, unchecked.
+    ///
+    /// # Errors
+    /// It is no record.
+    pub fn record(&self) -> Result<Value, NoProof> {
+        serde_json::from_str(&self.record).map_err(|_| NoProof::Record)
+    }
+
     /// Checks it, and returns the record.
     ///
     /// # Errors
@@ -74,7 +82,7 @@ impl Receipt {
             return Err(NoProof::Signature);
         }
         let Statement { first, records, root, .. } = &self.signed.statement;
-        let record: Value = serde_json::from_str(&self.record).map_err(|_| NoProof::Record)?;
+        let record = self.record()?;
         let seq = record.get("seq").and_then(Value::as_u64).ok_or(NoProof::Record)?;
         let leaf = leaves(&[digest::of_bytes(self.record.as_bytes())]);
         let hash = |text: &String| digest::unhex(text)?.try_into().ok();

@@ -1,10 +1,11 @@
 //! One call's two records: opened before anything is decided, closed before the reply leaves.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
+use clawhost_core::grants::Grants;
 use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::screen::{Action, Finding};
@@ -26,6 +27,8 @@ pub struct CallSpan {
     facts: Map<String, Value>,
     started: Instant,
     closed: bool,
+    /// How long a person was waited for in the latest attempt, if one was asked.
+    pub(crate) waited: Option<Duration>,
 }
 
 impl CallSpan {
@@ -48,12 +51,26 @@ impl CallSpan {
         facts.insert("tool".to_owned(), tool.into());
         facts.insert("arguments_digest".to_owned(), arguments_digest.into());
         log.append(Event::Received, facts.clone())?;
-        Ok(Self { log: Arc::clone(log), facts, started: Instant::now(), closed: false })
+        Ok(Self {
+            log: Arc::clone(log),
+            facts,
+            started: Instant::now(),
+            closed: false,
+            waited: None,
+        })
     }
 
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
     pub fn note(&mut self, key: &str, value: impl Into<Value>) {
         self.facts.insert(key.to_owned(), value.into());
+    }
+
+    /// Adds what the call may touch, in words; what is too long is cut, and its digest stands for the rest.
+    pub fn note_grants(&mut self, grants: &Grants) {
+        let words = grants.touches(|path| path.display().to_string());
+        let short = truncate::text(&words, TEXT_BYTES_MAX);
+        let rest = if short == words { String::new() } else { digest::of_bytes(words.as_bytes()) };
+        self.note("grants", format!("{short}{rest}"));
     }
 
     /// Adds what screens found, whether or not it stopped the call, and logs what a policy wants

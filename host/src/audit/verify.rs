@@ -12,6 +12,7 @@ use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNED_WITH, file_names};
 use super::record::{CHAIN_START, FORMAT_VERSION};
 use super::retention;
 use super::seal::Seals;
+use crate::regular;
 
 /// What verifying one chain found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -116,26 +117,33 @@ fn link(record: &Value) -> Option<Link> {
 /// The folder or a file cannot be read.
 pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
     let mut records = Vec::new();
-    for chain in chains(dir)? {
-        let Ok(lines) = lines(dir, &chain) else { continue };
-        for line in lines {
-            records.extend(serde_json::from_slice::<Value>(&line?));
-        }
-    }
+    each_record(dir, |record| records.push(record))?;
     Ok(records)
 }
 
+/// As [`records`], one after the other.
+pub(crate) fn each_record(dir: &Dir, mut take: impl FnMut(Value)) -> std::io::Result<()> {
+    for chain in chains(dir)? {
+        let Ok(lines) = lines(dir, &chain) else { continue };
+        for line in lines {
+            serde_json::from_slice(&line?).into_iter().for_each(&mut take);
+        }
+    }
+    Ok(())
+}
+
 /// Returns the lines of a chain.
-pub(super) fn lines(
+pub(crate) fn lines(
     dir: &Dir,
     chain: &str,
 ) -> std::io::Result<impl Iterator<Item = std::io::Result<Vec<u8>>> + use<>> {
     let file = dir.open(format!("{chain}{LOG_SUFFIX}"))?;
-    Ok(BufReader::new(file).split(b'\n'))
+    // A record has its place in the chain beside what is bounded.
+    Ok(regular::lines(BufReader::new(file), 2 * AUDIT_RECORD_BYTES_MAX))
 }
 
 /// A chain is named by its log or by its head: deleting either one shows.
-pub(super) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
+pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
     let mut names = std::collections::BTreeSet::new();
     for name in file_names(dir)? {
         let chain = name.strip_suffix(LOG_SUFFIX).or_else(|| name.strip_suffix(HEAD_SUFFIX));
@@ -213,8 +221,14 @@ impl Walk<'_> {
         let record: Value =
             serde_json::from_slice(line).map_err(|_| "is no JSON object".to_owned())?;
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
-        if record.get("v").and_then(Value::as_u64) != Some(FORMAT_VERSION) {
-            return Err(format!("is not of format version {FORMAT_VERSION}"));
+        match record.get("v").and_then(Value::as_u64) {
+            Some(FORMAT_VERSION) => {}
+            Some(newer @ FORMAT_VERSION..) => {
+                return Err(format!(
+                    "is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: a newer one wrote it and can verify it"
+                ));
+            }
+            _ => return Err(format!("is not of format version {FORMAT_VERSION}")),
         }
         if text("prev") != self.hashes[1] {
             return Err(

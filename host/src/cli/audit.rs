@@ -6,17 +6,20 @@ use cap_std::fs::Dir;
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
+use super::events::EventArgs;
 use super::fail::Fail;
-use super::turns::{self, TurnsArgs};
-use super::{setup, show};
+use super::{events, setup, show};
 use crate::audit::{self, ChainReport, PublicKey, Receipt, Trust};
 use crate::regular;
 
-/// Read the audit log back
+/// Say what agents did: their calls and, through the proxy, their turns, in the order in which they ended
+///
+/// One line an event: a turn, which `proxy.history` keeps, a call that was made in one, or any other call of the
+/// record; and what they come to for each agent. A call's status is its own, whatever became of its turn.
+/// The chains are not checked here; `verify` does that.
 ///
 /// Every call leaves two records, when it arrives and when it ends, in a chain of hashes: one
 /// for each time a host ran. The chains are signed with the state folder's key, batch after batch.
@@ -24,11 +27,14 @@ use crate::regular;
 /// themselves only where the `audit` of a policy asks for them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  clawhost audit show\n  clawhost audit verify --json\n  clawhost audit verify --log ./copy --key ed25519:…"
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  clawhost audit --since 12h --status error\n  clawhost audit --agent ada --type tool_call --read-only --json\n  clawhost audit verify --log ./copy --key ed25519:…"
 )]
 pub(super) struct AuditArgs {
     #[command(subcommand)]
-    pub(super) verb: AuditVerb,
+    pub(super) verb: Option<AuditVerb>,
+    #[command(flatten)]
+    pub(super) events: EventArgs,
     #[command(flatten)]
     pub(super) common: StateArgs,
 }
@@ -44,25 +50,10 @@ pub(super) enum AuditVerb {
     /// call and no other. A record is signed within a moment of its end.
     #[command(after_help = "Example: clawhost audit receipt 1795256914175-9124-0/3 > receipt.json")]
     Receipt {
-        /// The call, as `audit show` names it
+        /// The call, as `clawhost audit` names it
         #[arg(value_name = "CALL")]
         call: String,
     },
-    /// Print the calls that were recorded, oldest first
-    ///
-    /// One line a call that ended: which, when, who asked, which tool, how it ended, how long it took,
-    /// and why it was refused or failed. The chains are not checked here; `verify` does that.
-    #[command(after_help = "Example: clawhost audit show --json")]
-    Show,
-    /// Print what agents did through the proxy, and all other calls beside it, oldest first
-    ///
-    /// Merges the history of each agent's turns, which `proxy.history` keeps, with the calls of the record: one
-    /// line a turn and a call, and what they come to for each agent. A call's status is its own, whatever became
-    /// of its turn.
-    #[command(
-        after_help = "Examples:\n  clawhost audit turns --since 12h --status error\n  clawhost audit turns --agent ada --type tool_call --read-only --json"
-    )]
-    Turns(TurnsArgs),
     /// Check that no line was edited, dropped or reordered, and that the signatures hold
     ///
     /// Prints each chain with its verdict: it holds, or where it breaks. The exit code is 7
@@ -89,17 +80,10 @@ pub(super) enum AuditVerb {
 
 pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
     let common = &args.common;
-    match &args.verb {
+    let Some(verb) = &args.verb else { return events::run(&args.events, common) };
+    match verb {
         AuditVerb::Key => print_key(common),
-        AuditVerb::Turns(args) => turns::run(args, common),
         AuditVerb::Receipt { call } => print_receipt(common, call),
-        AuditVerb::Show => {
-            let Some(dir) = setup::existing_audit_dir(common)? else {
-                return Ok(no_log(common.json));
-            };
-            show_records(&audit::records(&dir).map_err(unreadable)?, common.json);
-            Ok(exit::OK)
-        }
         AuditVerb::Verify { receipt: Some(file), key, .. } => {
             verify_receipt(file, &trust(key, common)?)
         }
@@ -128,7 +112,7 @@ fn folder(log: &Path) -> Result<Dir, Fail> {
 }
 
 /// Whose signatures count: of those that were named, else of the state folder's own key.
-fn trust(named: &[PublicKey], common: &StateArgs) -> Result<Trust, Fail> {
+pub(super) fn trust(named: &[PublicKey], common: &StateArgs) -> Result<Trust, Fail> {
     if !named.is_empty() {
         return Ok(Trust { keys: named.to_vec(), all_signed: true });
     }
@@ -151,9 +135,14 @@ fn print_key(common: &StateArgs) -> Result<u8, Fail> {
 }
 
 fn print_receipt(common: &StateArgs, call: &str) -> Result<u8, Fail> {
-    let none = |reason: &str| {
-        Fail::usage(format!("{call}: {reason}"), "`clawhost audit show` names the calls")
-    };
+    show::json(&json!(receipt_of(common, call)?));
+    Ok(exit::OK)
+}
+
+/// Returns the receipt of a call's end.
+pub(super) fn receipt_of(common: &StateArgs, call: &str) -> Result<Receipt, Fail> {
+    let none =
+        |reason: &str| Fail::usage(format!("{call}: {reason}"), "`clawhost audit` names the calls");
     let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none("no audit log yet"))?;
     let (chain, number) = call.split_once('/').ok_or_else(|| none("no name of a call"))?;
     let is_it = |record: &Value| record["event"] == "call.finished" && record["call"] == number;
@@ -162,11 +151,16 @@ fn print_receipt(common: &StateArgs, call: &str) -> Result<u8, Fail> {
         _ => unreadable(error),
     })?;
     let why = "no signed record of its end: it is not there, it runs, or its host was killed";
-    show::json(&json!(receipt.ok_or_else(|| none(why))?));
-    Ok(exit::OK)
+    receipt.ok_or_else(|| none(why))
 }
 
 fn verify_receipt(file: &Path, trust: &Trust) -> Result<u8, Fail> {
+    show::json(&checked(file, trust)?);
+    Ok(exit::OK)
+}
+
+/// Returns the record that a receipt shows, once that is sure.
+pub(super) fn checked(file: &Path, trust: &Trust) -> Result<Value, Fail> {
     let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
         Fail::usage(
             format!("{}: {error}", file.display()),
@@ -179,10 +173,7 @@ fn verify_receipt(file: &Path, trust: &Trust) -> Result<u8, Fail> {
     let mut why = "there is no key to check it with: name one with --key KEY".to_owned();
     for key in &trust.keys {
         match receipt.verify(key) {
-            Ok(record) => {
-                show::json(&record);
-                return Ok(exit::OK);
-            }
+            Ok(record) => return Ok(record),
             Err(error) => why = error.to_string(),
         }
     }
@@ -219,53 +210,4 @@ fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
         show::line(&table.to_string());
     }
     if reports.iter().all(|report| report.broken.is_none()) { exit::OK } else { exit::AUDIT_BROKEN }
-}
-
-fn show_records(records: &[Value], as_json: bool) {
-    let finished = finished(records);
-    if as_json {
-        show::json(&json!(finished));
-        return;
-    }
-    let mut table = show::table(&["call", "time", "principal", "tool", "outcome", "ms", "why"]);
-    for record in finished {
-        let text = |key: &str| {
-            record.get(key).and_then(Value::as_str).map(visible::line).unwrap_or_default()
-        };
-        let micros = record.get("duration_us").and_then(Value::as_u64).unwrap_or_default();
-        let why = [text("message"), text("error")]
-            .into_iter()
-            .find(|why| !why.is_empty())
-            .unwrap_or_default();
-        let ms = format!("{}.{:03}", micros / 1000, micros % 1000);
-        let call = format!("{}/{}", text("chain"), text("call"));
-        table.add_row([
-            call,
-            text("time"),
-            text("principal"),
-            text("tool"),
-            text("outcome"),
-            ms,
-            why,
-        ]);
-    }
-    show::line(&table.to_string());
-}
-
-/// The calls that ended, each with the chain that it is in.
-fn finished(records: &[Value]) -> Vec<Value> {
-    let mut chain = &Value::Null;
-    let mut finished = Vec::new();
-    for record in records {
-        match record["event"].as_str() {
-            Some("chain.opened") => chain = &record["chain"],
-            Some("call.finished") => {
-                let mut record = record.as_object().cloned().unwrap_or_default();
-                record.insert("chain".to_owned(), chain.clone());
-                finished.push(Value::Object(record));
-            }
-            _ => {}
-        }
-    }
-    finished
 }

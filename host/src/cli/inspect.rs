@@ -157,6 +157,7 @@ fn print(loaded: &Loaded, definitions: &[ToolDefinition]) {
     show::line(&format!("world      {}", loaded.kind.world()));
     let wants = Wants::of(&loaded.imports);
     show::line(&format!("would need {} ({})", in_words(&wants), wants.advice()));
+    show::line(&format!("can never  {}", imports::never(&loaded.imports).join("; ")));
     print_imports(&loaded.imports, needs);
     definitions.iter().for_each(print_tool);
     for why in loaded.left_out() {
@@ -225,6 +226,7 @@ fn as_json(loaded: &Loaded, definitions: &[ToolDefinition]) -> Value {
         "world": loaded.kind.world(),
         "needs": wants.needs(),
         "profiles": wants.profiles(),
+        "never": imports::never(&loaded.imports),
         "imports": imports_json(&loaded.imports, needs),
         "tools": definitions,
         "left_out": loaded.left_out(),

@@ -31,8 +31,15 @@ pub struct CodeCache {
 pub(super) struct Entry {
     /// What the component described when it was compiled.
     pub(super) definitions: Vec<ToolDefinition>,
-    /// Its native code.
-    pub(super) code: Vec<u8>,
+    bytes: Vec<u8>,
+    code_at: usize,
+}
+
+impl Entry {
+    /// Returns its native code.
+    pub(super) fn code(&self) -> &[u8] {
+        self.bytes.get(self.code_at..).unwrap_or_default()
+    }
 }
 
 impl CodeCache {
@@ -55,20 +62,27 @@ impl CodeCache {
         let (size, rest) = rest.split_at_checked(SIZE_BYTES)?;
         let size = usize::try_from(u32::from_le_bytes(size.try_into().ok()?)).ok()?;
         let (definitions, code) = rest.split_at_checked(size)?;
-        Some(Entry { definitions: serde_json::from_slice(definitions).ok()?, code: code.to_vec() })
+        let definitions = serde_json::from_slice(definitions).ok()?;
+        let code_at = bytes.len() - code.len();
+        Some(Entry { definitions, bytes, code_at })
     }
 
-    /// Stores `entry` under `name`. Failing to is no error: the next start compiles again.
-    pub(super) fn put(&self, name: &str, entry: &Entry) {
-        if let Err(error) = self.try_put(name, entry) {
+    /// Stores an entry under `name`. Failing to is no error: the next start compiles again.
+    pub(super) fn put(&self, name: &str, definitions: &[ToolDefinition], code: &[u8]) {
+        if let Err(error) = self.try_put(name, definitions, code) {
             tracing::warn!("could not cache compiled code: {error}");
         }
     }
 
-    fn try_put(&self, name: &str, entry: &Entry) -> std::io::Result<()> {
-        let definitions = serde_json::to_vec(&entry.definitions)?;
+    fn try_put(
+        &self,
+        name: &str,
+        definitions: &[ToolDefinition],
+        code: &[u8],
+    ) -> std::io::Result<()> {
+        let definitions = serde_json::to_vec(definitions)?;
         let size = u32::try_from(definitions.len()).map_err(std::io::Error::other)?;
-        let rest = [&size.to_le_bytes()[..], &definitions, &entry.code].concat();
+        let rest = [&size.to_le_bytes()[..], &definitions, code].concat();
         // Written aside and renamed, so that a reader sees all of it or nothing; the name
         // carries the process, so that two hosts do not write into each other.
         let aside = format!(".{name}.{}", std::process::id());
@@ -106,8 +120,8 @@ mod tests {
     fn an_entry_counts_only_whole_and_under_its_own_name_and_key() {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(&dir, 1);
-        ours.put("a", &Entry { definitions: Vec::new(), code: b"native code".to_vec() });
-        assert_eq!(cache(&dir, 1).get("a").unwrap().code, b"native code");
+        ours.put("a", &[], b"native code");
+        assert_eq!(cache(&dir, 1).get("a").unwrap().code(), b"native code");
         let path = dir.path().join(ours.file("a"));
         std::fs::copy(&path, dir.path().join(cache(&dir, 2).file("a"))).unwrap();
         assert!(cache(&dir, 2).get("a").is_none(), "another key");

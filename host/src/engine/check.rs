@@ -17,6 +17,8 @@ use super::kinds::docs::{self, Docs};
 use super::kinds::{check_exports, preview1};
 
 const WASM_MAGIC: &[u8] = b"\0asm";
+/// What follows it in a component, and not in a module.
+const COMPONENT_VERSION: &[u8] = b"\x0d\0\x01\0";
 /// The part of a parser's message that is shown: it may quote the file.
 const REASON_BYTES_MAX: usize = 1_024;
 /// Names of an [`Outline`] that are kept of each list: more is no table for people.
@@ -57,6 +59,7 @@ pub(crate) fn outline(bytes: &[u8]) -> Option<Outline> {
 }
 
 /// A component that may be compiled, and what is known of the file that it comes from.
+#[derive(Default)]
 pub(super) struct Checked {
     /// The component in binary form.
     pub(super) binary: Vec<u8>,
@@ -82,6 +85,12 @@ pub(super) fn component(bytes: &[u8]) -> Result<Checked, String> {
     let (is_wrapped, docs) = (names.is_core, names.docs);
     let binary = if is_wrapped { wrapped(&file)? } else { file };
     Ok(Checked { binary, digest, size_bytes, is_wrapped, docs })
+}
+
+/// Returns the digest of a component in binary form; none of anything else, and nothing is checked.
+pub(super) fn component_digest(bytes: &[u8]) -> Option<String> {
+    let is_component = bytes.strip_prefix(WASM_MAGIC)?.starts_with(COMPONENT_VERSION);
+    is_component.then(|| digest::of_bytes(bytes))
 }
 
 fn wrapped(module: &[u8]) -> Result<Vec<u8>, String> {

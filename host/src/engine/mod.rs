@@ -19,7 +19,7 @@ use wasmtime::component::{Component, InstancePre, Linker};
 pub use cache::CodeCache;
 pub use schemas::Schemas;
 pub use settings::Allocator;
-pub(crate) use settings::no_swap;
+pub(crate) use settings::given_back;
 
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
@@ -172,6 +172,7 @@ impl Engine {
                 let (name, component) = (compiled.cache_name, compiled.component);
                 background(turn, move || {
                     this.remember(&name, &component, &definitions);
+                    give_memory_back();
                     definitions
                 })
                 .await?
@@ -182,23 +183,42 @@ impl Engine {
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
+        if let Some(digest) = check::component_digest(bytes)
+            && let cache_name = self.cache_name(&digest)
+            && let Some((component, known)) = self.cached(&cache_name)
+        {
+            // It was checked when it was put there, by this version of the host, and read to the end.
+            let checked = Checked { digest, size_bytes: bytes.len(), ..Checked::default() };
+            return self.outlined(checked, cache_name, component, Some(known));
+        }
         let checked = check::component(bytes)?;
-        let Checked { binary, digest, size_bytes, is_wrapped, docs } = checked;
         // What is compiled of a preview-1 module depends on the adapter as well.
-        let compiled_digest = is_wrapped.then(|| clawhost_core::digest::of_bytes(&binary));
-        let cache_name = self.cache_name(compiled_digest.as_deref().unwrap_or(&digest));
-        let cached = self.cache.as_ref().and_then(|cache| cache.get(&cache_name));
-        let (component, known) = match cached.and_then(|entry| self.restore(entry)) {
+        let compiled_digest =
+            checked.is_wrapped.then(|| clawhost_core::digest::of_bytes(&checked.binary));
+        let cache_name = self.cache_name(compiled_digest.as_deref().unwrap_or(&checked.digest));
+        let (component, known) = match self.cached(&cache_name) {
             Some((component, definitions)) => (component, Some(definitions)),
-            None => (self.cranelift(&binary)?, None),
+            None => (self.cranelift(&checked.binary)?, None),
         };
+        self.outlined(checked, cache_name, component, known)
+    }
+
+    fn outlined(
+        &self,
+        checked: Checked,
+        cache_name: String,
+        component: Component,
+        known: Option<Vec<ToolDefinition>>,
+    ) -> Result<Compiled, LoadError> {
+        let Checked { digest, size_bytes, docs, .. } = checked;
         let outline = kinds::outline(&self.inner, &component, &docs)?;
-        let imports = component
-            .component_type()
-            .imports(&self.inner)
-            .map(|(name, _)| name.to_owned())
-            .collect();
+        let imports = component.component_type();
+        let imports = imports.imports(&self.inner).map(|(name, _)| name.to_owned()).collect();
         Ok(Compiled { digest, size_bytes, cache_name, imports, component, outline, known })
+    }
+
+    fn cached(&self, name: &str) -> Option<(Component, Vec<ToolDefinition>)> {
+        self.restore(self.cache.as_ref()?.get(name)?)
     }
 
     fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
@@ -213,7 +233,7 @@ impl Engine {
         )]
         // SAFETY: `deserialize` runs what it is given. The bytes were just authenticated with
         // the host's own key, so they are what this host's Cranelift wrote for this engine.
-        let component = unsafe { Component::deserialize(&self.inner, &entry.code) };
+        let component = unsafe { Component::deserialize(&self.inner, entry.code()) };
         component
             .inspect_err(|error| tracing::warn!("cached code is of another engine: {error:#}"))
             .ok()
@@ -242,7 +262,7 @@ impl Engine {
     fn remember(&self, name: &str, component: &Component, definitions: &[ToolDefinition]) {
         let Some(cache) = &self.cache else { return };
         match component.serialize() {
-            Ok(code) => cache.put(name, &Entry { definitions: definitions.to_vec(), code }),
+            Ok(code) => cache.put(name, definitions, &code),
             Err(error) => tracing::warn!("compiled code cannot be cached: {error:#}"),
         }
     }
@@ -300,6 +320,19 @@ fn lower_priority() {
 fn lower_priority() {
     let _ = COMPILING_NICE;
 }
+
+/// Gives back to the system what compiling took. The allocator would keep it for ever: tens of MiB.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_memory_back() {
+    #[expect(unsafe_code, reason = "libc has it only unsafely")]
+    // SAFETY: it takes no pointer, and any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_memory_back() {}
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

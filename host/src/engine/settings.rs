@@ -67,9 +67,7 @@ fn pool(instances_max: usize) -> PoolingAllocationConfig {
         .max_tables_per_component(count(GUEST_MEMORIES_MAX))
         .max_memory_size(usize::try_from(GUEST_MEMORY_CEILING_MB << 20).unwrap_or(usize::MAX))
         .table_elements(GUEST_TABLE_ELEMENTS_MAX);
-    if PoolingAllocationConfig::is_pagemap_scan_available() && no_swap() {
-        // With swap in use, 48.0.8 can carry a swapped-out page into the next instance; and
-        // keeping memory without the scan is a blind memset.
+    if given_back().is_none() {
         pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(GUEST_MEMORY_KEPT_BYTES);
     } else {
         pool.pagemap_scan(Enabled::No).decommit_batch_size(DECOMMIT_BATCH);
@@ -81,9 +79,18 @@ fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Says whether the machine has no swap at all; where that cannot be read, assume it has.
-pub(crate) fn no_swap() -> bool {
-    std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() <= 1)
+/// Says why instances give their memory back between calls, where they cannot keep it: keeping it without
+/// the scan is a blind memset; and with swap in use, 48.0.8 can carry a swapped-out page into the next
+/// instance. Where swap cannot be read, there is some.
+pub(crate) fn given_back() -> Option<&'static str> {
+    let swaps = || std::fs::read_to_string("/proc/swaps");
+    if !PoolingAllocationConfig::is_pagemap_scan_available() {
+        Some("the kernel cannot say which pages were written (Linux 6.7 can)")
+    } else if swaps().is_ok_and(|text| text.lines().count() <= 1) {
+        None
+    } else {
+        Some("there is swap")
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A composite holds no sandbox and no authority. Deliberately absent: whether it ends, which was looked at
 //! when it was bound, and time, which ends every step with the composite.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use clawhost_core::composite::{self, Composite, Step, Unmade};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::json;
@@ -14,6 +16,7 @@ use serde_json::Value;
 use super::Desk;
 use super::wasm::within_output;
 use crate::gate::{Admitted, Nest};
+use crate::progress::ProgressSink;
 use crate::registry::Shelf;
 
 /// What a result holds beside the outputs: a few words, and at most as many keys as there are steps.
@@ -22,7 +25,8 @@ const FRAME_BYTES: usize = 16_384;
 /// How a step failed: its call, or the tool that ran.
 type Failed = Result<ToolReply, CallError>;
 
-/// Runs `admitted` step by step, and those beside each other that may be.
+/// Runs `admitted` step by step, and those beside each other that may be. `progress` is told of each that is
+/// done: there are few.
 ///
 /// # Errors
 /// That of the first step that has one, with the step's name; -32010 where the whole is larger than the profile allows.
@@ -30,17 +34,23 @@ pub(super) async fn run(
     composite: &Composite,
     desk: Desk<'_>,
     mut admitted: Admitted,
+    progress: Option<ProgressSink>,
 ) -> Result<ToolReply, CallError> {
     let Some(nest) = admitted.take_nest() else {
         return Err(CallError::new(ErrorKind::Internal, "the composite cannot make calls"));
     };
     // The gate has parsed them before.
     let input = json::parse(admitted.arguments().as_bytes()).unwrap_or_default();
-    let mut outputs = vec![None; composite.steps.len()];
-    let (mut sizes, mut bytes) = (vec![0; composite.steps.len()], 0);
+    let (total, done) = (composite.steps.len(), AtomicUsize::new(0));
+    let mut outputs = vec![None; total];
+    let (mut sizes, mut bytes) = (vec![0; total], 0);
+    let tell = |step: String| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress.iter().for_each(|to| to(count(done), Some(count(total)), Some(step.clone())));
+    };
     for wave in composite.waves(|step| reads_only(desk.shelf, step)) {
         let calls = wave.iter().filter_map(|index| Some((*index, composite.steps.get(*index)?)));
-        let calls = calls.map(|(index, step)| call(&nest, (index, step), &input, &outputs));
+        let calls = calls.map(|(index, step)| call(&nest, (index, step), &input, &outputs, &tell));
         let answers = match try_join_all(calls).await {
             Ok(answers) => answers,
             Err(failed) => return *failed,
@@ -65,6 +75,11 @@ pub(super) async fn run(
     within_output(reply, bytes, &admitted)
 }
 
+/// Returns a number of steps as progress is told.
+fn count(steps: usize) -> f64 {
+    f64::from(u32::try_from(steps).unwrap_or(u32::MAX))
+}
+
 /// Says whether a step's tool is declared to change nothing, by whom rules trust: only then its order is
 /// of no matter.
 fn reads_only(shelf: &Shelf, step: &Step) -> bool {
@@ -77,6 +92,7 @@ async fn call(
     (index, step): (usize, &Step),
     input: &Value,
     outputs: &[Option<Value>],
+    tell: &(impl Fn(String) + Sync),
 ) -> Result<(Value, usize), Box<Failed>> {
     let named = || format!("step {}, `{}`", index + 1, step.tool);
     let arguments = step.arguments.resolve(input, outputs).map_err(|unmade| {
@@ -94,6 +110,7 @@ async fn call(
         Ok(reply) if reply.is_error => Err(Box::new(Ok(failed(reply, &named())))),
         Ok(reply) => {
             let bytes = reply.bytes();
+            tell(format!("{}, is done", named()));
             Ok((composite::output(reply), bytes))
         }
         Err(error) => Err(Box::new(Err(of_step(error, &named(), index)))),

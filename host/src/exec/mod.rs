@@ -15,10 +15,12 @@ use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
 
 use crate::dialogue::Caller;
+use crate::engine::Loaded;
 use crate::gate::Admitted;
+use crate::recording::Recording;
 use crate::registry::Code;
 pub use own::Desk;
-pub use wasm::Usage;
+pub use wasm::{Again, Usage};
 
 /// Runs `admitted` by what its tool is made of.
 ///
@@ -36,10 +38,24 @@ pub async fn run(
             return wasm::run(engine, &loaded, admitted, caller.progress).await;
         }
         Code::Bridged(bridged) => mcp::run(&bridged, admitted, caller).await,
-        Code::Composite(composite) => composite::run(&composite, desk, admitted).await,
+        Code::Composite(composite) => {
+            composite::run(&composite, desk, admitted, caller.progress).await
+        }
         Code::Native(native) => native::run(&native, admitted).await,
         Code::Own(tool) => own::run(tool, desk, admitted).await,
         Code::Service(granted) => http::run(&granted, admitted).await,
     };
     (outcome, Usage { guest: started.elapsed(), ..Usage::default() })
+}
+
+/// Runs a recorded call again, by the component it was of, in a sandbox that grants nothing.
+///
+/// # Errors
+/// It cannot be begun.
+pub async fn again(
+    engine: &wasmtime::Engine,
+    loaded: &Loaded,
+    recording: Recording,
+) -> Result<Again, CallError> {
+    wasm::again(engine, loaded, recording).await
 }

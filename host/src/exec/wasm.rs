@@ -6,7 +6,9 @@ mod tool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::grants::Grants;
 use clawhost_core::limits::GUEST_STARTUP_MS;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::shell::Refusal;
@@ -15,8 +17,9 @@ use wasmtime::component::ResourceTableError;
 
 use crate::engine::Loaded;
 use crate::gate::Admitted;
+use crate::recording::{End, Recording, Tape};
 use crate::sandbox::clock::{CallClock, Exceeded, watch};
-use crate::sandbox::{CallState, ProgressSink};
+use crate::sandbox::{CallState, ProgressSink, Sandbox};
 use code::Code;
 
 /// What a run costs and touched, for the record.
@@ -30,6 +33,24 @@ pub struct Usage {
     pub egress: Vec<String>,
     /// What the guest tried and was refused.
     pub violations: Vec<String>,
+    /// What was recorded of it, or why nothing was; absent where nothing was to be.
+    pub recording: Option<Result<Recording, String>>,
+}
+
+/// What is run: a tool of a component, with what the guest is given, and what it may touch.
+struct Job<'a> {
+    name: &'a String,
+    arguments: &'a String,
+    grants: &'a Grants,
+}
+
+/// A recorded call, run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Again {
+    /// What it came to.
+    pub end: End,
+    /// Where it parted from what was recorded, if it did.
+    pub parted: Option<String>,
 }
 
 /// What came back in good order: a result and its size in bytes, or a failure that the tool tells of.
@@ -64,7 +85,10 @@ pub(super) async fn run(
             return (Err(error), Usage { violations: vec![violation], ..Usage::default() });
         }
     };
-    let (code, state) = match Code::of(loaded, &admitted, arguments, state) {
+    let (grants, timeout) = (admitted.resolved().grants(), admitted.timeout());
+    let job = Job { name: &name, arguments: &arguments, grants };
+    state.tape.begin(job.arguments, timeout);
+    let (code, state) = match Code::of(loaded, &job, state) {
         Ok(ready) => ready,
         Err(failed) => return (Ok(*failed), Usage::default()),
     };
@@ -73,14 +97,63 @@ pub(super) async fn run(
         Err(error) => return (Err(internal(&error)), Usage::default()),
     };
     let mut guest = Duration::ZERO;
-    let answer = execute(&mut store, loaded, &admitted, code, &mut guest).await;
+    let answer = execute(&mut store, loaded, timeout, code, &mut guest).await;
+    let fuel = fuel_used(&store);
     let usage = Usage {
         guest,
-        fuel: store.data().clock.fuel_used(store.get_fuel().unwrap_or(0)),
+        fuel,
         egress: store.data().egress(),
         violations: store.data().violations(),
+        recording: store.data().tape.kept(&loaded.digest, || end(&answer, fuel)),
     };
     (conclude(answer, &store, &admitted, &usage), usage)
+}
+
+/// Runs a recorded call of `loaded` again: nothing is granted, and the recording answers in the host's place.
+///
+/// # Errors
+/// It cannot be begun.
+pub(super) async fn again(
+    engine: &wasmtime::Engine,
+    loaded: &Loaded,
+    recording: Recording,
+) -> Result<Again, CallError> {
+    let (name, arguments) = (recording.tool.clone(), recording.arguments.clone());
+    let (grants, tape) = (recording.grants(), Tape::playing(recording));
+    let sandbox = Sandbox::playing(grants.clone(), tape.clone());
+    let state = sandbox.enter(&name, Duration::from_millis(GUEST_STARTUP_MS), None)?;
+    let timeout = grants.limits.timeout;
+    let job = Job { name: &name, arguments: &arguments, grants: &grants };
+    let (code, state) = Code::of(loaded, &job, state).map_err(|failed| {
+        let why = failed.texts().collect::<String>();
+        CallError::new(ErrorKind::InvalidArguments, why)
+    })?;
+    let mut store = state.into_store(engine).map_err(|error| internal(&error))?;
+    let mut guest = Duration::ZERO;
+    let answer = execute(&mut store, loaded, timeout, code, &mut guest).await;
+    let left = || match tape.unasked() {
+        0 => None,
+        left => Some(format!("{left} more answers were asked for then")),
+    };
+    Ok(Again { end: end(&answer, fuel_used(&store)), parted: tape.parted().or_else(left) })
+}
+
+fn fuel_used(store: &Store<CallState>) -> u64 {
+    store.data().clock.fuel_used(store.get_fuel().unwrap_or(0))
+}
+
+/// Says what the guest came to, whatever the host makes of it.
+fn end(answer: &wasmtime::Result<Answer>, fuel: u64) -> End {
+    let (outcome, reply) = match answer {
+        Ok(Ok((reply, _))) => ("ok".to_owned(), Some(reply)),
+        Ok(Err(failed)) => ("tool-error".to_owned(), Some(&**failed)),
+        Err(error) => (
+            exceeded(error)
+                .map_or_else(|| error.root_cause().to_string(), |limit| limit.to_string()),
+            None,
+        ),
+    };
+    End { outcome, result_digest: reply.map(|reply| digest::of_json(&reply.result())), fuel }
 }
 
 /// Returns what the guest is given: the arguments of the call, of a script what is allowed of it.
@@ -96,7 +169,7 @@ fn arguments(admitted: &Admitted) -> Result<String, Refusal> {
 async fn execute(
     store: &mut Store<CallState>,
     loaded: &Loaded,
-    admitted: &Admitted,
+    timeout: Duration,
     code: Code<'_>,
     spent: &mut Duration,
 ) -> wasmtime::Result<Answer> {
@@ -109,7 +182,7 @@ async fn execute(
         }
         started => started?,
     };
-    let clock = CallClock::start(admitted.timeout());
+    let clock = CallClock::start(timeout);
     CallState::start_clock(store, clock)?;
     let started = Instant::now();
     let answer = watch(clock.ends_at(), code.call(store, &instance)).await;

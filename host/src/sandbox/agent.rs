@@ -13,6 +13,7 @@ use super::bindings::claw::host::models::{self, ModelsError};
 use super::state::CallState;
 use crate::channels::{Channels, Message, Unsent};
 use crate::memory::{Keys, OwnKeys, Space};
+use crate::recording::LOST;
 use crate::upstream::provider::{Caller, Cost, Providers};
 
 /// The key of the model that an agent prefers.
@@ -143,18 +144,28 @@ impl From<CallError> for ModelsError {
 
 impl memory::Host for CallState {
     async fn get(&mut self, key: String) -> Result<Option<String>, MemoryError> {
-        let value = self.agent.own_keys()?.get(&key).await?;
-        self.agent.work += value.as_ref().map_or(0, |value| value.len() as u64);
-        Ok(value)
+        let tape = self.tape.clone();
+        let answer = async {
+            let value = self.agent.own_keys()?.get(&key).await?;
+            self.agent.work += value.as_ref().map_or(0, |value| value.len() as u64);
+            Ok(value)
+        };
+        tape.soon("memory.get", Err(MemoryError::Failed(LOST.to_owned())), answer).await
     }
 
     async fn set(&mut self, key: String, value: String) -> Result<(), MemoryError> {
-        self.agent.work += value.len() as u64;
-        Ok(self.agent.own_keys()?.set(&key, &value).await?)
+        let tape = self.tape.clone();
+        let answer = async {
+            self.agent.work += value.len() as u64;
+            Ok(self.agent.own_keys()?.set(&key, &value).await?)
+        };
+        tape.soon("memory.set", Err(MemoryError::Failed(LOST.to_owned())), answer).await
     }
 
     async fn delete(&mut self, key: String) -> Result<bool, MemoryError> {
-        Ok(self.agent.own_keys()?.delete(&key).await?)
+        let tape = self.tape.clone();
+        let answer = async { Ok(self.agent.own_keys()?.delete(&key).await?) };
+        tape.soon("memory.delete", Err(MemoryError::Failed(LOST.to_owned())), answer).await
     }
 
     async fn list(
@@ -163,46 +174,65 @@ impl memory::Host for CallState {
         after: Option<String>,
         limit: u32,
     ) -> Result<memory::Page, MemoryError> {
-        let own = self.agent.own_keys()?;
-        let (entries, more) = own.list(&prefix, after.as_deref(), limit).await?;
-        let entries = entries.into_iter().map(|entry| memory::Entry {
-            key: entry.key,
-            bytes: entry.bytes,
-            set_at_ms: entry.set_at_ms,
-        });
-        Ok(memory::Page { entries: entries.collect(), more })
+        let tape = self.tape.clone();
+        let answer = async {
+            let own = self.agent.own_keys()?;
+            let (entries, more) = own.list(&prefix, after.as_deref(), limit).await?;
+            let entries = entries.into_iter().map(|entry| memory::Entry {
+                key: entry.key,
+                bytes: entry.bytes,
+                set_at_ms: entry.set_at_ms,
+            });
+            Ok(memory::Page { entries: entries.collect(), more })
+        };
+        tape.soon("memory.list", Err(MemoryError::Failed(LOST.to_owned())), answer).await
     }
 }
 
 impl models::Host for CallState {
     async fn list(&mut self) -> Result<Vec<models::Model>, ModelsError> {
-        let providers = self.agent.models()?;
-        let model = |plan: &clawhost_core::manifest::ProviderPlan| models::Model {
-            provider: plan.name.clone(),
-            model: plan.model.clone(),
-            unserved: plan.unserved.clone(),
-            tokens_per_day: plan.limits.tokens_per_day,
-            requests_per_minute: plan.limits.requests_per_minute,
-            context_window: plan.limits.max_context_window,
+        let tape = self.tape.clone();
+        let answer = async {
+            let providers = self.agent.models()?;
+            let model = |plan: &clawhost_core::manifest::ProviderPlan| models::Model {
+                provider: plan.name.clone(),
+                model: plan.model.clone(),
+                unserved: plan.unserved.clone(),
+                tokens_per_day: plan.limits.tokens_per_day,
+                requests_per_minute: plan.limits.requests_per_minute,
+                context_window: plan.limits.max_context_window,
+            };
+            Ok(providers.plans().iter().map(model).collect())
         };
-        Ok(providers.plans().iter().map(model).collect())
+        tape.soon("models.list", Err(ModelsError::Failed(LOST.to_owned())), answer).await
     }
 
     async fn preferred(&mut self) -> Result<Option<String>, ModelsError> {
-        self.agent.models()?;
-        Ok(self.agent.preferred().await?)
+        let tape = self.tape.clone();
+        let answer = async {
+            self.agent.models()?;
+            Ok(self.agent.preferred().await?)
+        };
+        tape.soon("models.preferred", Err(ModelsError::Failed(LOST.to_owned())), answer).await
     }
 
     async fn prefer(&mut self, name: Option<String>) -> Result<(), ModelsError> {
-        self.agent.prefer(name.as_deref()).await
+        let tape = self.tape.clone();
+        let answer = async { self.agent.prefer(name.as_deref()).await };
+        tape.soon("models.prefer", Err(ModelsError::Failed(LOST.to_owned())), answer).await
     }
 
     async fn costs(&mut self, days: u32) -> Result<Vec<models::Cost>, ModelsError> {
-        let providers = self.agent.models()?;
-        let own = Some(self.agent.caller.agent.clone()).filter(|_| !self.agent.grants.all_costs);
-        let costs = providers.costs(days, own).await;
-        let costs = costs.map_err(|error| error.into_call_error(ErrorKind::Internal))?;
-        Ok(costs.into_iter().map(cost).collect())
+        let tape = self.tape.clone();
+        let answer = async {
+            let providers = self.agent.models()?;
+            let own =
+                Some(self.agent.caller.agent.clone()).filter(|_| !self.agent.grants.all_costs);
+            let costs = providers.costs(days, own).await;
+            let costs = costs.map_err(|error| error.into_call_error(ErrorKind::Internal))?;
+            Ok(costs.into_iter().map(cost).collect())
+        };
+        tape.soon("models.costs", Err(ModelsError::Failed(LOST.to_owned())), answer).await
     }
 }
 
@@ -213,7 +243,9 @@ impl channels::Host for CallState {
         chat_id: String,
         content: String,
     ) -> Result<(), ChannelError> {
-        self.agent.send(&channel, &chat_id, &content)
+        let tape = self.tape.clone();
+        let answer = async { self.agent.send(&channel, &chat_id, &content) };
+        tape.soon("channels.send", Err(ChannelError::Unknown(LOST.to_owned())), answer).await
     }
 }
 

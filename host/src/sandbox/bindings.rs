@@ -6,6 +6,8 @@ wasmtime::component::bindgen!({
     world: "claw:tool/guest",
     imports: { default: async },
     exports: { default: async },
+    // What is answered may be recorded.
+    additional_derives: [serde::Serialize, serde::Deserialize],
     with: {
         "wasi:io": wasmtime_wasi::p2::bindings::io,
         "wasi:cli": wasmtime_wasi::p2::bindings::cli,

@@ -17,6 +17,8 @@ const HOST_CALLS_TURN: Duration = Duration::from_micros(HOST_CALLS_TURN_US);
 /// Which bound ended a call; the `data.limit` of its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exceeded {
+    /// Calls of other tools after all that the profile grants were made.
+    Calls,
     /// The fuel budget of `timeout_ms`.
     Fuel,
     /// Handles open at once.
@@ -37,6 +39,7 @@ impl Exceeded {
     /// Returns the name used in `data.limit` and in records.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Calls => "tool_calls_max",
             Self::Fuel => "fuel",
             Self::Handles => "max_open_files",
             Self::Memory => "memory_mb",

@@ -29,6 +29,7 @@ use wasmtime_wasi_http::{
 
 use super::masked;
 use super::secrets::CallSecrets;
+use crate::recording::Tape;
 use crate::secrets::SecretError;
 use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, UpstreamError};
 
@@ -46,6 +47,7 @@ pub struct HttpCtx {
     /// Methods and origins of what was let out.
     reached: BTreeSet<String>,
     secrets: Option<Arc<CallSecrets>>,
+    tape: Tape,
 }
 
 /// What the engine wants back: the answer, and the work that goes on beside it (none: the
@@ -72,7 +74,13 @@ impl HttpCtx {
             violations: Violations::default(),
             reached: BTreeSet::new(),
             secrets: None,
+            tape: Tape::default(),
         }
+    }
+
+    /// Tells `tape` of requests, which it does not keep.
+    pub(super) fn taped(self, tape: Tape) -> Self {
+        Self { tape, ..self }
     }
 
     /// Sends the secrets of the call where they belong.
@@ -175,6 +183,7 @@ impl WasiHttpHooks for HttpCtx {
         options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
+        self.tape.give_up("it made a request over HTTP, whose answer is not recorded");
         let limits = self.limits(options);
         let (client, violations) = (self.client.clone(), self.violations.clone());
         let mut request = match self.admit(request) {

@@ -19,6 +19,7 @@ mod provider;
 mod script;
 mod secrets;
 mod state;
+mod taped;
 mod tools;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use state::CallState;
 
 use crate::channels::Channels;
 use crate::memory::Keys;
+use crate::recording::Tape;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 use crate::upstream::provider::Providers;
@@ -61,6 +63,8 @@ pub struct Sandbox {
     private: Arc<Private>,
     scripts: Option<Arc<ShellPolicy>>,
     backends: Backends,
+    /// What answers its calls in the host's place.
+    played: Option<Tape>,
 }
 
 /// What the sandboxes of one host reach through it, each as far as its grants go. Cheap to clone.
@@ -143,7 +147,7 @@ impl Sandbox {
         let egress = grants.network.clone().map(Arc::new);
         let scripts = script::policy(&grants).map_err(fail)?;
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
-        Ok(Self { roots, egress, jail, private, scripts, backends, grants })
+        Ok(Self { roots, egress, jail, private, scripts, backends, grants, played: None })
     }
 
     /// Returns what both this sandbox and `other` grant, whose paths lead to `places`. Folders keep
@@ -166,12 +170,18 @@ impl Sandbox {
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
         let scripts = script::policy(&grants).map_err(fail)?;
         let (private, backends) = (Arc::clone(&self.private), self.backends.clone());
-        Ok(Self { roots, egress, jail, private, scripts, backends, grants })
+        Ok(Self { roots, egress, jail, private, scripts, backends, grants, played: None })
+    }
+
+    /// Opens nothing: `tape` answers, within the bounds of `grants`.
+    pub(crate) fn playing(grants: Grants, tape: Tape) -> Self {
+        Self { grants, played: Some(tape), ..Self::empty() }
     }
 
     /// Opens nothing: what a component gets while it describes itself.
     pub fn empty() -> Self {
         Self {
+            played: None,
             grants: Grants { profile: "none".to_owned(), ..Grants::default() },
             roots: Arc::new(Roots::default()),
             egress: None,
@@ -230,15 +240,20 @@ impl Sandbox {
         let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, &values)?);
         let providers = providers.filter(|_| self.grants.provider);
         let clock = CallClock::start(startup);
+        let record = || Tape::keeping(tool, &self.grants, values.clone());
+        let tape = self.played.clone().or_else(|| self.grants.record.then(record));
+        let tape = tape.unwrap_or_default();
         let parts = Parts {
-            fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits),
+            fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits).taped(tape.clone()),
             http: HttpCtx::new(self.egress.clone(), client, clock.ends_at())
-                .with_secrets(Arc::clone(&secrets)),
+                .with_secrets(Arc::clone(&secrets))
+                .taped(tape.clone()),
             process: ProcessCtx::new(self.jail.clone(), spawns, clock.ends_at()),
             provider: ProviderCtx::new(providers.clone(), clock.ends_at()),
             agent: AgentCtx::new(tool, self.grants.agent.clone(), providers, keys, channels),
             tools: ToolsCtx::new(self.grants.agent.tool_calls),
             secrets,
+            tape,
         };
         let log = CallLog::new(tool, values);
         Ok(CallState::new(&self.grants, parts, clock, log, progress))

@@ -16,6 +16,7 @@ use super::fs::Private;
 use super::state::CallState;
 use crate::jail::{self, JailError, JailSpec};
 use crate::offload;
+use crate::recording::LOST;
 
 pub use spawns::Spawns;
 
@@ -167,6 +168,14 @@ fn policy(grants: &Grants) -> Result<ShellPolicy, String> {
 
 impl process::Host for CallState {
     async fn run(&mut self, command: process::Command) -> Result<Outcome, ProcessError> {
+        let tape = self.tape.clone();
+        tape.soon("process.run", Err(ProcessError::Failed(LOST.to_owned())), self.start(command))
+            .await
+    }
+}
+
+impl CallState {
+    async fn start(&mut self, command: process::Command) -> Result<Outcome, ProcessError> {
         let Some(jail) = self.process.jail.clone() else {
             return Err(self.process.refuse("the profile grants no shell"));
         };

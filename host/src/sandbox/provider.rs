@@ -9,6 +9,7 @@ use clawhost_core::limits::PROVIDER_REQUEST_BYTES_MAX;
 use super::bindings::claw::host::provider::{self, ProviderError};
 use super::state::CallState;
 use crate::offload;
+use crate::recording::LOST;
 use crate::upstream::provider::{Caller, Providers};
 
 /// Above this, reading a request or writing an answer takes a good part of a millisecond.
@@ -95,9 +96,13 @@ impl ProviderCtx {
 
 impl provider::Host for CallState {
     async fn complete(&mut self, request: String) -> Result<String, ProviderError> {
-        let caller = self.agent.caller();
-        let preferred = self.agent.preferred().await;
-        let preferred = preferred.map_err(|error| ProviderError::Failed(error.message))?;
-        self.provider.complete(&caller, preferred, request).await
+        let tape = self.tape.clone();
+        let answer = async {
+            let caller = self.agent.caller();
+            let preferred = self.agent.preferred().await;
+            let preferred = preferred.map_err(|error| ProviderError::Failed(error.message))?;
+            self.provider.complete(&caller, preferred, request).await
+        };
+        tape.soon("provider.complete", Err(ProviderError::Failed(LOST.to_owned())), answer).await
     }
 }

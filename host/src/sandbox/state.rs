@@ -19,8 +19,10 @@ use super::log::CallLog;
 use super::process::ProcessCtx;
 use super::provider::ProviderCtx;
 use super::secrets::CallSecrets;
+use super::taped;
 use super::tools::{CallTools, ToolsCtx};
 use crate::progress::{Progress, ProgressSink};
+use crate::recording::Tape;
 
 /// Everything one guest instance can reach. Made for one call, dropped with it.
 pub struct CallState {
@@ -34,6 +36,7 @@ pub struct CallState {
     pub(super) secrets: Arc<CallSecrets>,
     pub(super) fs: FsCtx,
     pub(super) table: ResourceTable,
+    pub(crate) tape: Tape,
     limiter: Limiter,
     wasi: WasiCtx,
     http: HttpCtx,
@@ -49,6 +52,7 @@ pub(super) struct Parts {
     pub(super) agent: AgentCtx,
     pub(super) tools: ToolsCtx,
     pub(super) secrets: Arc<CallSecrets>,
+    pub(super) tape: Tape,
 }
 
 impl CallState {
@@ -61,7 +65,8 @@ impl CallState {
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
-        let wasi = wasi_of(grants, &parts.secrets, &log).stdout(log.streams()).build();
+        let mut wasi = wasi_of(grants, &parts.secrets, &log, &parts.tape);
+        let wasi = wasi.stdout(log.streams()).build();
         Self {
             log,
             clock,
@@ -72,6 +77,7 @@ impl CallState {
             tools: parts.tools,
             secrets: parts.secrets,
             fs: parts.fs,
+            tape: parts.tape,
             table,
             limiter: Limiter::new(grants.limits.memory_bytes),
             wasi,
@@ -105,7 +111,7 @@ impl CallState {
         stdin: String,
         stdout: MemoryOutputPipe,
     ) -> Self {
-        self.wasi = wasi_of(grants, &self.secrets, &self.log)
+        self.wasi = wasi_of(grants, &self.secrets, &self.log, &self.tape)
             .args(args)
             .stdin(MemoryInputPipe::new(stdin))
             .stdout(stdout)
@@ -129,10 +135,13 @@ impl CallState {
     }
 
     fn enter_host_call(&mut self, fuel_left: u64) -> Result<(), Exceeded> {
+        if self.tools.is_spent() {
+            return Err(Exceeded::Calls);
+        }
         let work = self.fs.take_work().saturating_add(self.provider.take_work());
         let work = work.saturating_add(self.agent.take_work());
         let work = work.saturating_add(self.tools.take_work());
-        self.clock.enter_host_call(work, fuel_left)
+        self.clock.enter_host_call(self.tape.work(work), fuel_left)
     }
 
     /// Starts the call's own clock, after instantiation.
@@ -181,10 +190,15 @@ impl CallState {
 }
 
 /// What every guest is given of WASI: its environment, and no arguments, input or network.
-fn wasi_of(grants: &Grants, secrets: &CallSecrets, log: &CallLog) -> WasiCtxBuilder {
+fn wasi_of(grants: &Grants, secrets: &CallSecrets, log: &CallLog, tape: &Tape) -> WasiCtxBuilder {
     let env = grants.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let env: Vec<(&str, &str)> = env.chain(secrets.env()).collect();
+    let env = env.chain(secrets.env());
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let env = tape.now("environment", Vec::new(), || env.map(owned).collect::<Vec<_>>());
     let mut wasi = WasiCtx::builder();
+    if tape.is_on() {
+        taped::tape(&mut wasi, tape);
+    }
     wasi.envs(&env)
         .stderr(log.streams())
         .max_random_size(RANDOM_BYTES_MAX)
@@ -209,6 +223,9 @@ impl CallHookHandler<CallState> for HostCallWatch {
         if matches!(event, CallHook::CallingHost) {
             let fuel_left = store.get_fuel()?;
             store.data_mut().enter_host_call(fuel_left)?;
+        } else if let Some(parted) = store.data().tape.parted() {
+            // What was answered since is made up.
+            return Err(wasmtime::Error::msg(parted));
         }
         if store.data_mut().clock.owes_yield() {
             tokio::task::yield_now().await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::json;
-use clawhost_core::limits::TOOL_OUTPUT_BYTES_MAX;
+use clawhost_core::limits::{TOOL_CALLS_REFUSED_MAX, TOOL_OUTPUT_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 
 use futures_util::future::BoxFuture;
@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::bindings::claw::host::tools;
 use super::state::CallState;
 use crate::offload;
+use crate::recording::LOST;
 
 /// Above this, reading arguments or writing a result takes a good part of a millisecond.
 const LONG_BYTES: usize = 65_536;
@@ -33,6 +34,14 @@ pub trait CallTools: Send + Sync + std::fmt::Debug {
         timeout: Option<Duration>,
     ) -> BoxFuture<'a, Result<ToolReply, CallError>>;
 
+    /// Records a call of `tool` that is refused before it is looked at, and returns `why`.
+    fn refuse<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+        why: CallError,
+    ) -> BoxFuture<'a, Result<ToolReply, CallError>>;
+
     /// Returns the tools that may be called.
     fn offered(&self) -> Vec<Arc<Tool>>;
 }
@@ -44,12 +53,13 @@ pub(super) struct ToolsCtx {
     granted: usize,
     made: usize,
     work: u64,
-    refused: Option<String>,
+    /// How many calls over those were tried, and what was said of the first.
+    refused: (usize, Option<String>),
 }
 
 impl ToolsCtx {
     pub(super) fn new(granted: usize) -> Self {
-        Self { caller: None, granted, made: 0, work: 0, refused: None }
+        Self { caller: None, granted, made: 0, work: 0, refused: (0, None) }
     }
 
     pub(super) fn set_caller(&mut self, caller: Arc<dyn CallTools>) {
@@ -58,7 +68,12 @@ impl ToolsCtx {
 
     /// Returns what the call tried and was refused: calling at all, or once too often.
     pub(super) fn violation(&self) -> Option<&String> {
-        self.refused.as_ref()
+        self.refused.1.as_ref()
+    }
+
+    /// Says whether it went on calling for too long after it might not: each refusal is recorded.
+    pub(super) fn is_spent(&self) -> bool {
+        self.refused.0 >= TOOL_CALLS_REFUSED_MAX
     }
 
     /// Returns the bytes moved for the guest since the last look, and starts anew.
@@ -67,20 +82,20 @@ impl ToolsCtx {
     }
 
     fn refuse(&mut self, reason: &str) -> CallError {
-        self.refused.get_or_insert_with(|| format!("tools: {reason}"));
-        CallError::new(ErrorKind::Sandbox, reason)
+        let (times, first) = &mut self.refused;
+        *times += 1;
+        first.get_or_insert_with(|| format!("tools: {reason}"));
+        let error = CallError::new(ErrorKind::Sandbox, reason).with("stage", "nesting");
+        error.with("limit", "tool_calls_max")
     }
 
-    fn take(&mut self) -> Result<Arc<dyn CallTools>, CallError> {
-        let Some(caller) = self.caller.clone() else {
-            return Err(self.refuse("the profile does not grant calls of other tools"));
-        };
+    fn take(&mut self) -> Result<(), CallError> {
         if self.made >= self.granted {
             let reason = format!("one call may make {} others under its profile", self.granted);
             return Err(self.refuse(&reason));
         }
         self.made += 1;
-        Ok(caller)
+        Ok(())
     }
 
     async fn call(
@@ -89,15 +104,20 @@ impl ToolsCtx {
         arguments: &str,
         timeout: Option<Duration>,
     ) -> Result<String, tools::CallError> {
-        let caller = self.take()?;
+        let Some(caller) = self.caller.clone() else {
+            return Err(self.refuse("the profile does not grant calls of other tools").into());
+        };
         self.work += arguments.len() as u64;
         let is_long = arguments.len() > LONG_BYTES;
-        let arguments = offload::blocking(is_long, || json::parse(arguments.as_bytes()));
-        let arguments = arguments.map_err(|error| {
+        let read = offload::blocking(is_long, || json::parse(arguments.as_bytes()));
+        let read = read.map_err(|error| {
             let text = format!("the arguments cannot be read: {error}");
-            CallError::new(ErrorKind::InvalidArguments, text)
-        })?;
-        let reply = caller.call(name, arguments, timeout).await?;
+            CallError::new(ErrorKind::InvalidArguments, text).with("stage", "schema")
+        });
+        let reply = match self.take().and(read) {
+            Ok(arguments) => caller.call(name, arguments, timeout).await?,
+            Err(why) => caller.refuse(name, arguments.into(), why).await?,
+        };
         if reply.is_error {
             return Err(failed(&reply));
         }
@@ -124,18 +144,23 @@ impl From<CallError> for tools::CallError {
 
 impl tools::Host for CallState {
     async fn list(&mut self) -> Vec<tools::Tool> {
-        let tools = self.tools.caller.as_ref().map(|caller| caller.offered()).unwrap_or_default();
-        let mut left = TOOL_OUTPUT_BYTES_MAX;
-        let listed = tools.iter().map_while(|tool| {
-            let definition = &tool.definition;
-            let (name, description) = (definition.name.clone(), definition.description.clone());
-            let input_schema = definition.input_schema.to_string();
-            left = left.checked_sub(name.len() + description.len() + input_schema.len())?;
-            Some(tools::Tool { name, description, input_schema })
-        });
-        let listed = listed.collect();
-        self.tools.work += (TOOL_OUTPUT_BYTES_MAX - left) as u64;
-        listed
+        let tape = self.tape.clone();
+        let answer = async {
+            let tools =
+                self.tools.caller.as_ref().map(|caller| caller.offered()).unwrap_or_default();
+            let mut left = TOOL_OUTPUT_BYTES_MAX;
+            let listed = tools.iter().map_while(|tool| {
+                let definition = &tool.definition;
+                let (name, description) = (definition.name.clone(), definition.description.clone());
+                let input_schema = definition.input_schema.to_string();
+                left = left.checked_sub(name.len() + description.len() + input_schema.len())?;
+                Some(tools::Tool { name, description, input_schema })
+            });
+            let listed = listed.collect();
+            self.tools.work += (TOOL_OUTPUT_BYTES_MAX - left) as u64;
+            listed
+        };
+        tape.soon("tools.list", Vec::new(), answer).await
     }
 
     async fn call(
@@ -144,7 +169,16 @@ impl tools::Host for CallState {
         arguments: String,
         timeout_ms: Option<u32>,
     ) -> Result<String, tools::CallError> {
-        let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-        self.tools.call(&name, &arguments, timeout).await
+        let tape = self.tape.clone();
+        let answer = async {
+            let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+            self.tools.call(&name, &arguments, timeout).await
+        };
+        tape.soon(
+            "tools.call",
+            Err(tools::CallError { code: None, kind: String::new(), message: LOST.to_owned() }),
+            answer,
+        )
+        .await
     }
 }

@@ -9,10 +9,9 @@ use wasmtime::{Store, format_err};
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
-use super::{Answer, tool};
+use super::{Answer, Job, tool};
 use crate::engine::Loaded;
 use crate::engine::kinds::{Function, Kind, value};
-use crate::gate::Admitted;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
 use crate::sandbox::clock::Exceeded;
@@ -20,7 +19,7 @@ use crate::sandbox::clock::Exceeded;
 /// What is to be entered, and with what.
 pub(super) enum Code<'a> {
     /// `call` of our own world.
-    Tool { indices: &'a GuestIndices, name: &'a String, arguments: String },
+    Tool { indices: &'a GuestIndices, name: &'a String, arguments: &'a String },
     /// `run` of a command, whose state has its arguments and input already.
     Command { run: ComponentExportIndex, stdout: MemoryOutputPipe, stdout_bytes_max: usize },
     /// An exported function.
@@ -28,22 +27,21 @@ pub(super) enum Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// Returns what `admitted` enters with `arguments`, and `state` prepared for it.
+    /// Returns what `job` enters, and `state` prepared for it.
     ///
     /// # Errors
     /// The failed call, where the arguments have no form in the component's types.
     pub(super) fn of(
         loaded: &'a Loaded,
-        admitted: &'a Admitted,
-        arguments: String,
+        job: &Job<'a>,
         state: CallState,
     ) -> Result<(Self, CallState), Box<ToolReply>> {
-        let name = &admitted.resolved().tool().definition.name;
+        let Job { name, arguments, .. } = *job;
         match &loaded.kind {
             Kind::Tool(indices) => Ok((Self::Tool { indices, name, arguments }, state)),
-            Kind::Command(run) => Ok(command(*run, admitted, name, state)),
+            Kind::Command(run) => Ok(command(*run, job, state)),
             Kind::Functions(functions) => {
-                let given = parsed(admitted);
+                let given = parsed(job);
                 let function = functions.get(name).ok_or_else(|| {
                     Box::new(ToolReply::error(
                         "not-found",
@@ -70,7 +68,7 @@ impl<'a> Code<'a> {
         match self {
             Self::Tool { indices, name, arguments } => {
                 let guest = indices.load(&mut *store, instance)?;
-                guest.claw_tool_tool().call_call(store, name, &arguments).await.map(tool::answer)
+                guest.claw_tool_tool().call_call(store, name, arguments).await.map(tool::answer)
             }
             Self::Command { run, stdout, stdout_bytes_max } => {
                 let ended = enter(store, instance, &run, &[], true).await;
@@ -90,27 +88,26 @@ impl<'a> Code<'a> {
     }
 }
 
-fn parsed(admitted: &Admitted) -> Value {
+fn parsed(job: &Job<'_>) -> Value {
     // The gate has parsed them before.
-    json::parse(admitted.arguments().as_bytes()).unwrap_or_default()
+    json::parse(job.arguments.as_bytes()).unwrap_or_default()
 }
 
 fn command<'a>(
     run: ComponentExportIndex,
-    admitted: &Admitted,
-    name: &str,
+    job: &Job<'_>,
     state: CallState,
 ) -> (Code<'a>, CallState) {
-    let given = parsed(admitted);
+    let given = parsed(job);
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let args = given.get("args").and_then(Value::as_array).into_iter().flatten();
-    let args: Vec<String> = std::iter::once(name.to_owned()).chain(args.filter_map(text)).collect();
+    let args: Vec<String> =
+        std::iter::once(job.name.to_owned()).chain(args.filter_map(text)).collect();
     let stdin = given.get("stdin").and_then(text).unwrap_or_default();
-    let grants = admitted.resolved().grants();
-    let stdout_bytes_max = usize::try_from(grants.limits.output_bytes).unwrap_or(usize::MAX);
+    let stdout_bytes_max = usize::try_from(job.grants.limits.output_bytes).unwrap_or(usize::MAX);
     // One byte more tells a program that wrote too much from one that wrote all it may.
     let stdout = MemoryOutputPipe::new(stdout_bytes_max.saturating_add(1));
-    let state = state.for_command(grants, &args, stdin, stdout.clone());
+    let state = state.for_command(job.grants, &args, stdin, stdout.clone());
     (Code::Command { run, stdout, stdout_bytes_max }, state)
 }
 

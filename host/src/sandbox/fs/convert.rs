@@ -87,13 +87,19 @@ pub(super) fn how_of(
     })
 }
 
-pub(super) fn flags_of(node: &Node) -> types::DescriptorFlags {
-    use types::DescriptorFlags as Flags;
-    let when = |flag, set| if set { flag } else { Flags::empty() };
+/// Says whether something open is read, is written, and is a directory that changes.
+pub(super) fn uses_of(node: &Node) -> [bool; 3] {
     match node {
-        Node::File(file) => when(Flags::READ, file.reads()) | when(Flags::WRITE, file.writes()),
-        Node::Folder(folder) => Flags::READ | when(Flags::MUTATE_DIRECTORY, folder.may_change()),
+        Node::File(file) => [file.reads(), file.writes(), false],
+        Node::Folder(folder) => [true, false, folder.may_change()],
     }
+}
+
+pub(super) fn flags_of(uses: [bool; 3]) -> types::DescriptorFlags {
+    use types::DescriptorFlags as Flags;
+    let flags = [Flags::READ, Flags::WRITE, Flags::MUTATE_DIRECTORY];
+    let set = flags.into_iter().zip(uses).filter(|(_, is_set)| *is_set);
+    set.fold(Flags::empty(), |all, (flag, _)| all | flag)
 }
 
 pub(super) const fn type_of(kind: Kind) -> types::DescriptorType {
@@ -105,14 +111,24 @@ pub(super) const fn type_of(kind: Kind) -> types::DescriptorType {
     }
 }
 
-pub(super) fn stat_of(facts: &Facts) -> types::DescriptorStat {
+/// What a guest learns of an object: its kind, names and size, and when it was read, written and changed.
+pub(super) type Told = (Kind, u64, u64, [Option<(u64, u32)>; 3]);
+
+pub(super) fn told_of(facts: &Facts) -> Told {
+    let times = [facts.accessed, facts.modified, facts.changed].map(since_1970);
+    (facts.kind, facts.links, facts.size, times)
+}
+
+pub(super) fn stat_of((kind, link_count, size, times): Told) -> types::DescriptorStat {
+    let time = |(seconds, nanoseconds)| Datetime { seconds, nanoseconds };
+    let [read, written, changed] = times.map(|at| at.map(time));
     types::DescriptorStat {
-        type_: type_of(facts.kind),
-        link_count: facts.links,
-        size: facts.size,
-        data_access_timestamp: datetime_of(facts.accessed),
-        data_modification_timestamp: datetime_of(facts.modified),
-        status_change_timestamp: datetime_of(facts.changed),
+        type_: type_of(kind),
+        link_count,
+        size,
+        data_access_timestamp: read,
+        data_modification_timestamp: written,
+        status_change_timestamp: changed,
     }
 }
 
@@ -144,9 +160,6 @@ fn timespec_of(time: Datetime) -> Result<Timespec, Fault> {
 }
 
 /// Returns a time as WASI knows it: none before 1970.
-fn datetime_of(time: Timespec) -> Option<Datetime> {
-    Some(Datetime {
-        seconds: u64::try_from(time.tv_sec).ok()?,
-        nanoseconds: u32::try_from(time.tv_nsec).ok()?,
-    })
+fn since_1970(time: Timespec) -> Option<(u64, u32)> {
+    Some((u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }

@@ -1,6 +1,7 @@
 //! Why a file operation was refused or failed.
 
 use rustix::io::Errno;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::meter::Limit;
 
@@ -8,7 +9,7 @@ use super::meter::Limit;
 ///
 /// No variant says anything about objects outside the grant: leaving it is always
 /// [`Fault::Outside`], and a closed path is always [`Fault::Closed`], there or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Fault {
     /// The path is absolute, climbs above its start, or meets a link that does.
     #[error("the path leaves the granted directory")]
@@ -39,7 +40,7 @@ pub enum Fault {
     Limit(Limit),
     /// The system's own answer.
     #[error("{0}")]
-    Os(Errno),
+    Os(#[serde(serialize_with = "to_number", deserialize_with = "of_number")] Errno),
 }
 
 impl Fault {
@@ -67,4 +68,13 @@ impl From<Limit> for Fault {
     fn from(limit: Limit) -> Self {
         Self::Limit(limit)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "so serde calls it")]
+fn to_number<S: Serializer>(errno: &Errno, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_i32(errno.raw_os_error())
+}
+
+fn of_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Errno, D::Error> {
+    i32::deserialize(deserializer).map(Errno::from_raw_os_error)
 }

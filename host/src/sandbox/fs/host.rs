@@ -1,14 +1,19 @@
 //! `wasi:filesystem` for guests, over the call's [`Tree`].
 
+use std::fmt;
 use std::sync::Arc;
 
 use clawhost_core::grants::CallLimits;
 use rustix::io::Errno;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
 use super::bindings::wasi::filesystem::{preopens, types};
-use super::convert::{code_of, flags_of, follow_of, hash_of, how_of, stat_of, times_of, type_of};
+use super::convert::{
+    code_of, flags_of, follow_of, hash_of, how_of, stat_of, times_of, told_of, type_of, uses_of,
+};
 use super::fault::Fault;
 use super::file::{self, OpenFile, READ_BYTES_MAX};
 use super::folder::Folder;
@@ -16,9 +21,10 @@ use super::listing::Listing;
 use super::meter::{FsLimits, Limit, Meter};
 use super::open::Node;
 use super::roots::Roots;
-use super::stat::Facts;
-use super::stream::{FileInput, FileOutput, WriteTo};
+use super::stat::{Facts, Kind};
+use super::stream::{self, FileInput, FileOutput, WriteTo};
 use super::tree::Tree;
+use crate::recording::{Blob, LOST, Tape};
 
 /// Refusals of one call that are kept for its audit record; more say nothing new.
 const VIOLATIONS_MAX: usize = 32;
@@ -30,6 +36,7 @@ const VIOLATION_PATH_CHARS_MAX: usize = 200;
 pub struct FsCtx {
     tree: Tree,
     violations: Vec<String>,
+    tape: Tape,
 }
 
 impl FsCtx {
@@ -37,7 +44,13 @@ impl FsCtx {
     #[must_use]
     pub fn new(roots: Arc<Roots>, limits: &CallLimits) -> Self {
         let meter = Arc::new(Meter::new(FsLimits::of(limits)));
-        Self { tree: Tree::new(roots, meter), violations: Vec::new() }
+        Self { tree: Tree::new(roots, meter), violations: Vec::new(), tape: Tape::default() }
+    }
+
+    /// Has `tape` keep what the guest is answered, or answer it.
+    #[must_use]
+    pub(crate) fn taped(self, tape: Tape) -> Self {
+        Self { tape, ..self }
     }
 
     /// Returns capabilities that grant nothing.
@@ -110,15 +123,15 @@ pub fn add_to_linker<T: Send + 'static>(
 /// How a host function fails: with an answer for the guest, or by ending it.
 #[derive(Debug)]
 pub enum HostFault {
-    /// The guest gets this code.
-    Code(types::ErrorCode),
+    /// The guest gets the code of this.
+    Fault(Fault),
     /// The guest ends.
     Trap(wasmtime::Error),
 }
 
 impl From<Fault> for HostFault {
     fn from(fault: Fault) -> Self {
-        Self::Code(code_of(fault))
+        Self::Fault(fault)
     }
 }
 
@@ -128,9 +141,84 @@ impl From<ResourceTableError> for HostFault {
     }
 }
 
+/// What is kept of a failure: the fault, and of what ended the guest nothing.
+impl From<Option<Fault>> for HostFault {
+    fn from(kept: Option<Fault>) -> Self {
+        kept.map_or_else(|| Self::Trap(wasmtime::format_err!("{LOST}")), Self::Fault)
+    }
+}
+
+impl HostFault {
+    fn kept(&self) -> Option<Fault> {
+        if let Self::Fault(fault) = self { Some(*fault) } else { None }
+    }
+
+    fn into_error(self) -> wasmtime::Error {
+        match self {
+            Self::Fault(fault) => fault.into(),
+            Self::Trap(error) => error,
+        }
+    }
+}
+
+/// What stands for a handle while answers are played.
+struct Played;
+
 type Answer<T> = Result<T, HostFault>;
 
 impl FsView<'_> {
+    /// Returns the answer that was kept, where answers are played.
+    fn play<T: DeserializeOwned>(&self, of: fmt::Arguments<'_>) -> Option<Answer<T>> {
+        let kept = self.ctx.tape.played(of, Err(None))?;
+        Some(kept.map_err(|fault: Option<Fault>| fault.into()))
+    }
+
+    /// Keeps an answer, where answers are kept.
+    fn tape<T: Serialize>(&self, of: fmt::Arguments<'_>, answer: Answer<T>) -> Answer<T> {
+        self.ctx.tape.keep(of, &answer.as_ref().map_err(HostFault::kept));
+        answer
+    }
+
+    /// Answers and keeps the answer; or plays what was kept, and touches nothing.
+    fn taped<T: Serialize + DeserializeOwned>(
+        &mut self,
+        of: fmt::Arguments<'_>,
+        live: impl FnOnce(&mut Self) -> Answer<T>,
+    ) -> Answer<T> {
+        self.play(of).unwrap_or_else(|| {
+            let answer = live(self);
+            self.tape(of, answer)
+        })
+    }
+
+    /// As [`FsView::taped`], of what `live` makes: nothing where the answer is played.
+    fn made<T>(
+        &mut self,
+        of: fmt::Arguments<'_>,
+        live: impl FnOnce(&mut Self) -> Answer<T>,
+    ) -> Answer<Option<T>> {
+        let mut made = None;
+        self.taped(of, |view| live(view).map(|it| made = Some(it)))?;
+        Ok(made)
+    }
+
+    /// Returns a handle for what was made.
+    fn handle<T: Send + 'static>(&mut self, made: Option<T>) -> wasmtime::Result<Resource<T>> {
+        Ok(match made {
+            Some(made) => self.table.push(made)?,
+            None => Resource::new_own(self.table.push(Played)?.rep()),
+        })
+    }
+
+    fn close<T: 'static>(&mut self, handle: Resource<T>) -> wasmtime::Result<()> {
+        if self.ctx.tape.plays() {
+            self.table.delete(Resource::<Played>::new_own(handle.rep()))?;
+        } else {
+            self.table.delete(handle)?;
+        }
+        Ok(())
+    }
+
     fn file(&self, node: &Resource<Node>, otherwise: Errno) -> Answer<Arc<OpenFile>> {
         match self.table.get(node)? {
             Node::File(file) => Ok(Arc::clone(file)),
@@ -158,6 +246,17 @@ impl FsView<'_> {
         self.noted(action, path, result)
     }
 
+    /// As [`FsView::at`], kept or played.
+    fn taped_at<T: Serialize + DeserializeOwned>(
+        &mut self,
+        action: &str,
+        node: &Resource<Node>,
+        path: &str,
+        run: impl FnOnce(&Tree, &Folder) -> Result<T, Fault>,
+    ) -> Answer<T> {
+        self.taped(format_args!("{action} {path}"), |view| view.at(action, node, path, run))
+    }
+
     fn noted<T>(&mut self, action: &str, path: &str, result: Result<T, Fault>) -> Answer<T> {
         result.map_err(|fault| {
             self.ctx.note(action, path, fault);
@@ -166,12 +265,49 @@ impl FsView<'_> {
     }
 
     fn output(&mut self, node: &Resource<Node>, to: WriteTo) -> Answer<Resource<DynOutputStream>> {
-        let file = self.file(node, Errno::BADF)?;
-        if !file.writes() {
-            return Err(Fault::Os(Errno::BADF).into());
+        let live = self.made(format_args!("write-via-stream {to:?}"), |view| {
+            let file = view.file(node, Errno::BADF)?;
+            if !file.writes() {
+                return Err(Fault::Os(Errno::BADF).into());
+            }
+            Ok(FileOutput::new(file, to))
+        })?;
+        Ok(self.table.push(stream::output(live, &self.ctx.tape))?)
+    }
+
+    async fn read_bytes(
+        &mut self,
+        node: &Resource<Node>,
+        len: u64,
+        offset: u64,
+    ) -> Answer<(Blob, bool)> {
+        let file = self.file(node, Errno::ISDIR)?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
+        if len == 0 {
+            return Ok((Blob::default(), false));
         }
-        let stream: DynOutputStream = Box::new(FileOutput::new(file, to));
-        Ok(self.table.push(stream)?)
+        let bytes = file::read_chunks(&file, len, offset).await?;
+        let ended = bytes.is_empty();
+        Ok((Blob(bytes), ended))
+    }
+
+    async fn write_bytes(
+        &mut self,
+        node: &Resource<Node>,
+        bytes: &[u8],
+        offset: u64,
+    ) -> Answer<u64> {
+        let file = self.file(node, Errno::BADF)?;
+        let result = file::write_chunks(&file, bytes, offset).await;
+        self.noted("write", "", result)
+    }
+
+    async fn synced(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
+        if let Some(kept) = self.play(format_args!("sync")) {
+            return kept;
+        }
+        let answer = self.wait_for_disk(node, all).await;
+        self.tape(format_args!("sync"), answer)
     }
 
     async fn wait_for_disk(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
@@ -191,10 +327,14 @@ impl FsView<'_> {
 
 impl preopens::Host for FsView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Node>, String)>> {
+        if let Some(names) = self.ctx.tape.played("folders", Vec::new()) {
+            return names.into_iter().map(|name| Ok((self.handle(None)?, name))).collect();
+        }
         if self.ctx.tree.roots().are_taken_away() {
             self.ctx.note("look for folders", "", Fault::Closed);
         }
         let folders = self.ctx.tree.roots().folders()?;
+        self.ctx.tape.keep("folders", &folders.iter().map(|(_, name)| name).collect::<Vec<_>>());
         let push = |(folder, name)| Ok((self.table.push(Node::Folder(folder))?, name));
         folders.into_iter().map(push).collect()
     }
@@ -203,7 +343,7 @@ impl preopens::Host for FsView<'_> {
 impl types::Host for FsView<'_> {
     fn convert_error_code(&mut self, fault: HostFault) -> wasmtime::Result<types::ErrorCode> {
         match fault {
-            HostFault::Code(code) => Ok(code),
+            HostFault::Fault(fault) => Ok(code_of(fault)),
             HostFault::Trap(error) => Err(error),
         }
     }
@@ -222,12 +362,14 @@ impl types::HostDescriptor for FsView<'_> {
         node: Resource<Node>,
         offset: u64,
     ) -> Answer<Resource<DynInputStream>> {
-        let file = self.file(&node, Errno::ISDIR)?;
-        if !file.reads() {
-            return Err(Fault::Os(Errno::BADF).into());
-        }
-        let stream: DynInputStream = Box::new(FileInput::new(file, offset));
-        Ok(self.table.push(stream)?)
+        let live = self.made(format_args!("read-via-stream {offset}"), |view| {
+            let file = view.file(&node, Errno::ISDIR)?;
+            if !file.reads() {
+                return Err(Fault::Os(Errno::BADF).into());
+            }
+            Ok(FileInput::new(file, offset))
+        })?;
+        Ok(self.table.push(stream::input(live, &self.ctx.tape))?)
     }
 
     fn write_via_stream(
@@ -250,27 +392,34 @@ impl types::HostDescriptor for FsView<'_> {
         _len: u64,
         _advice: types::Advice,
     ) -> Answer<()> {
-        self.file(&node, Errno::BADF).map(|_| ())
+        self.taped(format_args!("advise"), |view| view.file(&node, Errno::BADF).map(|_| ()))
     }
 
     async fn sync_data(&mut self, node: Resource<Node>) -> Answer<()> {
-        self.wait_for_disk(&node, false).await
+        self.synced(&node, false).await
     }
 
     fn get_flags(&mut self, node: Resource<Node>) -> Answer<types::DescriptorFlags> {
-        Ok(flags_of(self.table.get(&node)?))
+        let uses =
+            self.taped(format_args!("get-flags"), |view| Ok(uses_of(view.table.get(&node)?)))?;
+        Ok(flags_of(uses))
     }
 
     fn get_type(&mut self, node: Resource<Node>) -> Answer<types::DescriptorType> {
-        Ok(match self.table.get(&node)? {
-            Node::File(_) => types::DescriptorType::RegularFile,
-            Node::Folder(_) => types::DescriptorType::Directory,
-        })
+        let kind = self.taped(format_args!("get-type"), |view| {
+            Ok(match view.table.get(&node)? {
+                Node::File(_) => Kind::File,
+                Node::Folder(_) => Kind::Directory,
+            })
+        })?;
+        Ok(type_of(kind))
     }
 
     fn set_size(&mut self, node: Resource<Node>, size: u64) -> Answer<()> {
-        let result = self.file(&node, Errno::BADF)?.set_size(size);
-        self.noted("set-size", "", result)
+        self.taped(format_args!("set-size {size}"), |view| {
+            let result = view.file(&node, Errno::BADF)?.set_size(size);
+            view.noted("set-size", "", result)
+        })
     }
 
     fn set_times(
@@ -280,11 +429,13 @@ impl types::HostDescriptor for FsView<'_> {
         modified: types::NewTimestamp,
     ) -> Answer<()> {
         let times = times_of(accessed, modified)?;
-        let result = match self.table.get(&node)? {
-            Node::File(file) => file.set_times(&times),
-            Node::Folder(folder) => self.ctx.tree.set_folder_times(folder, &times),
-        };
-        self.noted("set-times", "", result)
+        self.taped(format_args!("set-times"), |view| {
+            let result = match view.table.get(&node)? {
+                Node::File(file) => file.set_times(&times),
+                Node::Folder(folder) => view.ctx.tree.set_folder_times(folder, &times),
+            };
+            view.noted("set-times", "", result)
+        })
     }
 
     async fn read(
@@ -293,38 +444,47 @@ impl types::HostDescriptor for FsView<'_> {
         len: u64,
         offset: u64,
     ) -> Answer<(Vec<u8>, bool)> {
-        let file = self.file(&node, Errno::ISDIR)?;
-        let len = usize::try_from(len).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
-        if len == 0 {
-            return Ok((Vec::new(), false));
-        }
-        let bytes = file::read_chunks(&file, len, offset).await?;
-        let ended = bytes.is_empty();
-        Ok((bytes, ended))
+        let kept = self.play(format_args!("read {len} {offset}"));
+        let answer = match kept {
+            Some(kept) => kept,
+            None => {
+                let answer = self.read_bytes(&node, len, offset).await;
+                self.tape(format_args!("read {len} {offset}"), answer)
+            }
+        };
+        answer.map(|(Blob(bytes), ended)| (bytes, ended))
     }
 
     async fn write(&mut self, node: Resource<Node>, bytes: Vec<u8>, offset: u64) -> Answer<u64> {
-        let file = self.file(&node, Errno::BADF)?;
-        let result = file::write_chunks(&file, &bytes, offset).await;
-        self.noted("write", "", result)
+        if let Some(kept) = self.play(format_args!("write {} {offset}", bytes.len())) {
+            return kept;
+        }
+        let answer = self.write_bytes(&node, &bytes, offset).await;
+        self.tape(format_args!("write {} {offset}", bytes.len()), answer)
     }
 
     fn read_directory(&mut self, node: Resource<Node>) -> Answer<Resource<Listing>> {
-        let folder = self.folder(&node)?;
-        let listing = self.ctx.tree.list(&folder)?;
-        Ok(self.table.push(listing)?)
+        let listing = self.made(format_args!("read-directory"), |view| {
+            let folder = view.folder(&node)?;
+            Ok(view.ctx.tree.list(&folder)?)
+        })?;
+        self.handle(listing).map_err(HostFault::Trap)
     }
 
     async fn sync(&mut self, node: Resource<Node>) -> Answer<()> {
-        self.wait_for_disk(&node, true).await
+        self.synced(&node, true).await
     }
 
     fn create_directory_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
-        self.at("create-directory", &node, &path, |tree, folder| tree.create_dir(folder, &path))
+        self.taped_at("create-directory", &node, &path, |tree, folder| {
+            tree.create_dir(folder, &path)
+        })
     }
 
     fn stat(&mut self, node: Resource<Node>) -> Answer<types::DescriptorStat> {
-        Ok(stat_of(&facts_of(self.table.get(&node)?)?))
+        let told = self
+            .taped(format_args!("stat"), |view| Ok(told_of(&facts_of(view.table.get(&node)?)?)))?;
+        Ok(stat_of(told))
     }
 
     fn stat_at(
@@ -333,8 +493,10 @@ impl types::HostDescriptor for FsView<'_> {
         flags: types::PathFlags,
         path: String,
     ) -> Answer<types::DescriptorStat> {
-        let stat = |tree: &Tree, folder: &Folder| tree.stat(folder, &path, follow_of(flags));
-        self.at("stat", &node, &path, stat).map(|facts| stat_of(&facts))
+        let told = self.taped_at("stat", &node, &path, |tree, folder| {
+            tree.stat(folder, &path, follow_of(flags)).map(|facts| told_of(&facts))
+        });
+        told.map(stat_of)
     }
 
     fn set_times_at(
@@ -346,7 +508,7 @@ impl types::HostDescriptor for FsView<'_> {
         modified: types::NewTimestamp,
     ) -> Answer<()> {
         let times = times_of(accessed, modified)?;
-        self.at("set-times", &node, &path, |tree, folder| {
+        self.taped_at("set-times", &node, &path, |tree, folder| {
             tree.set_times(folder, &path, follow_of(flags), &times)
         })
     }
@@ -359,8 +521,10 @@ impl types::HostDescriptor for FsView<'_> {
         to: Resource<Node>,
         new: String,
     ) -> Answer<()> {
-        let to = self.folder(&to)?;
-        self.at("link", &node, &path, |tree, folder| tree.link(folder, &path, &to, &new))
+        self.taped(format_args!("link {path} {new}"), |view| {
+            let to = view.folder(&to)?;
+            view.at("link", &node, &path, |tree, folder| tree.link(folder, &path, &to, &new))
+        })
     }
 
     fn open_at(
@@ -372,18 +536,23 @@ impl types::HostDescriptor for FsView<'_> {
         flags: types::DescriptorFlags,
     ) -> Answer<Resource<Node>> {
         let how = how_of(open, flags)?;
-        let opened = self.at("open", &node, &path, |tree, folder| {
-            tree.open(folder, &path, follow_of(follow), how)
+        let to = if how.write || how.create || how.truncate { "open to write" } else { "open" };
+        let opened = self.made(format_args!("{to} {path}"), |view| {
+            view.at("open", &node, &path, |tree, folder| {
+                tree.open(folder, &path, follow_of(follow), how)
+            })
         })?;
-        Ok(self.table.push(opened)?)
+        self.handle(opened).map_err(HostFault::Trap)
     }
 
     fn readlink_at(&mut self, node: Resource<Node>, path: String) -> Answer<String> {
-        self.at("readlink", &node, &path, |tree, folder| tree.read_link(folder, &path))
+        self.taped_at("readlink", &node, &path, |tree, folder| tree.read_link(folder, &path))
     }
 
     fn remove_directory_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
-        self.at("remove-directory", &node, &path, |tree, folder| tree.remove_dir(folder, &path))
+        self.taped_at("remove-directory", &node, &path, |tree, folder| {
+            tree.remove_dir(folder, &path)
+        })
     }
 
     fn rename_at(
@@ -393,16 +562,18 @@ impl types::HostDescriptor for FsView<'_> {
         to: Resource<Node>,
         new: String,
     ) -> Answer<()> {
-        let to = self.folder(&to)?;
-        self.at("rename", &node, &path, |tree, folder| tree.rename(folder, &path, &to, &new))
+        self.taped(format_args!("rename {path} {new}"), |view| {
+            let to = view.folder(&to)?;
+            view.at("rename", &node, &path, |tree, folder| tree.rename(folder, &path, &to, &new))
+        })
     }
 
     fn symlink_at(&mut self, node: Resource<Node>, target: String, path: String) -> Answer<()> {
-        self.at("symlink", &node, &path, |tree, folder| tree.symlink(&target, folder, &path))
+        self.taped_at("symlink", &node, &path, |tree, folder| tree.symlink(&target, folder, &path))
     }
 
     fn unlink_file_at(&mut self, node: Resource<Node>, path: String) -> Answer<()> {
-        self.at("unlink-file", &node, &path, |tree, folder| tree.remove_file(folder, &path))
+        self.taped_at("unlink-file", &node, &path, |tree, folder| tree.remove_file(folder, &path))
     }
 
     fn is_same_object(
@@ -410,13 +581,19 @@ impl types::HostDescriptor for FsView<'_> {
         one: Resource<Node>,
         other: Resource<Node>,
     ) -> wasmtime::Result<bool> {
-        let (one, other) = (self.table.get(&one)?, self.table.get(&other)?);
-        Ok(facts_of(one)?.id == facts_of(other)?.id)
+        let is_same = self.taped(format_args!("is-same-object"), |view| {
+            let (one, other) = (view.table.get(&one)?, view.table.get(&other)?);
+            Ok(facts_of(one)?.id == facts_of(other)?.id)
+        });
+        is_same.map_err(HostFault::into_error)
     }
 
     fn metadata_hash(&mut self, node: Resource<Node>) -> Answer<types::MetadataHashValue> {
-        let id = facts_of(self.table.get(&node)?)?.id;
-        Ok(hash_of(self.ctx.tree.hash(id)))
+        let hash = self.taped(format_args!("metadata-hash"), |view| {
+            let id = facts_of(view.table.get(&node)?)?.id;
+            Ok(view.ctx.tree.hash(id))
+        });
+        hash.map(hash_of)
     }
 
     fn metadata_hash_at(
@@ -428,12 +605,11 @@ impl types::HostDescriptor for FsView<'_> {
         let stat = |tree: &Tree, folder: &Folder| {
             tree.stat(folder, &path, follow_of(flags)).map(|facts| tree.hash(facts.id))
         };
-        self.at("metadata-hash", &node, &path, stat).map(hash_of)
+        self.taped_at("metadata-hash", &node, &path, stat).map(hash_of)
     }
 
     fn drop(&mut self, node: Resource<Node>) -> wasmtime::Result<()> {
-        self.table.delete(node)?;
-        Ok(())
+        self.close(node)
     }
 }
 
@@ -442,14 +618,15 @@ impl types::HostDirectoryEntryStream for FsView<'_> {
         &mut self,
         listing: Resource<Listing>,
     ) -> Answer<Option<types::DirectoryEntry>> {
-        let entry = self.table.get_mut(&listing)?.next_entry()?;
+        let entry = self.taped(format_args!("read-directory-entry"), |view| {
+            Ok(view.table.get_mut(&listing)?.next_entry()?)
+        })?;
         Ok(entry
             .map(|entry| types::DirectoryEntry { type_: type_of(entry.kind), name: entry.name }))
     }
 
     fn drop(&mut self, listing: Resource<Listing>) -> wasmtime::Result<()> {
-        self.table.delete(listing)?;
-        Ok(())
+        self.close(listing)
     }
 }
 

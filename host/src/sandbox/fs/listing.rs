@@ -12,7 +12,7 @@ use super::roots::Roots;
 use super::stat::{Id, Kind};
 
 /// One entry of a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Entry {
     /// Its name: UTF-8, and otherwise whatever the directory holds, control characters too.
     pub name: String,

@@ -17,7 +17,7 @@ const INLINE_BYTES_MAX: u64 = 1_048_576;
 const SLOW_IO: Duration = Duration::from_millis(1);
 
 /// A quota of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Limit {
     /// Files and directories created.
     CreateEntries,

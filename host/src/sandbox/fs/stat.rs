@@ -18,7 +18,7 @@ pub struct Id {
 }
 
 /// What kind of object it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// A directory.
     Directory,

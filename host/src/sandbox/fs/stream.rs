@@ -1,14 +1,20 @@
 //! Streams over open files: always ready, a chunk at a time, on the guest's own thread.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use wasmtime_wasi_io::async_trait;
 use wasmtime_wasi_io::poll::Pollable;
-use wasmtime_wasi_io::streams::{InputStream, OutputStream, StreamError, StreamResult};
+use wasmtime_wasi_io::streams::{
+    DynInputStream, DynOutputStream, InputStream, OutputStream, StreamError, StreamResult,
+};
 
 use super::fault::Fault;
 use super::file::{CHUNK_BYTES_MAX, OpenFile};
+use crate::recording::{Blob, Tape};
 
 /// Reads a file from an offset to its end.
 #[derive(Debug)]
@@ -114,6 +120,81 @@ impl OutputStream for FileOutput {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         self.check().map(|()| CHUNK_BYTES_MAX)
+    }
+}
+
+/// A stream of which a tape has the answers; nothing is behind it while they are played.
+struct Taped<S> {
+    tape: Tape,
+    live: Option<S>,
+}
+
+/// Returns what a guest reads from.
+pub(super) fn input(live: Option<FileInput>, tape: &Tape) -> DynInputStream {
+    match live {
+        Some(live) if !tape.is_on() => Box::new(live),
+        live => Box::new(Taped { tape: tape.clone(), live }),
+    }
+}
+
+/// Returns what a guest writes to.
+pub(super) fn output(live: Option<FileOutput>, tape: &Tape) -> DynOutputStream {
+    match live {
+        Some(live) if !tape.is_on() => Box::new(live),
+        live => Box::new(Taped { tape: tape.clone(), live }),
+    }
+}
+
+impl<S> Taped<S> {
+    /// What is kept of a failure is its fault; of a stream that is closed there is none.
+    fn answer<T: Serialize + DeserializeOwned>(
+        &mut self,
+        of: fmt::Arguments<'_>,
+        live: impl FnOnce(&mut S) -> StreamResult<T>,
+    ) -> StreamResult<T> {
+        let Some(stream) = &mut self.live else {
+            let kept = self.tape.played(of, Err(None)).unwrap_or(Err(None));
+            return kept.map_err(|fault: Option<Fault>| fault.map_or(StreamError::Closed, failed));
+        };
+        let answer = live(stream);
+        self.tape.keep(of, &answer.as_ref().map_err(fault_of));
+        answer
+    }
+}
+
+fn fault_of(error: &StreamError) -> Option<Fault> {
+    match error {
+        StreamError::LastOperationFailed(error) => error.downcast_ref().copied(),
+        StreamError::Closed | StreamError::Trap(_) => None,
+    }
+}
+
+#[async_trait]
+impl<S: Send + 'static> Pollable for Taped<S> {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl InputStream for Taped<FileInput> {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        let read = |file: &mut FileInput| Ok(Blob(file.read(size)?.into()));
+        self.answer(format_args!("stream read {size}"), read).map(|Blob(bytes)| bytes.into())
+    }
+}
+
+#[async_trait]
+impl OutputStream for Taped<FileOutput> {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let of = format_args!("stream write {}", bytes.len());
+        self.answer(of, |file| file.write(bytes.clone()))
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.answer(format_args!("stream flush"), FileOutput::flush)
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        self.answer(format_args!("stream check-write"), FileOutput::check_write)
     }
 }
 

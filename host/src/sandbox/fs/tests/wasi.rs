@@ -11,6 +11,7 @@ use crate::sandbox::fs::bindings::wasi::filesystem::types::{
     DescriptorFlags, DescriptorType, ErrorCode, Host as _, HostDescriptor as _,
     HostDirectoryEntryStream as _, NewTimestamp, OpenFlags, PathFlags,
 };
+use crate::sandbox::fs::convert::code_of;
 use crate::sandbox::fs::file::READ_BYTES_MAX;
 use crate::sandbox::fs::{FsCtx, FsView, HostFault, Node, Roots, add_to_linker};
 
@@ -61,7 +62,7 @@ impl Guest {
 
 fn code(fault: HostFault) -> ErrorCode {
     match fault {
-        HostFault::Code(code) => code,
+        HostFault::Fault(fault) => code_of(fault),
         HostFault::Trap(error) => panic!("{error}"),
     }
 }
@@ -140,10 +141,10 @@ async fn handles_know_what_they_were_opened_for() {
     assert_eq!(guest.view().set_size(again(&read), 0).map_err(code), Err(bad));
     assert_eq!(guest.view().read(again(&write), 1, 0).await.map_err(code), Err(bad));
     assert!(
-        matches!(guest.view().append_via_stream(again(&read)), Err(HostFault::Code(c)) if c == bad)
+        matches!(guest.view().append_via_stream(again(&read)), Err(HostFault::Fault(it)) if code_of(it) == bad)
     );
     assert!(
-        matches!(guest.view().read_via_stream(again(&write), 0), Err(HostFault::Code(c)) if c == bad)
+        matches!(guest.view().read_via_stream(again(&write), 0), Err(HostFault::Fault(it)) if code_of(it) == bad)
     );
     let root = guest.root();
     let is_dir = ErrorCode::IsDirectory;

@@ -1,0 +1,256 @@
+//! What `clawhost audit` shows: the turns of agents and all calls, as they ended, one after the other.
+//!
+//! The record and the histories are read once, line by line, however long they are; what is kept is a number for each
+//! turn, as its calls are told of with it. Deliberately absent: checking the chains, which `verify` does.
+
+mod merge;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter};
+
+use clap::{Args, ValueEnum};
+use clawhost_core::catalog::ckp_name;
+use clawhost_core::error::exit;
+use clawhost_core::json::{number, text};
+use clawhost_core::visible;
+use serde_json::{Value, json};
+
+use super::args::StateArgs;
+use super::fail::Fail;
+use super::proxy::HISTORY_FOLDER;
+use super::{setup, show};
+use crate::clock;
+use crate::switches::meant;
+use merge::{Events, histories};
+
+#[derive(Debug, Args)]
+pub(super) struct EventArgs {
+    /// Only what ended since: a time such as 2026-11-22T10:00:00Z, or so long ago, as 90s, 15m, 12h, 7d
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<String>,
+    /// Only what this agent did
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Only calls of this tool, by any of its names
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only what ended so
+    #[arg(long)]
+    status: Option<Status>,
+    /// Only events of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<Kind>,
+    /// Only calls of tools that change nothing
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Status {
+    Ok,
+    Error,
+}
+
+/// What an event is: a turn, a call that was made in one, or any other call.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Turn,
+    #[value(name = "tool_call")]
+    ToolCall,
+    Call,
+}
+
+pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
+    let unreadable =
+        |error| Fail::new(exit::UPSTREAM, format!("the record cannot be read: {error}"));
+    let histories = histories(&setup::state_path(common)?.0.join(HISTORY_FOLDER));
+    let dir = setup::existing_audit_dir(common)?;
+    if dir.is_none() && histories.is_empty() && !common.json {
+        show::line("no audit log yet");
+        return Ok(exit::OK);
+    }
+    let mut events = Events::open(dir, &histories).map_err(unreadable)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut totals = BTreeMap::<String, Totals>::new();
+    // A closed pipe is the reader's wish, not an error.
+    drop(begin(&mut out, common.json));
+    let mut is_first = true;
+    while let Some(event) = events.next().map_err(unreadable)? {
+        if !args.fits(&event) {
+            continue;
+        }
+        totals.entry(text(&event, "agent").to_owned()).or_default().add(&event);
+        if write(&mut out, &event, common.json, is_first).is_err() {
+            return Ok(exit::OK);
+        }
+        is_first = false;
+    }
+    drop(end(&mut out, &totals, events.skipped, common.json));
+    Ok(exit::OK)
+}
+
+/// Reads a time, or how long ago it was.
+fn since(given: &str) -> Result<String, String> {
+    let seconds = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+    let ago = seconds.iter().find_map(|(unit, seconds)| {
+        given.strip_suffix(*unit)?.parse::<i64>().ok()?.checked_mul(seconds * 1_000)
+    });
+    match (ago, given.get(..20)) {
+        (Some(ms), _) => Ok(clock::rfc3339(clock::now_ms().saturating_sub(ms))),
+        (None, Some(time)) if time.ends_with(['Z', '.']) && time.contains('T') => {
+            Ok(given.to_owned())
+        }
+        _ => Err("write a time in UTC, 2026-11-22T10:00:00Z, or how long ago, 12h".to_owned()),
+    }
+}
+
+/// Returns what all names of a tool have in common: its CKP name.
+fn plain(tool: &str) -> String {
+    let of_server = tool.split_once("__").map(|(server, tool)| format!("mcp.{server}.{tool}"));
+    let name = of_server.as_deref().unwrap_or(tool);
+    meant(name).unwrap_or_else(|_| ckp_name(name).replace('.', "-"))
+}
+
+impl EventArgs {
+    fn fits(&self, event: &Value) -> bool {
+        let status =
+            self.status.map(|status| if matches!(status, Status::Ok) { "ok" } else { "error" });
+        let kind = self.kind.map(|kind| match kind {
+            Kind::Turn => "turn",
+            Kind::ToolCall => "tool_call",
+            Kind::Call => "call",
+        });
+        let is = |key: &str, wanted: Option<&str>| wanted.is_none_or(|it| text(event, key) == it);
+        let is_of = |tool: &String| plain(tool) == plain(text(event, "tool"));
+        is("agent", self.agent.as_deref())
+            && is("status", status)
+            && is("type", kind)
+            && self.tool.as_ref().is_none_or(is_of)
+            && (!self.read_only || event.get("read_only") == Some(&true.into()))
+            && self.since.as_deref().is_none_or(|since| text(event, "ts") >= since)
+    }
+}
+
+/// What one agent did.
+#[derive(Default)]
+struct Totals {
+    turns: u64,
+    failed_turns: u64,
+    calls: u64,
+    failed_calls: u64,
+    tokens: [u64; 2],
+}
+
+impl Totals {
+    fn add(&mut self, event: &Value) {
+        let failed = u64::from(text(event, "status") != "ok");
+        let (all, bad) = match text(event, "type") {
+            "turn" => (&mut self.turns, &mut self.failed_turns),
+            _ => (&mut self.calls, &mut self.failed_calls),
+        };
+        (*all, *bad) = (*all + 1, *bad + failed);
+        for (sum, key) in self.tokens.iter_mut().zip(["tokens_in", "tokens_out"]) {
+            *sum = sum.saturating_add(number(event, key));
+        }
+    }
+
+    fn json(&self, agent: &str) -> Value {
+        json!({
+            "agent": agent, "turns": self.turns, "failed_turns": self.failed_turns,
+            "calls": self.calls, "failed_calls": self.failed_calls,
+            "tokens_in": self.tokens[0], "tokens_out": self.tokens[1],
+        })
+    }
+}
+
+fn begin(out: &mut impl io::Write, as_json: bool) -> io::Result<()> {
+    match as_json {
+        true => write!(out, "{{\"events\": ["),
+        false => columns(
+            out,
+            ["ended", "agent", "event", "tool or model", "status", "ms", "call", "why"],
+        ),
+    }
+}
+
+fn write(out: &mut impl io::Write, event: &Value, as_json: bool, is_first: bool) -> io::Result<()> {
+    if as_json {
+        return write!(out, "{}\n{event}", if is_first { "" } else { "," });
+    }
+    let shown = |key: &str| visible::line(text(event, key));
+    let what = if text(event, "type") == "turn" { shown("model") } else { shown("tool") };
+    let why = event.get("error").filter(|error| !error.is_null());
+    // What the protocols say errors in is for programs.
+    let words =
+        |error| ["/error/message", "/message"].iter().find_map(|at| Value::pointer(error, at));
+    let why = why.map(|error| words(error).unwrap_or(error));
+    let why = why.map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
+    let (ms, why) =
+        (number(event, "latency_ms").to_string(), visible::line(&why.unwrap_or_default()));
+    let [ts, agent, kind, status, call] = ["ts", "agent", "type", "status", "call"].map(shown);
+    columns(out, [&ts, &agent, &kind, &what, &status, &ms, &call, &why])
+}
+
+/// Writes a line, of which nobody knows yet how wide its neighbours are.
+fn columns(
+    out: &mut impl io::Write,
+    [ts, agent, kind, what, status, ms, call, why]: [&str; 8],
+) -> io::Result<()> {
+    let line = format!(
+        "{ts:<24}  {agent:<10}  {kind:<9}  {what:<24}  {status:<6}  {ms:>6}  {call:<24}  {why}"
+    );
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn end(
+    out: &mut impl io::Write,
+    totals: &BTreeMap<String, Totals>,
+    skipped: u64,
+    as_json: bool,
+) -> io::Result<()> {
+    if as_json {
+        let summary: Vec<Value> = totals.iter().map(|(agent, t)| t.json(agent)).collect();
+        writeln!(out, "\n],\n\"summary\": {},\n\"skipped_lines\": {skipped}}}", json!(summary))?;
+        return out.flush();
+    }
+    let mut table =
+        show::table(&["agent", "turns", "failed", "calls", "failed", "tokens in", "tokens out"]);
+    for (agent, of) in totals {
+        let counts =
+            [of.turns, of.failed_turns, of.calls, of.failed_calls, of.tokens[0], of.tokens[1]];
+        let cells =
+            std::iter::once(visible::line(agent)).chain(counts.map(|count| count.to_string()));
+        table.add_row(cells.collect::<Vec<_>>());
+    }
+    writeln!(out, "\n{table}")?;
+    if skipped > 0 {
+        writeln!(out, "\n{skipped} lines cannot be read")?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_a_tool_means_it() {
+        for names in [
+            ["read_file", "read-file", "claw://local/tool/read-file"],
+            ["git__log_all", "git-log-all", "mcp.git.log_all"],
+            ["desk_execute_trade", "desk-execute-trade", "desk.execute_trade"],
+        ] {
+            assert!(names.iter().all(|name| plain(name) == names[1]), "{names:?}");
+        }
+        assert_ne!(plain("read_file"), plain("read_files"));
+    }
+
+    #[test]
+    fn a_time_is_one_or_so_long_ago() {
+        assert_eq!(since("2026-11-22T10:00:00Z").unwrap(), "2026-11-22T10:00:00Z");
+        assert!(since("12h").unwrap() < since("1s").unwrap());
+        for wrong in ["", "h", "yesterday", "2026-11-22", "9999999999999999999d"] {
+            assert!(since(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The record and the histories, merged: every event in the order in which it ended.
+//!
+//! A chain is opened when the story comes to its beginning, and each file is read line by line.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
+use clawhost_core::json::{items, number, text};
+use clawhost_core::limits::PROXY_HISTORY_LINE_BYTES_MAX;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::proxy::HISTORY_FILE;
+use crate::{audit, clock, regular};
+
+/// Returns the files of each agent's history, oldest first.
+pub(super) fn histories(folder: &Path) -> Vec<Vec<PathBuf>> {
+    let agents = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let files = agents.map(|agent| {
+        let file = agent.path().join(HISTORY_FILE);
+        let mut files = vec![file.with_extension("jsonl.1"), file];
+        files.retain(|file| file.is_file());
+        files
+    });
+    files.filter(|files| !files.is_empty()).collect()
+}
+
+type Lines = Box<dyn Iterator<Item = io::Result<Vec<u8>>>>;
+
+/// Returns the lines of a history, opening each of its files when it comes to it.
+fn lines(files: Vec<PathBuf>) -> Lines {
+    let lines = |file: PathBuf| -> Lines {
+        match File::open(file) {
+            Ok(file) => {
+                Box::new(regular::lines(BufReader::new(file), PROXY_HISTORY_LINE_BYTES_MAX))
+            }
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    };
+    Box::new(files.into_iter().flat_map(lines))
+}
+
+/// Everything that was written down, in the order in which it ended.
+pub(super) struct Events {
+    dir: Option<Dir>,
+    /// Chains that are not open yet, the oldest last, each with the time of its beginning.
+    later: Vec<(String, String)>,
+    open: Vec<Source>,
+    turns: HashSet<u64>,
+    /// Lines that are none.
+    pub(super) skipped: u64,
+}
+
+/// What events come from, and those of its last line.
+struct Source {
+    lines: Lines,
+    /// Its name, where it is a chain of the record.
+    chain: Option<String>,
+    next: VecDeque<Value>,
+}
+
+/// Which turn a line of a history is of.
+#[derive(Deserialize)]
+struct TurnLine {
+    turn: String,
+}
+
+impl Events {
+    /// Opens what there is.
+    pub(super) fn open(dir: Option<Dir>, histories: &[Vec<PathBuf>]) -> io::Result<Self> {
+        let chains = dir.as_ref().map(audit::chains).transpose()?.unwrap_or_default();
+        let begin = |chain: &String| chain.split('-').next()?.parse().ok().map(clock::rfc3339);
+        let mut later: Vec<_> =
+            chains.into_iter().map(|chain| (begin(&chain).unwrap_or_default(), chain)).collect();
+        later.sort_unstable_by(|one, other| other.cmp(one));
+        let mut turns = HashSet::new();
+        for line in histories.iter().flat_map(|files| lines(files.clone())) {
+            let turn = serde_json::from_slice(&line?).ok().and_then(|TurnLine { turn }| id(&turn));
+            turns.extend(turn);
+        }
+        let mut events = Self { dir, later, open: Vec::new(), turns, skipped: 0 };
+        for files in histories {
+            events.add(lines(files.clone()), None)?;
+        }
+        Ok(events)
+    }
+
+    /// Adds a source that has events.
+    fn add(&mut self, lines: Lines, chain: Option<String>) -> io::Result<()> {
+        let source = Source { lines, chain, next: VecDeque::new() };
+        let filled = self.filled(source)?;
+        self.open.extend(filled);
+        Ok(())
+    }
+
+    /// Returns `source` with its next event, if it has one.
+    fn filled(&mut self, mut source: Source) -> io::Result<Option<Source>> {
+        while source.next.is_empty() {
+            let Some(line) = source.lines.next() else { return Ok(None) };
+            match (serde_json::from_slice::<Value>(&line?), &source.chain) {
+                (Ok(record), Some(chain)) if record.get("event").is_some() => {
+                    source.next.extend(self.call(chain, record));
+                }
+                (Ok(entry), None) if entry.get("claw_id").is_some() => {
+                    source.next = turn(&entry);
+                }
+                // As the last one of a killed host may be.
+                _ => self.skipped += 1,
+            }
+        }
+        Ok(Some(source))
+    }
+
+    /// Returns the next event.
+    pub(super) fn next(&mut self) -> io::Result<Option<Value>> {
+        loop {
+            let at =
+                |source: &Source| source.next.front().map(|event| text(event, "ts").to_owned());
+            let first = (0..self.open.len()).min_by_key(|index| self.open.get(*index).and_then(at));
+            let now = first.and_then(|index| at(self.open.get(index)?));
+            // A chain has nothing that is older than itself.
+            let begun =
+                |(begin, _): &mut (String, String)| now.as_ref().is_none_or(|now| *begin <= *now);
+            if let Some((_, chain)) = self.later.pop_if(begun) {
+                if let Some(Ok(lines)) = self.dir.as_ref().map(|dir| audit::lines(dir, &chain)) {
+                    self.add(Box::new(lines), Some(chain))?;
+                }
+                continue;
+            }
+            let Some(index) = first else { return Ok(None) };
+            let mut source = self.open.swap_remove(index);
+            let event = source.next.pop_front();
+            let filled = self.filled(source)?;
+            self.open.extend(filled);
+            return Ok(event);
+        }
+    }
+
+    /// Returns a call that ended, unless its turn tells of it.
+    fn call(&self, chain: &str, mut record: Value) -> Option<Value> {
+        let turn = text(&record, "request").split_once('.').and_then(|(turn, _)| id(turn));
+        let is_told = turn.is_some_and(|turn| self.turns.contains(&turn));
+        if text(&record, "event") != "call.finished" || is_told {
+            return None;
+        }
+        let status = if text(&record, "outcome") == "ok" { "ok" } else { "error" };
+        let error = ["message", "error"].iter().find_map(|key| record.get(*key).cloned());
+        let more = json!({
+            "type": "call", "ts": record.get("time"), "agent": record.get("principal"), "status": status,
+            "latency_ms": number(&record, "duration_us") / 1_000, "error": error,
+            "call": format!("{chain}/{}", text(&record, "call")),
+        });
+        record.as_object_mut()?.extend(more.as_object().cloned().unwrap_or_default());
+        Some(record)
+    }
+}
+
+/// Reads the id of a turn: so many digits that each is a number of its own.
+fn id(turn: &str) -> Option<u64> {
+    u64::from_str_radix(turn, 16).ok()
+}
+
+/// Returns a turn, and the calls that were made in it.
+fn turn(entry: &Value) -> VecDeque<Value> {
+    let (ts, agent) = (text(entry, "ts"), text(entry, "claw_id"));
+    let usage = entry.get("usage").cloned().unwrap_or_default();
+    let tokens = |keys: [&str; 2]| number(&usage, keys[0]).max(number(&usage, keys[1]));
+    let rounds = number(entry, "total_rounds");
+    let mut events = VecDeque::from([json!({
+        "type": "turn", "ts": ts, "agent": agent, "turn": entry.get("turn"),
+        "status": entry.get("status"), "status_code": entry.get("status_code"),
+        "model": entry.get("requested_model"), "provider": entry.get("effective_provider"),
+        "total_rounds": rounds, "manifest_present": entry.get("manifest_present"),
+        "tools_count": entry.get("tools_count"), "interventions": entry.get("interventions"),
+        "latency_ms": entry.get("wall_time_ms"), "error": entry.get("error"),
+        "tokens_in": tokens(["prompt_tokens", "input_tokens"]),
+        "tokens_out": tokens(["completion_tokens", "output_tokens"]),
+    })]);
+    for round in items(entry, "tool_trace") {
+        for call in items(round, "tool_calls") {
+            // How the call ended, whatever became of its turn.
+            events.push_back(json!({
+                "type": "tool_call", "ts": ts, "agent": agent, "turn": entry.get("turn"),
+                "tool": call.get("name"), "service": call.get("service"),
+                "round": round.get("round"), "total_rounds": rounds,
+                "status": call.get("status"), "status_code": call.get("status_code"),
+                "read_only": call.get("read_only"), "duplicate": call.get("duplicate"),
+                "latency_ms": call.get("latency_ms"), "error": call.pointer("/result/error/code"),
+            }));
+        }
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(chain: &str, number: u32, ms: i64, request: &str) -> String {
+        let time = clock::rfc3339(ms);
+        let record = json!({
+            "event": "call.finished", "time": time, "principal": "p", "tool": "t", "outcome": "ok",
+            "call": number.to_string(), "request": request, "chain": chain,
+        });
+        format!("{{\"event\":\"call.received\"}}\n{record}\n")
+    }
+
+    #[test]
+    fn chains_and_histories_are_one_story_in_the_order_of_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        // One chain goes on while two others begin and end.
+        let long = [1_000, 4_000, 9_000].map(|ms| call("500-1-0", 1, ms, "1"));
+        write("500-1-0.jsonl", &long.concat());
+        write(
+            "2000-2-0.jsonl",
+            &[call("2000-2-0", 1, 3_000, "00000000000000aa.1"), "torn".to_owned()].concat(),
+        );
+        write("5000-3-0.jsonl", &call("5000-3-0", 1, 6_000, "00000000000000bb.1"));
+        let turn = |turn: &str, ms: i64| {
+            let calls = json!([{"tool_calls": [{"name": "t", "status": "ok"}]}]);
+            format!(
+                "{}\n",
+                json!({"claw_id": "ada", "turn": turn, "ts": clock::rfc3339(ms), "status": "ok", "tool_trace": calls})
+            )
+        };
+        let long_line = "x".repeat(PROXY_HISTORY_LINE_BYTES_MAX + 2);
+        write("h.1", &turn("00000000000000aa", 3_500));
+        write("h", &format!("{long_line}\n{}", turn("cc", 7_000)));
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let files = vec![vec![folder.path().join("h.1"), folder.path().join("h")]];
+        let mut events = Events::open(Some(dir), &files).unwrap();
+        let mut told = Vec::new();
+        while let Some(event) = events.next().unwrap() {
+            told.push(format!("{} {}", text(&event, "type"), &text(&event, "ts")[17..19]));
+        }
+        let expected = [
+            "call 01",
+            "turn 03",
+            "tool_call 03",
+            "call 04",
+            "call 06",
+            "turn 07",
+            "tool_call 07",
+            "call 09",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(events.skipped, 2, "the torn line and the long one");
+    }
+}

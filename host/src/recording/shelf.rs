@@ -1,0 +1,132 @@
+//! Where recordings lie: a file each beside the audit log, named by its digest, for its user alone.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use clawhost_core::digest;
+use clawhost_core::limits::{RECORDING_BYTES_MAX, RECORDINGS_MAX};
+
+use super::Recording;
+
+/// The folder in that of the log.
+const FOLDER: &str = "recordings";
+/// Ending of a recording's file.
+const SUFFIX: &str = ".json";
+/// A file is larger than what is counted of it: a text may take six times its bytes as JSON.
+const FILE_BYTES_MAX: u64 = 8 * RECORDING_BYTES_MAX as u64;
+
+/// The recordings beside one log.
+#[derive(Debug)]
+pub struct Recordings(Dir);
+
+impl Recordings {
+    /// Returns those that lie beside the log in `audit`, whose folder is made with the first of them.
+    ///
+    /// # Errors
+    /// The folder cannot be held.
+    pub fn beside(audit: &Dir) -> std::io::Result<Self> {
+        audit.try_clone().map(Self)
+    }
+
+    /// Keeps a recording, in the place of the oldest where there are [`RECORDINGS_MAX`]. Returns its digest.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn keep(&self, recording: &Recording) -> std::io::Result<String> {
+        let text = serde_json::to_vec(recording)?;
+        let digest = digest::of_bytes(&text);
+        self.0.create_dir_all(FOLDER)?;
+        let folder = self.0.open_dir(FOLDER)?;
+        make_room(&folder)?;
+        let mut open = OpenOptions::new();
+        match folder.open_with(file_name(&digest), open.write(true).create_new(true).mode(0o600)) {
+            // The same call with the same answers is the same recording.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            file => file?.write_all(&text)?,
+        }
+        Ok(digest)
+    }
+
+    /// Returns the recording of this digest; nothing where it is not there.
+    ///
+    /// # Errors
+    /// It cannot be read, or is another one.
+    pub fn find(&self, digest: &str) -> std::io::Result<Option<Recording>> {
+        let file = match self.0.open(format!("{FOLDER}/{}", file_name(digest))) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut text = Vec::new();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
+        if digest::of_bytes(&text) != digest {
+            let reason = "the recording is not the one that the record names: it was altered";
+            return Err(std::io::Error::new(ErrorKind::InvalidData, reason));
+        }
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+}
+
+fn file_name(digest: &str) -> String {
+    // Whatever a record says, it names a file of this folder.
+    let name: String = digest.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{name}{SUFFIX}")
+}
+
+/// Removes the oldest ones.
+fn make_room(folder: &Dir) -> std::io::Result<()> {
+    let mut files = Vec::new();
+    for entry in folder.entries()? {
+        let entry = entry?;
+        files.push((entry.metadata()?.modified()?.into_std(), entry.file_name()));
+    }
+    let over = (files.len() + 1).saturating_sub(RECORDINGS_MAX);
+    files.sort();
+    files.iter().take(over).try_for_each(|(_, name)| folder.remove_file(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use clawhost_core::grants::Grants;
+
+    use super::*;
+    use crate::recording::{End, Tape};
+    use crate::secrets::Secrets;
+
+    fn recording(answer: usize) -> Recording {
+        let tape = Tape::keeping("t", &Grants::default(), Secrets::none());
+        tape.keep("clock", &answer);
+        tape.kept("sha256:0", End::default).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_recording_is_found_by_its_digest_is_private_and_shows_that_it_was_altered() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let shelf = Recordings::beside(&dir).unwrap();
+        assert_eq!(shelf.find("sha256:0").unwrap(), None);
+        let digest = shelf.keep(&recording(1)).unwrap();
+        assert_eq!(shelf.keep(&recording(1)).unwrap(), digest);
+        assert_eq!(shelf.find(&digest).unwrap(), Some(recording(1)));
+        let path = temp.path().join(FOLDER).join(file_name(&digest));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::write(&path, std::fs::read_to_string(&path).unwrap().replace('1', "2")).unwrap();
+        assert!(shelf.find(&digest).unwrap_err().to_string().contains("altered"));
+        for strange in ["../../audit", "/etc/passwd", ""] {
+            assert_eq!(shelf.find(strange).unwrap(), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let shelf = Recordings::beside(&dir).unwrap();
+        let kept: Vec<String> =
+            (0..RECORDINGS_MAX + 2).map(|one| shelf.keep(&recording(one)).unwrap()).collect();
+        let there = kept.iter().filter(|digest| shelf.find(digest).unwrap().is_some()).count();
+        assert_eq!(there, RECORDINGS_MAX);
+        assert!(shelf.find(kept.last().unwrap()).unwrap().is_some());
+    }
+}
