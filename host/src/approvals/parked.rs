@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::dialogue::{Asked, Asking};
 use crate::random;
 
 /// Random bytes of a ticket's name.
@@ -47,6 +48,7 @@ struct Ticket {
 pub struct ParkedCall {
     outcome: watch::Receiver<Option<Outcome>>,
     question: watch::Receiver<Option<String>>,
+    asks: Option<Asking>,
     _task: AbortOnDropHandle<()>,
     // Held until the answer is fetched, as answers take room too.
     _place: Place,
@@ -57,6 +59,16 @@ impl ParkedCall {
     pub async fn outcome(&self) -> Option<Outcome> {
         let mut outcome = self.outcome.clone();
         outcome.wait_for(Option::is_some).await.ok()?.clone()
+    }
+
+    /// Returns a receiver of what its server asks the client.
+    pub fn asks(&self) -> Option<Asking> {
+        self.asks.clone()
+    }
+
+    /// Returns what its server asks the client and has no answer to yet.
+    pub fn asked(&self) -> Option<Arc<Asked>> {
+        self.asks.as_ref()?.borrow().clone().filter(|asked| asked.is_open())
     }
 
     /// Returns a receiver of the ids of the questions that the call has to ask.
@@ -88,11 +100,12 @@ impl Parking {
         Arc::clone(&self.places).try_acquire_owned().ok().map(|_permit| Place { _permit })
     }
 
-    /// Lets `call` go on in a task of its own; `question` holds the id of what it asked.
+    /// Lets `call` go on in a task of its own; `question` holds the id of what it asked, and `asks` what
+    /// its server asks the client.
     pub fn park(
         &self,
         place: Place,
-        question: watch::Receiver<Option<String>>,
+        (question, asks): (watch::Receiver<Option<String>>, Option<Asking>),
         call: impl Future<Output = Outcome> + Send + 'static,
     ) -> Arc<ParkedCall> {
         let (sender, outcome) = watch::channel(None);
@@ -100,7 +113,7 @@ impl Parking {
             sender.send_replace(Some(call.await));
         });
         let task = AbortOnDropHandle::new(task);
-        Arc::new(ParkedCall { outcome, question, _task: task, _place: place })
+        Arc::new(ParkedCall { outcome, question, asks, _task: task, _place: place })
     }
 
     /// Returns a new ticket for `call`, which is `principal`'s and has this digest.
@@ -154,7 +167,7 @@ mod tests {
             Ok(ToolReply::error("done", "done"))
         };
         let (_, question) = watch::channel(None);
-        (parking.park(parking.place().unwrap(), question, call), release)
+        (parking.park(parking.place().unwrap(), (question, None), call), release)
     }
 
     #[tokio::test]

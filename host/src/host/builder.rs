@@ -17,6 +17,7 @@ use crate::dispatch::{Dispatch, Parts, Terms};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
 use crate::native::{NativeTools, Tool, ToolProvider};
+use crate::recording::Recordings;
 use crate::registry::{Patience, Releases, Shelf};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
@@ -273,6 +274,7 @@ impl HostBuilder {
             terms: ArcSwap::from_pointee(Terms { shelf, gate, watcher }),
             audit: Arc::clone(&audit),
             results: services.results.clone(),
+            recordings: Recordings::beside(&self.audit).map_err(BuildError::Audit)?,
             secrets: services.secrets.clone(),
             telemetry: services.telemetry.clone(),
             limits: self.limits,

@@ -9,12 +9,13 @@ mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::{Catalog, Origin, Tool};
 use clawhost_core::error::CallError;
 use clawhost_core::limits::FLUSH_MS;
-use clawhost_core::manifest::{CatalogMode, Manifest};
+use clawhost_core::manifest::{CatalogMode, Manifest, PinMode};
 use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
@@ -28,14 +29,16 @@ use crate::approvals::Approvals;
 use crate::audit::AuditLog;
 use crate::dispatch::Dispatch;
 pub use crate::dispatch::{Principal, Timings, ToolCall};
-use crate::engine::Allocator;
+use crate::engine::{Allocator, Engine, Loaded};
 use crate::gate::{CallContext, Rehearsal, Standing};
 use crate::memory::Memory;
 use crate::quarantine::Quarantine;
+use crate::registry::Code;
+use crate::registry::{Pin, Pins};
 use crate::replay::Replay;
 pub use crate::sandbox::ProgressSink;
 use crate::secrets::Secrets;
-use crate::state::Database;
+use crate::state::{Database, DatabaseError};
 use crate::swarm::Swarm;
 use crate::switches::meant;
 pub use crate::switches::{Off, SwitchError, Switches, Turn};
@@ -98,9 +101,25 @@ impl Host {
         terms.shelf.catalog().tools().filter(is_shown).cloned().collect()
     }
 
+    /// Returns the component that `tool` is of, and what runs it; nothing where it is none.
+    pub(crate) fn component(&self, tool: &str) -> Option<(Arc<Engine>, Arc<Loaded>)> {
+        match self.0.dispatch.terms().shelf.resolve(tool)?.code() {
+            Code::Component(loaded) => Some((Arc::clone(&self.0.stock.engine), Arc::clone(loaded))),
+            _ => None,
+        }
+    }
+
     /// Says whether `tool` is offered to `principal`: the decision that [`Host::list`] uses.
     pub fn offers(&self, tool: &Tool, principal: &Principal) -> bool {
         self.0.dispatch.terms().gate.offers(tool, &principal.0)
+    }
+
+    /// Says whether `tool` is one of those that `principal` has: pods and skills hold agents to theirs.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn granted(&self, tool: &Tool, principal: &str) -> Result<(), CallError> {
+        self.0.dispatch.terms().gate.granted(tool, principal)
     }
 
     /// Says what would become of a call of `tool`, short of asking anybody; nothing where nobody
@@ -194,6 +213,27 @@ impl Host {
     /// Returns the store.
     pub(crate) fn database(&self) -> &Database {
         &self.0.stock.database
+    }
+
+    /// Returns the record.
+    pub(crate) fn audit(&self) -> &AuditLog {
+        &self.0.audit
+    }
+
+    /// Returns what was accepted of what MCP servers say.
+    pub(crate) fn pins(&self) -> Pins {
+        Pins::new(self.database().clone(), Some(Arc::clone(&self.0.audit)), PinMode::default())
+    }
+
+    /// Accepts what MCP servers say in `pins`, if that is still what they say; it is served within a
+    /// second. Returns how many it was.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub(crate) async fn accept(&self, pins: Vec<Pin>) -> Result<usize, DatabaseError> {
+        let done = self.pins().accept(pins).await;
+        self.0.services.accepted.fetch_add(1, Ordering::Relaxed);
+        done
     }
 
     /// Counts the calls that are under way.

@@ -102,6 +102,7 @@ impl Host {
         let name = ("manifest", manifest.name.as_str());
         self.0.audit.note(Event::Reloaded, [name]).map_err(ReloadError::Audit)?;
         self.0.services.memory.hold_to(manifest.policies.screens().clone());
+        self.0.services.providers.hold_to(&manifest);
         self.0.dispatch.settle(Terms { shelf: Arc::clone(&shelf), gate, watcher });
         shelf.touch();
         Ok(())

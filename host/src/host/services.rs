@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clawhost_core::descriptor::Granted;
@@ -60,6 +61,8 @@ pub(super) struct Outside<'a> {
 /// The services of one host.
 #[derive(Debug)]
 pub(super) struct Services {
+    /// How often this host accepted what servers say: the store tells it of other writers only.
+    pub(super) accepted: Arc<AtomicI64>,
     pub(super) approvals: Approvals,
     pub(super) channels: Channels,
     pub(super) client: HttpClient,
@@ -96,7 +99,9 @@ impl Services {
             Providers::open(plans, rates, client.clone(), secrets.clone(), database.clone());
         let providers = providers.await?;
         providers.tell(usage_sink(telemetry.clone()));
+        providers.hold_to(manifest);
         Ok(Self {
+            accepted: Arc::default(),
             approvals: Approvals::new(database.clone(), Clock::system()),
             channels: Channels::start(&manifest.channels, &client, &secrets),
             keys: Keys::new(database.clone(), identity),
@@ -125,10 +130,12 @@ impl Services {
     pub(super) fn heed(&self, database: Database, shelf: Arc<Shelf>) -> watch::Receiver<i64> {
         let (tell, told) = watch::channel(0);
         let (switches, quarantine) = (self.switches.clone(), self.quarantine.clone());
+        let accepted = Arc::clone(&self.accepted);
         tokio::spawn(async move {
             let wait = Duration::from_millis(STORE_POLL_MS);
             while timeout(wait, tell.closed()).await.is_err() {
                 let Ok(version) = database.version().await else { continue };
+                let version = version.wrapping_add(accepted.load(Ordering::Relaxed));
                 if *tell.borrow() == version {
                     continue;
                 }

@@ -1,5 +1,8 @@
 //! Quarantine over a store of its own, with a clock that the test moves.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -12,6 +15,10 @@ use crate::audit::Terms;
 use crate::state::DATABASE_FILE;
 
 const HOUR_MS: i64 = 3_600_000;
+const KILLS: u32 = 300;
+/// Tells the child where to keep what it learns.
+const FOLDER: &str = "CLAWHOST_TEST_QUARANTINE_FOLDER";
+const CHILD: &str = "quarantine::tests::a_child_fails_until_it_is_killed";
 
 /// A quarantine, and the time there.
 struct Ward {
@@ -223,4 +230,65 @@ async fn what_is_old_is_forgotten_but_for_what_somebody_wrote() {
     let left = ward.quarantine.anomalies().await.unwrap();
     let left: Vec<&str> = left.iter().map(|seen| seen.message.as_str()).collect();
     assert_eq!(left, ["it froze", "it crashed"]);
+}
+
+fn kept(folder: &Path) -> Database {
+    Database::open(&folder.join(DATABASE_FILE), &[("quarantine", MIGRATIONS)]).unwrap()
+}
+
+/// Not a test of its own: the process that the test below starts and kills.
+#[tokio::test]
+async fn a_child_fails_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let ward = Ward { threshold: Some(2), ..Ward::on(kept(Path::new(&folder))).await };
+    loop {
+        let line = match ward.enter().await {
+            Ok(_) => {
+                ward.fails("boom", false).await;
+                "failed\n"
+            }
+            Err(_) => {
+                ward.quarantine.release("t", "test", None).await.unwrap();
+                "released\n"
+            }
+        };
+        // One write a line: a kill leaves no half of one.
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_counted_outlives_kill_9_and_stays_in_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut failed = 0;
+    for round in 0..KILLS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", CHILD, "--nocapture"])
+            .env(FOLDER, folder.path())
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut take = |line: String| failed += i64::from(line == "failed");
+        (0..=round % 7).for_each(|_| take(lines.next().unwrap().unwrap()));
+        // At another moment of the next one each time.
+        (0..(round % 16) * 10_000).for_each(|_| std::hint::spin_loop());
+        child.kill().unwrap();
+        lines.for_each(|line| take(line.unwrap()));
+        child.wait().unwrap();
+    }
+    let ward = Ward::on(kept(folder.path())).await;
+    let times = ward.quarantine.anomalies().await.unwrap()[0].times;
+    // The one that was under way when a child was killed may be there too.
+    assert!((failed..=failed + i64::from(KILLS)).contains(&times), "{failed} {times}");
+    let read = |db: &mut Connection| {
+        db.query_row("SELECT recent FROM anomalies", (), |row| row.get::<_, String>(0))
+    };
+    let recent: Value =
+        serde_json::from_str(&ward.quarantine.database.run(read).await.unwrap()).unwrap();
+    let counted = recent["a"].as_array().map_or(0, Vec::len);
+    let rests = ward.quarantine.holds().await.unwrap().len();
+    assert_eq!(rests == 1, counted == 2, "{rests} {recent}");
 }

@@ -2,15 +2,27 @@
 //!
 //! Deliberately absent: how many there may be at once. Whoever hands them over waits for a place.
 
+use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS};
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::TokioTimer;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use super::Shutdown;
 
 /// Returns what speaks HTTP with one connection, within the bounds of a header's size and time.
 pub(super) fn http_server() -> http1::Builder {
@@ -20,6 +32,48 @@ pub(super) fn http_server() -> http1::Builder {
         .header_read_timeout(Duration::from_millis(HTTP_HEADER_READ_MS))
         .max_buf_size(HTTP_HEADER_BYTES_MAX);
     builder
+}
+
+/// Answers one request a connection until it is told to shut down: of `places` at a time, each within
+/// `patience`. Whoever is too slow to ask or to read gives the place to another.
+pub(super) async fn answer_each<Answer, Answered>(
+    listener: TcpListener,
+    (places, patience): (usize, Duration),
+    answer: Answer,
+    shutdown: Shutdown,
+) where
+    Answer: Fn(Request<Incoming>) -> Answered + Clone + Send + Sync + 'static,
+    Answered: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(places));
+    // With all places taken, clients wait in the system's queue.
+    let next = || async {
+        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+        Ok((listener.accept().await?.0, place))
+    };
+    let serve = |(stream, place): (TcpStream, _)| {
+        let answer = answer.clone();
+        async move {
+            let service = service_fn(|request| {
+                let answered = answer(request);
+                async { Ok::<_, Infallible>(answered.await) }
+            });
+            let mut server = http_server();
+            let connection =
+                server.keep_alive(false).serve_connection(TokioIo::new(stream), service);
+            match timeout(patience, connection).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => debug!(%error, "a connection ended"),
+                Err(_) => debug!("a connection took too long"),
+            }
+            drop(place);
+        }
+    };
+    let mut connections = accept_all(&shutdown.told, next, serve).await;
+    let answered = async { while connections.join_next().await.is_some() {} };
+    if timeout(shutdown.grace, answered).await.is_err() {
+        debug!("closing connections that do not close by themselves");
+    }
 }
 
 /// How long a failed `accept` (no more file handles, mostly) keeps a server from trying again.

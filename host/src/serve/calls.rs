@@ -45,6 +45,11 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
     /// Returns what the host has beside its tools.
     fn services(&self) -> Services<'_>;
 
+    /// Returns the whole host, for its operator, where there is one.
+    fn host(&self) -> Option<Host> {
+        None
+    }
+
     /// Returns what serves completions, where there is such a thing.
     fn proxy(&self, _options: &ProxyOptions) -> Option<Proxy> {
         None
@@ -120,6 +125,10 @@ impl Calls for Host {
             swarm: Some(self.swarm()),
             telemetry: self.telemetry(),
         }
+    }
+
+    fn host(&self) -> Option<Host> {
+        Some(self.clone())
     }
 
     fn proxy(&self, options: &ProxyOptions) -> Option<Proxy> {

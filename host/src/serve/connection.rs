@@ -8,7 +8,10 @@
 //! writing.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{
@@ -17,6 +20,7 @@ use clawhost_core::limits::{
 };
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
+use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -29,16 +33,24 @@ pub(crate) enum Outgoing {
     End,
     /// Write this line.
     Line {
-        /// Without its newline.
+        /// What of it is not out, with its newline.
         text: Vec<u8>,
+        /// So much it counts while it is unread.
+        bytes: usize,
         /// Told when the line is out.
         written: oneshot::Sender<()>,
     },
 }
 
-/// The open requests and the way to the writer.
-#[derive(Debug)]
+/// What lines are written to, by the writer and, where none waits, at once.
+pub(crate) type Output = Arc<Mutex<dyn AsyncWrite + Send + Unpin>>;
+
+/// The open requests and the way out.
 pub(crate) struct Connection {
+    /// Absent where everything waits for the writer.
+    output: Option<Output>,
+    /// Lines that the writer has not written whole. One is added under the lock of the output.
+    waiting: AtomicUsize,
     outgoing: mpsc::UnboundedSender<Outgoing>,
     answers: watch::Sender<Answers>,
     open: Mutex<Open>,
@@ -81,13 +93,17 @@ struct Request {
     endless: bool,
     /// Can be cancelled, which is MCP's: the Claw Kernel Protocol owes each request an answer.
     cancellable: bool,
+    /// Is told when it is.
+    cancels: Option<CancellationToken>,
 }
 
 impl Connection {
-    /// Returns a connection and what its writer has to write.
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Outgoing>) {
+    /// Returns a connection and what its writer has to write: what `output` does not take at once.
+    pub(crate) fn new(output: Option<Output>) -> (Self, mpsc::UnboundedReceiver<Outgoing>) {
         let (outgoing, receiver) = mpsc::unbounded_channel();
         let connection = Self {
+            output,
+            waiting: AtomicUsize::new(0),
             outgoing,
             answers: watch::Sender::default(),
             open: Mutex::default(),
@@ -127,9 +143,9 @@ impl Connection {
         self.broken.run_until_cancelled(answers.wait_for(has_room)).await.is_some()
     }
 
-    /// Counts a line of `bytes` as read.
+    /// Counts a line that counted `bytes` as read.
     pub(crate) fn written(&self, bytes: usize) {
-        let bytes = bytes.max(LINE_COST_BYTES);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.answers.send_modify(|answers| answers.unread = answers.unread.saturating_sub(bytes));
     }
 
@@ -176,10 +192,18 @@ impl Connection {
         open.bytes += bytes;
         open.busy += usize::from(!endless);
         let answer_bytes = answer_bytes(method);
-        let request = Request { bytes, answer_bytes, begun: false, endless, cancellable };
+        let (begun, cancels) = (false, None);
+        let request = Request { bytes, answer_bytes, begun, endless, cancellable, cancels };
         open.requests.insert(id.clone(), request);
         self.count(&open);
         Some(())
+    }
+
+    /// Cancels `token` when the request `id` is.
+    pub(crate) fn on_cancel(&self, id: &RequestId, token: CancellationToken) {
+        if let Some(request) = self.open.lock().requests.get_mut(id) {
+            request.cancels = Some(token);
+        }
     }
 
     /// Forgets a request that its client has cancelled; says whether there was one.
@@ -190,6 +214,7 @@ impl Connection {
         }
         let found = open.close(id);
         if let Some(request) = &found {
+            request.cancels.iter().for_each(CancellationToken::cancel);
             self.made(request);
             remember(&mut open.cancelled, id);
             self.count(&open);
@@ -264,17 +289,35 @@ impl Connection {
             .send_modify(|answers| answers.expected = answers.expected.saturating_sub(bytes));
     }
 
-    fn queue(&self, text: Vec<u8>) -> oneshot::Receiver<()> {
+    /// Writes a line as far as the output takes it now, and queues the rest: a task that only writes is
+    /// woken on another core, which costs as much as a call.
+    fn queue(&self, mut text: Vec<u8>) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
         let bytes = text.len().max(LINE_COST_BYTES);
+        text.push(b'\n');
+        let mut output = self.output.as_ref().map(|output| output.lock());
+        if let Some(output) = &mut output
+            && self.waiting.load(Ordering::Acquire) == 0
+            && is_out(&mut **output, &mut text)
+        {
+            let _ = written.send(());
+            return receiver;
+        }
+        self.waiting.fetch_add(1, Ordering::AcqRel);
         self.answers.send_modify(|answers| answers.unread += bytes);
         // Without a writer the line is dropped, and with it `written`: the receiver hears that.
-        let _ = self.outgoing.send(Outgoing::Line { text, written });
+        let _ = self.outgoing.send(Outgoing::Line { text, bytes, written });
         receiver
     }
 
     fn count(&self, open: &Open) {
         self.busy.send_replace(open.busy);
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
@@ -305,6 +348,19 @@ impl Open {
         self.busy = self.busy.saturating_sub(usize::from(!request.endless));
         Some(request)
     }
+}
+
+/// Writes `text` without waiting and says whether all of it is out; else what is left of it is not. Of an
+/// output that fails, the writer hears.
+fn is_out(mut output: &mut (dyn AsyncWrite + Send + Unpin), text: &mut Vec<u8>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    while !text.is_empty() {
+        match Pin::new(&mut output).poll_write(&mut context, text) {
+            Poll::Ready(Ok(bytes @ 1..)) => drop(text.drain(..bytes)),
+            _ => return false,
+        }
+    }
+    matches!(Pin::new(&mut output).poll_flush(&mut context), Poll::Ready(Ok(())))
 }
 
 /// What an unread line counts at least. So an answer for each running
@@ -347,7 +403,7 @@ mod tests {
 
     /// Returns a connection with five requests whose answers may have a quarter of the bound.
     fn five() -> (Connection, [RequestId; 5], mpsc::UnboundedReceiver<Outgoing>) {
-        let (connection, outgoing) = Connection::new();
+        let (connection, outgoing) = Connection::new(None);
         let ids = [1, 2, 3, 4, 5].map(RequestId::Number);
         for id in &ids {
             connection.register(id, "tools/list", 10).unwrap();

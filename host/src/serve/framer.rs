@@ -8,23 +8,30 @@
 //! Deliberately absent: what the methods mean, and any memory that grows with what a client sends
 //! without reading: requests, their bytes and unread answers are all counted.
 
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use clawhost_core::limits::{CLAW_NOTICES_MAX, MESSAGE_BYTES_MAX};
-use rmcp::model::{ClientJsonRpcMessage, RequestId};
+use futures_util::FutureExt as _;
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::serve_server_with_ct;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::Shutdown;
-use super::calls::Calls;
+use super::calls::{Calls, host_failed};
 use super::ckp::{Answer, Authority, Session};
-use super::connection::{Connection, Outgoing};
-use super::lane::{Inbound, Lane};
+use super::connection::{Connection, Outgoing, Output};
+use super::direct::Direct;
+use super::lane::{self, Inbound, Lane};
 use super::mcp::McpServer;
 use super::message::{self, Fault, INVALID_REQUEST, Incoming};
 use crate::host::Principal;
@@ -46,7 +53,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let (connection, outgoing) = Connection::new();
+    let output: Output = Arc::new(parking_lot::Mutex::new(output));
+    let (connection, outgoing) = Connection::new(Some(Arc::clone(&output)));
     let connection = Arc::new(connection);
     let (to_mcp, inbound) = mpsc::channel(INBOUND_QUEUE_MAX);
     // Whatever ends this function ends the tasks around it.
@@ -56,8 +64,13 @@ where
     let notifier = tokio::spawn(notify_all(unasked, Arc::clone(&connection)));
     // Whoever started this process with pipes is its operator too.
     let session = Session::new(calls.clone(), principal.clone(), Authority::Operator, notices);
-    let dialects =
-        Dialects { connection: Arc::clone(&connection), session: session.clone(), to_mcp };
+    let direct = Direct::new();
+    let dialects = Dialects {
+        connection: Arc::clone(&connection),
+        session: session.clone(),
+        direct: direct.clone(),
+        to_mcp,
+    };
     let reader = tokio::spawn({
         let (calls, principal, shutdown) = (calls.clone(), principal.clone(), shutdown.clone());
         async move {
@@ -69,7 +82,8 @@ where
     });
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
 
-    serve_mcp(&calls, &principal, &connection, &Arc::new(Mutex::new(inbound))).await;
+    let inbound = Arc::new(Mutex::new(inbound));
+    serve_mcp(&calls, &principal, &connection, &inbound, &direct).await;
 
     grace.abort();
     reader.abort();
@@ -90,6 +104,7 @@ async fn serve_mcp<C: Calls>(
     principal: &Principal,
     connection: &Arc<Connection>,
     inbound: &Inbound,
+    direct: &Direct<C>,
 ) {
     let ended = async || {
         let inbound = inbound.lock().await;
@@ -97,13 +112,15 @@ async fn serve_mcp<C: Calls>(
     };
     while !ended().await {
         let ends = (connection.closing().clone(), connection.broken().clone());
-        let server = McpServer::new(calls.clone(), principal.clone(), ends);
+        let server = Arc::new(McpServer::new(calls.clone(), principal.clone(), ends));
         let lane = Lane::new(Arc::clone(connection), inbound.clone());
         let token = connection.broken().child_token();
-        match serve_server_with_ct(server, lane, token).await {
+        match serve_server_with_ct(Arc::clone(&server), lane, token).await {
             Err(error) => debug!(%error, "no session yet"),
             Ok(session) => {
+                direct.open(server, session.peer().clone());
                 let ending = session.waiting().await;
+                direct.close();
                 debug!(?ending, "the session ended");
             }
         }
@@ -118,9 +135,9 @@ async fn end_after_grace(shutdown: Shutdown, broken: CancellationToken) {
     broken.cancel();
 }
 
-/// Writes answers, each in one piece, until told to stop or the output breaks.
-async fn write_all<W: AsyncWrite + Unpin>(
-    mut output: W,
+/// Writes what was not written at once until told to stop or the output breaks.
+async fn write_all(
+    output: Output,
     mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
     connection: Arc<Connection>,
 ) {
@@ -131,14 +148,12 @@ async fn write_all<W: AsyncWrite + Unpin>(
             next = outgoing.recv() => next,
             () = broken.cancelled() => return,
         };
-        let Some(Outgoing::Line { mut text, written }) = next else {
+        let Some(Outgoing::Line { text, bytes, written }) = next else {
             return;
         };
-        let bytes = text.len();
-        text.push(b'\n');
         let sent = tokio::select! {
             biased;
-            sent = send(&mut output, &text) => sent,
+            sent = send(&output, &text) => sent,
             // The grace is over, and nobody reads.
             () = broken.cancelled() => return,
         };
@@ -153,9 +168,18 @@ async fn write_all<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn send<W: AsyncWrite + Unpin>(output: &mut W, line: &[u8]) -> std::io::Result<()> {
-    output.write_all(line).await?;
-    output.flush().await
+async fn send(output: &Output, mut line: &[u8]) -> std::io::Result<()> {
+    poll_fn(|cx| {
+        let mut output = output.lock();
+        while !line.is_empty() {
+            match ready!(Pin::new(&mut *output).poll_write(cx, line))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                bytes => line = line.get(bytes..).unwrap_or_default(),
+            }
+        }
+        Pin::new(&mut *output).poll_flush(cx)
+    })
+    .await
 }
 
 /// Sends what answers nothing, each when the one before is out.
@@ -172,6 +196,7 @@ async fn notify_all(mut unasked: mpsc::Receiver<Value>, connection: Arc<Connecti
 struct Dialects<C> {
     connection: Arc<Connection>,
     session: Session<C>,
+    direct: Direct<C>,
     to_mcp: mpsc::Sender<ClientJsonRpcMessage>,
 }
 
@@ -207,14 +232,17 @@ async fn read_all<C: Calls, R: AsyncRead + Unpin>(
                 connection.refuse(&Fault::new(INVALID_REQUEST, text));
             }
             Line::Text(text) if text.trim_ascii().is_empty() => {}
-            Line::Text(text) => dialects.take(&text).await,
+            Line::Text(text) => {
+                let is_last = lines.reader().buffer().is_empty();
+                dialects.take(&text, is_last).await;
+            }
         }
     }
 }
 
 impl<C: Calls> Dialects<C> {
-    /// Takes one message.
-    async fn take(&self, text: &[u8]) {
+    /// Takes one message, behind which no other waits if it `is_last`.
+    async fn take(&self, text: &[u8], is_last: bool) {
         match message::read(text) {
             Err(refusal) => self.connection.refuse(&refusal),
             Ok(Incoming::Request { id, method, value }) => {
@@ -224,7 +252,7 @@ impl<C: Calls> Dialects<C> {
                 if message::is_ckp(&method) {
                     self.answer(id, &method, value.get("params"));
                 } else {
-                    self.pass_on(id, value).await;
+                    self.pass_on(id, value, is_last).await;
                 }
             }
             Ok(Incoming::Notification { method, value }) if message::is_ckp(&method) => {
@@ -281,7 +309,11 @@ impl<C: Calls> Dialects<C> {
 
     /// Hands a request to MCP, when there is room for its answer. Meanwhile lines are read: one of
     /// them may be what makes room.
-    async fn pass_on(&self, id: RequestId, value: Value) {
+    async fn pass_on(&self, id: RequestId, value: Value, is_last: bool) {
+        if let Some((answer, cancels)) = self.direct.call(&id, &value) {
+            self.connection.on_cancel(&id, cancels);
+            return self.carry_out(id, answer, is_last).await;
+        }
         let Ok(message) = serde_json::from_value(value) else {
             let text = "this is no request that clawhost understands";
             return self.connection.answer(&Fault::new(INVALID_REQUEST, text).to(id));
@@ -296,5 +328,32 @@ impl<C: Calls> Dialects<C> {
                 let _ = to_mcp.send(message).await;
             }
         });
+    }
+
+    /// Carries a call out: here for its first turn, where no other line waits meanwhile, which is all of it
+    /// for most; and then in a task of its own.
+    async fn carry_out(
+        &self,
+        id: RequestId,
+        answer: impl Future<Output = ServerJsonRpcMessage> + Send + 'static,
+        is_last: bool,
+    ) {
+        let begins = self.connection.begins(&id);
+        let connection = Arc::clone(&self.connection);
+        let mut work = Box::pin(async move {
+            if begins != Some(true) && !connection.may_begin(&id).await {
+                return;
+            }
+            // A defect that panics ends neither the connection nor its reader.
+            match AssertUnwindSafe(answer).catch_unwind().await {
+                // Nobody waits for the answer to a call that was cancelled.
+                Ok(answer) => drop(lane::queue(&connection, &answer)),
+                Err(_) => connection.answer(&Fault::from(host_failed()).to(id)),
+            }
+        });
+        let is_done = |cx: &mut Context<'_>| Poll::Ready(work.as_mut().poll(cx).is_ready());
+        if !is_last || !poll_fn(is_done).await {
+            tokio::spawn(work);
+        }
     }
 }

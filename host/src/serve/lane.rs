@@ -30,23 +30,26 @@ impl Lane {
     pub(crate) const fn new(connection: Arc<Connection>, inbound: Inbound) -> Self {
         Self { connection, inbound }
     }
+}
 
-    /// Queues a message now, so that the order of calls is the order on the wire.
-    fn queue(&self, message: &ServerJsonRpcMessage) -> Option<oneshot::Receiver<()>> {
-        let text = serde_json::to_vec(message);
-        let id = match message {
-            JsonRpcMessage::Response(response) => &response.id,
-            JsonRpcMessage::Error(error) => error.id.as_ref()?,
-            JsonRpcMessage::Notification(_) => return Some(self.connection.notify(text.ok()?)),
-            JsonRpcMessage::Request(request) => {
-                return Some(self.connection.ask(&request.id, text.ok()?));
-            }
-        };
-        let text = text.unwrap_or_else(|_| {
-            Fault::new(INTERNAL_ERROR, "the answer has no JSON").to(id.clone()).to_line()
-        });
-        self.connection.reply(id, text)
-    }
+/// Queues a message now, so that the order of calls is the order on the wire.
+pub(super) fn queue(
+    connection: &Connection,
+    message: &ServerJsonRpcMessage,
+) -> Option<oneshot::Receiver<()>> {
+    let text = serde_json::to_vec(message);
+    let id = match message {
+        JsonRpcMessage::Response(response) => &response.id,
+        JsonRpcMessage::Error(error) => error.id.as_ref()?,
+        JsonRpcMessage::Notification(_) => return Some(connection.notify(text.ok()?)),
+        JsonRpcMessage::Request(request) => {
+            return Some(connection.ask(&request.id, text.ok()?));
+        }
+    };
+    let text = text.unwrap_or_else(|_| {
+        Fault::new(INTERNAL_ERROR, "the answer has no JSON").to(id.clone()).to_line()
+    });
+    connection.reply(id, text)
 }
 
 impl Transport<RoleServer> for Lane {
@@ -61,7 +64,7 @@ impl Transport<RoleServer> for Lane {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), RecvError>> + Send + 'static {
-        let written = self.queue(&message);
+        let written = queue(&self.connection, &message);
         async move {
             match written {
                 None => Ok(()),

@@ -1,13 +1,12 @@
 //! MCP, both eras: `initialize` up to 2025-11-25, and the stateless 2026-07-28.
 //!
 //! One [`McpServer`] belongs to one principal, so whatever arrives through it is that principal's.
-//! Deliberately absent: requests of our own to clients beyond the one question of `elicit`, and any
+//! Deliberately absent: requests of our own to clients beyond those of `elicit` and `questions`, and any
 //! state of a session beyond "tell me when the lists change".
 
 use std::sync::Arc;
 
 use clawhost_core::digest;
-use clawhost_core::limits::QUESTION_ROUNDS_MAX;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
@@ -28,12 +27,13 @@ use super::convert::{self, Era};
 use super::elicit;
 use super::progress::{Reports, progress_channel, with_progress};
 use super::questions;
-use super::waiting::{Client, Outcome, Turn, Underway};
+use super::waiting::{Client, Turn, Underway};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
 use crate::gate::CallContext;
 use crate::host::{Principal, ProgressSink, ToolCall};
 use crate::replay::stopped;
+use crate::telemetry::{TRACEPARENT, TraceParent};
 
 /// What a client is told to do with this server.
 const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call starts fresh and \
@@ -118,13 +118,15 @@ impl<C: Calls> McpServer<C> {
             digest: digest::of_json(&json!([request.name, request.arguments])),
             peer: &context.peer,
             token: context.meta.get_progress_token(),
+            is_older: era(context) == Era::Legacy,
             elicits: approvals.reach().may_elicit(principal)
                 && elicit::is_declared(context.client_capabilities().as_ref()),
         };
         let capabilities = context.client_capabilities();
         if era(context) == Era::Legacy {
-            let brought = questions::dialogue(capabilities.as_ref(), None, None);
-            return Ok(Turn::Done(self.rounds(&client, &request, context, brought).await));
+            let dialogue = questions::dialogue(capabilities.as_ref());
+            let underway = self.start(request, context, dialogue, &client);
+            return Ok(Turn::Done(client.see_through(underway).await));
         }
         let state = request.request_state.take();
         let servers = state.as_deref().and_then(questions::servers_state);
@@ -132,37 +134,13 @@ impl<C: Calls> McpServer<C> {
             let turn = client.resume(&ticket, request.input_responses.as_ref()).await;
             return questions::told(turn.ok_or_else(stale_state)?, false, capabilities.as_ref());
         }
-        let brought =
-            questions::dialogue(capabilities.as_ref(), request.input_responses.take(), servers);
-        let is_answer = brought.is_answer();
-        let turn = client.begin(self.start(request, context, brought, &client)).await;
+        let responses = request.input_responses.take();
+        let responses = responses.and_then(|responses| serde_json::to_value(responses).ok());
+        let dialogue = questions::dialogue(capabilities.as_ref());
+        let dialogue = Dialogue { responses, state: servers, comes_again: true, ..dialogue };
+        let is_answer = dialogue.is_answer();
+        let turn = client.begin(self.start(request, context, dialogue, &client)).await;
         questions::told(turn, is_answer, capabilities.as_ref())
-    }
-
-    /// Makes a call of an older revision, again with what its client answers where its server asks.
-    async fn rounds(
-        &self,
-        client: &Client<'_>,
-        request: &CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-        mut brought: Dialogue,
-    ) -> Outcome {
-        let mut rounds = 0;
-        loop {
-            let capabilities = brought.capabilities.clone();
-            let underway = self.start(request.clone(), context, brought, client);
-            let outcome = client.see_through(underway, client.elicits).await;
-            rounds += 1;
-            let answers = match &outcome {
-                Err(error) if rounds < QUESTION_ROUNDS_MAX => {
-                    let can = context.client_capabilities();
-                    questions::answered(client.peer, error, can.as_ref()).await
-                }
-                _ => None,
-            };
-            let Some((responses, state)) = answers else { return outcome };
-            brought = Dialogue { capabilities, responses, state };
-        }
     }
 
     /// Returns a call that has not begun, with its reports where the client asked for them.
@@ -170,7 +148,7 @@ impl<C: Calls> McpServer<C> {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-        brought: Dialogue,
+        dialogue: Dialogue,
         client: &Client<'_>,
     ) -> Underway {
         // While the call runs, its own user can be asked about it.
@@ -180,7 +158,10 @@ impl<C: Calls> McpServer<C> {
         let answered = CancellationToken::new();
         let token = context.meta.get_progress_token();
         let (sink, updates) = token.is_some().then(progress_channel).unzip();
-        let call = guarded(self.calls.call(self.tool_call(request, brought, sink, waiting)));
+        let asks = dialogue.asks.as_ref().map(|asks| asks.now());
+        let mut call = self.tool_call(request, dialogue, sink, waiting);
+        call.context.trace = trace(context);
+        let call = guarded(self.calls.call(call));
         let (peer, silenced) = (context.peer.clone(), answered.clone());
         let asked = question.clone();
         let call = Box::pin(async move {
@@ -193,19 +174,19 @@ impl<C: Calls> McpServer<C> {
                 _ => call.await,
             }
         });
-        Underway { call, question, answered }
+        Underway { call, question, asks, answered }
     }
 
     fn tool_call(
         &self,
         request: CallToolRequestParams,
-        brought: Dialogue,
+        dialogue: Dialogue,
         progress: Option<ProgressSink>,
         waiting: WaitingSink,
     ) -> ToolCall {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let call = ToolCall::new(self.principal.clone(), request.name, arguments);
-        let (dialogue, waiting) = (Some(Arc::new(brought)), Some(waiting));
+        let (dialogue, waiting) = (Some(Arc::new(dialogue)), Some(waiting));
         let context = CallContext { dialogue, waiting, ..CallContext::default() };
         ToolCall { progress, context, ..call }
     }
@@ -372,6 +353,14 @@ impl<C: Calls> ServerHandler for McpServer<C> {
 /// The end of the session that an HTTP request names, which the transport puts into its extensions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionEnd(pub(crate) CancellationToken);
+
+/// Returns the trace that a request says it is part of, in its `_meta` or else in its header.
+fn trace(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let header = || parts?.headers.get(TRACEPARENT)?.to_str().ok();
+    let said = context.meta.get(TRACEPARENT).and_then(Value::as_str);
+    said.or_else(header).and_then(TraceParent::parse)
+}
 
 /// Ends with the session of a request, at once: by itself rmcp gives what runs some seconds more,
 /// in which a person could still let a call run that nobody waits for. Never without a session.

@@ -1,10 +1,13 @@
 //! What one message is: a request, a notification, a reply, or nothing that may be answered as one.
 //!
-//! The checks of both transports live here, so that stdio and HTTP refuse the same bytes with the
-//! same words. Deliberately absent: what the methods mean.
+//! Both transports come here, so that stdio and HTTP refuse the same bytes with the same words; which, core
+//! decides. Deliberately absent: what the methods mean.
 
 use clawhost_core::error::CallError;
-use clawhost_core::json::{self, JsonError};
+use clawhost_core::rpc::{self, Message, Refusal};
+pub(crate) use clawhost_core::rpc::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
+};
 use rmcp::model::RequestId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -114,6 +117,14 @@ impl Fault {
     }
 }
 
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        // A reply has no answer.
+        let id = refusal.id.as_ref().filter(|_| !refusal.is_reply).and_then(request_id);
+        Self { id, ..Self::new(refusal.code, refusal.reason) }
+    }
+}
+
 impl From<CallError> for Fault {
     fn from(error: CallError) -> Self {
         let mut data = error.data;
@@ -130,90 +141,26 @@ pub(crate) fn line(id: &RequestId, outcome: Outcome) -> Vec<u8> {
     }
 }
 
-/// JSON-RPC: the bytes are no JSON.
-pub(crate) const PARSE_ERROR: i32 = -32700;
-/// JSON-RPC: the JSON is no request.
-pub(crate) const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC: nobody serves this method.
-pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
-/// JSON-RPC: the parameters do not fit.
-pub(crate) const INVALID_PARAMS: i32 = -32602;
-/// JSON-RPC: a defect of the host.
-pub(crate) const INTERNAL_ERROR: i32 = -32603;
-
 /// Says what `bytes` are.
 ///
 /// # Errors
 /// A [`Fault`], to be sent as the only answer.
 pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
-    let value = json::parse(bytes).map_err(|error| {
-        let code = match error {
-            JsonError::Ambiguous(_) => INVALID_REQUEST,
-            JsonError::Encoding | JsonError::Syntax(_) => PARSE_ERROR,
-        };
-        Fault::new(code, error.to_string())
-    })?;
-    let incoming = classify(value)?;
-    if !json::rounds(bytes) {
-        return Ok(incoming);
-    }
-    // What would be checked and passed on is another number than the one that was sent.
-    let text = "a whole number does not fit in 64 bits: send it as text";
-    let id = match incoming {
-        Incoming::Request { id, .. } => Some(id),
-        Incoming::Notification { .. } | Incoming::Reply { .. } => None,
-    };
-    Err(Fault { id, ..Fault::new(INVALID_PARAMS, text) })
-}
-
-fn classify(value: Value) -> Result<Incoming, Fault> {
-    let Some(object) = value.as_object() else {
-        return Err(Fault::new(INVALID_REQUEST, not_an_object(&value)));
-    };
-    let id = read_id(object)?;
-    let invalid = |text: &str| Fault { id: id.clone(), ..Fault::new(INVALID_REQUEST, text) };
-    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(invalid("`jsonrpc` has to be \"2.0\""));
-    }
-    let answers = object.contains_key("result") || object.contains_key("error");
-    let Some(method) = object.get("method") else {
-        return if answers {
-            Ok(Incoming::Reply { id, value })
-        } else {
-            Err(invalid("there is neither a `method` nor a `result` nor an `error`"))
-        };
-    };
-    let Some(method) = method.as_str().map(str::to_owned) else {
-        return Err(invalid("`method` has to be text"));
-    };
-    if answers {
-        return Err(invalid("a message with a `method` cannot carry a `result` or an `error`"));
-    }
+    let Message { id, method, value } = rpc::read(bytes).map_err(Fault::from)?;
+    let id = id.as_ref().and_then(request_id);
     // A list is well formed, and every method of the Claw Kernel Protocol refuses it by its own
     // code; MCP has none.
-    let fits = |params: &Value| params.is_object() || (params.is_array() && is_ckp(&method));
-    if object.get("params").is_some_and(|params| !fits(params)) {
-        return Err(invalid("`params` has to be an object"));
-    }
-    Ok(match id {
-        None => Incoming::Notification { method, value },
-        Some(id) => Incoming::Request { id, method, value },
-    })
-}
-
-fn not_an_object(value: &Value) -> &'static str {
-    match value {
-        Value::Array(_) => "batches are not served: send one message at a time",
-        _ => "a message has to be a JSON object",
-    }
-}
-
-fn read_id(object: &Map<String, Value>) -> Result<Option<RequestId>, Fault> {
-    let Some(id) = object.get("id") else {
-        return Ok(None);
-    };
-    request_id(id).map(Some).ok_or_else(|| {
-        Fault::new(INVALID_REQUEST, "`id` has to be text or a whole number of 64 bits")
+    let is_list = value.get("params").is_some_and(Value::is_array);
+    Ok(match (method, id) {
+        (None, id) => Incoming::Reply { id, value },
+        (Some(method), id) if is_list && !is_ckp(&method) => {
+            return Err(Fault {
+                id,
+                ..Fault::new(INVALID_REQUEST, "`params` has to be an object")
+            });
+        }
+        (Some(method), None) => Incoming::Notification { method, value },
+        (Some(method), Some(id)) => Incoming::Request { id, method, value },
     })
 }
 
@@ -242,73 +189,16 @@ mod tests {
 
     use super::*;
 
-    fn refusal(text: &str) -> Fault {
-        read(text.as_bytes()).unwrap_err()
-    }
-
     #[test]
-    fn the_three_shapes_are_told_apart() {
-        let request = read(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).unwrap();
-        assert!(matches!(request, Incoming::Request { id: RequestId::Number(7), .. }));
-        let note = read(br#"{"jsonrpc":"2.0","method":"x","params":{}}"#).unwrap();
-        assert!(matches!(note, Incoming::Notification { .. }));
-        let reply = read(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap();
-        assert!(matches!(reply, Incoming::Reply { id: Some(RequestId::String(_)), .. }));
-    }
-
-    #[test]
-    fn what_has_no_readable_id_is_answered_with_null() {
-        for text in [
-            "null",
-            "[]",
-            "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]",
-            "1",
-            "\"text\"",
-            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
-        ] {
-            assert_eq!((refusal(text).id, refusal(text).code), (None, INVALID_REQUEST), "{text}");
-            assert!(refusal(text).to_line().starts_with(b"{"), "{text}");
-        }
-        assert_eq!((refusal("{bad").id, refusal("{bad").code), (None, PARSE_ERROR));
+    fn an_answer_to_what_is_no_request_has_its_id_or_none() {
+        let refusal = |text: &str| read(text.as_bytes()).unwrap_err();
+        assert_eq!((refusal("{bad").id, refusal("{bad").code), (None, -32700));
         assert!(String::from_utf8(refusal("{bad").to_line()).unwrap().contains("\"id\":null"));
-    }
-
-    #[test]
-    fn a_readable_id_comes_back() {
-        for text in [
-            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[1]}"#,
-            r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#,
-            r#"{"id":3,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":3,"method":4}"#,
-            r#"{"jsonrpc":"2.0","id":3}"#,
-            r#"{"jsonrpc":"2.0","id":3,"method":"ping","result":{}}"#,
-        ] {
-            let expected = (Some(RequestId::Number(3)), INVALID_REQUEST);
-            assert_eq!((refusal(text).id, refusal(text).code), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_number_that_would_be_rounded_is_refused() {
-        let sent = |number: &str| {
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"n":{number}}}}}"#
-            );
-            read(text.as_bytes())
-        };
-        for number in ["18446744073709551616", "-9223372036854775809"] {
-            let refused = sent(number).unwrap_err();
-            assert_eq!((refused.id, refused.code), (Some(RequestId::Number(3)), INVALID_PARAMS));
-        }
-        for number in ["18446744073709551615", "-9223372036854775808", "1.5e300"] {
-            let Ok(Incoming::Request { value, .. }) = sent(number) else { panic!("{number}") };
-            let passed_on = value.to_string();
-            assert!(passed_on.contains(&number.replace("e300", "e+300")), "{passed_on}");
-        }
+        let list = r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[1]}"#;
+        assert_eq!(refusal(list).id, Some(RequestId::Number(3)));
+        assert!(read(list.replace("ping", "claw.status").as_bytes()).is_ok());
+        let reply = r#"{"jsonrpc":"2.0","id":3,"result":18446744073709551616}"#;
+        assert_eq!(refusal(reply).id, None);
     }
 
     #[test]

@@ -11,20 +11,23 @@ mod beside;
 mod calls;
 mod ckp;
 mod connection;
+mod console;
 #[cfg(unix)]
 mod control;
 mod convert;
+mod direct;
 mod elicit;
 mod framer;
 mod http;
 mod lane;
 mod mcp;
 mod message;
+mod operator;
 mod params;
 mod progress;
 mod questions;
 mod registry;
-mod status;
+pub(crate) mod status;
 mod stdio;
 mod waiting;
 
@@ -40,7 +43,9 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(unix)]
 pub use self::control::serve_control;
-pub use self::http::{BoundServer, HttpOptions, serve_http};
+pub use self::http::{
+    BoundServer, HttpOptions, WrapOptions, serve_http, serve_metrics, serve_wrapped,
+};
 pub use self::registry::{Listed, list_registry, serve_registry};
 pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio, serve_streams};
 

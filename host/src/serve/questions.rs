@@ -1,41 +1,36 @@
 //! What a bridged server asks of the client that calls it, in the words of the client's revision: the
-//! stateless one gets the questions as its answer and comes again, an older one is asked meanwhile.
+//! stateless one gets the questions as its answer and comes again, an older one is asked meanwhile. What
+//! a stateless server asks a stateless client passes; all else is asked while the call waits.
 //!
 //! Deliberately absent: deciding whether a server may ask, which is the operator's.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use clawhost_core::error::CallError;
-use clawhost_core::limits::QUESTION_ANSWER_MS;
 use rmcp::model::{
     ClientCapabilities, ClientResult, InputRequest, InputRequests, InputRequiredResult,
-    InputResponses, ServerRequest,
+    ServerRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
-use tokio::time::timeout;
 
 use super::beside::words;
 use super::waiting::Turn;
-use crate::dialogue::Dialogue;
+use crate::dialogue::{Asked, Dialogue};
 use crate::upstream::mcp::INPUT_REQUIRED;
 
 /// What stands before a server's own state, to tell it from a ticket of this host.
 const SERVERS_STATE: &str = "server:";
 
-/// Returns what a client can be asked, and what it has brought: its `state` is a server's own.
-pub(super) fn dialogue(
-    capabilities: Option<&ClientCapabilities>,
-    responses: Option<InputResponses>,
-    state: Option<String>,
-) -> Dialogue {
+/// Returns what a client can be asked.
+pub(super) fn dialogue(capabilities: Option<&ClientCapabilities>) -> Dialogue {
     let all = capabilities.and_then(|all| serde_json::to_value(all).ok());
     let Some(Value::Object(all)) = all else { return Dialogue::default() };
     let asked = |key: &String| ["elicitation", "roots", "sampling"].contains(&key.as_str());
-    let capabilities = all.into_iter().filter(|(key, _)| asked(key)).collect();
-    let responses = responses.and_then(|responses| serde_json::to_value(responses).ok());
-    Dialogue { capabilities, responses, state }
+    let capabilities: Map<_, _> = all.into_iter().filter(|(key, _)| asked(key)).collect();
+    let asks = (!capabilities.is_empty()).then(Arc::default);
+    Dialogue { capabilities, asks, ..Dialogue::default() }
 }
 
 /// Returns a server's own state, where a client brings one.
@@ -83,19 +78,6 @@ pub(super) fn told(
     }
 }
 
-/// Asks the client of an older revision what its call's server asks, where that is why it failed.
-/// Returns its answers and the server's state; nothing where there are none to be had.
-pub(super) async fn answered(
-    peer: &Peer<RoleServer>,
-    error: &CallError,
-    capabilities: Option<&ClientCapabilities>,
-) -> Option<(Option<Value>, Option<String>)> {
-    let asked = asked(error, capabilities).ok()??;
-    let answers = answers(peer, asked.input_requests.unwrap_or_default()).await?;
-    let state = asked.request_state.as_deref().and_then(servers_state);
-    Some((Some(Value::Object(answers)), state))
-}
-
 /// Returns what a client would have to be able to do and says it is not.
 fn missing<'a>(
     requests: impl Iterator<Item = (&'a String, &'a InputRequest)>,
@@ -121,8 +103,14 @@ fn missing<'a>(
     (missing != none).then_some(missing)
 }
 
+/// Returns what is asked, as the stateless revision carries it.
+pub(super) fn input_requests(asked: &Asked) -> Option<InputRequests> {
+    serde_json::from_value(asked.requests.clone()).ok()
+}
+
 /// Asks the client of an older revision, and returns its answers; nothing where one is missing.
-async fn answers(peer: &Peer<RoleServer>, requests: InputRequests) -> Option<Map<String, Value>> {
+pub(super) async fn answers(peer: &Peer<RoleServer>, asked: &Asked) -> Option<Value> {
+    let requests = input_requests(asked)?;
     let mut answers = Map::new();
     for (name, request) in requests {
         let request = match request {
@@ -133,15 +121,13 @@ async fn answers(peer: &Peer<RoleServer>, requests: InputRequests) -> Option<Map
         };
         answers.insert(name, answer(peer, request).await?);
     }
-    Some(answers)
+    Some(Value::Object(answers))
 }
 
 async fn answer(peer: &Peer<RoleServer>, request: ServerRequest) -> Option<Value> {
     let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
     let handle = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"));
-    let answer =
-        timeout(Duration::from_millis(QUESTION_ANSWER_MS), handle.ok()?.await_response()).await;
-    match answer.ok()?.ok()? {
+    match handle.ok()?.await_response().await.ok()? {
         ClientResult::EmptyResult(_) => None,
         result => serde_json::to_value(result).ok(),
     }

@@ -1,9 +1,14 @@
-//! The operator's look at a host: the same over HTTP and on the control socket.
+//! The operator's look at a host: the same over HTTP, on the control socket and on the command line.
 
+use std::path::Path;
+
+use clawhost_core::catalog::{Catalog, Origin, Refused, Tool};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::calls::Calls;
+use crate::gate::Standing;
+use crate::host::Host;
 
 /// Says what a host serves, and what it does now, `started` being when it began to serve.
 pub(super) fn status<C: Calls>(calls: &C, started: Instant) -> Value {
@@ -14,10 +19,6 @@ pub(super) fn status<C: Calls>(calls: &C, started: Instant) -> Value {
             "digest": tool.digest, "origin": tool.origin.to_string(),
         })
     });
-    let refused = catalog
-        .refused
-        .iter()
-        .map(|refused| json!({"source": refused.source, "reason": refused.reason}));
     json!({
         "name": "clawhost",
         "version": env!("CARGO_PKG_VERSION"),
@@ -28,6 +29,59 @@ pub(super) fn status<C: Calls>(calls: &C, started: Instant) -> Value {
         "catalog_version": catalog.version,
         "tools": Value::from_iter(tools),
         "loading": catalog.loading,
-        "refused": Value::from_iter(refused),
+        "refused": refused(&catalog),
     })
+}
+
+/// Says of each tool what it is, what it may touch and what becomes of a call of it; `place` says what to
+/// call a folder.
+pub(crate) fn tools(host: &Host, catalog: &Catalog, place: fn(&Path) -> String) -> Value {
+    let tools = catalog.tools().map(|tool| {
+        json!({
+            "name": tool.definition.name,
+            "uri": format!("claw://local/tool/{}", tool.ckp_name),
+            "kind": kind(tool),
+            "origin": tool.origin.to_string(),
+            "digest": tool.digest,
+            "sandbox": tool.grants.profile,
+            "may_touch": tool.calls().unwrap_or_else(|| tool.grants.touches(place)),
+            "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
+            "policy": standing(host, tool),
+            "quarantine": host.quarantine().resting(&tool.ckp_name),
+        })
+    });
+    json!({
+        "tools": Value::from_iter(tools), "refused": refused(catalog),
+        "notes": catalog.notes, "loading": catalog.loading,
+    })
+}
+
+fn refused(catalog: &Catalog) -> Value {
+    let told = |one: &Refused| json!({"source": one.source, "reason": one.reason});
+    catalog.refused.iter().map(told).collect()
+}
+
+/// Says what becomes of a call of `tool` with the best of arguments.
+pub(crate) fn standing(host: &Host, tool: &Tool) -> &'static str {
+    match host.standing(tool) {
+        Standing::Allowed => "allowed",
+        Standing::Asks => "asks",
+        Standing::Disabled => "disabled",
+        Standing::Refused => "refused",
+    }
+}
+
+/// Says where the code of `tool` comes from.
+pub(crate) fn kind(tool: &Tool) -> &'static str {
+    match tool.origin {
+        Origin::Bridged { .. } => "bridged",
+        Origin::BuiltIn { .. } => "built-in",
+        Origin::Composite { .. } => "composite",
+        Origin::DropIn { .. } => "dropped in",
+        Origin::Native { .. } => "native",
+        Origin::Own => "the host's",
+        Origin::Registry { .. } => "registry",
+        Origin::Release => "registry version",
+        Origin::Service { .. } => "service",
+    }
 }

@@ -24,13 +24,21 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
     Err(Denied::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
 }
 
-/// Reads a body, bounded in size and time.
+/// Reads a body that is one message, bounded in size and time.
 pub(super) async fn read_body(body: hyper::body::Incoming) -> Result<Bytes, Denied> {
-    let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
+    read_bounded(body, MESSAGE_BYTES_MAX).await
+}
+
+/// As [`read_body`], with a bound of its own.
+pub(super) async fn read_bounded(
+    body: hyper::body::Incoming,
+    bytes_max: usize,
+) -> Result<Bytes, Denied> {
+    let reading = Limited::new(body, bytes_max).collect();
     match timeout(Duration::from_millis(HTTP_BODY_READ_MS), reading).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let text = format!("a body may have {MESSAGE_BYTES_MAX} bytes");
+            let text = format!("a body may have {bytes_max} bytes");
             Err(Denied::new(StatusCode::PAYLOAD_TOO_LARGE, text))
         }
         Ok(Err(_)) => Err(Denied::new(StatusCode::BAD_REQUEST, "the body cannot be read")),

@@ -8,17 +8,20 @@
 
 mod body;
 mod claw;
+mod console;
 mod guard;
 mod held;
+mod metrics;
 mod places;
 mod routes;
+mod wrap;
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use clawhost_core::limits::HTTP_CONNECTIONS_MAX;
+use http::Response;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
@@ -27,8 +30,10 @@ use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+pub use self::metrics::serve_metrics;
 use self::places::{Places, Seat};
-use self::routes::App;
+use self::routes::{App, Body, Request};
+pub use self::wrap::{WrapOptions, serve_wrapped};
 use super::Shutdown;
 use super::accept::{accept_all, http_server};
 use super::calls::Calls;
@@ -48,18 +53,22 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// Origins (`https://name:port`) of web pages that may call, beside the host's own.
     pub allowed_origins: Vec<String>,
+    /// Whether the operator's console is served at `/console`.
+    pub console: bool,
     /// How completions are served at `/v1`; not at all where this is absent.
     pub proxy: Option<ProxyOptions>,
 }
 
 impl HttpOptions {
-    /// Returns the safe defaults: tokens, and no name or page beside the host's own.
+    /// Returns the safe defaults: tokens, no name or page beside the host's own, and a console where only
+    /// this machine can reach it.
     pub const fn new(address: SocketAddr) -> Self {
         Self {
             address,
             require_token: true,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            console: address.ip().is_loopback(),
             proxy: None,
         }
     }
@@ -89,7 +98,7 @@ pub async fn serve_http(
     options: HttpOptions,
     shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
-    serve_within(Places::new(HTTP_CONNECTIONS_MAX), host, credentials, options, shutdown).await
+    serve_within(Places::all(), host, credentials, options, shutdown).await
 }
 
 async fn serve_within<C: Calls>(
@@ -99,20 +108,57 @@ async fn serve_within<C: Calls>(
     options: HttpOptions,
     shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
+    let (listener, local_addr) = listen(&options).await?;
+    let app = App::new(calls, credentials, &options, local_addr, shutdown.told.clone());
+    Ok(start(listener, local_addr, Arc::new(app), places, shutdown))
+}
+
+/// Listens where `options` say.
+async fn listen(options: &HttpOptions) -> io::Result<(TcpListener, SocketAddr)> {
     if !options.require_token && !options.address.ip().is_loopback() {
         let text = "tokens can be dropped on a loopback address only";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let listener = TcpListener::bind(options.address).await?;
     let local_addr = listener.local_addr()?;
-    let app = Arc::new(App::new(calls, credentials, &options, local_addr, shutdown.told.clone()));
-    let task = tokio::spawn(async move { run(listener, app, &places, shutdown).await });
-    Ok(BoundServer { local_addr, task })
+    Ok((listener, local_addr))
 }
 
-async fn run<C: Calls>(
+fn start(
     listener: TcpListener,
-    app: Arc<App<C>>,
+    local_addr: SocketAddr,
+    app: Arc<impl Answers>,
+    places: Arc<Places>,
+    shutdown: Shutdown,
+) -> BoundServer {
+    let task = tokio::spawn(async move { run(listener, app, &places, shutdown).await });
+    BoundServer { local_addr, task }
+}
+
+/// What is behind the connections of a server.
+trait Answers: Send + Sync + 'static {
+    /// Answers one request, whatever it is, that came over the connection in `seat`.
+    fn answer(
+        &self,
+        request: Request,
+        seat: &Arc<Seat>,
+    ) -> impl Future<Output = Response<Body>> + Send;
+
+    /// Waits until nothing runs.
+    fn idle(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Ends what still runs; it is answered.
+    fn close(&self) {}
+
+    /// Waits until nothing is left of what was begun.
+    fn flush(&self) -> impl Future<Output = ()> + Send;
+}
+
+async fn run<A: Answers>(
+    listener: TcpListener,
+    app: Arc<A>,
     places: &Arc<Places>,
     shutdown: Shutdown,
 ) {
@@ -140,12 +186,16 @@ async fn run<C: Calls>(
     // Dropping the set ends what is left.
 }
 
-async fn serve_connection<C: Calls>(
+async fn serve_connection<A: Answers>(
     stream: TcpStream,
     seat: Arc<Seat>,
-    app: Arc<App<C>>,
+    app: Arc<A>,
     shutdown: CancellationToken,
 ) {
+    // Else what follows the first part of an answer waits until the client has acknowledged that, for 40 ms.
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%error, "a connection may be slow");
+    }
     let service = service_fn(|request| {
         let (app, seat) = (Arc::clone(&app), Arc::clone(&seat));
         async move { Ok::<_, std::convert::Infallible>(app.answer(request, &seat).await) }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clawhost_core::limits::HTTP_RESERVED_PART_MAX;
+use clawhost_core::limits::{HTTP_CONNECTIONS_MAX, HTTP_RESERVED_PART_MAX};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -51,6 +51,11 @@ pub(super) struct Seat {
 pub(super) struct Busy(Arc<Seat>);
 
 impl Places {
+    /// Returns the places that a server has.
+    pub(super) fn all() -> Arc<Self> {
+        Self::new(HTTP_CONNECTIONS_MAX)
+    }
+
     /// Returns places for `max` connections.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { changed: Notify::new(), max, taken: Mutex::default() })

@@ -2,6 +2,7 @@
 //!
 //! An agent's token opens `/mcp` and `/claw`. The operator's credential opens `/status`, and `/claw`
 //! for its word about calls that wait and nothing else: who calls tools can never be who approves.
+//! `/console` is the operator's too, but for its page.
 //! Each agent has sessions of its own, so one agent cannot listen to another's; what it may have in
 //! flight counts over all paths. Where the host serves completions, an agent's token opens `/v1` too.
 //! Deliberately absent: any other path.
@@ -13,8 +14,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{
-    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX,
-    HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
+    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_MESSAGES_MAX, HTTP_SESSIONS_MAX,
+    HTTP_STREAMS_PER_AGENT_MAX, HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
 };
 use futures_util::StreamExt as _;
 use http::request::Parts;
@@ -25,19 +26,21 @@ use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::HttpOptions;
 use super::body::{accepted, answer_json, denied, read_body, refused, require_json};
 use super::claw::{self, Sessions};
+use super::console::Console;
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Busy, Seat};
+use super::{Answers, HttpOptions};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::proxy::{self, Proxy};
 use crate::serve::calls::Calls;
+use crate::serve::console;
 use crate::serve::mcp::{McpServer, SessionEnd};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::serve::status::status;
@@ -52,6 +55,7 @@ pub(super) type Body = BoxBody<Bytes, Infallible>;
 pub(super) struct App<C: Calls> {
     agents: BTreeMap<String, Agent<C>>,
     calls: C,
+    console: Option<Console>,
     credentials: Arc<Credentials>,
     guard: Guard,
     /// The operator can answer questions here.
@@ -97,12 +101,14 @@ impl<C: Calls> App<C> {
             .map(|name| (name.to_owned(), Agent::new(name, &calls, &streams, &ends)))
             .collect();
         let proxy = options.proxy.as_ref().and_then(|options| calls.proxy(options));
+        let console = calls.host().filter(|_| options.console).map(Console::new);
         let require_token = options.require_token;
         let started = Instant::now();
         let reach = calls.services().approvals.reach().open();
         Self {
             agents,
             calls,
+            console,
             credentials,
             guard,
             _reach: reach,
@@ -115,31 +121,9 @@ impl<C: Calls> App<C> {
         }
     }
 
-    /// Waits until no call runs.
-    pub(super) async fn idle(&self) {
-        self.calls.services().running.wait().await;
-    }
-
-    /// Ends the calls that still run; they are answered.
-    pub(super) fn close(&self) {
-        self.stopped.cancel();
-        self.agents.values().for_each(|agent| agent.claws.end());
-    }
-
-    /// Waits until what is written down of completions is on disk.
-    pub(super) async fn flush(&self) {
-        if let Some(proxy) = &self.proxy {
-            proxy.flush().await;
-        }
-    }
-
-    /// Answers one request, whatever it is, that came over the connection in `seat`.
-    pub(super) async fn answer(&self, request: Request, seat: &Arc<Seat>) -> Response<Body> {
-        let path = request.uri().path().to_owned();
-        self.route(request, seat).await.unwrap_or_else(|denial| match self.proxied(&path) {
-            Some(_) => proxy::denied(&path, denial.status, &denial.text),
-            None => denied(&denial),
-        })
+    /// Returns the console, where `path` is one of its paths.
+    fn console(&self, path: &str) -> Option<&Console> {
+        self.console.as_ref().filter(|_| console::has(path))
     }
 
     /// Returns what serves completions, where `path` is one of its paths.
@@ -170,33 +154,66 @@ impl<C: Calls> App<C> {
                 Ok(until_sent(response, held))
             }
             (path, role) if let Some(proxy) = self.proxied(path) => {
-                let name = match &role {
-                    Some(Role::Agent(name)) => name.clone(),
-                    _ => DEFAULT_AGENT.to_owned(),
-                };
-                let (permit, room) = self.agent(role)?.request()?;
-                room.admits_method(&Method::GET)?;
-                let held = (busy(seat, room)?, permit);
-                let (parts, body) = request.into_parts();
-                let body = match parts.method {
-                    Method::POST => {
-                        require_json(&parts.headers)?;
-                        read_body(body).await?
-                    }
-                    _ => Bytes::new(),
-                };
-                Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
+                self.complete(proxy, request, role, seat).await
+            }
+            (path, role) if let Some(console) = self.console(path) => {
+                self.look(console, request, role, seat).await
             }
             ("/status", Some(Role::Operator)) => {
                 let busy = busy(seat, Room::Urgent)?;
                 Ok(until_sent(self.status(request.method())?, busy))
             }
-            ("/status", Some(Role::Agent(_))) => {
-                let text = "this is for the operator, and an agent is not";
-                Err(Denied::new(StatusCode::FORBIDDEN, text))
-            }
+            ("/status", Some(Role::Agent(_))) => Err(not_the_operator()),
             ("/status", None) => Err(guard::no_token()),
+            // That it is up, and nothing else. Some clients of models ask for the head of `/` first.
+            ("/health", _) if matches!(*request.method(), Method::GET | Method::HEAD) => up(seat),
+            ("/", _) if request.method() == Method::HEAD => up(seat),
             _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, /claw, and /status")),
+        }
+    }
+
+    /// Answers a request of a client of language models.
+    async fn complete(
+        &self,
+        proxy: &Proxy,
+        request: Request,
+        role: Option<Role>,
+        seat: &Arc<Seat>,
+    ) -> Result<Response<Body>, Denied> {
+        let name = match &role {
+            Some(Role::Agent(name)) => name.clone(),
+            _ => DEFAULT_AGENT.to_owned(),
+        };
+        let (permit, room) = self.agent(role)?.request()?;
+        room.admits_method(&Method::GET)?;
+        let held = (busy(seat, room)?, permit);
+        let (parts, body) = request.into_parts();
+        let body = match parts.method {
+            Method::POST => {
+                require_json(&parts.headers)?;
+                read_body(body).await?
+            }
+            _ => Bytes::new(),
+        };
+        Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
+    }
+
+    /// Answers a request of the console, whose page is anybody's and whose data the operator's.
+    async fn look(
+        &self,
+        console: &Console,
+        request: Request,
+        role: Option<Role>,
+        seat: &Arc<Seat>,
+    ) -> Result<Response<Body>, Denied> {
+        match role {
+            _ if request.uri().path() != console::API => Console::file(&request),
+            Some(Role::Operator) => {
+                let busy = busy(seat, Room::Urgent)?;
+                Ok(until_sent(console.answer(request, &self.shutdown).await?, busy))
+            }
+            Some(Role::Agent(_)) => Err(not_the_operator()),
+            None => Err(guard::no_token()),
         }
     }
 
@@ -239,6 +256,37 @@ impl<C: Calls> App<C> {
     }
 }
 
+impl<C: Calls> Answers for App<C> {
+    async fn answer(&self, request: Request, seat: &Arc<Seat>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let mut response =
+            self.route(request, seat).await.unwrap_or_else(|denial| match self.proxied(&path) {
+                Some(_) => proxy::denied(&path, denial.status, &denial.text),
+                None => denied(&denial),
+            });
+        if self.console(&path).is_some() {
+            console::protect(response.headers_mut());
+        }
+        response
+    }
+
+    async fn idle(&self) {
+        self.calls.services().running.wait().await;
+    }
+
+    fn close(&self) {
+        self.stopped.cancel();
+        self.agents.values().for_each(|agent| agent.claws.end());
+    }
+
+    /// What is written down of completions is on disk then.
+    async fn flush(&self) {
+        if let Some(proxy) = &self.proxy {
+            proxy.flush().await;
+        }
+    }
+}
+
 impl<C: Calls> Agent<C> {
     fn new(
         name: &str,
@@ -251,7 +299,11 @@ impl<C: Calls> Agent<C> {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
             .with_cancellation_token(streams.clone());
-        let sessions = Arc::new(LocalSessionManager::default());
+        let mut sessions = LocalSessionManager::default();
+        // What is answered or cancelled is kept for nobody.
+        sessions.session_config.completed_cache_ttl = Duration::ZERO;
+        sessions.session_config.channel_capacity = HTTP_SESSION_MESSAGES_MAX;
+        let sessions = Arc::new(sessions);
         let claws = Sessions::new(calls.clone(), Principal(name.to_owned()));
         let (calls, shutdown) = (calls.clone(), ends.0.clone());
         let principal = Principal(name.to_owned());
@@ -395,8 +447,17 @@ impl<C: Calls> Agent<C> {
     }
 }
 
+fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+    let up = answer_json(StatusCode::OK, r#"{"status":"ok"}"#);
+    Ok(until_sent(up, busy(seat, Room::Urgent)?))
+}
+
+fn not_the_operator() -> Denied {
+    Denied::new(StatusCode::FORBIDDEN, "this is for the operator, and an agent is not")
+}
+
 /// Keeps the connection of a request whose sender is known.
-fn busy(seat: &Arc<Seat>, room: Room) -> Result<Busy, Denied> {
+pub(super) fn busy(seat: &Arc<Seat>, room: Room) -> Result<Busy, Denied> {
     let text = "there is no room for this connection now";
     seat.busy(room == Room::Urgent)
         .ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
@@ -404,7 +465,8 @@ fn busy(seat: &Arc<Seat>, room: Room) -> Result<Busy, Denied> {
 
 /// What there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+pub(super) enum Room {
+    /// Whatever it is.
     Any,
     /// Only what can end a call that runs, or is about it.
     Urgent,
@@ -441,8 +503,8 @@ fn too_many(max: usize, what: &str) -> Denied {
 }
 
 /// The header by which the older revisions name a session.
-const MCP_SESSION: &str = "mcp-session-id";
+pub(super) const MCP_SESSION: &str = "mcp-session-id";
 
-fn session_id(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(MCP_SESSION)?.to_str().ok()
 }

@@ -9,7 +9,6 @@ mod folder;
 #[expect(clippy::disallowed_methods, reason = "it publishes folders of its own")]
 mod tests;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,19 +24,15 @@ use clawhost_core::{digest, egress};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::warn;
 use url::Host;
 
 pub use self::folder::Listed;
 use self::folder::{Folder, Item, Unpublished};
-use super::accept::{accept_all, http_server};
+use super::accept::answer_each;
 use super::{BoundServer, Shutdown};
 
 /// Returns what [`serve_registry`] would publish of `dir`, by its places, and what is wrong with it.
@@ -66,43 +61,10 @@ pub async fn serve_registry(
     let listener = TcpListener::bind(address).await?;
     let local_addr = listener.local_addr()?;
     let folder = Arc::new(Folder::new(dir));
-    let task = tokio::spawn(run(listener, folder, shutdown));
+    let bounds = (REGISTRY_REQUESTS_MAX, Duration::from_millis(REGISTRY_LOAD_MS));
+    let serve = move |request| answer(request, Arc::clone(&folder));
+    let task = tokio::spawn(answer_each(listener, bounds, serve, shutdown));
     Ok(BoundServer { local_addr, task })
-}
-
-async fn run(listener: TcpListener, folder: Arc<Folder>, shutdown: Shutdown) {
-    let places = Arc::new(Semaphore::new(REGISTRY_REQUESTS_MAX));
-    // With all places taken, clients wait in the system's queue.
-    let next = || async {
-        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
-        Ok((listener.accept().await?.0, place))
-    };
-    let serve = |(stream, place)| {
-        let folder = Arc::clone(&folder);
-        async move {
-            serve_connection(stream, &folder).await;
-            drop(place);
-        }
-    };
-    let mut connections = accept_all(&shutdown.told, next, serve).await;
-    let answered = async { while connections.join_next().await.is_some() {} };
-    if timeout(shutdown.grace, answered).await.is_err() {
-        debug!("closing connections that do not close by themselves");
-    }
-}
-
-/// Answers one request. Whoever is too slow to ask or to read gives the place to another.
-async fn serve_connection(stream: TcpStream, folder: &Arc<Folder>) {
-    let service = service_fn(|request| async {
-        Ok::<_, Infallible>(answer(request, Arc::clone(folder)).await)
-    });
-    let connection =
-        http_server().keep_alive(false).serve_connection(TokioIo::new(stream), service);
-    match timeout(Duration::from_millis(REGISTRY_LOAD_MS), connection).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "a connection ended"),
-        Err(_) => debug!("a connection took too long"),
-    }
 }
 
 /// A refusal: its status, its name for programs, and its text for people.

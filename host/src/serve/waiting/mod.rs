@@ -5,7 +5,8 @@
 //! client: there the call is parked, and the answer `input_required` carries a ticket to it, and
 //! the question where the client's user may be asked. Who may not be asked holds the request for
 //! [`APPROVAL_HOLD_MS`] before such an answer, so that coming back is no busy wait. A client that
-//! gave a progress token hears that its call waits. Deliberately absent: deciding anything.
+//! gave a progress token hears that its call waits. What a bridged server asks the client goes the same
+//! two ways. Deliberately absent: deciding anything.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -24,8 +25,9 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::host_failed;
-use super::elicit;
+use super::{elicit, questions};
 use crate::approvals::{Approvals, ParkedCall, Pending};
+use crate::dialogue::{Asked, Asking};
 
 /// What a call comes to.
 pub(super) type Outcome = Result<ToolReply, CallError>;
@@ -44,6 +46,8 @@ pub(super) struct Underway {
     pub(super) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
     /// The id of the last question it had to ask.
     pub(super) question: watch::Receiver<Option<String>>,
+    /// What its server asks the client, where that can be asked anything.
+    pub(super) asks: Option<Asking>,
     /// Cancelled when the request that began it is answered: it reports no more progress.
     pub(super) answered: CancellationToken,
 }
@@ -58,6 +62,8 @@ pub(super) struct Client<'a> {
     pub(super) digest: String,
     /// The way to it.
     pub(super) peer: &'a Peer<RoleServer>,
+    /// It speaks an older revision, in which it is asked while its request is open.
+    pub(super) is_older: bool,
     /// Under which it wants to hear of progress.
     pub(super) token: Option<ProgressToken>,
     /// Whether its user may be asked, and it can ask.
@@ -65,33 +71,34 @@ pub(super) struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Waits for the call to end, as the older revisions have it; `asks` the client's user
-    /// meanwhile.
-    pub(super) async fn see_through(&self, mut underway: Underway, asks: bool) -> Outcome {
+    /// Waits for the call to end. A client of an older revision is asked meanwhile.
+    pub(super) async fn see_through(&self, mut underway: Underway) -> Outcome {
         let question = underway.question;
         tokio::select! {
             biased;
             outcome = &mut underway.call => outcome,
             never = self.report(question.clone()) => match never {},
-            never = self.ask_user(question), if asks => match never {},
+            never = self.ask_user(question), if self.is_older && self.elicits => match never {},
+            never = self.ask_for_server(underway.asks) => match never {},
         }
     }
 
     /// Waits for the call to end or to ask, as the stateless revision has it.
     pub(super) async fn begin(&self, mut underway: Underway) -> Turn {
-        let mut question = underway.question.clone();
+        let (mut question, mut asks) = (underway.question.clone(), underway.asks.clone());
         tokio::select! {
             biased;
             outcome = &mut underway.call => return Turn::Done(outcome),
             _ = asked(&mut question) => {}
+            _ = open(&mut asks) => {}
         }
         let parking = self.approvals.parking();
         let Some(place) = parking.place() else {
             // Without a place to park there is only waiting.
-            return Turn::Done(self.see_through(underway, false).await);
+            return Turn::Done(self.see_through(underway).await);
         };
         underway.answered.cancel();
-        let call = parking.park(place, underway.question, underway.call);
+        let call = parking.park(place, (underway.question, underway.asks), underway.call);
         self.hold(call, self.elicits).await
     }
 
@@ -102,6 +109,9 @@ impl Client<'_> {
         responses: Option<&InputResponses>,
     ) -> Option<Turn> {
         let call = self.approvals.parking().redeem(ticket, self.principal, &self.digest)?;
+        if let (Some(asked), Some(responses)) = (call.asked(), responses) {
+            asked.answer(serde_json::to_value(responses).ok());
+        }
         let answer = responses.and_then(elicit::input_response).filter(|_| self.elicits);
         if let (Some(answer), Some(pending)) = (answer, self.pending(call.question())) {
             // Somebody else may have been faster; the call knows.
@@ -112,16 +122,28 @@ impl Client<'_> {
 
     /// Waits for a parked call for a while, or not at all where its question goes out `at_once`.
     async fn hold(&self, call: Arc<ParkedCall>, at_once: bool) -> Turn {
+        let mut asks = call.asks();
         if !at_once || self.pending(call.question()).is_none() {
             tokio::select! {
                 biased;
                 outcome = call.outcome() => return Turn::Done(outcome.unwrap_or_else(|| Err(host_failed()))),
                 never = self.report(call.questions()) => match never {},
                 () = self.patience(&call) => {}
+                _ = open(&mut asks) => {}
             }
         }
         let pending = self.pending(call.question()).filter(|_| self.elicits);
-        let requests = pending.as_ref().and_then(elicit::input_requests);
+        let requests = match call.asked() {
+            Some(asked) => {
+                let requests = questions::input_requests(&asked);
+                if requests.is_none() {
+                    // What no client could read has no answer.
+                    asked.answer(None);
+                }
+                requests
+            }
+            None => pending.as_ref().and_then(elicit::input_requests),
+        };
         match self.approvals.parking().ticket(call, self.principal, &self.digest) {
             Ok(ticket) => Turn::Waits(InputRequiredResult::new(requests, Some(ticket))),
             Err(error) => Turn::Done(Err(error)),
@@ -146,6 +168,18 @@ impl Client<'_> {
                 elicit::ask(self.peer, self.approvals, &pending).await;
             }
             changed(&mut question).await;
+        }
+    }
+
+    /// Asks the client of an older revision what the server of its call asks; another has no answer here.
+    async fn ask_for_server(&self, mut asks: Option<Asking>) -> Infallible {
+        loop {
+            let asked = open(&mut asks).await;
+            let answers = match self.is_older {
+                true => questions::answers(self.peer, &asked).await,
+                false => None,
+            };
+            asked.answer(answers);
         }
     }
 
@@ -185,6 +219,19 @@ async fn asked(question: &mut watch::Receiver<Option<String>>) -> Option<String>
     let id = question.wait_for(Option::is_some).await.ok().and_then(|id| id.clone());
     match id {
         Some(id) => Some(id),
+        None => pending().await,
+    }
+}
+
+/// Waits until a server asks something that is not answered yet, and returns it; never where none will.
+async fn open(asks: &mut Option<Asking>) -> Arc<Asked> {
+    let is_open = |asked: &Option<Arc<Asked>>| asked.as_ref().is_some_and(|it| it.is_open());
+    let asked = match asks {
+        Some(asks) => asks.wait_for(is_open).await.ok().and_then(|asked| asked.clone()),
+        None => None,
+    };
+    match asked {
+        Some(asked) => asked,
         None => pending().await,
     }
 }

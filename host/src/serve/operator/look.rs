@@ -1,0 +1,280 @@
+//! What the operator is shown of a running host beside its questions: what is new, its tools, what rests
+//! or has changed, and the record.
+//!
+//! Deliberately absent: a reading of its own. Each answer is that of the module which decides or
+//! keeps it.
+
+use std::time::Duration;
+
+use clawhost_core::catalog::Origin;
+use clawhost_core::error::{Blame, ErrorKind};
+use clawhost_core::json::text;
+use clawhost_core::limits::{
+    APPROVAL_LISTED_BYTES_MAX, CONSOLE_NEWS_INTERVAL_MS, CONSOLE_PAGE_MAX, CONSOLE_PENDING_MAX,
+    CONSOLE_WAIT_MS,
+};
+use clawhost_core::visible;
+use serde_json::{Map, Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::{OPERATOR, Operator, unavailable};
+use crate::approvals::Pending;
+use crate::audit::Place;
+use crate::clock::now_ms;
+use crate::host::Switches;
+use crate::offload;
+use crate::registry::{Pin, PinState};
+use crate::serve::message::{Fault, Outcome};
+use crate::serve::params::Params;
+use crate::serve::status;
+use crate::switches::meant;
+
+/// What a record is told by where calls are listed; arguments and results are for who asks for one.
+const BRIEF: [&str; 15] = [
+    "approved_by",
+    "by",
+    "call",
+    "duration_us",
+    "ended",
+    "error",
+    "event",
+    "message",
+    "outcome",
+    "parent",
+    "principal",
+    "reason",
+    "server",
+    "time",
+    "tool",
+];
+
+impl Operator {
+    /// Answers what only looks, and what it shows is for.
+    pub(super) async fn look(&self, method: &str, params: Params<'_>) -> Outcome {
+        match method {
+            "clawhost.news" => {
+                params.only(&["seen"])?;
+                self.news(params.object_or_none("seen")?).await
+            }
+            "clawhost.tools.list" => {
+                params.only(&[])?;
+                self.tools().await
+            }
+            "clawhost.quarantine.list" => {
+                params.only(&[])?;
+                let quarantine = self.host.quarantine();
+                let holds = quarantine.holds().await.map_err(unavailable)?;
+                let seen = quarantine.anomalies().await.map_err(unavailable)?;
+                Ok(json!({"holds": holds, "anomalies": seen}))
+            }
+            "clawhost.quarantine.release" => {
+                params.only(&["tool", "reason"])?;
+                let (tool, reason) = (params.text("tool")?, params.text_or_none("reason")?);
+                let tool = meant(tool).map_err(|error| params.fault("tool", error.to_string()))?;
+                let done = self.host.quarantine().release(&tool, OPERATOR, reason).await;
+                Ok(json!({"acknowledged": done.map_err(unavailable)?}))
+            }
+            "clawhost.pins.list" => {
+                params.only(&[])?;
+                let pins = self.waiting_pins().await?;
+                Ok(json!({"pins": Value::from_iter(pins.iter().map(Pin::to_json))}))
+            }
+            "clawhost.pins.accept" => {
+                params.only(&["digest"])?;
+                let digest = params.text("digest")?;
+                let mut pins = self.waiting_pins().await?;
+                pins.retain(|pin| pin.digest() == digest);
+                let done = self.host.accept(pins).await.map_err(unavailable)?;
+                Ok(json!({"acknowledged": done > 0}))
+            }
+            "clawhost.audit.search" => {
+                params.only(&["since", "agent", "tool", "ended", "before"])?;
+                self.search(params).await
+            }
+            "clawhost.audit.verify" => {
+                params.only(&[])?;
+                let _turn = self.reading.lock().await;
+                let chains = offload::blocking(true, || self.host.audit().verify());
+                Ok(json!({"chains": chains.map_err(unavailable)?}))
+            }
+            _ => Err(Fault::method(method, "there is no such method here")),
+        }
+    }
+
+    /// Waits until something is new since `seen`, but not for long, and says what.
+    async fn news(&self, seen: Option<&Map<String, Value>>) -> Outcome {
+        let (audit, approvals) = (self.host.audit(), self.host.approvals());
+        let (mut asked, mut catalog) = (approvals.changes(), self.host.catalog_version());
+        let mut grown = audit.grown();
+        // Places of another chain are those of a host that runs no more.
+        let seen = seen.filter(|seen| seen.get("chain") == Some(&json!(audit.chain())));
+        let at = |key| seen.and_then(|seen| seen.get(key)).and_then(Value::as_u64);
+        if seen.is_some() {
+            // What a receiver lends is given back within its own branch: nothing waits while it holds that.
+            let questions = async { drop(asked.wait_for(|now| Some(*now) != at("asked")).await) };
+            let tools = async { drop(catalog.wait_for(|now| Some(*now) != at("catalog")).await) };
+            let calls = async {
+                drop(grown.wait_for(|now| Some(*now) != at("record")).await);
+                sleep(Duration::from_millis(CONSOLE_NEWS_INTERVAL_MS)).await;
+            };
+            let news = async {
+                tokio::select! {
+                    () = questions => {}
+                    () = tools => {}
+                    () = calls => {}
+                }
+            };
+            drop(timeout(Duration::from_millis(CONSOLE_WAIT_MS), news).await);
+        }
+        // Before anything is read: what changes meanwhile is news for the next time.
+        let (asked, catalog) = (*asked.borrow(), *catalog.borrow());
+        let tail = offload::blocking(true, || audit.tail(at("record"))).map_err(unavailable)?;
+        let pending = approvals.pending();
+        let listed = pending.iter().take(CONSOLE_PENDING_MAX);
+        Ok(json!({
+            "seen": {"chain": audit.chain(), "record": tail.at, "asked": asked, "catalog": catalog},
+            "records": Value::from_iter(tail.records.into_iter().map(brief)),
+            "skipped": tail.skipped,
+            "running": self.host.running().len(),
+            "pending": Value::from_iter(listed.map(listed_question)),
+            "waiting": pending.len(),
+            "now_ms": now_ms(),
+        }))
+    }
+
+    async fn tools(&self) -> Outcome {
+        let (catalog, manifest) = (self.host.catalog(), self.host.manifest());
+        let mut told = status::tools(&self.host, &catalog, |path| path.display().to_string());
+        let listed = told.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten();
+        for (one, tool) in listed.zip(catalog.tools()) {
+            add(one, "description", tool.definition.description.as_str());
+        }
+        let off = Switches::kept(self.host.database()).await.map_err(unavailable)?;
+        let off = off.into_iter().map(|(tool, off)| {
+            json!({"tool": tool, "by": off.by, "reason": off.reason, "since_ms": off.since_ms})
+        });
+        add(&mut told, "off", Value::from_iter(off));
+        let servers = manifest.mcp_servers.iter().map(|one| {
+            let is_its = |origin: &Origin| matches!(origin, Origin::Bridged { server, .. } if *server == one.name);
+            let tools = catalog.tools().filter(|tool| is_its(&tool.origin)).count();
+            let quoted = format!("`{}`", one.name);
+            let against = catalog.refused.iter().find(|refused| refused.source.contains(&quoted));
+            json!({
+                "name": one.name, "tools": tools, "awaited": catalog.awaited.contains(&one.name),
+                "reason": against.map(|refused| &refused.reason),
+            })
+        });
+        add(&mut told, "servers", Value::from_iter(servers));
+        Ok(told)
+    }
+
+    /// Returns what servers say that nobody has accepted.
+    async fn waiting_pins(&self) -> Result<Vec<Pin>, Fault> {
+        let mut pins = self.host.pins().list(None, None).await.map_err(unavailable)?;
+        pins.retain(|pin| pin.state() != PinState::Accepted);
+        Ok(pins)
+    }
+
+    async fn search(&self, params: Params<'_>) -> Outcome {
+        let (agent, tool) = (params.text_or_none("agent")?, params.text_or_none("tool")?);
+        let (since, how) = (params.text_or_none("since")?, params.text_or_none("ended")?);
+        let wrong = || params.fault("before", "is no place of the log");
+        let read = |place: &str| {
+            let (chain, end) = place.split_once('/')?;
+            Some(Place { chain: chain.to_owned(), end: end.parse().ok()? })
+        };
+        let before = params.text_or_none("before")?;
+        let before = before.map(|place| read(place).ok_or_else(wrong)).transpose()?;
+        let named = |name: &str| meant(name).unwrap_or_else(|_| name.to_owned());
+        let tool = tool.map(named);
+        let fits = |record: &Value| {
+            since.is_none_or(|since| text(record, "time") >= since)
+                && agent.is_none_or(|agent| text(record, "principal") == agent)
+                && how.is_none_or(|how| ended(record) == how)
+                && tool.as_ref().is_none_or(|tool| named(text(record, "tool")) == *tool)
+        };
+        let _turn = self.reading.lock().await;
+        let audit = self.host.audit();
+        let found =
+            offload::blocking(true, || audit.search(before.as_ref(), CONSOLE_PAGE_MAX, fits));
+        let found = found.map_err(unavailable)?;
+        let calls = found.calls.into_iter().map(|mut record| {
+            let how = ended(&record);
+            add(&mut record, "ended", how);
+            record
+        });
+        let next = found.next.map(|place| format!("{}/{}", place.chain, place.end));
+        Ok(json!({"calls": Value::from_iter(calls), "next": next}))
+    }
+}
+
+/// Returns a question with about as much of its arguments as lists show.
+fn listed_question(one: &Pending) -> Value {
+    one.to_json(&one.shown(APPROVAL_LISTED_BYTES_MAX))
+}
+
+/// Says in a word how a call ended: `ok`, `cancelled`, `refused` by its caller's fault or a rule, else
+/// `failed`.
+fn ended(record: &Value) -> &'static str {
+    match (text(record, "outcome"), ErrorKind::named(text(record, "outcome"))) {
+        ("ok", _) => "ok",
+        ("cancelled", _) => "cancelled",
+        (_, Some(kind)) if matches!(kind.blame(), Blame::Caller | Blame::Denied) => "refused",
+        _ => "failed",
+    }
+}
+
+/// Adds a member to an object.
+fn add(to: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(members) = to.as_object_mut() {
+        members.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Returns what lists show of a record.
+fn brief(mut record: Value) -> Value {
+    if text(&record, "event") == "call.finished" {
+        let how = ended(&record);
+        add(&mut record, "ended", how);
+    }
+    if let Value::Object(facts) = &mut record {
+        facts.retain(|key, _| BRIEF.contains(&key.as_str()));
+    }
+    record
+}
+
+/// Returns `value` as a page may show it: nothing in any text hides or turns others around. An object
+/// with a name that could pass for another one becomes a text.
+pub(in crate::serve) fn told(value: Value) -> Value {
+    match value {
+        Value::String(text) => visible::block(&text).into(),
+        Value::Array(list) => list.into_iter().map(told).collect(),
+        Value::Object(object) if object.keys().all(|key| visible::line(key) == *key) => {
+            object.into_iter().map(|(key, value)| (key, told(value))).collect()
+        }
+        Value::Object(object) => visible::block(&format!("{:#}", Value::Object(object))).into(),
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_told_hides_and_no_name_passes_for_another() {
+        let value = json!({"a": ["x\u{202e}y\n"], "n": 1, "o": {"p\u{200b}": 1, "p\\u{200b}": 2}});
+        let shown = told(value);
+        assert_eq!((&shown["a"][0], &shown["n"]), (&json!("x\\u{202e}y\n"), &json!(1)));
+        let both = shown["o"].as_str().unwrap();
+        assert!(both.contains("\"p\\u{200b}\": 1") && both.contains("\"p\\\\u{200b}\": 2"));
+    }
+
+    #[test]
+    fn an_end_is_a_refusal_or_a_failure_by_who_is_to_blame() {
+        let is = |outcome: &str| ended(&json!({"outcome": outcome}));
+        assert_eq!([is("ok"), is("cancelled")], ["ok", "cancelled"]);
+        assert_eq!([is("policy"), is("invalid-arguments")], ["refused"; 2]);
+        assert_eq!([is("timeout"), is("tool-error"), is("of another version")], ["failed"; 3]);
+    }
+}
