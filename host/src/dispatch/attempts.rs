@@ -1,9 +1,21 @@
-//! What the attempts of one call share: its time, and the word of the person who allowed it.
+//! The attempts of one call: each walks the path from the look-up, and all share its time and the word of
+//! the person who allowed it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clawhost_core::error::CallError;
+use clawhost_core::catalog::{Tool, ckp_name};
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::reply::ToolReply;
 use clawhost_core::retry::RetryPlan;
+use clawhost_core::{truncate, visible};
+
+use super::governed::promised;
+use super::timings::Stopwatch;
+use super::{Dispatch, RECORDED_NAME_BYTES_MAX, Terms, ToolCall, Underway, nested};
+use crate::gate::{Admitted, Request};
+use crate::random;
+use crate::registry::Resolved;
 
 /// The attempts of one call so far. Each is admitted anew, so that what changed meanwhile (a
 /// rule, a quota, the component) binds it; a person is asked once about one tool and arguments.
@@ -62,10 +74,124 @@ impl Attempts {
     }
 }
 
+impl Dispatch {
+    /// Tries the call as often as its tool's plan says.
+    pub(super) async fn attempts(
+        &self,
+        underway: &mut Underway<'_>,
+    ) -> Result<ToolReply, CallError> {
+        loop {
+            let error = match self.attempt(underway).await {
+                Err(error) => error,
+                done => return done,
+            };
+            // A trial is one attempt.
+            let is_trial = underway.ran.as_ref().is_some_and(|ran| ran.trial.is_some());
+            let wait = underway.attempts.next_in(&error, random::permille());
+            let Some(wait) = wait.filter(|_| !is_trial) else {
+                let made = underway.attempts.made();
+                // Whatever refused the last one, an earlier one may have run.
+                return Err(if made > 1 { error.with("attempts", made) } else { error });
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
+        let (terms, mut watch) = (self.terms(), Stopwatch::start());
+        let found = found(&terms, underway);
+        underway.timings.gate += underway.told.stage("look-up", watch.lap());
+        let resolved = found?;
+        let tool = Arc::clone(resolved.tool());
+        let admitted = admit(&terms, resolved, underway).await;
+        underway.timings.gate += underway.told.stage("gate", watch.lap());
+        underway.span.waited.take().map(|waited| underway.told.stage("approval", waited));
+        let mut admitted = admitted?;
+        if !Arc::ptr_eq(&terms, &self.terms()) {
+            // Other documents came into service while somebody was asked: they decide as well.
+            underway.attempts.unbegin();
+            return Box::pin(self.attempt(underway)).await;
+        }
+        underway.begin(&terms, &tool, &mut admitted);
+        let reply = self.run(admitted, &terms, underway).await?;
+        watch.lap();
+        let mode = terms.gate.manifest().governance.postconditions;
+        let reply = promised(mode, &tool, reply, &mut underway.span);
+        let reply = self.filtered(&terms, &tool, reply, underway).await;
+        underway.timings.filter += underway.told.stage("filter", watch.lap());
+        reply
+    }
+}
+
+/// Finds the tool that a call means, and notes which it is.
+fn found(terms: &Terms, underway: &mut Underway<'_>) -> Result<Resolved, CallError> {
+    let Underway { call, span, told, .. } = underway;
+    call.context.refused.clone().map_or(Ok(()), Err)?;
+    let resolved = terms.shelf.resolve(&call.tool).ok_or_else(|| absent(terms, call))?;
+    let tool = resolved.tool();
+    call.context.nested.as_ref().map_or(Ok(()), |nested| nested.check(&tool.ckp_name))?;
+    span.note("digest", tool.digest.as_str());
+    span.note("profile", tool.grants.profile.as_str());
+    let read_only = tool.definition.annotations.read_only;
+    read_only.into_iter().for_each(|hint| span.note("read_only", hint));
+    let schemas = tool.input.iter().map(|schema| schema.digest());
+    span.note("schema_digest", schemas.collect::<Vec<_>>());
+    resolved.release().into_iter().for_each(|version| span.note("registry_version", version));
+    told.tool = Some(tool.ckp_name.clone());
+    Ok(resolved)
+}
+
+/// Asks the gate, for an attempt within what is left of the call's time.
+async fn admit(
+    terms: &Terms,
+    resolved: Resolved,
+    underway: &mut Underway<'_>,
+) -> Result<Admitted, CallError> {
+    let Underway { call, span, attempts, .. } = underway;
+    let tool = Arc::clone(resolved.tool());
+    let plan = nested::planned(call, &tool);
+    let session = call.context.narrowing(&tool);
+    attempts.begin(session.map_or(plan, |session| session.retry(plan)));
+    let request = Request {
+        principal: &call.principal.0,
+        arguments: &call.arguments,
+        timeout: attempts.time_left(call.timeout),
+        approved: attempts.approved.as_deref(),
+        context: &call.context,
+    };
+    let admitted = terms.gate.admit(resolved, request, span).await;
+    let mut admitted = admitted.map_err(|error| refused_tool(error, &tool))?;
+    attempts.approved = admitted.take_approval();
+    Ok(admitted)
+}
+
+/// Says why a tool is not served: a known one was refused when it was loaded.
+fn absent(terms: &Terms, call: &ToolCall) -> CallError {
+    let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
+    let catalog = terms.shelf.catalog();
+    let refused = catalog.refused_as(name).filter(|_| call.context.has(&ckp_name(name)));
+    let error = match refused {
+        None => CallError::new(ErrorKind::UnknownTool, format!("unknown tool {name:?}")),
+        // Why may name folders of this machine: that is for the record.
+        Some(refused) => {
+            CallError::new(ErrorKind::Sandbox, format!("{name:?} was refused when it was loaded"))
+                .with("stage", "load")
+                .with_internal(refused.reason.as_str())
+        }
+    };
+    error.with("tool", visible::line(name))
+}
+
+/// Says which tool policy refuses (CKP 0.3.0, section 9.4).
+fn refused_tool(error: CallError, tool: &Tool) -> CallError {
+    match error.kind {
+        ErrorKind::Policy => error.with("tool", tool.ckp_name.as_str()).with("action", "deny"),
+        _ => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use clawhost_core::error::ErrorKind;
-
     use super::*;
 
     fn failing() -> CallError {

@@ -6,12 +6,14 @@ use clawhost_core::catalog::Tool;
 use clawhost_core::contract::broken;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
-use clawhost_core::manifest::{Governance, Manifest, PostconditionMode};
+use clawhost_core::manifest::{Manifest, PostconditionMode};
 use clawhost_core::quarantine::anomaly;
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::Value;
 
+use super::{Terms, Underway};
 use crate::audit::CallSpan;
+use crate::gate::Admitted;
 use crate::offload;
 use crate::quarantine::{Failure, Quarantine, Trial};
 
@@ -25,9 +27,39 @@ pub(super) struct Ran {
     pub(super) had_its_time: bool,
 }
 
-impl Ran {
-    /// Learns from how the call of `principal` ended, and returns that with what helps, where somebody said so.
+impl Underway<'_> {
+    /// Takes note of an attempt that was admitted. The clock of the first one starts.
+    pub(super) fn begin(&mut self, terms: &Terms, tool: &Arc<Tool>, admitted: &mut Admitted) {
+        self.attempts.start_clock(admitted.timeout());
+        let had_its_time = admitted.timeout() >= tool.timeout();
+        self.ran = Some(Ran {
+            tool: Arc::clone(tool),
+            manifest: Arc::clone(terms.gate.manifest()),
+            quarantine: terms.gate.quarantine().clone(),
+            trial: admitted.take_trial(),
+            had_its_time: self.ran.as_ref().map_or(had_its_time, |first| first.had_its_time),
+        });
+        self.attempts.share().into_iter().for_each(|share| admitted.shorten(share));
+        if let Some(hint) = tool.governed.as_ref().and_then(|own| own.cost_hint.clone()) {
+            self.span.note("cost_hint", hint);
+        }
+        self.detailed = admitted.is_detailed();
+        let call = self.call;
+        self.told.takes(|| terms.gate.shown(&call.arguments, &call.context).into_owned());
+    }
+
+    /// Learns from how the call ended, and returns that with what helps, where somebody said so.
     pub(super) async fn learn(
+        &mut self,
+        outcome: Result<ToolReply, CallError>,
+    ) -> Result<ToolReply, CallError> {
+        let Some(ran) = self.ran.take() else { return outcome };
+        ran.learn(outcome, &self.call.principal.0, &self.call.arguments, &mut self.span).await
+    }
+}
+
+impl Ran {
+    async fn learn(
         self,
         mut outcome: Result<ToolReply, CallError>,
         principal: &str,
@@ -68,12 +100,12 @@ fn hint(outcome: &mut Result<ToolReply, CallError>, procedure: &str) {
 
 /// Holds a result against the postconditions of its tool. What they want is noted where it is not so.
 pub(super) fn promised(
-    governance: &Governance,
+    mode: PostconditionMode,
     tool: &Tool,
     reply: ToolReply,
     span: &mut CallSpan,
 ) -> ToolReply {
-    let own = governance.of(tool).filter(|_| !reply.is_error);
+    let own = tool.governed.as_ref().filter(|_| !reply.is_error);
     let conditions = own.map(|own| own.contract.postconditions.as_slice()).unwrap_or_default();
     if conditions.is_empty() {
         return reply;
@@ -83,7 +115,7 @@ pub(super) fn promised(
         return reply;
     };
     span.note("postcondition", condition.to_string());
-    if governance.postconditions == PostconditionMode::Warn {
+    if mode == PostconditionMode::Warn {
         return reply;
     }
     let text = format!("the tool's result does not meet the condition `{condition}`");

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
-use clawhost_core::catalog::{Tool, ckp_name};
+use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
@@ -24,10 +24,12 @@ use clawhost_core::{truncate, visible};
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditLog, CallSpan};
+use crate::dialogue::Caller;
 use crate::engine::Engine;
 use crate::exec::{self, Desk, Usage};
-use crate::gate::{Admitted, Gate, Request};
-use crate::random;
+use crate::gate::{Admitted, CallContext, Gate};
+use crate::offload;
+use crate::recording::{Recording, Recordings};
 use crate::registry::{Code, OwnTool, Shelf, Watcher};
 use crate::results::Results;
 use crate::secrets::Secrets;
@@ -35,7 +37,7 @@ use crate::telemetry::Telemetry;
 use attempts::Attempts;
 pub use call::{Principal, ToolCall};
 use filter::{Filter, Filtered, Schemas};
-use governed::{Ran, promised};
+use governed::Ran;
 use places::Places;
 use timings::Stopwatch;
 pub use timings::Timings;
@@ -66,6 +68,8 @@ pub struct Parts {
     pub audit: Arc<AuditLog>,
     /// Keeps what is cut, where its profile says so.
     pub results: Results,
+    /// Keeps what is recorded, where its profile says so.
+    pub recordings: Recordings,
     /// Knows what may not leave.
     pub secrets: Secrets,
     /// Is told how calls ended.
@@ -103,8 +107,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// Returns a path over these parts.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let LimitSettings { calls_running_max, calls_waiting_max, .. } = parts.limits;
-        let places = Places::new(calls_running_max, calls_waiting_max);
+        let places = Places::new(&parts.limits);
         let running = TaskTracker::new();
         // Waiting for it ends when no call runs; new ones are counted all the same.
         running.close();
@@ -153,122 +156,60 @@ impl Dispatch {
         let _counted = self.running.token();
         let mut watch = Stopwatch::start();
         let id = self.call_ids.fetch_add(1, Ordering::Relaxed).to_string();
+        let span = self.opened(call, &id)?;
+        let mut told = Told::new(&self.parts, call, id, watch.begun());
+        timings.audit = told.stage("record", watch.lap());
+        let mut underway = Underway {
+            call,
+            span,
+            told,
+            timings,
+            attempts: Attempts::default(),
+            detailed: false,
+            ran: None,
+            masked: None,
+        };
+        let outcome = self.in_time(&mut underway).await;
+        let outcome = outcome.map_err(|error| self.cleaned(error, &call.context));
+        let outcome = underway.learn(outcome).await;
+        self.closed(underway, outcome)
+    }
+
+    /// Opens the record of a call.
+    fn opened(&self, call: &ToolCall, id: &str) -> Result<CallSpan, CallError> {
         let name = self.name_of(call);
         let arguments = digest::of_json(&call.arguments);
-        let log = &self.parts.audit;
         let within = nested::within(call.context.nested.as_ref());
-        let span = CallSpan::open(log, &id, &call.principal.0, &name, &arguments, &within);
+        let log = &self.parts.audit;
+        let span = CallSpan::open(log, id, &call.principal.0, &name, &arguments, &within);
         let mut span = span.map_err(|error| unrecorded(&error))?;
         if let Some(request) = &call.context.request_id {
             span.note("request", truncate::text(request, RECORDED_NAME_BYTES_MAX));
         }
-        timings.audit = watch.lap();
-        let told = Told::new(&self.parts, call, id);
-        let attempts = Attempts::default();
-        let (ran, masked) = (None, None);
-        let mut underway =
-            Underway { call, span, told, timings, attempts, detailed: false, ran, masked };
-        let outcome = self.in_time(&mut underway).await;
-        let mut outcome = outcome.map_err(|error| self.cleaned(error, call));
-        let Underway { mut span, told, timings, detailed, ran, masked, attempts, .. } = underway;
-        if let Some(ran) = ran {
-            let who = call.principal.0.as_str();
-            outcome = ran.learn(outcome, who, &call.arguments, &mut span).await;
-        }
+        Ok(span)
+    }
+
+    /// Closes the record of a call, then tells how it ended.
+    fn closed(
+        &self,
+        underway: Underway<'_>,
+        outcome: Result<ToolReply, CallError>,
+    ) -> Result<ToolReply, CallError> {
+        let Underway { call, mut span, mut told, timings, attempts, detailed, masked, .. } =
+            underway;
         if attempts.made() > 1 {
             span.note("attempts", attempts.made());
         }
-        watch.lap();
+        let mut watch = Stopwatch::start();
         if let (true, Ok(reply)) = (detailed, &outcome) {
             let result = masked.as_ref().unwrap_or(reply).result();
             span.note_outputs(&self.terms().gate.shown(&result, &call.context));
         }
         let closed = span.close(&outcome).map_err(|error| unrecorded(&error));
-        timings.audit += watch.lap();
+        timings.audit += told.stage("record", watch.lap());
         let outcome = closed.and(outcome);
         told.end(&outcome, masked.as_ref());
         outcome
-    }
-
-    /// Tries the call as often as its tool's plan says.
-    async fn attempts(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
-        loop {
-            let error = match self.attempt(underway).await {
-                Err(error) => error,
-                done => return done,
-            };
-            // A trial is one attempt.
-            let is_trial = underway.ran.as_ref().is_some_and(|ran| ran.trial.is_some());
-            let wait = underway.attempts.next_in(&error, random::permille());
-            let Some(wait) = wait.filter(|_| !is_trial) else {
-                let made = underway.attempts.made();
-                // Whatever refused the last one, an earlier one may have run.
-                return Err(if made > 1 { error.with("attempts", made) } else { error });
-            };
-            tokio::time::sleep(wait).await;
-        }
-    }
-
-    async fn attempt(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
-        let mut watch = Stopwatch::start();
-        let Underway { call, span, told, timings, attempts, detailed, ran, .. } = underway;
-        if let Some(refused) = &call.context.refused {
-            return Err(refused.clone());
-        }
-        let terms = self.terms();
-        let resolved = terms.shelf.resolve(&call.tool).ok_or_else(|| absent(&terms, call))?;
-        let tool = Arc::clone(resolved.tool());
-        call.context.nested.as_ref().map_or(Ok(()), |nested| nested.check(&tool.ckp_name))?;
-        span.note("digest", tool.digest.as_str());
-        span.note("profile", tool.grants.profile.as_str());
-        span.note(
-            "schema_digest",
-            tool.input.iter().map(|schema| schema.digest()).collect::<Vec<_>>(),
-        );
-        resolved.release().into_iter().for_each(|version| span.note("registry_version", version));
-        told.tool = Some(tool.ckp_name.clone());
-        let session = call.context.narrowing(&tool);
-        let governance = &terms.gate.manifest().governance;
-        let plan = governance.retry(&tool);
-        let plan = nested::planned(call, plan, || governance.may_retry(&tool));
-        attempts.begin(session.map_or(plan, |session| session.retry(plan)));
-        let request = Request {
-            principal: &call.principal.0,
-            arguments: &call.arguments,
-            timeout: attempts.time_left(call.timeout),
-            approved: attempts.approved.as_deref(),
-            context: &call.context,
-        };
-        let admitted = terms.gate.admit(resolved, request, span).await;
-        let mut admitted = admitted.map_err(|error| refused_tool(error, &tool))?;
-        attempts.approved = admitted.take_approval();
-        if !Arc::ptr_eq(&terms, &self.terms()) {
-            // Other documents came into service while somebody was asked: they decide as well.
-            attempts.unbegin();
-            return Box::pin(self.attempt(underway)).await;
-        }
-        attempts.start_clock(admitted.timeout());
-        let had_its_time = admitted.timeout() >= tool.timeout();
-        *ran = Some(Ran {
-            tool: Arc::clone(&tool),
-            manifest: Arc::clone(terms.gate.manifest()),
-            quarantine: terms.gate.quarantine().clone(),
-            trial: admitted.take_trial(),
-            had_its_time: ran.as_ref().map_or(had_its_time, |first| first.had_its_time),
-        });
-        attempts.share().into_iter().for_each(|share| admitted.shorten(share));
-        if let Some(hint) = governance.of(&tool).and_then(|own| own.cost_hint.clone()) {
-            span.note("cost_hint", hint);
-        }
-        *detailed = admitted.is_detailed();
-        told.takes(|| terms.gate.shown(&call.arguments, &call.context).into_owned());
-        timings.gate += watch.lap();
-        let reply = self.run(admitted, &terms, underway).await?;
-        watch.lap();
-        let reply = promised(governance, &tool, reply, &mut underway.span);
-        let reply = self.filtered(&terms, &tool, reply, underway).await;
-        underway.timings.filter += watch.lap();
-        reply
     }
 
     async fn run(
@@ -280,10 +221,12 @@ impl Dispatch {
         let Underway { call, span, told, timings, .. } = underway;
         let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
-        let _place = self.places.enter(call.context.nested.as_deref()).await?;
-        timings.wait += watch.lap();
+        let place = self.places.enter(&call.principal.0, call.context.nested.as_deref()).await;
+        timings.wait += told.stage("place", watch.lap());
+        let _place = place?;
         terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
         self.let_call(&mut admitted, call, &told.id);
+        span.note_grants(admitted.resolved().grants());
         let engine = self.parts.engine.wasmtime();
         let name = admitted.resolved().tool().ckp_name.clone();
         let desk = Desk {
@@ -292,20 +235,33 @@ impl Dispatch {
             results: &self.parts.results,
             reply_bytes_max: self.parts.limits.reply_bytes_max,
         };
+        // On the heap: all that it may become is large, and calls within calls lie on one stack.
+        let ran = Box::pin(exec::run(engine, desk, admitted, self.caller(call)));
         let (outcome, usage) = tokio::select! {
             biased;
             cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
-            ran = exec::run(engine, desk, admitted, call.caller()) => ran,
+            ran = ran => ran,
         };
         timings.guest += usage.guest;
-        timings.instantiate += watch.lap().saturating_sub(usage.guest);
+        timings.instantiate += told.stage("run", watch.lap()).saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
         for (what, all) in [("egress", usage.egress), ("violations", usage.violations)] {
             if !all.is_empty() {
                 span.note(what, all);
             }
         }
+        if let Some(recorded) = usage.recording {
+            span.note("recording", self.kept(recorded));
+        }
         outcome
+    }
+
+    /// Keeps what was recorded of a call, and says where, or why there is nothing.
+    fn kept(&self, recorded: Result<Recording, String>) -> String {
+        let keep = |recording| self.parts.recordings.keep(&recording);
+        let keep = |recording| offload::blocking(true, || keep(recording));
+        let kept = recorded.and_then(|recording| keep(recording).map_err(|e| e.to_string()));
+        kept.unwrap_or_else(|why| format!("none: {why}"))
     }
 
     /// Returns what the record calls the tool: the catalog's name, or what the caller says, made safe.
@@ -319,11 +275,26 @@ impl Dispatch {
     }
 
     /// Takes out of an error what results and records may not hold.
-    fn cleaned(&self, error: CallError, call: &ToolCall) -> CallError {
+    fn cleaned(&self, error: CallError, context: &CallContext) -> CallError {
         let (terms, tokens) = (self.terms(), self.parts.secrets.tokens());
         let error = self.parts.secrets.redactor().error(error);
         let clean = |error, policies: &PolicySet| policies.screens().error(error, tokens);
-        terms.gate.lists(&call.context).fold(error, clean)
+        terms.gate.lists(context).fold(error, clean)
+    }
+
+    /// Returns who waits for the answer. What a server asks its client meanwhile is cleaned as errors are.
+    fn caller(&self, call: &ToolCall) -> Caller {
+        const ASKED: &str = "asked";
+        if let Some(asks) = call.context.dialogue.as_ref().and_then(|it| it.asks.as_ref()) {
+            // Without what leads back to it.
+            let context = CallContext { dialogue: None, waiting: None, ..call.context.clone() };
+            let own = Weak::clone(&self.own);
+            asks.cleaned_by(move |asked| {
+                let error = CallError::new(ErrorKind::Internal, "").with(ASKED, asked);
+                own.upgrade()?.cleaned(error, &context).data.remove(ASKED)
+            });
+        }
+        call.caller()
     }
 
     async fn filtered(
@@ -387,31 +358,6 @@ fn kept_as(kept: Result<String, CallError>) -> String {
             format!("[the whole result is kept for a while: read_result {{\"id\": \"{id}\"}}]")
         }
         Err(error) => format!("[the whole result could not be kept: {}]", error.message),
-    }
-}
-
-/// Says why a tool is not served: a known one was refused when it was loaded.
-fn absent(terms: &Terms, call: &ToolCall) -> CallError {
-    let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
-    let catalog = terms.shelf.catalog();
-    let refused = catalog.refused_as(name).filter(|_| call.context.has(&ckp_name(name)));
-    let error = match refused {
-        None => CallError::new(ErrorKind::UnknownTool, format!("unknown tool {name:?}")),
-        // Why may name folders of this machine: that is for the record.
-        Some(refused) => {
-            CallError::new(ErrorKind::Sandbox, format!("{name:?} was refused when it was loaded"))
-                .with("stage", "load")
-                .with_internal(refused.reason.as_str())
-        }
-    };
-    error.with("tool", visible::line(name))
-}
-
-/// Says which tool policy refuses (CKP 0.3.0, section 9.4).
-fn refused_tool(error: CallError, tool: &Tool) -> CallError {
-    match error.kind {
-        ErrorKind::Policy => error.with("tool", tool.ckp_name.as_str()).with("action", "deny"),
-        _ => error,
     }
 }
 

@@ -64,14 +64,14 @@ impl Dispatch {
     }
 }
 
-/// Returns the plan with as many attempts as the parent says. One that is for a tool that may not be
+/// Returns the tool's plan, with as many attempts as the parent says. One that is for a tool that may not be
 /// tried again stays so.
-pub(super) fn planned(call: &ToolCall, plan: RetryPlan, may_retry: impl Fn() -> bool) -> RetryPlan {
+pub(super) fn planned(call: &ToolCall, tool: &Tool) -> RetryPlan {
     let nested = call.context.nested.as_deref();
     match nested.and_then(|nested| nested.max_attempts) {
-        Some(max_attempts) if may_retry() => RetryPlan { max_attempts, ..plan },
+        Some(max_attempts) if tool.may_retry() => RetryPlan { max_attempts, ..tool.retry },
         Some(_) => RetryPlan::ONCE,
-        None => plan,
+        None => tool.retry,
     }
 }
 
@@ -79,28 +79,4 @@ pub(super) fn planned(call: &ToolCall, plan: RetryPlan, may_retry: impl Fn() -> 
 pub(super) fn within(nested: Option<&Arc<Nesting>>) -> Vec<(&'static str, &str)> {
     let names = nested.map(|nested| [("parent", &*nested.parent), ("root", &*nested.root)]);
     names.into_iter().flatten().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::gate::CallContext;
-
-    #[test]
-    fn a_step_s_number_takes_the_place_of_the_tool_s_plan_and_makes_nothing_repeatable() {
-        let call = |max_attempts| {
-            let mut nested = Nesting::within(None, "a", "1", Instant::now());
-            nested.max_attempts = max_attempts;
-            let context = CallContext { nested: Some(Arc::new(nested)), ..CallContext::default() };
-            ToolCall { context, ..ToolCall::new(Principal("p".to_owned()), "t", json!({})) }
-        };
-        let plan = RetryPlan { max_attempts: 7, ..RetryPlan::default() };
-        let attempts = |max, plan, may| planned(&call(max), plan, || may).max_attempts;
-        assert_eq!(attempts(None, plan, true), 7);
-        assert_eq!(attempts(Some(2), plan, true), 2);
-        assert_eq!(attempts(Some(2), RetryPlan::ONCE, true), 2);
-        assert_eq!(attempts(Some(9), RetryPlan::ONCE, false), 1);
-    }
 }

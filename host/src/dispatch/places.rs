@@ -1,10 +1,15 @@
 //! How many calls run and how many wait: places among the running ones, and a queue with an end.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
+use clawhost_core::manifest::LimitSettings;
+use parking_lot::Mutex;
+use tokio::sync::{
+    AcquireError, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, SemaphorePermit,
+};
 
 use crate::gate::Nesting;
 
@@ -12,38 +17,65 @@ use crate::gate::Nesting;
 #[derive(Debug)]
 pub(super) struct Places {
     running: Semaphore,
+    /// What each agent that has calls may have of them.
+    shares: Mutex<HashMap<String, Weak<Semaphore>>>,
+    share: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
 }
 
 impl Places {
-    pub(super) fn new(running_max: usize, waiting_max: usize) -> Self {
-        let (running, waiting) = (Semaphore::new(running_max), AtomicUsize::new(0));
-        Self { running, waiting, waiting_max }
+    pub(super) fn new(limits: &LimitSettings) -> Self {
+        Self {
+            running: Semaphore::new(limits.calls_running_max),
+            shares: Mutex::default(),
+            share: limits.calls_running_per_agent_max,
+            waiting: AtomicUsize::new(0),
+            waiting_max: limits.calls_waiting_max,
+        }
     }
 
-    /// Waits for a place, unless too many do already. A nested call has that of its parent, else a free
+    /// Waits for a place of `agent`, unless too many do already. A nested call has that of its parent, else a free
     /// one, and waits for nobody but those beside it: so no number of nested calls can stand still.
-    pub(super) async fn enter(&self, nested: Option<&Nesting>) -> Result<Place<'_>, CallError> {
+    pub(super) async fn enter(
+        &self,
+        agent: &str,
+        nested: Option<&Nesting>,
+    ) -> Result<Place<'_>, CallError> {
         let parents = nested.map(|nested| &nested.place);
         if let Some(Ok(place)) = parents.map(|place| Arc::clone(place).try_lock_owned()) {
             return Ok(Place::Parents(place));
         }
-        if let Ok(permit) = self.running.try_acquire() {
-            return Ok(Place::Own(permit));
+        let share = self.share_of(agent);
+        if let Ok(part) = Arc::clone(&share).try_acquire_owned()
+            && let Ok(permit) = self.running.try_acquire()
+        {
+            return Ok(Place::Own(permit, part));
         }
         match parents {
             Some(place) => Ok(Place::Parents(Arc::clone(place).lock_owned().await)),
-            None => self.wait().await.map(Place::Own),
+            None => self.wait(share).await,
         }
     }
 
-    async fn wait(&self) -> Result<SemaphorePermit<'_>, CallError> {
+    async fn wait(&self, share: Arc<Semaphore>) -> Result<Place<'_>, CallError> {
         let _queued = Queued::enter(&self.waiting, self.waiting_max)?;
-        self.running
-            .acquire()
-            .await
-            .map_err(|_| CallError::new(ErrorKind::Overloaded, "the host is shutting down"))
+        let closed =
+            |_: AcquireError| CallError::new(ErrorKind::Overloaded, "the host is shutting down");
+        // In this order: whoever waits for a part of the own share keeps nobody else waiting.
+        let part = share.acquire_owned().await.map_err(closed)?;
+        Ok(Place::Own(self.running.acquire().await.map_err(closed)?, part))
+    }
+
+    fn share_of(&self, agent: &str) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock();
+        if let Some(share) = shares.get(agent).and_then(Weak::upgrade) {
+            return share;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Semaphore::new(self.share));
+        shares.insert(agent.to_owned(), Arc::downgrade(&share));
+        share
     }
 }
 
@@ -51,8 +83,8 @@ impl Places {
 #[derive(Debug)]
 #[expect(dead_code, reason = "it is held, not read")]
 pub(super) enum Place<'a> {
-    /// One of the host's.
-    Own(SemaphorePermit<'a>),
+    /// One of the host's, and of the agent's share.
+    Own(SemaphorePermit<'a>, OwnedSemaphorePermit),
     /// Its parent's.
     Parents(OwnedMutexGuard<()>),
 }
@@ -77,5 +109,53 @@ impl<'a> Queued<'a> {
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_that_wants_all_places_leaves_the_others_theirs() {
+        let limits = LimitSettings {
+            calls_running_max: 4,
+            calls_running_per_agent_max: 3,
+            calls_waiting_max: 2,
+            ..LimitSettings::default()
+        };
+        let places = Places::new(&limits);
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(places.enter("greedy", None).await.unwrap());
+        }
+        let mut fourth = polled(places.enter("greedy", None));
+        let mut fifth = polled(places.enter("greedy", None));
+        assert!(fourth().is_none() && fifth().is_none(), "there is a place, but not for it");
+        let refused = places.enter("greedy", None).await.unwrap_err();
+        assert_eq!(
+            (refused.kind, &refused.data["stage"]),
+            (ErrorKind::Overloaded, &"queue".into())
+        );
+        let other = places.enter("other", None).await.unwrap();
+        held.pop();
+        let fourth = fourth().unwrap().unwrap();
+        assert!(fifth().is_none());
+        drop((other, held, fourth));
+        assert!(fifth().unwrap().is_ok());
+        drop(places.enter("third", None).await.unwrap());
+        assert_eq!(places.shares.lock().len(), 1, "who has no calls is forgotten");
+    }
+
+    /// Returns what polls `work` once.
+    fn polled<F: Future>(work: F) -> impl FnMut() -> Option<F::Output> {
+        let mut work = Box::pin(work);
+        move || {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            match work.as_mut().poll(&mut context) {
+                std::task::Poll::Ready(done) => Some(done),
+                std::task::Poll::Pending => None,
+            }
+        }
     }
 }

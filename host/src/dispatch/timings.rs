@@ -27,6 +27,11 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
+    /// Returns when the stage that is measured now began.
+    pub(super) fn begun(&self) -> Instant {
+        self.0
+    }
+
     /// Returns the time since the start or the last lap.
     pub(super) fn lap(&mut self) -> Duration {
         let now = Instant::now();

@@ -1,13 +1,14 @@
 //! What telemetry is told of a call, however it ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clawhost_core::error::CallError;
+use clawhost_core::limits::CALL_STAGES_MAX;
 use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 
 use super::{Parts, ToolCall};
-use crate::telemetry::{CallEvent, Event};
+use crate::telemetry::{CallEvent, Event, Stage};
 
 /// What telemetry calls a tool that nobody offers: names of callers are without number.
 const UNKNOWN_TOOL: &str = "unknown";
@@ -22,12 +23,24 @@ pub(super) struct Told<'a> {
     pub(super) tool: Option<String>,
     /// The arguments, where they are wanted.
     arguments: Option<Value>,
+    stages: Vec<Stage>,
     ended: bool,
 }
 
 impl<'a> Told<'a> {
-    pub(super) fn new(parts: &'a Parts, call: &'a ToolCall, id: String) -> Self {
-        Self { parts, call, id, started: Instant::now(), tool: None, arguments: None, ended: false }
+    /// Returns what is told of a call that came in at `started`.
+    pub(super) fn new(parts: &'a Parts, call: &'a ToolCall, id: String, started: Instant) -> Self {
+        let (tool, arguments, stages) = (None, None, Vec::new());
+        Self { parts, call, id, started, tool, arguments, stages, ended: false }
+    }
+
+    /// Notes that a stage has just ended after `duration`, and returns that.
+    pub(super) fn stage(&mut self, stage: &'static str, duration: Duration) -> Duration {
+        if self.parts.telemetry.takes_stages() && self.stages.len() < CALL_STAGES_MAX {
+            let after = self.started.elapsed().saturating_sub(duration);
+            self.stages.push(Stage { stage, after, duration });
+        }
+        duration
     }
 
     /// Tells how the call ended, with the result `masked` where it left as it was.
@@ -62,11 +75,17 @@ impl<'a> Told<'a> {
         (&self.id, &self.call.principal.0, tool)
     }
 
-    fn emit(&self, mut event: CallEvent) {
-        event.request_id.clone_from(&self.call.context.request_id);
+    fn emit(&mut self, mut event: CallEvent) {
+        let context = &self.call.context;
+        event.request_id.clone_from(&context.request_id);
+        event.trace = context.trace;
+        if let Some(nested) = &context.nested {
+            (event.parent, event.root) = (Some(nested.parent.clone()), Some(nested.root.clone()));
+        }
+        event.stages = std::mem::take(&mut self.stages);
         let redactor = self.parts.secrets.redactor();
         event.arguments = self.arguments.clone().map(|arguments| redactor.json(arguments));
-        self.parts.telemetry.emit(Event::Call(event));
+        self.parts.telemetry.emit(Event::Call(Box::new(event)));
     }
 }
 

@@ -20,7 +20,7 @@ impl Registry<'_> {
         let challenge =
             answer.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         match challenge.and_then(Challenge::read) {
-            Some(Challenge::Basic) => self.basic()?.ok_or_else(|| self.nobody()),
+            Some(Challenge::Basic) => self.basic().await?.ok_or_else(|| self.nobody()),
             Some(Challenge::Bearer { realm, service }) => self.token(&realm, service).await,
             None => {
                 let host = &self.reference.registry;
@@ -38,7 +38,7 @@ impl Registry<'_> {
         let mut url = Url::parse(realm).map_err(|_| none())?;
         let is_declared = self.settings.token_url.as_deref() == Some(realm);
         let is_own = is_declared || url.origin() == self.base.origin();
-        let basic = self.basic()?;
+        let basic = self.basic().await?;
         if basic.is_some() && !is_own {
             let reason = format!("{host} wants the account to be sent to {realm:?}");
             let hint = "if that is right, name this URL as `token_url` of the registry under `oci` in clawhost.yaml";
@@ -55,9 +55,9 @@ impl Registry<'_> {
     }
 
     /// Returns the account as a header; nothing where there is none.
-    fn basic(&self) -> Result<Option<HeaderValue>, Trouble> {
+    async fn basic(&self) -> Result<Option<HeaderValue>, Trouble> {
         let Some((user, secret)) = &self.settings.account else { return Ok(None) };
-        let secret = self.secrets.resolve(secret);
+        let secret = self.secrets.find(secret).await;
         let secret = secret.map_err(|error| Trouble::Server(error.to_string()))?;
         Ok(fetch::basic(user, secret.expose()))
     }

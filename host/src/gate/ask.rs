@@ -1,5 +1,7 @@
 //! Asking a person, and the records of it.
 
+use std::time::Instant;
+
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
@@ -36,7 +38,10 @@ impl Gate {
             reason: ask.reason.clone(),
             terms: ask.terms,
         };
-        let approved = self.recorded(asked, request, span).await?;
+        let began = Instant::now();
+        let answer = self.recorded(asked, request, span).await;
+        span.waited = Some(began.elapsed());
+        let approved = answer?;
         span.note("approved", approved.how);
         span.note("approved_by", approved.by);
         Ok(digest)

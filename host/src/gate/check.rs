@@ -64,12 +64,8 @@ pub(super) fn schema(
 }
 
 /// Holds arguments against what the operator's definition of the tool wants of them.
-pub(super) fn preconditions(
-    manifest: &Manifest,
-    tool: &Tool,
-    arguments: &Value,
-) -> Result<(), CallError> {
-    let own = manifest.governance.of(tool);
+pub(super) fn preconditions(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
+    let own = tool.governed.as_ref();
     let broken = own.and_then(|own| contract::broken(&own.contract.preconditions, arguments));
     let Some(condition) = broken else { return Ok(()) };
     let name = &tool.definition.name;
@@ -90,12 +86,8 @@ pub(super) fn sandbox(grants: &Grants, timeout: Duration) -> Result<(), CallErro
 
 /// Holds the addresses in arguments against the network policy of the tool's definition, before
 /// anything is looked up.
-pub(super) fn network(
-    manifest: &Manifest,
-    tool: &Tool,
-    arguments: &Value,
-) -> Result<(), CallError> {
-    let own = manifest.governance.of(tool).and_then(|own| own.network.as_ref());
+pub(super) fn network(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
+    let own = tool.governed.as_ref().and_then(|own| own.network.as_ref());
     let Some(policy) = own else { return Ok(()) };
     check_addresses(arguments, &|url| policy.check(url)).map_err(|denied| {
         let name = &tool.definition.name;

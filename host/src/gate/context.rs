@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{Nesting, SessionTerms};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
+use crate::telemetry::TraceParent;
 
 /// What a caller says beside a call. It can narrow what the call gets, never widen it (CKP 0.3.0,
 /// section 10.3).
@@ -30,6 +31,8 @@ pub struct CallContext {
     /// What the caller's client can be asked for, and what it has brought: for the tool, and of no
     /// weight here.
     pub dialogue: Option<Arc<Dialogue>>,
+    /// The trace that the call is part of: for telemetry, and of no weight here.
+    pub trace: Option<TraceParent>,
     /// Who is told when the call waits for a person.
     pub waiting: Option<WaitingSink>,
     /// Where it stands, where another call makes it. No caller says that: the host does.

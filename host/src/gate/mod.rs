@@ -186,8 +186,8 @@ impl Gate {
         span: &mut CallSpan,
     ) -> Result<Admitted, CallError> {
         let tool = Arc::clone(resolved.tool());
-        let own = self.manifest.governance.of(&tool);
         let outcome = self.admit_once(resolved, request, span).await;
+        let own = tool.governed.as_ref();
         let Some(attempts_max) = own.and_then(|own| own.repair_attempts_max) else {
             return outcome;
         };
@@ -313,8 +313,8 @@ impl Gate {
         let timeout = session.map_or(own, |session| session.min(own));
         check::sandbox(resolved.grants(), timeout)?;
         if let Some(arguments) = arguments {
-            check::network(&self.manifest, &tool, arguments)?;
-            check::preconditions(&self.manifest, &tool, arguments)?;
+            check::network(&tool, arguments)?;
+            check::preconditions(&tool, arguments)?;
         }
         Ok(Prepared { checked, decision, resolved, timeout })
     }
@@ -330,6 +330,14 @@ impl Gate {
             Standing::Asks => self.sides.approvals.reach().reaches(principal),
             Standing::Disabled | Standing::Refused => false,
         }
+    }
+
+    /// Says whether `tool` is one of those that `principal` has.
+    ///
+    /// # Errors
+    /// -32011, stage `agent`.
+    pub fn granted(&self, tool: &Tool, principal: &str) -> Result<(), CallError> {
+        check::granted(&self.manifest, tool, principal)
     }
 
     /// Says what would become of a call of `tool` with the best of arguments.

@@ -142,18 +142,34 @@ impl Nest {
         timeout: Option<Duration>,
         max_attempts: Option<u64>,
     ) -> Result<ToolReply, CallError> {
-        self.nesting.take()?;
+        let refused = self.nesting.take().err();
+        let nesting = Nesting { max_attempts, ..self.nesting.clone() };
+        self.enter(tool, arguments, timeout, nesting, refused).await
+    }
+
+    /// Sends a call on its way; one that is `refused` already goes no further than its record.
+    async fn enter(
+        &self,
+        tool: &str,
+        arguments: Value,
+        timeout: Option<Duration>,
+        nesting: Nesting,
+        refused: Option<CallError>,
+    ) -> Result<ToolReply, CallError> {
         let Some(path) = self.path.upgrade() else {
-            return Err(refused("the host is shutting down".to_owned(), "shutdown"));
+            return Err(self::refused("the host is shutting down".to_owned(), "shutdown"));
         };
-        let left = self.nesting.ends_at.saturating_duration_since(Instant::now());
-        let nested = Nesting { max_attempts, ..self.nesting.clone() };
+        let left = nesting.ends_at.saturating_duration_since(Instant::now());
         let child = Child {
             principal: self.principal.clone(),
             tool: tool.to_owned(),
             arguments,
             timeout: timeout.map_or(left, |timeout| timeout.min(left)),
-            context: CallContext { nested: Some(Arc::new(nested)), ..self.context.clone() },
+            context: CallContext {
+                nested: Some(Arc::new(nesting)),
+                refused,
+                ..self.context.clone()
+            },
         };
         path.reenter(child).await
     }
@@ -167,6 +183,15 @@ impl CallTools for Nest {
         timeout: Option<Duration>,
     ) -> BoxFuture<'a, Result<ToolReply, CallError>> {
         Box::pin(self.call(tool, arguments, timeout, None))
+    }
+
+    fn refuse<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+        why: CallError,
+    ) -> BoxFuture<'a, Result<ToolReply, CallError>> {
+        Box::pin(self.enter(tool, arguments, None, self.nesting.clone(), Some(why)))
     }
 
     fn offered(&self) -> Vec<Arc<Tool>> {

@@ -9,14 +9,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
+use clawhost_core::json::text;
 use clawhost_core::limits::{
     PROXY_HISTORY_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX,
 };
 use clawhost_core::mediate::{Dialect, Turn};
 use clawhost_core::reply::json_bytes;
+use clawhost_core::truncate;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tracing::field;
 
 use super::Asked;
 use super::refused::Refused;
@@ -28,6 +31,9 @@ use crate::secrets::Secrets;
 
 /// The file in an agent's folder.
 pub(crate) const HISTORY_FILE: &str = "history.jsonl";
+
+/// How much is kept of what a client calls a model.
+const MODEL_BYTES_MAX: usize = 256;
 
 /// How patient the worker is. What its queue holds is at most a few MiB a line.
 const TERMS: Terms = Terms {
@@ -131,11 +137,10 @@ impl Record {
         let body = &asked.forward.body;
         let entry = json!({
             "version": 1,
-            "ts": clock::rfc3339(clock::now_ms()),
             "turn": asked.id,
             "claw_id": asked.agent,
             "path": asked.path,
-            "requested_model": body.get("model"),
+            "requested_model": truncate::text(text(body, "model"), MODEL_BYTES_MAX),
             "stream": asked.streams(),
             "manifest_present": tools > 0,
             "tools_count": tools,
@@ -156,9 +161,9 @@ impl Record {
 
     /// Takes note of who answered.
     pub(super) fn answered_by(&mut self, provider: &str, model: &str, status: StatusCode) {
-        self.set("effective_provider", &provider.into());
-        self.set("effective_model", &model.into());
-        self.set("status_code", &status.as_u16().into());
+        self.note("effective_provider", provider);
+        self.note("effective_model", model);
+        self.note("status_code", status.as_u16());
     }
 
     /// Takes note of all rounds of a turn.
@@ -166,13 +171,13 @@ impl Record {
         self.set("request_effective", turn.request());
         self.set("tool_trace", &turn.trace().into());
         self.set("interventions", &json!(turn.interventions()));
-        self.set("total_rounds", &turn.rounds().into());
+        self.note("total_rounds", turn.rounds());
     }
 
     /// Takes note of why there is no completion.
     pub(super) fn refuse(&mut self, refused: &Refused, dialect: &dyn Dialect) {
         self.set("error", &refused.json(dialect));
-        self.set("status_code", &refused.status.as_u16().into());
+        self.note("status_code", refused.status.as_u16());
     }
 
     /// Takes note of what the client got. A provider's refusal is an error all the same.
@@ -182,11 +187,15 @@ impl Record {
         self.set("response", response);
         self.entry.remove("error");
         if (200..300).contains(&status) {
-            self.set("status", &"ok".into());
+            self.note("status", "ok");
         }
     }
 
-    /// Sets a part, of which what is too long is left out.
+    fn note(&mut self, key: &str, fact: impl Into<Value>) {
+        self.entry.insert(key.to_owned(), fact.into());
+    }
+
+    /// Sets a part that the history has only, of which what is too long is left out.
     fn set(&mut self, key: &str, value: &Value) {
         if self.history.is_none() {
             return;
@@ -198,15 +207,34 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Says that the turn has ended, and what it had of ours.
+    fn log(&self) {
+        let fact = |key| self.entry.get(key).map(field::display);
+        tracing::info!(
+            agent = self.agent,
+            turn = fact("turn"),
+            model = fact("requested_model"),
+            manifest_present = fact("manifest_present"),
+            tools_count = fact("tools_count"),
+            status = fact("status"),
+            status_code = fact("status_code"),
+            latency_ms = fact("wall_time_ms"),
+            "a turn has ended"
+        );
+    }
+}
+
 impl Drop for Record {
     fn drop(&mut self) {
-        let Some(history) = self.history.take() else {
-            return;
-        };
-        let mut entry = std::mem::take(&mut self.entry);
         let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        entry.insert("wall_time_ms".to_owned(), ms.into());
-        history.put(&self.agent, entry);
+        self.note("wall_time_ms", ms);
+        // Lines stand in the order in which turns end.
+        self.note("ts", clock::rfc3339(clock::now_ms()));
+        self.log();
+        if let Some(history) = self.history.take() {
+            history.put(&self.agent, std::mem::take(&mut self.entry));
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 //! these are put beside its own, and what the model calls of them is carried out here, on the one path, as
 //! the agent's calls; the client gets what the model says in the end. Where it may call none, bytes pass.
 //!
-//! Deliberately absent: translation between protocols, the Responses API, and any tool or provider that the
-//! host does not have. Whoever calls has shown its token to `serve` by then.
+//! Deliberately absent: translation between protocols, what a provider keeps of Responses (only asking for a
+//! new one is served), and any tool or provider that the host does not have. Whoever calls has shown its token to
+//! `serve` by then.
 
 mod answer;
 mod events;
@@ -15,15 +16,13 @@ mod refused;
 mod turn;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::manifest::ProviderProtocol;
-use clawhost_core::mediate::{self, Anthropic, Dialect, Offer, Offers, OpenAi, Policy, TurnBounds};
+use clawhost_core::mediate::{self, Anthropic, Dialect, Offer, Offers, OpenAi, Policy, Responses};
 use clawhost_core::{digest, json};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
@@ -37,7 +36,7 @@ use self::refused::Refused;
 use crate::continuity::Continuity;
 use crate::host::{Host, Principal};
 use crate::random;
-use crate::upstream::provider::Forward;
+use crate::upstream::provider::{Api, Forward};
 
 /// What an answer carries.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
@@ -55,10 +54,8 @@ const TURN_ID_BYTES: usize = 8;
 /// How the proxy is served.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProxyOptions {
-    /// How much a turn may take.
+    /// How much a turn may take of an agent for whom nothing was compiled.
     pub policy: Policy,
-    /// Bounds of single agents.
-    pub agents: BTreeMap<String, TurnBounds>,
     /// Where each agent's turns are written down; nowhere where this is absent.
     pub history: Option<PathBuf>,
 }
@@ -103,14 +100,10 @@ impl Proxy {
 
     /// Answers a request of `agent`, whoever that is; its errors are those of the path's protocol.
     pub(crate) async fn answer(&self, agent: &str, parts: &Parts, body: Bytes) -> Response<Body> {
-        let answered = match (parts.uri.path(), &parts.method) {
-            ("/v1/models", &Method::GET) => Ok(self.models()),
-            (path, &Method::POST) => match dialect(path) {
-                Some((dialect, protocol)) => {
-                    self.complete(agent, dialect, protocol, parts, body).await
-                }
-                None => Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
-            },
+        let path = parts.uri.path();
+        let answered = match (&parts.method, Api::at(path)) {
+            (&Method::POST, Some(api)) => self.complete(agent, api, parts, body).await,
+            (&Method::GET | &Method::HEAD, None) => self.models(path),
             _ => Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
         };
         answered.unwrap_or_else(|refused| refused.answer(dialect_of(parts.uri.path())))
@@ -123,8 +116,8 @@ impl Proxy {
         }
     }
 
-    /// Lists the providers by their names, in the shape of both protocols.
-    fn models(&self) -> Response<Body> {
+    /// Lists the providers by their names, in the shape of both protocols, or shows one of them.
+    fn models(&self, path: &str) -> Result<Response<Body>, Refused> {
         let plans = self.0.host.providers().plans();
         let model = |name: &str| {
             json!({
@@ -132,43 +125,62 @@ impl Proxy {
                 "owned_by": "clawhost", "created": 0, "created_at": "1970-01-01T00:00:00Z",
             })
         };
-        let models: Vec<Value> = plans.iter().map(|plan| model(&plan.name)).collect();
-        let list = json!({
-            "object": "list", "data": models, "has_more": false, "first_id": null, "last_id": null,
-        });
-        json_answer(StatusCode::OK, &list)
+        let answer = match path.strip_prefix(MODELS).map(|rest| rest.strip_prefix('/')) {
+            Some(None) if path == MODELS => {
+                let models: Vec<Value> = plans.iter().map(|plan| model(&plan.name)).collect();
+                json!({
+                    "object": "list", "data": models, "has_more": false, "first_id": null, "last_id": null,
+                })
+            }
+            Some(Some(name)) => {
+                self.0.host.providers().check_model(name)?;
+                model(name)
+            }
+            _ => return Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
+        };
+        Ok(json_answer(StatusCode::OK, &answer))
     }
 
     async fn complete(
         &self,
         agent: &str,
-        dialect: &'static dyn Dialect,
-        protocol: ProviderProtocol,
+        api: Api,
         parts: &Parts,
         bytes: Bytes,
     ) -> Result<Response<Body>, Refused> {
-        let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
-        let body = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
-        let has = |key: &str, is_it: fn(&Value) -> bool| body.get(key).is_some_and(is_it);
-        if !(has("messages", Value::is_array) && has("model", Value::is_string)) {
-            return Err(bad("the body needs `model` and `messages`".to_owned()));
-        }
-        let conversation = format!("{}:{}", dialect.name(), conversation(&parts.headers, &body));
-        let passed = parts.headers.iter().filter(|(name, _)| PASSED.contains(name));
-        let headers = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let id = random::hex::<TURN_ID_BYTES>().map_err(|_| Refused::internal())?;
-        let forward = Forward { protocol, body: Cow::Owned(body), bytes, headers };
-        let (agent, path) = (agent.to_owned(), parts.uri.path().to_owned());
-        let asked = Asked { agent, id, dialect, path, conversation, forward };
+        let asked = asked(agent, api, parts, bytes)?;
         let offers = self.offers(&asked);
-        let record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
+        if api == Api::Count {
+            return self.count(asked, &offers).await;
+        }
+        if let Some(why) =
+            asked.dialect.unmediated(&asked.forward.body).filter(|_| !offers.is_empty())
+        {
+            return Err(Refused::new(StatusCode::BAD_REQUEST, why));
+        }
+        let mut record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
+        if let Err(error) = self.0.host.providers().admit(agent).await {
+            let refused = Refused::from(error);
+            record.refuse(&refused, asked.dialect);
+            return Err(refused);
+        }
         match offers.is_empty() {
             true => self.pass(asked, record).await,
-            false if asked.forward.count() > 1 => {
-                Err(bad("`n` is 1 where the host adds tools: a turn has one course".to_owned()))
-            }
             false => self.mediate(asked, offers, record).await,
         }
+    }
+
+    /// Asks how long a prompt is, with all that is put into it.
+    async fn count(&self, mut asked: Asked, offers: &Offers) -> Result<Response<Body>, Refused> {
+        if !offers.is_empty() {
+            let mut body = std::mem::take(asked.forward.body.to_mut());
+            asked.forward.bytes = Bytes::new();
+            mediate::weave(asked.dialect, &mut body, self.kept(&asked).await);
+            asked.dialect.inject(&mut body, offers);
+            asked.forward.body = Cow::Owned(body);
+        }
+        let record = Record::open(None, &asked, 0);
+        self.pass(asked, record).await
     }
 
     /// Returns the tools that the agent may call, beside those of its runner.
@@ -179,31 +191,55 @@ impl Proxy {
     }
 
     fn policy(&self, agent: &str) -> Policy {
-        let ProxyOptions { policy, agents, .. } = &self.0.options;
-        let bounds = agents.get(agent).copied().unwrap_or(policy.bounds);
-        Policy { bounds, ..*policy }
+        let policy = self.0.options.policy;
+        let compiled = self.0.host.manifest().agents.get(agent).map(|of| of.policy);
+        Policy { bounds: compiled.unwrap_or(policy.bounds), ..policy }
     }
 }
 
-const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/messages and GET /v1/models";
+const MODELS: &str = "/v1/models";
+const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, \
+                     POST /v1/messages/count_tokens and GET /v1/models; a response is only asked for, never kept here";
 
-fn dialect(path: &str) -> Option<(&'static dyn Dialect, ProviderProtocol)> {
-    match path {
-        "/v1/chat/completions" => Some((&OpenAi, ProviderProtocol::OpenAi)),
-        "/v1/messages" => Some((&Anthropic, ProviderProtocol::Anthropic)),
-        _ => None,
+/// Reads a request, as far as it is not its provider's to judge.
+fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Refused> {
+    let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
+    let body = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
+    let dialect = dialect(api);
+    // What is said may be kept by who answers.
+    let is_said =
+        api == Api::Responses || body.get(dialect.messages()).is_some_and(Value::is_array);
+    if !is_said || !body.get("model").is_some_and(Value::is_string) {
+        let also = if api == Api::Responses { "" } else { " and `messages`" };
+        return Err(bad(format!("the body needs `model`{also}")));
+    }
+    let conversation =
+        format!("{}:{}", dialect.name(), conversation(dialect, &parts.headers, &body));
+    let passed = parts.headers.iter().filter(|(name, _)| PASSED.contains(name));
+    let headers = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let id = random::hex::<TURN_ID_BYTES>().map_err(|_| Refused::internal())?;
+    let forward = Forward { api, body: Cow::Owned(body), bytes, headers };
+    let (agent, path) = (agent.to_owned(), api.path().to_owned());
+    Ok(Asked { agent, id, dialect, path, conversation, forward })
+}
+
+fn dialect(api: Api) -> &'static dyn Dialect {
+    match api {
+        Api::Chat => &OpenAi,
+        Api::Count | Api::Messages => &Anthropic,
+        Api::Responses => &Responses,
     }
 }
 
 /// Returns what tells a conversation from others. Its name may be long, and is kept with each turn.
-fn conversation(headers: &HeaderMap, body: &Value) -> String {
+fn conversation(dialect: &dyn Dialect, headers: &HeaderMap, body: &Value) -> String {
     let named = headers.get(CONVERSATION).map(|id| digest::of_bytes(id.as_bytes()));
-    named.unwrap_or_else(|| mediate::conversation(body))
+    named.unwrap_or_else(|| mediate::conversation(dialect, body))
 }
 
 /// Returns the protocol that errors of a path are told in.
 fn dialect_of(path: &str) -> &'static dyn Dialect {
-    dialect(path).map_or(&OpenAi, |(dialect, _)| dialect)
+    Api::at(path).map_or(&OpenAi, dialect)
 }
 
 /// Returns what is answered to a request that does not come as far as the proxy.
@@ -240,7 +276,7 @@ mod tests {
     fn conversations_are_told_apart_by_their_names_whose_length_counts_for_nothing() {
         let named = |name: String| {
             let name = HeaderValue::from_str(&name).unwrap();
-            conversation(&HeaderMap::from_iter([(CONVERSATION, name)]), &Value::Null)
+            conversation(&OpenAi, &HeaderMap::from_iter([(CONVERSATION, name)]), &Value::Null)
         };
         let long = "x".repeat(30_000);
         assert_ne!(named(long.clone() + "1"), named(long.clone() + "2"));

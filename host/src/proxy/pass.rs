@@ -137,7 +137,8 @@ impl Seen {
             return;
         }
         let event: Value = serde_json::from_slice(data).unwrap_or_default();
-        let usage = event.get("usage").or_else(|| event.pointer("/message/usage"));
+        let places = ["/usage", "/message/usage", "/response/usage"];
+        let usage = places.iter().find_map(|place| event.pointer(place));
         self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
     }
 

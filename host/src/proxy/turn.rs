@@ -127,7 +127,7 @@ impl Proxy {
         let forward = Forward {
             body: Cow::Borrowed(request),
             bytes: Bytes::new(),
-            protocol: asked.forward.protocol,
+            api: asked.forward.api,
             headers: asked.forward.headers.clone(),
         };
         let forwarded = self.ask(&asked.agent, &forward, patience_ms).await?;
@@ -162,7 +162,7 @@ impl Proxy {
     }
 
     /// Returns what is kept of the conversation. A turn goes on without it.
-    async fn kept(&self, asked: &Asked) -> Vec<Kept> {
+    pub(super) async fn kept(&self, asked: &Asked) -> Vec<Kept> {
         let kept = self.0.continuity.turns(&asked.agent, &asked.conversation).await;
         kept.unwrap_or_else(|error| {
             tracing::warn!("hidden messages of earlier turns cannot be read: {error}");

@@ -60,6 +60,14 @@ pub fn built_in_names() -> impl Iterator<Item = String> {
     built_in_tools().map(ckp_name)
 }
 
+/// Returns the CKP names of the tools that there may be: the built-in ones, those of documents, composites,
+/// and what is `offered` beside.
+pub fn tool_names(manifest: &Manifest, offered: impl Iterator<Item = String>) -> Vec<String> {
+    let bound = manifest.tools.iter().map(|tool| tool.name.clone());
+    let own = manifest.governance.composites().map(|composite| ckp_name(&composite.name));
+    built_in_names().chain(bound).chain(own).chain(offered).collect()
+}
+
 /// Says whether the tools of `origin` ask a person before each call.
 pub(super) fn always_asks(origin: &Origin) -> bool {
     let Origin::BuiltIn { component } = origin else { return false };

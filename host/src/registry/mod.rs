@@ -9,6 +9,7 @@ mod documents;
 mod drop_in;
 mod index;
 mod locked;
+mod needs;
 mod offer;
 mod own;
 mod package;
@@ -32,8 +33,8 @@ use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
 
 pub(crate) use bridge::Bridged;
-pub use bridge::{MIGRATIONS, Pin, PinState, Pins, misplaced};
-pub use builtin::{BUILT_IN_COMPONENTS, built_in_names, built_in_tools};
+pub use bridge::{MIGRATIONS, Pin, PinState, Pins, misplaced, plan_alone};
+pub use builtin::{BUILT_IN_COMPONENTS, built_in_names, built_in_tools, tool_names};
 pub use documents::FileDocuments;
 pub(crate) use index::{Index, Part, is_publishable};
 pub(crate) use locked::{LOCK_FILE, read_lock};

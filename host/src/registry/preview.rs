@@ -38,7 +38,7 @@ pub async fn preview(path: &Path, manifest: Arc<Manifest>) -> Preview {
     for (name, print) in listing.components {
         let (dir, engine, manifest) =
             (Arc::clone(&dir), Arc::clone(&engine), Arc::clone(&manifest));
-        let job = Job { dir, path: path.to_owned(), engine, manifest, name, print };
+        let job = Job { dir, path: path.to_owned(), engine, manifest, pins: None, name, print };
         found.look_into(&Arc::new(job)).await;
     }
     for stray in &listing.strays {

@@ -1,11 +1,10 @@
 //! Tools of services: those of the runtime file, and those that pods were compiled to.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use clawhost_core::catalog::{Annotations, Origin, ToolDefinition};
-use clawhost_core::descriptor::{self, AgentTools, CLAW_ID, Compiled, Granted, Transport};
+use clawhost_core::descriptor::{self, CLAW_ID, Compiled, Granted, Transport};
 use clawhost_core::manifest::{DocumentError, Manifest};
 use clawhost_core::names::Names;
 use serde_json::Value;
@@ -16,15 +15,12 @@ use super::offer::Offered;
 use super::own::Own;
 use crate::engine::Schemas;
 
-/// Gives `manifest` the tools that were compiled for agents into `folder`, each for those who have it, and
-/// returns what each agent has.
+/// Gives `manifest` what was compiled for agents into `folder`: the tools, each for those who have it, and
+/// the bounds and budget of each.
 ///
 /// # Errors
 /// Every problem of every file, and tools that the manifest has already.
-pub fn contexts(
-    folder: &Path,
-    manifest: &mut Manifest,
-) -> Result<BTreeMap<String, AgentTools>, Vec<DocumentError>> {
+pub fn contexts(folder: &Path, manifest: &mut Manifest) -> Result<(), Vec<DocumentError>> {
     let Compiled { tools: granted, agents } = descriptor::agents(&FileDocuments, folder)?;
     let is_there = |one: &&Granted| {
         manifest.services.iter().any(|other| other.tool.canonical() == one.tool.canonical())
@@ -40,9 +36,9 @@ pub fn contexts(
     if !twice.is_empty() {
         return Err(twice);
     }
+    manifest.agents = agents;
     manifest.services.extend(granted);
-    manifest.reach_services().map_err(|problem| vec![*problem])?;
-    Ok(agents)
+    manifest.reach_services().map_err(|problem| vec![*problem])
 }
 
 /// Returns the tools, ready to be bound, under the names that the one table gives them.

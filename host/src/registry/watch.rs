@@ -24,8 +24,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::bind::Binder;
+use super::bridge::Pins;
 use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
 use super::locked;
+use super::needs;
 use super::offer::Offer;
 use super::releases::{Follower, Served};
 use super::{Shelf, Sources};
@@ -64,6 +66,7 @@ struct Folder {
     path: PathBuf,
     engine: Arc<Engine>,
     manifest: Arc<Manifest>,
+    pins: Pins,
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
     /// Documents without a component, the same in two looks.
@@ -258,6 +261,7 @@ impl Folder {
             path,
             engine: Arc::clone(&sources.engine),
             manifest: Arc::clone(&sources.manifest),
+            pins: sources.pins.clone(),
             files: BTreeMap::new(),
             last_look,
             strays: BTreeSet::new(),
@@ -353,6 +357,7 @@ impl Folder {
             path: self.path.clone(),
             engine: Arc::clone(&self.engine),
             manifest: Arc::clone(&self.manifest),
+            pins: Some(self.pins.clone()),
             name: name.to_owned(),
             print: print.clone(),
         });
@@ -381,6 +386,8 @@ pub(super) struct Job {
     pub(super) path: PathBuf,
     pub(super) engine: Arc<Engine>,
     pub(super) manifest: Arc<Manifest>,
+    /// What was accepted of files; nothing where nobody serves them.
+    pub(super) pins: Option<Pins>,
     pub(super) name: String,
     pub(super) print: Fingerprint,
 }
@@ -413,6 +420,11 @@ impl Job {
         let mut offer = Offer::load_in(&self.engine, turn, origin, read).await?;
         offer.signed_by = signed_by.get().cloned().unwrap_or_default();
         self.check(&sidecars, &offer)?;
+        if let Some(pins) = &self.pins {
+            // Tried again with each look: the operator may accept it.
+            let needs = needs::check(pins, &self.name, &offer.loaded.imports).await;
+            needs.map_err(LoadError::Passing)?;
+        }
         Ok(Status::Ready { offer, sidecars })
     }
 

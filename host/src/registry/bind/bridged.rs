@@ -17,6 +17,7 @@ impl Binder {
     /// Serves what documents and open entries ask for, in their order.
     pub(super) fn bind_bridges(&self, draft: &mut Draft) {
         draft.catalog.refused.extend(self.bridges.refused.iter().cloned());
+        draft.catalog.refused.extend(self.sources.manifest.broken_services.iter().cloned());
         let sourced = self.sources.manifest.tools.iter().filter(|binding| binding.mcp.is_some());
         // Whatever becomes of its server, it was said.
         draft.offered.extend(sourced.map(|binding| binding.name.clone()));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use clawhost_core::catalog::{Catalog, Refused, Tool};
+use clawhost_core::manifest::Governance;
 
 use super::{Binder, Draft};
 use crate::registry::{builtin, drop_in, package};
@@ -64,15 +65,15 @@ impl Binder {
             |key: &str| draft.catalog.tools().any(|tool| tool.declared.contains_key(key));
         draft.notes.extend(manifest.stray_rules(names, is_declared));
         let tools = || draft.catalog.tools().map(AsRef::as_ref);
-        draft.notes.extend(manifest.governance.idle(tools()));
+        draft.notes.extend(Governance::idle(tools()));
         let find = |name: &str| draft.catalog.find(name);
         draft.notes.extend(manifest.governance.idle_steps(find));
         let served = tools().flat_map(Tool::names);
-        // Why a composite is not served was said.
+        // Why one that is not served is not was said.
         let own = self.own.iter().map(|own| own.offered.ckp_name.clone());
-        let names: Vec<String> = builtin::built_in_names().chain(served).chain(own).collect();
-        let known = |name: &str| names.iter().any(|of| of == name) || draft.catalog.may_come(name);
-        let strays = manifest.governance.strays(known, &names, false).into_iter();
+        let names = builtin::tool_names(manifest, served.chain(own));
+        let strays = manifest.governance.strays(&names, |name| draft.catalog.may_come(name));
+        let strays = strays.into_iter();
         let strays: Vec<_> =
             strays.map(|one| Refused::wrong(&one.file.clone(), vec![one])).collect();
         draft.catalog.refused.extend(strays);

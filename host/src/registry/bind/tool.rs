@@ -70,7 +70,8 @@ impl Binder {
             output,
             grants,
         };
-        self.keep_to_policy(&mut tool, code)?;
+        self.sources.manifest.governance.bind(&mut tool);
+        keep_to_policy(&mut tool, code)?;
         Ok(tool)
     }
 
@@ -89,21 +90,6 @@ impl Binder {
         let mut servers = self.sources.manifest.mcp_servers.iter();
         servers.any(|one| one.name == *server && one.internal_only)
             && binding.is_none_or(|binding| binding.mcp.is_none())
-    }
-
-    /// Takes out of a tool's grants what the network policy of its definition does not have.
-    fn keep_to_policy(&self, tool: &mut Tool, code: &Code) -> Result<(), String> {
-        let own = self.sources.manifest.governance.of(tool).and_then(|own| own.network.clone());
-        let Some(policy) = own else { return Ok(()) };
-        if tool.grants.agent.tool_calls > 0 || matches!(code, Code::Composite(_) | Code::Own(_)) {
-            let reason = "its `network_policy` would not hold for what it calls: write it for the tools that it calls";
-            return Err(reason.to_owned());
-        }
-        policy.narrow(&mut tool.grants);
-        let server = code.server_url().map(parse_url).transpose();
-        let checked = server.and_then(|url| url.map_or(Ok(()), |url| policy.check(&url)));
-        checked
-            .map_err(|_| "its `network_policy` does not allow its MCP server's address".to_owned())
     }
 
     /// Adds a schema to those that hold, where it is not one of them.
@@ -141,6 +127,20 @@ impl Binder {
             _ => Ok(grants),
         }
     }
+}
+
+/// Takes out of a tool's grants what the network policy of its definition does not have.
+fn keep_to_policy(tool: &mut Tool, code: &Code) -> Result<(), String> {
+    let own = tool.governed.clone();
+    let Some(policy) = own.as_ref().and_then(|own| own.network.as_ref()) else { return Ok(()) };
+    if tool.grants.agent.tool_calls > 0 || matches!(code, Code::Composite(_) | Code::Own(_)) {
+        let reason = "its `network_policy` would not hold for what it calls: write it for the tools that it calls";
+        return Err(reason.to_owned());
+    }
+    policy.narrow(&mut tool.grants);
+    let server = code.server_url().map(parse_url).transpose();
+    let checked = server.and_then(|url| url.map_or(Ok(()), |url| policy.check(&url)));
+    checked.map_err(|_| "its `network_policy` does not allow its MCP server's address".to_owned())
 }
 
 /// The component's schema and those of documents all say which arguments are paths.

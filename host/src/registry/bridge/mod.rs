@@ -14,15 +14,17 @@ use std::sync::Arc;
 use clawhost_core::catalog::{Refused, ToolDefinition};
 use clawhost_core::exposed::{Exposed, Kind};
 use clawhost_core::grants::Grants;
+use clawhost_core::manifest::{Manifest, McpServer};
 use futures_util::future::select_all;
 use tokio::sync::watch;
 
 pub use self::pins::{MIGRATIONS, Pin, PinState, Pins};
+pub(super) use self::pins::{Seen, Verdict};
 pub use self::plan::misplaced;
 pub(super) use self::plan::{Plan, Use};
 pub(super) use self::remote::Remote;
 use super::Sources;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Backends, Sandbox};
 use crate::upstream::mcp::{Offers, Parts, Server, ServerPlan, State};
 
 /// A tool of a server, by the server's own name for it.
@@ -134,7 +136,7 @@ impl Bridges {
 
 impl Connection {
     async fn start(plan: Plan, sources: &Sources) -> Result<Self, String> {
-        let endpoint = plan.endpoint(grants(&plan, sources)?);
+        let endpoint = plan.endpoint(grants(&plan, &sources.manifest, &sources.backends)?);
         let (backends, schemas) = (&sources.backends, sources.engine.schemas());
         let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
         let (name, expose) = (plan.server.clone(), plan.expose.clone());
@@ -206,12 +208,26 @@ impl Connection {
     }
 }
 
+/// Returns how a server is kept going that no host serves.
+///
+/// # Errors
+/// Its program or profile is not there, or its profile cannot be held.
+pub fn plan_alone(
+    server: &McpServer,
+    manifest: &Manifest,
+    backends: &Backends,
+) -> Result<ServerPlan, String> {
+    let plan = plan::alone(server)?;
+    let endpoint = plan.endpoint(grants(&plan, manifest, backends)?);
+    Ok(ServerPlan { name: plan.server, endpoint, expose: plan.expose })
+}
+
 /// Returns what the jail of a program holds: the profile's own, opened where its paths lead.
-fn grants(plan: &Plan, sources: &Sources) -> Result<Grants, String> {
-    let profile = sources.manifest.profile(&plan.profile);
+fn grants(plan: &Plan, manifest: &Manifest, backends: &Backends) -> Result<Grants, String> {
+    let profile = manifest.profile(&plan.profile);
     let profile =
         profile.ok_or_else(|| format!("there is no sandbox profile `{}`", plan.profile))?;
-    let opened = Sandbox::open(profile.grants(None), sources.backends.clone());
+    let opened = Sandbox::open(profile.grants(None), backends.clone());
     let granted = opened.and_then(|sandbox| sandbox.native_grants().cloned());
     granted.map_err(|error| error.to_string())
 }

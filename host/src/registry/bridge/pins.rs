@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use clawhost_core::bridged;
 use clawhost_core::digest;
 use clawhost_core::limits::{PINS_BYTES_PER_SERVER_MAX, PINS_PER_SERVER_MAX};
 use clawhost_core::manifest::PinMode;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::{Value, json};
 
 use crate::audit::{AuditLog, Event};
 use crate::clock;
@@ -64,6 +66,31 @@ impl Pin {
         }
     }
 
+    /// Returns the digest of what it says now.
+    pub fn digest(&self) -> String {
+        digest::of_bytes(self.offered.as_bytes())
+    }
+
+    /// Returns what it says now and did not when it was accepted, and the other way round, a line each.
+    pub fn changes(&self) -> Vec<String> {
+        let read = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
+        let accepted = self.accepted.as_deref().map_or_else(|| json!({}), read);
+        bridged::changes(&accepted, &read(&self.offered))
+    }
+
+    /// Returns it as programs read it.
+    pub fn to_json(&self) -> Value {
+        let state = match self.state() {
+            PinState::Accepted => "accepted",
+            PinState::Changed => "changed",
+            PinState::New => "new",
+        };
+        json!({
+            "server": self.server, "tool": self.tool, "state": state, "digest": self.digest(),
+            "changed_at_ms": self.changed_at_ms, "changes": self.changes(),
+        })
+    }
+
     fn verdict(&self, is_new: bool) -> Verdict {
         match self.state() {
             PinState::Accepted => Verdict::Accepted,
@@ -85,13 +112,13 @@ impl Pin {
 
 /// A tool as a server offers it now.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(in crate::registry) struct Seen {
     /// What it is remembered under.
-    pub(super) tool: String,
+    pub(in crate::registry) tool: String,
     /// Where it is, how it is reached and its definition, as canonical JSON.
-    pub(super) definition: String,
+    pub(in crate::registry) definition: String,
     /// The digest of that.
-    pub(super) digest: String,
+    pub(in crate::registry) digest: String,
 }
 
 impl Seen {
@@ -102,7 +129,7 @@ impl Seen {
 
 /// What is to become of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::registry) enum Verdict {
     /// It is what was accepted.
     Accepted,
     /// It was seen for the first time, which was good enough.
@@ -118,7 +145,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn waits(self) -> bool {
+    pub(in crate::registry) fn waits(self) -> bool {
         !matches!(self, Self::Accepted | Self::Trusted)
     }
 
@@ -152,8 +179,22 @@ impl Pins {
     }
 
     /// Says for each tool of `server` whether it is served.
-    pub(super) async fn judge(&self, server: &str, seen: Vec<Seen>) -> Vec<Verdict> {
+    pub(in crate::registry) async fn judge(&self, server: &str, seen: Vec<Seen>) -> Vec<Verdict> {
         let names: Vec<_> = seen.iter().map(|it| (it.tool.clone(), it.digest.clone())).collect();
+        let verdicts = self.judge_quietly(server, seen).await;
+        for ((name, digest), verdict) in names.iter().zip(&verdicts) {
+            self.note(server, name, digest, *verdict);
+        }
+        verdicts
+    }
+
+    /// As [`Pins::judge`], and says nothing of it.
+    pub(in crate::registry) async fn judge_quietly(
+        &self,
+        server: &str,
+        seen: Vec<Seen>,
+    ) -> Vec<Verdict> {
+        let count = seen.len();
         let (of, mode, now_ms) = (server.to_owned(), self.mode, clock::now_ms());
         let only_looks = self.only_looks;
         let work = move |db: &mut Connection| {
@@ -167,14 +208,10 @@ impl Pins {
             }
             Ok(verdicts)
         };
-        let verdicts = self.database.run(work).await.unwrap_or_else(|error| {
-            tracing::warn!("the pins of the MCP server `{server}` cannot be used: {error}");
-            vec![Verdict::Unknown; names.len()]
-        });
-        for ((name, digest), verdict) in names.iter().zip(&verdicts).filter(|_| !only_looks) {
-            self.note(server, name, digest, *verdict);
-        }
-        verdicts
+        self.database.run(work).await.unwrap_or_else(|error| {
+            tracing::warn!("the pins of `{server}` cannot be used: {error}");
+            vec![Verdict::Unknown; count]
+        })
     }
 
     /// Returns what is kept of every tool, or of one server's, or of one.
@@ -215,15 +252,21 @@ impl Pins {
         };
         let accepted = self.database.run(work).await?;
         for pin in &accepted {
-            let digest = digest::of_bytes(pin.offered.as_bytes());
-            self.record(Event::PinAccepted, &pin.server, &pin.tool, &digest);
+            self.record(Event::PinAccepted, &pin.server, &pin.tool, &pin.digest());
         }
         Ok(accepted.len())
     }
 
     /// Says aloud, and records, what changes for a tool.
-    fn note(&self, server: &str, tool: &str, digest: &str, verdict: Verdict) {
+    pub(in crate::registry) fn note(
+        &self,
+        server: &str,
+        tool: &str,
+        digest: &str,
+        verdict: Verdict,
+    ) {
         match verdict {
+            _ if self.only_looks => {}
             Verdict::Trusted => {
                 tracing::info!(
                     "accepted what the MCP server `{server}` says about `{}`: it is the first time",

@@ -86,6 +86,11 @@ pub fn misplaced(manifest: &Manifest) -> Vec<Refused> {
     plans(manifest, &crate::jail::find).1
 }
 
+/// Returns the plan of one server, as its entry has it.
+pub(super) fn alone(entry: &McpServer) -> Result<Plan, String> {
+    Ok(locate(entry, &crate::jail::find)?.plan(&entry.sandbox, None))
+}
+
 /// Returns the servers that `manifest` needs, and what names one that cannot be had.
 pub(super) fn plans(manifest: &Manifest, find: &Find) -> (Vec<Plan>, Vec<Refused>) {
     let (mut plans, mut refused) = (Vec::new(), Vec::new());

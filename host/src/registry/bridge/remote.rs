@@ -41,19 +41,24 @@ pub(super) async fn read(
     sources: &Sources,
 ) -> Vec<Remote> {
     let alike = alike(tools);
-    let one = |raw: &ToolDefinition| match alike.contains(&remembered_as(&raw.name)) {
-        true => Err("another tool of its server is called alike: neither is served".to_owned()),
-        false => sound(plan, server, raw, &before, sources.engine.schemas()),
+    let one = |raw: &ToolDefinition| {
+        if alike.contains(&remembered_as(&raw.name)) {
+            return Err("another tool of its server is called alike: neither is served".to_owned());
+        }
+        let (ready, seen) = sound(plan, server, raw, &before, sources.engine.schemas())?;
+        let is_described = described(plan, &raw.name, &ready.1, sources)?;
+        Ok((ready, (!is_described).then_some(seen)))
     };
     // Compiling hundreds of schemas takes a while.
     let sound = offload::blocking(!tools.is_empty(), || tools.iter().map(one).collect::<Vec<_>>());
     // What can never be served is not remembered either: it may be of any size.
-    let seen = sound.iter().flatten().map(|(_, seen)| seen.clone()).collect();
+    let seen = sound.iter().flatten().filter_map(|(_, seen)| seen.clone()).collect();
     let mut verdicts = sources.pins.judge(&plan.server, seen).await.into_iter();
     let judged = tools.iter().zip(sound).map(|(raw, sound)| {
-        let verdict = sound
-            .as_ref()
-            .map_or(Verdict::Accepted, |_| verdicts.next().unwrap_or(Verdict::Unknown));
+        let verdict = match &sound {
+            Ok((_, Some(_))) => verdicts.next().unwrap_or(Verdict::Unknown),
+            _ => Verdict::Accepted,
+        };
         let offered = sound.and_then(|(ready, _)| match verdict.reason(&plan.server) {
             Some(reason) => Err(reason),
             None => Ok(ready),
@@ -100,6 +105,28 @@ pub(super) fn beside(plan: &Plan, server: &Server, schemas: &Schemas) -> Vec<Rem
         Remote { name: kind.method().to_owned(), offered, waits: false }
     };
     plan.expose.kinds.iter().map(one).collect()
+}
+
+/// Says whether a descriptor describes a tool, which is then what was accepted of it, whatever was offered
+/// before.
+///
+/// # Errors
+/// The server says something else about it.
+fn described(
+    plan: &Plan,
+    tool: &str,
+    offered: &Offered,
+    sources: &Sources,
+) -> Result<bool, String> {
+    let Some(own) = sources.manifest.managed(&plan.server, tool) else { return Ok(false) };
+    let (own, now) = (&own.tool, &offered.definition);
+    if (&own.description, &own.input_schema) == (&now.description, &now.input_schema) {
+        return Ok(true);
+    }
+    let service = &plan.server;
+    Err(format!(
+        "its server says something else about it than the descriptor of `{service}`: look, write the descriptor anew (`clawhost discover {service}`), and compile its pod again"
+    ))
 }
 
 /// Returns what several of these tools would be remembered as.

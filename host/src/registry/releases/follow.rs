@@ -1,7 +1,8 @@
 //! Following the pin: what the pinned version holds, made ready to be bound.
 //!
 //! A version is read whole, and every byte of it held against its hash, before anything of it takes the
-//! place of the one in service. Where that fails, the one in service stays, and why is said.
+//! place of the one in service. Where that fails, the one in service stays, and why is said; it also outlives
+//! the manifest that it was first served under, as what was verified needs no store.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +13,7 @@ use clawhost_core::catalog::{Origin, Refused, ckp_name};
 use clawhost_core::limits::{DROP_IN_RESCAN_MS, RELEASE_RETRY_MS};
 use clawhost_core::manifest::{Definition, DocumentError, Manifest};
 use clawhost_core::package::{VerifyingKey, signers};
-use clawhost_core::release::{Released, ReleasedCode};
+use clawhost_core::release::{Release, Released, ReleasedCode};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -56,7 +57,6 @@ impl Follower {
             manifest: Arc::clone(&sources.manifest),
             served: Served::default(),
             pin: None,
-            components: BTreeMap::new(),
             failed: None,
         };
         let (tell, served) = watch::channel(None);
@@ -89,6 +89,15 @@ impl Follower {
 /// A component that was looked at: compiled, or why not; and whose signature it carries.
 type Component = (Result<Arc<Loaded>, String>, Vec<VerifyingKey>);
 
+/// A version that was read whole and held against its hash.
+#[derive(Debug)]
+pub(super) struct Verified {
+    pin: Pin,
+    release: Release,
+    /// Its components, by digest: what the next version has too is not compiled again.
+    components: BTreeMap<String, Component>,
+}
+
 struct Load {
     releases: Releases,
     engine: Arc<Engine>,
@@ -96,8 +105,6 @@ struct Load {
     served: Served,
     /// The version in service.
     pin: Option<Pin>,
-    /// Its components, by digest: what the next version has too is not compiled again.
-    components: BTreeMap<String, Component>,
     /// What could not be served, and when that was tried.
     failed: Option<(Pin, Instant)>,
 }
@@ -110,7 +117,7 @@ impl Load {
             Ok(None) => {
                 return self.refuse("no version is pinned: `clawhost registry pin VERSION`");
             }
-            Err(error) => return self.refuse(&error.to_string()),
+            Err(error) => return self.fall_back(&error),
         };
         if self.pin.as_ref() == Some(&pin) {
             self.failed = None;
@@ -128,9 +135,18 @@ impl Load {
             }
             Err(error) => {
                 self.failed = Some((pin, Instant::now()));
-                self.refuse(&error.to_string())
+                self.fall_back(&error)
             }
         }
+    }
+
+    /// Serves what was verified last, under another manifest, where nothing is in service yet.
+    fn fall_back(&mut self, error: &ReleaseError) -> bool {
+        let last = self.releases.verified.lock().clone().filter(|_| self.pin.is_none());
+        if let Some((last, Ok(served))) = last.map(|last| (Arc::clone(&last), self.serve(&last))) {
+            (self.served, self.pin) = (served, Some(last.pin.clone()));
+        }
+        self.refuse(&error.to_string())
     }
 
     /// Keeps what is in service, and says why it is no other.
@@ -148,26 +164,45 @@ impl Load {
     }
 
     async fn load(&mut self, pin: &Pin) -> Result<Served, ReleaseError> {
+        let verified = Arc::new(self.verify(pin).await?);
+        let served = self.serve(&verified)?;
+        *self.releases.verified.lock() = Some(verified);
+        Ok(served)
+    }
+
+    async fn verify(&self, pin: &Pin) -> Result<Verified, ReleaseError> {
         let version = pin.version;
         let broken = |reason: String| ReleaseError::Broken { version, reason };
         let found = self.releases.get(version).await?;
         if found.hash != pin.hash {
             return Err(broken(format!("its hash is {}, and {} is pinned", found.hash, pin.hash)));
         }
-        let said = found.release.definitions().map_err(broken)?;
+        let last = self.releases.verified.lock().clone();
+        let known = |digest: &str| last.as_ref()?.components.get(digest)?.0.clone().ok();
         let mut components = BTreeMap::new();
         for code in found.release.tools().iter().filter_map(|tool| tool.code.as_ref()) {
             if !components.contains_key(&code.component) {
                 let bytes = self.releases.component(&code.component).await?.map_err(broken)?;
-                components.insert(code.component.clone(), self.component(code, bytes).await?);
+                let known = known(&code.component);
+                let component = self.component(code, bytes, known).await?;
+                components.insert(code.component.clone(), component);
             }
         }
-        self.components = components;
-        let mut served = Served { version: Some(version), ..Served::default() };
-        for tool in found.release.tools() {
+        Ok(Verified { pin: pin.clone(), release: found.release, components })
+    }
+
+    fn serve(&self, verified: &Verified) -> Result<Served, ReleaseError> {
+        let Verified { pin: Pin { version, .. }, release, components } = verified;
+        let broken = |reason: String| ReleaseError::Broken { version: *version, reason };
+        let said = release.definitions().map_err(broken)?;
+        let mut served = Served { version: Some(*version), ..Served::default() };
+        for tool in release.tools() {
             let governed = said.get(&ckp_name(&tool.name)).cloned();
             let done = match &tool.code {
-                Some(code) => self.offer(code, governed).map(|offer| served.tools.push(Ok(offer))),
+                Some(code) => {
+                    let offer = self.offer(code, components.get(&code.component), governed);
+                    offer.map(|offer| served.tools.push(Ok(offer)))
+                }
                 None => self.composite(governed).map(|own| served.composites.push(own)),
             };
             served.tools.extend(done.err().map(|reason| Err(refused(tool, &reason))));
@@ -186,12 +221,13 @@ impl Load {
         &self,
         code: &ReleasedCode,
         bytes: Vec<u8>,
+        known: Option<Arc<Loaded>>,
     ) -> Result<Component, ReleaseError> {
         let keys = self.manifest.signing_keys();
         let signature = code.signature.as_deref().unwrap_or_default();
         let signed_by = signers(&keys, &bytes, signature).into_iter().cloned().collect();
-        if let Some((loaded @ Ok(_), _)) = self.components.get(&code.component) {
-            return Ok((loaded.clone(), signed_by));
+        if let Some(loaded) = known {
+            return Ok((Ok(loaded), signed_by));
         }
         match self.engine.load(bytes).await {
             Ok(loaded) => Ok((Ok(loaded), signed_by)),
@@ -203,9 +239,9 @@ impl Load {
     fn offer(
         &self,
         code: &ReleasedCode,
+        component: Option<&Component>,
         governed: Option<Arc<Definition>>,
     ) -> Result<Offer, String> {
-        let component = self.components.get(&code.component);
         let (loaded, signed_by) = component.cloned().ok_or("its component is gone")?;
         let (loaded, name) = (loaded?, &code.definition.name);
         if !loaded.definitions_as(name).iter().any(|offered| offered.name == *name) {

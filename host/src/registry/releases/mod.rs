@@ -16,7 +16,9 @@ use std::sync::Arc;
 use clawhost_core::digest;
 use clawhost_core::limits::{COMPONENT_BYTES_MAX, RELEASE_BYTES_MAX};
 use clawhost_core::release::Release;
+use parking_lot::Mutex;
 
+use self::follow::Verified;
 pub(super) use self::follow::{Follower, Served};
 use self::postgres::Postgres;
 pub use self::seed::{Seed, gather};
@@ -54,6 +56,8 @@ const PIN: &str = "INSERT INTO registry_pins (name, version, hash, pinned_at, pi
 pub struct Releases {
     store: Store,
     name: Arc<str>,
+    /// The version that was in service last: it goes on where the store cannot be asked.
+    verified: Arc<Mutex<Option<Arc<Verified>>>>,
 }
 
 /// Why a version cannot be had.
@@ -104,17 +108,23 @@ pub struct Pin {
 impl Releases {
     /// Returns the registry `name` of a store that has [`MIGRATIONS`].
     pub fn embedded(database: Database, name: &str) -> Self {
-        Self { store: Store::Embedded(database), name: name.into() }
+        Self { store: Store::Embedded(database), name: name.into(), verified: Arc::default() }
     }
 
-    /// Returns the registry `name` of a PostgreSQL. Nothing is connected to yet.
+    /// Returns the registry `name` of a PostgreSQL, which proves its name to `roots`. Nothing is connected to
+    /// yet.
     ///
     /// # Errors
     /// [`ReleaseError::Store`]: the URL cannot be read. No error says what is in it.
-    pub fn postgres(url: &str, password: Option<&str>, name: &str) -> Result<Self, ReleaseError> {
-        let postgres =
-            Postgres::new(url, password, &TrustedRoots::Mozilla).map_err(ReleaseError::Store)?;
-        Ok(Self { store: Store::Postgres(Arc::new(postgres)), name: name.into() })
+    pub fn postgres(
+        url: &str,
+        password: Option<&str>,
+        roots: &TrustedRoots,
+        name: &str,
+    ) -> Result<Self, ReleaseError> {
+        let postgres = Postgres::new(url, password, roots).map_err(ReleaseError::Store)?;
+        let store = Store::Postgres(Arc::new(postgres));
+        Ok(Self { store, name: name.into(), verified: Arc::default() })
     }
 
     /// Keeps a version with its `components`, all of it or nothing; says which it is, and whether it was

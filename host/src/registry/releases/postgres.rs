@@ -2,7 +2,7 @@
 //!
 //! Off this machine the connection is encrypted and the server proves its name, unless the operator's URL
 //! says `sslmode=disable`. Deliberately absent: the URL in any message, as it may hold a password, and
-//! certificates of one's own.
+//! certificates that this host would show.
 
 use std::convert::Infallible;
 use std::error::Error as _;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use clawhost_core::catalog::ckp_name;
+use clawhost_core::digest;
 use clawhost_core::limits::{
     COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, REGISTRY_COMPONENTS_BYTES_MAX, SIGNATURE_BYTES_MAX,
 };
@@ -24,7 +25,7 @@ use crate::regular;
 pub struct Seed {
     /// What it holds.
     pub release: Release,
-    /// The components of its tools, in binary form.
+    /// The components of its tools: as they were signed, or in binary form.
     pub components: Vec<Vec<u8>>,
     /// What was said of tools that come with the host, by their CKP names: no version holds these.
     pub left_out: Vec<String>,
@@ -109,12 +110,16 @@ impl Gathered {
         let read = |name: &str, bytes_max| {
             drop_in::read(dir, name, bytes_max).map_err(|error| failed(error.to_string()))
         };
-        let binary = check::binary(&read(name, COMPONENT_BYTES_MAX)?).map_err(failed)?;
+        let source = read(name, COMPONENT_BYTES_MAX)?;
+        let binary = check::binary(&source).map_err(failed)?;
         let loaded = self.engine.load(binary.clone()).await;
         let loaded = loaded.map_err(|error| failed(error.to_string()))?;
         let signature =
             print.signature().map(|name| read(name, SIGNATURE_BYTES_MAX)).transpose()?;
         let signature = signature.map(|text| String::from_utf8_lossy(&text).into_owned());
+        // A signature is of the file, which may be text.
+        let bytes = if signature.is_some() { source } else { binary };
+        let digest = digest::of_bytes(&bytes);
         let mut documents = BTreeMap::new();
         for name in print.sidecars() {
             let bytes = read(name, DOCUMENT_BYTES_MAX as u64)?;
@@ -124,7 +129,7 @@ impl Gathered {
             let Offered { definition, ckp_name, .. } =
                 Offered::new(&definition, self.engine.schemas()).map_err(failed)?;
             let code = ReleasedCode {
-                component: loaded.digest.clone(),
+                component: digest.clone(),
                 signature: signature.clone(),
                 document: documents.remove(&ckp_name),
                 definition,
@@ -137,7 +142,7 @@ impl Gathered {
                 "a document binds a tool `{stray}`, which it does not offer"
             )));
         }
-        self.components.insert(loaded.digest.clone(), binary);
+        self.components.insert(digest, bytes);
         if self.components.values().map(Vec::len).sum::<usize>() > REGISTRY_COMPONENTS_BYTES_MAX {
             return Err(failed(format!(
                 "with it they are over {REGISTRY_COMPONENTS_BYTES_MAX} bytes"

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
 use clawhost_core::manifest::{self, PinMode, Surroundings};
-
 use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -87,6 +87,27 @@ async fn a_schema_is_compiled_once_whatever_is_published_and_however_often() {
 }
 
 #[tokio::test]
+async fn what_was_verified_outlives_a_reload_while_the_store_cannot_be_asked() {
+    let database = Database::in_memory(&[("registry", MIGRATIONS), ("pins", PINS)]).unwrap();
+    let releases = Releases::embedded(database.clone(), "default");
+    seed(&releases, 1).await;
+    releases.pin(1, "test").await.unwrap();
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    serve(&engine, &releases, &database).await;
+    let gone = "ALTER TABLE registry_pins RENAME TO elsewhere";
+    database.run(move |db| db.execute_batch(gone)).await.unwrap();
+    let (again, _watcher) = serve(&engine, &releases, &database).await;
+    let catalog = again.catalog();
+    assert!(catalog.release == Some(1) && catalog.find("greet").is_some());
+    let told = &catalog.refused[0].reason;
+    assert!(told.contains("version 1 stays in service"), "{told}");
+    // One that starts now has verified nothing.
+    let other = Releases::embedded(database.clone(), "default");
+    let (new, _watcher) = serve(&engine, &other, &database).await;
+    assert!(new.catalog().find("greet").is_none());
+}
+
+#[tokio::test]
 async fn what_is_no_version_or_too_long_to_be_one_is_said() {
     let database = Database::in_memory(&[("registry", MIGRATIONS)]).unwrap();
     let releases = Releases::embedded(database.clone(), "default");
@@ -129,16 +150,21 @@ async fn first_message(listener: &TcpListener, tls: &tokio_rustls::TlsAcceptor) 
 async fn a_postgres_has_to_prove_its_name_before_it_is_told_a_user() {
     let pair = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
-    let (acceptor, roots) = tls(&params.self_signed(&pair).unwrap(), &pair);
+    let certificate = params.self_signed(&pair).unwrap();
+    let (acceptor, _) = tls(&certificate, &pair);
+    let pem = base64::engine::general_purpose::STANDARD.encode(certificate.der());
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
+    let roots = TrustedRoots::read(pem.as_bytes()).unwrap();
+    assert!(TrustedRoots::read(b"no certificate").is_err());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     for (host, roots, is_told) in [
         ("localhost", roots.clone(), true),
         ("127.0.0.1", roots, false),
-        ("localhost", RootCertStore::empty(), false),
+        ("localhost", TrustedRoots::Only(RootCertStore::empty()), false),
     ] {
         let url = format!("postgres://somebody@{host}:{port}/db?sslmode=require");
-        let postgres = Postgres::new(&url, Some("hunter2"), &TrustedRoots::Only(roots)).unwrap();
+        let postgres = Postgres::new(&url, Some("hunter2"), &roots).unwrap();
         let statement = [("SELECT 1", Vec::new())];
         let (answer, told) =
             tokio::join!(postgres.run(&statement), first_message(&listener, &acceptor));

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use clawhost_core::egress::TargetHost;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -19,6 +20,25 @@ pub enum TrustedRoots {
     Mozilla,
     /// These, and no others.
     Only(RootCertStore),
+}
+
+impl TrustedRoots {
+    /// Reads the certificates of a file in PEM, which are trusted and no others.
+    ///
+    /// # Errors
+    /// It holds none, or one that is no certificate.
+    pub fn read(pem: &[u8]) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| error.to_string())?;
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
+        if roots.is_empty() {
+            Err("it holds no certificate".to_owned())
+        } else {
+            Ok(Self::Only(roots))
+        }
+    }
 }
 
 /// Makes TLS connections; their configuration is built when the first one is wanted.

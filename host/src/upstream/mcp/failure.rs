@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::questions::INPUT_REQUIRED;
 use crate::upstream::http::UpstreamError;
+use crate::upstream::oauth::NoToken;
 
 /// How much of a server's own words about an error is repeated.
 const WORDS_BYTES_MAX: usize = 1_024;
@@ -30,6 +31,9 @@ pub(super) enum Failure {
     /// It answers that it wants something from whoever asks: a completion, an answer of a person.
     #[error("it asks for more input")]
     InputRequired(Value),
+    /// A person has to log in to it.
+    #[error("{0}")]
+    Login(String),
     /// It answers with an error.
     #[error("it answers with error {code}: {message}")]
     Refused {
@@ -100,6 +104,12 @@ impl Failure {
             )
             .with("stage", "pool")
             .with("limit", "bridge_requests_max"),
+            Self::Login(_) => CallError::new(
+                ErrorKind::Upstream,
+                format!(
+                    "the operator has to log in to the MCP server `{name}`: `clawhost secrets login {name}`"
+                ),
+            ),
             Self::Gone(_) | Self::Status(_) => CallError::new(
                 ErrorKind::Upstream,
                 format!("the MCP server `{name}` does not answer"),
@@ -113,6 +123,12 @@ impl Failure {
 /// and safe to show.
 pub(super) fn told(redactor: &Redactor, text: &str, bytes_max: usize) -> String {
     visible::line(truncate::text(&redactor.text(text), bytes_max))
+}
+
+impl From<NoToken> for Failure {
+    fn from(none: NoToken) -> Self {
+        if none.wants_login { Self::Login(none.reason) } else { Self::Gone(none.reason) }
+    }
 }
 
 impl From<UpstreamError> for Failure {

@@ -41,7 +41,7 @@ impl Session {
         let early = timeout(patience, &mut discover).await;
         match early {
             Ok(Ok(found)) if is_modern(&found) => return Ok(self.modern(&found)),
-            Ok(Err(Failure::Gone(reason))) => return Err(Failure::Gone(reason)),
+            Ok(Err(failure @ (Failure::Gone(_) | Failure::Login(_)))) => return Err(failure),
             _ => {}
         }
         let failure = match self.initialize(deadline).await {
@@ -62,8 +62,12 @@ impl Session {
     }
 
     async fn initialize(&self, deadline: Instant) -> Result<Hello, Failure> {
+        let can = match self.may_ask {
+            true => json!({"elicitation": {}, "roots": {}, "sampling": {}}),
+            false => json!({}),
+        };
         let info =
-            json!({"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": client_info()});
+            json!({"protocolVersion": LEGACY[0], "capabilities": can, "clientInfo": client_info()});
         let whole = info.to_string();
         let members = whole.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let params = members.unwrap_or_default().to_owned();
@@ -78,7 +82,9 @@ impl Session {
         }
         let _ = self.era.set(Era::Legacy);
         self.tell("notifications/initialized", deadline).await?;
-        Ok(hello(&met, met.get("serverInfo")))
+        let hello = hello(&met, met.get("serverInfo"));
+        let _ = self.met.set(met);
+        Ok(hello)
     }
 }
 

@@ -1,21 +1,21 @@
 //! What a server says, one message at a time, and what it is told.
 //!
-//! Strict where two readers could differ: a message has one meaning or is none. What is sent is
-//! written here from checked parts; nothing a server said is passed back to it but the id of its
-//! own request.
+//! What is a message, core decides, as for the host's own clients. What is sent is written here from
+//! checked parts; nothing a server said is passed back to it but the id of its own request.
 
-use clawhost_core::json;
+use clawhost_core::rpc::{self, Message, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
+use super::reply::object;
 use crate::offload;
 
 /// From this size on a message is read off the threads that serve.
 const LONG_BYTES: usize = 262_144;
 /// The id of a server's own request, which comes back to it.
 const ID_BYTES_MAX: usize = 256;
-/// JSON-RPC: nobody serves this method.
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+/// Nobody serves this method.
+pub(super) const METHOD_NOT_FOUND: i64 = rpc::METHOD_NOT_FOUND as i64;
 
 /// One message of a server.
 #[derive(Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub(super) enum Said {
         id: Value,
         /// What it asks for.
         method: String,
+        /// With what parameters.
+        params: Value,
     },
     /// Tells something.
     Tells {
@@ -42,42 +44,33 @@ pub(super) enum Said {
 
 /// Reads a message.
 pub(super) fn read(text: &[u8]) -> Said {
-    let (value, rounds) =
-        offload::blocking(text.len() > LONG_BYTES, || (json::parse(text).ok(), json::rounds(text)));
-    let Some(Value::Object(message)) = value else { return Said::Nothing };
-    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Said::Nothing;
-    }
-    if message.contains_key("method") { asked(message) } else { answered(message, rounds) }
-}
-
-fn asked(mut message: Map<String, Value>) -> Said {
-    let Some(Value::String(method)) = message.remove("method") else { return Said::Nothing };
-    if message.contains_key("result") || message.contains_key("error") {
-        return Said::Nothing;
-    }
-    match (message.remove("id"), message.remove("params")) {
-        (Some(id), _) if is_id(&id) => Said::Asks { id, method },
-        (None, Some(Value::Object(params))) => Said::Tells { method, params },
-        (None, None) => Said::Tells { method, params: Map::new() },
-        _ => Said::Nothing,
-    }
-}
-
-fn is_id(id: &Value) -> bool {
-    id.is_i64() || id.is_u64() || id.as_str().is_some_and(|text| text.len() <= ID_BYTES_MAX)
-}
-
-fn answered(mut message: Map<String, Value>, rounds: bool) -> Said {
-    // Every id that was given out is a whole number: whatever else comes back is nobody's.
-    let Some(id) = message.get("id").and_then(Value::as_u64) else { return Said::Nothing };
-    match (message.remove("result"), message.remove("error")) {
-        (Some(_), None) if rounds => {
-            let text = "a whole number does not fit in 64 bits".to_owned();
-            Said::Answer(id, Err(Failure::Wrong(text)))
+    match offload::blocking(text.len() > LONG_BYTES, || rpc::read(text)) {
+        Ok(Message { id, method: None, value }) => answered(id, value),
+        Ok(Message { id: Some(id), method: Some(method), mut value }) if is_short(&id) => {
+            let params = value.get_mut("params").map(Value::take).unwrap_or_default();
+            Said::Asks { id, method, params }
         }
+        Ok(Message { id: None, method: Some(method), mut value }) => {
+            Said::Tells { method, params: object(value.get_mut("params").map(Value::take)) }
+        }
+        Err(Refusal { id: Some(id), is_reply: true, reason, .. }) => match id.as_u64() {
+            Some(id) => Said::Answer(id, Err(Failure::Wrong(reason))),
+            None => Said::Nothing,
+        },
+        Ok(_) | Err(_) => Said::Nothing,
+    }
+}
+
+fn is_short(id: &Value) -> bool {
+    id.as_str().is_none_or(|text| text.len() <= ID_BYTES_MAX)
+}
+
+fn answered(id: Option<Value>, mut message: Value) -> Said {
+    // Every id that was given out is a whole number: whatever else comes back is nobody's.
+    let Some(id) = id.and_then(|id| id.as_u64()) else { return Said::Nothing };
+    match (message.get_mut("result").map(Value::take), message.get("error")) {
         (Some(result), None) => Said::Answer(id, Ok(result)),
-        (None, Some(error)) => Said::Answer(id, Err(refusal(&error))),
+        (None, Some(error)) => Said::Answer(id, Err(refusal(error))),
         _ => Said::Nothing,
     }
 }
@@ -104,17 +97,23 @@ pub(super) fn cancelled(id: u64) -> String {
     notification("notifications/cancelled", &format!(r#""requestId":{id}"#))
 }
 
-/// Returns what a server's own request is answered with: nothing is granted to it.
+/// Returns what a server's own request is answered with.
+pub(super) fn answer(id: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+}
+
+/// Returns what it is answered with where nobody gives it what it asks for.
 pub(super) fn denial(id: &Value, method: &str) -> String {
     if method == "ping" {
-        return json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string();
+        return answer(id, &json!({}));
     }
-    let error = json!({"code": METHOD_NOT_FOUND, "message": "nothing is granted to servers here"});
+    let error = json!({"code": METHOD_NOT_FOUND, "message": "nobody here answers this"});
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::limits::JSON_NODES_MAX;
     use clawhost_core::redact::Redactor;
 
     use super::*;
@@ -154,9 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_too_large_is_one_all_the_same() {
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":[{}1]}}"#, "1,".repeat(JSON_NODES_MAX));
+        let Said::Answer(7, Err(Failure::Wrong(why))) = read(text.as_bytes()) else { panic!() };
+        assert!(why.contains("too many parts"), "{why}");
+    }
+
+    #[test]
     fn a_request_of_a_server_is_refused_under_its_own_id() {
         let text = r#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage","params":{}}"#;
-        let Said::Asks { id, method } = read(text.as_bytes()) else { panic!() };
+        let Said::Asks { id, method, .. } = read(text.as_bytes()) else { panic!() };
         let answer: Value = serde_json::from_str(&denial(&id, &method)).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("x"), &json!(-32601)));
         let ping: Value = serde_json::from_str(&denial(&json!(3), "ping")).unwrap();

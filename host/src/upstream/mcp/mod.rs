@@ -3,14 +3,13 @@
 //! A [`Server`] is one process or one session, kept going by a task of its own: it is started
 //! anew when it ends, first soon and then ever later, and left alone for a while when it keeps
 //! ending. Nothing a server says is believed: messages are bounded and strict, ids are this host's
-//! own and are never reused, requests of the server itself are refused, and text is handed on as
-//! what it is, for others to judge.
+//! own and are never reused, requests of the server itself are refused unless the operator has them
+//! passed on, and text is handed on as what it is, for others to judge.
 //!
 //! The client is one of ours, over the lines that the host's own framer reads: a request, an
 //! answer, a notification are all it needs of JSON-RPC, and every queue and table has an end.
 //!
-//! Deliberately absent: requests of a server while a call runs (nothing is granted to a server by its
-//! asking), tasks, shared sessions: who shares a [`Server`] shares its credentials.
+//! Deliberately absent: tasks, and shared sessions: who shares a [`Server`] shares its credentials.
 
 mod complaints;
 mod credentials;
@@ -20,6 +19,7 @@ mod message;
 mod mirror;
 mod pipe;
 mod questions;
+mod relay;
 mod reply;
 mod resources;
 mod session;
@@ -38,6 +38,7 @@ use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::error::CallError;
 use clawhost_core::exposed::{Exposed, Exposure, Kind};
 use clawhost_core::grants::Grants;
+use clawhost_core::limits::QUESTION_ROUNDS_MAX;
 use clawhost_core::manifest::{McpAuth, McpValue};
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
@@ -52,6 +53,8 @@ use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 use failure::Failure;
 pub use questions::INPUT_REQUIRED;
+pub use relay::Restart;
+pub(crate) use relay::{Life, NoResult};
 use session::{Ask, Session};
 use supervise::Supervisor;
 
@@ -124,6 +127,8 @@ pub enum State {
     Failed {
         /// Why, for the operator, with what it said first and last.
         reason: String,
+        /// Nobody is logged in to it, which callers may know.
+        wants_login: bool,
         /// Attempts that ended so since it last stood for long.
         attempt: u32,
         /// Time from then until the next.
@@ -155,13 +160,17 @@ impl Server {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(plan: ServerPlan, parts: Parts) -> Self {
+        Self::kept(plan, parts, None)
+    }
+
+    fn kept(plan: ServerPlan, parts: Parts, relayed: Option<Restart>) -> Self {
         let (offers, offered) = watch::channel(Offers::none());
         let (session, current) = watch::channel(None);
         let stop = CancellationToken::new();
         let (name, is_web) = (plan.name.clone(), matches!(plan.endpoint, Endpoint::Http { .. }));
         let may_ask = plan.expose.questions;
         let (secrets, jail, ends) = (parts.secrets.clone(), OnceLock::new(), stop.clone());
-        let supervisor = Supervisor { plan, parts, offers, session, stop: ends, jail };
+        let supervisor = Supervisor { plan, parts, relayed, offers, session, stop: ends, jail };
         let task = Mutex::new(Some(tokio::spawn(supervisor.run())));
         let (offers, session) = (offered, current);
         Self(Arc::new(Inner { name, is_web, may_ask, secrets, offers, session, stop, task }))
@@ -205,7 +214,7 @@ impl Server {
             let params = format!(r#""name":{},"arguments":{arguments}"#, json!(tool));
             let headers = mirror::headers(tool, self.schema(tool).as_ref(), &arguments);
             let ask = Ask { method: "tools/call", params, headers, deadline, caller };
-            reply::read(session.ask(ask).await?)
+            self.asked(&session, ask, reply::read).await
         };
         called.await.or_else(|failure| self.failed(failure, tool, timeout))
     }
@@ -226,9 +235,31 @@ impl Server {
             let caller = self.heard(caller)?;
             let session = self.session(deadline).await?;
             let ask = resources::ask(kind, &on_one_line(arguments), deadline);
-            resources::read(kind, session.ask(Ask { caller, ..ask }).await?)
+            let read = |result| resources::read(kind, result);
+            self.asked(&session, Ask { caller, ..ask }, read).await
         };
         got.await.or_else(|failure| self.failed(failure, kind.method(), timeout))
+    }
+
+    /// Asks the server, and again with what the caller's client answers where the server wants that.
+    async fn asked(
+        &self,
+        session: &Session,
+        mut ask: Ask,
+        read: impl Fn(Value) -> Result<ToolReply, Failure>,
+    ) -> Result<ToolReply, Failure> {
+        for _ in 1..QUESTION_ROUNDS_MAX {
+            let dialogue = ask.caller.dialogue.clone();
+            let Some(asks) = dialogue.as_ref().and_then(|all| all.asks.as_ref()) else { break };
+            let before = asks.waited().await;
+            let outcome = read(session.ask(ask.clone()).await?);
+            let Err(Failure::InputRequired(asked)) = &outcome else { return outcome };
+            let answered = questions::answered(&self.0.name, asked, dialogue.as_deref()).await;
+            let Some(answered) = answered else { return outcome };
+            ask.caller.dialogue = Some(Arc::new(answered));
+            ask.deadline += asks.waited().await.saturating_sub(before);
+        }
+        read(session.ask(ask).await?)
     }
 
     /// Returns a caller with what its client says to this server, where that is passed on at all.
@@ -278,8 +309,9 @@ impl Server {
         let known = offers.wait_for(|offers| offers.state != State::Connecting);
         let waited = timeout_at(deadline.into(), known).await.map_err(|_| Failure::Timeout)?;
         let gone = || Failure::Gone("it was stopped".to_owned());
-        if let State::Failed { reason, .. } = &waited.map_err(|_| gone())?.state {
-            return Err(Failure::Gone(reason.clone()));
+        if let State::Failed { reason, wants_login, .. } = &waited.map_err(|_| gone())?.state {
+            let why = if *wants_login { Failure::Login } else { Failure::Gone };
+            return Err(why(reason.clone()));
         }
         self.0.session.borrow().clone().ok_or_else(gone)
     }

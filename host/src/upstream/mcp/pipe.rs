@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use clawhost_core::limits::{
     BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, BRIDGE_UNASKED_BYTES_MAX, BRIDGE_UNASKED_MS,
 };
+use futures_util::FutureExt as _;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{Notify, mpsc};
@@ -18,10 +20,11 @@ use tokio_util::sync::CancellationToken;
 use super::complaints::{Complaints, ErrorLines};
 use super::failure::Failure;
 use super::message::{self, Said};
+use super::questions::Granted;
 use super::waiting::{Outcome, Place, Waiting};
+use crate::dialogue::Caller;
 use crate::jail::Child;
 use crate::lines::{Line, Lines};
-use crate::progress::ProgressSink;
 use crate::secrets::Secrets;
 
 /// Lines that wait to be written. A request waits for its place here on its own time.
@@ -40,6 +43,7 @@ pub(super) struct Driver {
     pub(super) child: Child,
     pub(super) complaints: Complaints,
     pub(super) secrets: Secrets,
+    granted: Option<Arc<Granted>>,
     /// Is told when the server's tools have changed.
     pub(super) changed: Arc<Notify>,
     outgoing: mpsc::Receiver<String>,
@@ -53,12 +57,12 @@ impl Pipe {
         child: Child,
         complaints: Complaints,
         secrets: Secrets,
-        changed: Arc<Notify>,
+        (changed, granted): (Arc<Notify>, Option<Arc<Granted>>),
     ) -> (Self, Driver) {
         let (back, outgoing) = mpsc::channel(OUTGOING_MAX);
         let waiting = Arc::new(Waiting::default());
         let pipe = Self { outgoing: back.clone(), waiting: Arc::clone(&waiting) };
-        (pipe, Driver { child, complaints, secrets, changed, outgoing, back, waiting })
+        (pipe, Driver { child, complaints, secrets, granted, changed, outgoing, back, waiting })
     }
 
     /// Sends the request `id` and waits for its answer. Dropping it cancels the request, where it
@@ -68,9 +72,9 @@ impl Pipe {
         id: u64,
         line: String,
         may_cancel: bool,
-        progress: Option<ProgressSink>,
+        caller: Caller,
     ) -> Outcome {
-        let place = self.waiting.place(id, progress);
+        let place = self.waiting.place(id, caller);
         let mut asking = Asking { pipe: self, place, id, sent: false };
         self.tell(line).await?;
         asking.sent = may_cancel;
@@ -110,6 +114,7 @@ impl Driver {
         let hears = Hears {
             back: self.back,
             changed: self.changed,
+            granted: self.granted,
             secrets: self.secrets,
             waiting: Arc::clone(&self.waiting),
         };
@@ -160,6 +165,7 @@ async fn write_all(input: Option<ChildStdin>, mut outgoing: mpsc::Receiver<Strin
 struct Hears {
     back: mpsc::Sender<String>,
     changed: Arc<Notify>,
+    granted: Option<Arc<Granted>>,
     secrets: Secrets,
     waiting: Arc<Waiting>,
 }
@@ -196,9 +202,7 @@ impl Hears {
     fn hear(&self, text: &[u8]) -> bool {
         match message::read(text) {
             Said::Answer(id, outcome) => return self.waiting.answer(id, outcome),
-            Said::Asks { id, method } => {
-                drop(self.back.try_send(message::denial(&id, &method)));
-            }
+            Said::Asks { id, method, params } => self.asked(id, method, params),
             Said::Tells { method, params } => match method.as_str() {
                 "notifications/progress" => {
                     let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
@@ -210,5 +214,23 @@ impl Hears {
             Said::Nothing => {}
         }
         false
+    }
+
+    /// Answers a request of the server's own: at once, or where the client of the one call that runs is
+    /// asked, when it has answered. A server that does not read is not answered.
+    fn asked(&self, id: Value, method: String, params: Value) {
+        let (caller, over) = self.waiting.only().unzip();
+        let (granted, back) = (self.granted.clone(), self.back.clone());
+        let answer = async move {
+            let asks = (&id, method.as_str(), params);
+            let answer = Granted::answer(granted.as_deref(), asks, caller.as_deref());
+            let over = over.unwrap_or_default();
+            let answer = over.run_until_cancelled(answer).await;
+            drop(back.try_send(answer.unwrap_or_else(|| message::denial(&id, &method))));
+        };
+        let mut answer = Box::pin(answer);
+        if answer.as_mut().now_or_never().is_none() {
+            tokio::spawn(answer);
+        }
     }
 }

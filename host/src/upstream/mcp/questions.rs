@@ -1,23 +1,109 @@
 //! What a server asks of its caller's client (a person's answer, a completion, its folders), where the
-//! operator has that passed on: as the answer to the call, which the caller makes again with what it
-//! brings.
+//! operator has that passed on. One of the stateless revision asks with its answer to the call, which is
+//! made again with what the client brings; an older one asks while the call runs.
 //!
-//! Deliberately absent: servers of the older revisions, which ask while a call runs, and forms that
-//! lead to an address.
+//! Deliberately absent: forms that lead to an address, and questions beside a call.
+
+use std::path::Path;
 
 use clawhost_core::exposed::without_hidden;
 use clawhost_core::limits::{QUESTIONS_MAX, REPLY_BYTES_MAX};
 use clawhost_core::visible;
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::failure::Failure;
+use super::{Endpoint, ServerPlan, message};
 use crate::dialogue::Dialogue;
 
 /// Where an error of a call says what the server asks, in MCP's words.
 pub const INPUT_REQUIRED: &str = "input_required";
 
+/// The name of the one question that an older server asks with a request.
+const THE_QUESTION: &str = "question";
+
 /// JSON-RPC: what is said is not what may be.
 const INVALID_PARAMS: i64 = -32602;
+
+/// What a server of the older revisions is answered when it asks.
+#[derive(Debug)]
+pub(super) struct Granted {
+    /// The operator's name for it.
+    server: String,
+    /// The folders that a program has: what a client has elsewhere means nothing to it.
+    roots: Option<Value>,
+}
+
+impl Granted {
+    /// Returns what the server of `plan` is granted, where the operator has its questions passed on.
+    pub(super) fn of(plan: &ServerPlan) -> Option<Self> {
+        let root =
+            |path: &Path| Url::from_file_path(path).ok().map(|url| json!({"uri": url.as_str()}));
+        let roots = match &plan.endpoint {
+            Endpoint::Stdio { grants, .. } => {
+                let all = grants.mounts.iter().filter_map(|mount| root(&mount.host));
+                Some(json!({"roots": all.collect::<Vec<_>>()}))
+            }
+            Endpoint::Http { .. } => None,
+        };
+        plan.expose.questions.then(|| Self { server: plan.name.clone(), roots })
+    }
+
+    /// Returns the answer to a server's own request, as a line: `dialogue` is with the client of the call
+    /// that it belongs to.
+    pub(super) async fn answer(
+        granted: Option<&Self>,
+        (id, method, params): (&Value, &str, Value),
+        dialogue: Option<&Dialogue>,
+    ) -> String {
+        let answered = match granted {
+            Some(granted) => granted.answered(method, params, dialogue).await,
+            None => None,
+        };
+        match answered {
+            Some(result) => message::answer(id, &result),
+            None => message::denial(id, method),
+        }
+    }
+
+    async fn answered(
+        &self,
+        method: &str,
+        params: Value,
+        dialogue: Option<&Dialogue>,
+    ) -> Option<Value> {
+        if let ("roots/list", Some(roots)) = (method, &self.roots) {
+            return Some(roots.clone());
+        }
+        let request = match params.is_object() {
+            true => json!({"method": method, "params": params}),
+            false => json!({"method": method}),
+        };
+        let asked = json!({"inputRequests": {THE_QUESTION: request}});
+        let mut asked = passed_on(&self.server, asked)?;
+        let mut answers = dialogue?.ask(asked.get_mut("inputRequests")?.take()).await?;
+        answers.get_mut(THE_QUESTION).map(Value::take).filter(Value::is_object)
+    }
+}
+
+/// Returns what a client of an older revision answers to what the stateless server `server` asks, and the
+/// server's state; nothing where it brings its answers by itself, or has none.
+pub(super) async fn answered(
+    server: &str,
+    asked: &Value,
+    dialogue: Option<&Dialogue>,
+) -> Option<Dialogue> {
+    let dialogue = dialogue.filter(|dialogue| !dialogue.comes_again)?;
+    let mut asked = passed_on(server, asked.clone())?;
+    let requests = asked.get_mut("inputRequests").map(Value::take).unwrap_or_else(|| json!({}));
+    let responses = match requests.as_object().is_some_and(Map::is_empty) {
+        true => requests,
+        false => dialogue.ask(requests).await?,
+    };
+    let state = asked.get("requestState").and_then(Value::as_str).map(str::to_owned);
+    let brought = Dialogue { responses: Some(responses), state, ..dialogue.clone() };
+    said_to(server, &brought).ok()
+}
 
 /// Adds what a client has brought to the members of a request's parameters.
 pub(super) fn brought(params: &str, dialogue: Option<&Dialogue>) -> String {

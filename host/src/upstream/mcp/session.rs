@@ -1,13 +1,14 @@
 //! One connection to a server in one dialect, whatever it runs over.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use clawhost_core::limits::BRIDGE_REQUESTS_MAX;
+use clawhost_core::limits::{BRIDGE_REQUESTS_MAX, QUESTION_ANSWER_MS};
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout_at;
 
 use super::failure::Failure;
@@ -16,7 +17,7 @@ use super::pipe::Pipe;
 use super::questions::brought;
 use super::waiting::Outcome;
 use super::web::Web;
-use crate::dialogue::{Caller, Dialogue};
+use crate::dialogue::{Asks, Caller, Dialogue};
 
 /// The newest revision of the protocol.
 pub(super) const MODERN: &str = "2026-07-28";
@@ -48,11 +49,16 @@ pub(super) struct Session {
     pub(super) wire: Wire,
     /// Known once the two have met.
     pub(super) era: OnceLock<Era>,
+    /// What a server of an older revision answered to `initialize`.
+    pub(super) met: OnceLock<Value>,
+    /// Somebody answers what the server asks.
+    pub(super) may_ask: bool,
     ids: AtomicU64,
     places: Semaphore,
 }
 
 /// One request.
+#[derive(Clone)]
 pub(super) struct Ask {
     pub(super) method: &'static str,
     /// The members of its parameters as JSON, without braces.
@@ -77,9 +83,9 @@ impl Ask {
 }
 
 impl Session {
-    pub(super) fn new(wire: Wire) -> Self {
-        let places = Semaphore::new(BRIDGE_REQUESTS_MAX);
-        Self { wire, era: OnceLock::new(), ids: AtomicU64::new(1), places }
+    pub(super) fn new(wire: Wire, may_ask: bool) -> Self {
+        let (ids, places) = (AtomicU64::new(1), Semaphore::new(BRIDGE_REQUESTS_MAX));
+        Self { wire, era: OnceLock::new(), met: OnceLock::new(), may_ask, ids, places }
     }
 
     /// Asks in the dialect that was agreed on.
@@ -88,23 +94,32 @@ impl Session {
     }
 
     /// Asks in the dialect of `era`.
-    pub(super) async fn ask_in(&self, era: Era, ask: Ask) -> Outcome {
-        let _place = self.places.try_acquire().map_err(|_| Failure::Busy)?;
-        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+    pub(super) async fn ask_in(&self, era: Era, mut ask: Ask) -> Outcome {
+        let (_place, id) = self.place()?;
         let dialogue = ask.caller.dialogue.as_deref().filter(|_| era == Era::Modern);
         let token = ask.caller.progress.as_ref().map(|_| id);
         let params = with_meta(&brought(&ask.params, dialogue), meta(era, token, dialogue));
         let line = message::request(id, ask.method, &params);
-        let until = ask.deadline.into();
+        let (until, dialogue) = (ask.deadline, ask.caller.dialogue.clone());
+        let asks = dialogue.and_then(|dialogue| dialogue.asks.clone());
+        if asks.is_some() {
+            ask.deadline += Duration::from_millis(QUESTION_ANSWER_MS);
+        }
         let answer = async {
             match &self.wire {
                 Wire::Pipe(pipe) => {
-                    pipe.ask(id, line, ask.method != "initialize", ask.caller.progress).await
+                    pipe.ask(id, line, ask.method != "initialize", ask.caller).await
                 }
                 Wire::Web(web) => web.ask(id, line, era, ask).await,
             }
         };
-        timeout_at(until, answer).await.map_err(|_| Failure::Timeout)?
+        within(until, asks.as_deref(), answer).await?
+    }
+
+    /// Takes the right to one more request, and its id.
+    pub(super) fn place(&self) -> Result<(SemaphorePermit<'_>, u64), Failure> {
+        let place = self.places.try_acquire().map_err(|_| Failure::Busy)?;
+        Ok((place, self.ids.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Tells the server something that has no answer.
@@ -128,6 +143,33 @@ impl Session {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let params = with_meta(LISTENS_TO, meta(Era::Modern, None, None));
         pipe.tell(message::request(id, "subscriptions/listen", &params)).await
+    }
+}
+
+/// Waits for `work` until then, and as much longer as the client is waited for meanwhile.
+async fn within<T>(
+    until: Instant,
+    asks: Option<&Asks>,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    let mut work = pin!(work);
+    let Some(asks) = asks else {
+        return timeout_at(until.into(), work).await.map_err(|_| Failure::Timeout);
+    };
+    let (before, mut end) = (asks.waited().await, until);
+    loop {
+        if let Ok(done) = timeout_at(end.into(), &mut work).await {
+            return Ok(done);
+        }
+        let waited = tokio::select! {
+            done = &mut work => return Ok(done),
+            waited = asks.waited() => waited,
+        };
+        let later = until + waited.saturating_sub(before);
+        if later <= end {
+            return Err(Failure::Timeout);
+        }
+        end = later;
     }
 }
 
@@ -158,4 +200,41 @@ fn with_meta(params: &str, meta: Map<String, Value>) -> String {
     }
     let comma = if params.is_empty() { "" } else { "," };
     format!(r#"{params}{comma}"_meta":{}"#, Value::Object(meta))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{self, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_calls_clock_stands_still_while_its_client_is_asked() {
+        let second = Duration::from_secs(1);
+        let dialogue = |asks: &Arc<Asks>| {
+            let capabilities = Map::from_iter([("roots".to_owned(), json!({}))]);
+            Dialogue { capabilities, asks: Some(Arc::clone(asks)), ..Dialogue::default() }
+        };
+        for (works, ends) in [(second / 2, true), (second * 2, false)] {
+            let asks = Arc::new(Asks::default());
+            asks.cleaned_by(Some);
+            let dialogue = dialogue(&asks);
+            let work = async {
+                let asked = dialogue.ask(json!({"q": {"method": "roots/list"}})).await;
+                assert_eq!(asked, Some(json!({})));
+                sleep(works).await;
+            };
+            let client = async {
+                let mut now = asks.now();
+                let asked = now.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+                sleep(second * 60).await;
+                asked.answer(Some(json!({})));
+            };
+            let until = time::Instant::now().into_std() + second;
+            let (done, ()) = tokio::join!(within(until, Some(&*asks), work), client);
+            assert_eq!(done.is_ok(), ends);
+        }
+        let until = time::Instant::now().into_std() + second;
+        assert_eq!(within(until, None, sleep(second * 2)).await, Err(Failure::Timeout));
+    }
 }

@@ -19,9 +19,10 @@ use super::complaints::Complaints;
 use super::failure::{Failure, told};
 use super::handshake::Hello;
 use super::pipe::Pipe;
+use super::questions::Granted;
 use super::session::{Session, Wire};
 use super::web::Web;
-use super::{Endpoint, Offers, Parts, ServerPlan, State, credentials};
+use super::{Endpoint, Offers, Parts, Restart, ServerPlan, State, credentials};
 use crate::jail::{self, JailError, JailSpec};
 use crate::random;
 use crate::upstream::oauth::Tokens;
@@ -31,6 +32,8 @@ use crate::upstream::oauth::Tokens;
 pub(super) struct Supervisor {
     pub(super) plan: ServerPlan,
     pub(super) parts: Parts,
+    /// Its messages are passed on by somebody else: it is asked nothing but `initialize`.
+    pub(super) relayed: Option<Restart>,
     pub(super) offers: watch::Sender<Offers>,
     pub(super) session: watch::Sender<Option<Arc<Session>>>,
     pub(super) stop: CancellationToken,
@@ -67,6 +70,8 @@ struct Life {
     ready: Option<Instant>,
     /// Whether the two agreed on a revision.
     met: bool,
+    /// Whether nobody is logged in to it.
+    wants_login: bool,
     /// How often its lists were looked at, in this life and those before.
     calm: Calm,
 }
@@ -74,7 +79,7 @@ struct Life {
 impl Supervisor {
     /// Keeps the server going until it is told to stop.
     pub(super) async fn run(self) {
-        let (mut ends, mut probes, mut calm) = (0, true, Calm::default());
+        let (mut ends, mut probes, mut calm) = (0, self.relayed.is_none(), Calm::default());
         while !self.stop.is_cancelled() {
             self.offers.send_modify(|offers| offers.state = State::Connecting);
             let life = self.live(probes, calm).await;
@@ -84,33 +89,35 @@ impl Supervisor {
                 break;
             }
             // A server that a probe ends is asked in the older way, and then the other way again.
-            probes = life.met || !probes;
+            probes = self.relayed.is_none() && (life.met || !probes);
             let stable = Duration::from_millis(BRIDGE_STABLE_MS);
             let was_stable = life.ready.is_some_and(|ready| ready.elapsed() >= stable);
             ends = if was_stable { 1 } else { ends + 1 };
-            let wait = wait_after(ends);
-            self.failed(&life.reason, wait, ends);
+            let wait = wait_after(ends, self.relayed);
+            self.failed(&life.reason, life.wants_login, wait, ends);
             tokio::select! {
                 () = sleep(wait) => {}
                 () = self.stop.cancelled() => {}
             }
         }
         let reason = "it was stopped".to_owned();
-        let state = State::Failed { reason, attempt: ends, wait: Duration::ZERO };
+        let (wants_login, wait) = (false, Duration::ZERO);
+        let state = State::Failed { reason, wants_login, attempt: ends, wait };
         self.offers.send_modify(|offers| offers.state = state);
     }
 
-    fn failed(&self, reason: &str, wait: Duration, ends: u32) {
+    fn failed(&self, reason: &str, wants_login: bool, wait: Duration, ends: u32) {
         let reason = told(&self.parts.secrets.redactor(), reason, ERROR_TEXT_BYTES_MAX);
         let (server, wait_ms) = (&self.plan.name, wait.as_millis());
         debug!(server, "not available, attempt {ends}, the next in {wait_ms} ms: {reason}");
-        let state = State::Failed { reason, attempt: ends, wait };
+        let state = State::Failed { reason, wants_login, attempt: ends, wait };
         self.offers.send_modify(|offers| offers.state = state);
     }
 
     /// Makes one connection and keeps it for as long as it lasts.
     async fn live(&self, probes: bool, calm: Calm) -> Life {
-        let mut life = Life { reason: String::new(), ready: None, met: false, calm };
+        let (reason, wants_login) = (String::new(), false);
+        let mut life = Life { reason, ready: None, met: false, wants_login, calm };
         life.reason = match &self.plan.endpoint {
             Endpoint::Stdio { .. } => self.live_in_jail(probes, &mut life).await,
             Endpoint::Http { .. } => self.live_on_the_web(probes, &mut life).await,
@@ -130,8 +137,10 @@ impl Supervisor {
         let secrets = self.parts.secrets.clone();
         let complaints = Complaints::of(&self.plan.name, secrets.clone());
         let changed = Arc::new(Notify::new());
-        let (pipe, driver) = Pipe::open(child, complaints, secrets, Arc::clone(&changed));
-        let session = Arc::new(Session::new(Wire::Pipe(pipe)));
+        let granted = Granted::of(&self.plan).map(Arc::new);
+        let beside = (Arc::clone(&changed), granted);
+        let (pipe, driver) = Pipe::open(child, complaints, secrets, beside);
+        let session = Arc::new(Session::new(Wire::Pipe(pipe), self.plan.expose.questions));
         // Told by whichever of the two ends first; the program is gone when both have.
         let over = self.stop.child_token();
         let work = async {
@@ -175,10 +184,14 @@ impl Supervisor {
             Ok(web) => Arc::new(web),
             Err(reason) => return reason,
         };
-        let session = Arc::new(Session::new(Wire::Web(Arc::clone(&web))));
+        let wire = Wire::Web(Arc::clone(&web));
+        let session = Arc::new(Session::new(wire, self.plan.expose.questions));
         let changed = Notify::new();
         tokio::select! {
-            failure = self.serve(&session, probes, &changed, life) => failure.to_string(),
+            failure = self.serve(&session, probes, &changed, life) => {
+                life.wants_login = matches!(failure, Failure::Login(_));
+                failure.to_string()
+            }
             () = web.lost.notified() => "it has forgotten the session".to_owned(),
             () = self.stop.cancelled() => String::new(),
         }
@@ -194,6 +207,7 @@ impl Supervisor {
             .as_ref()
             .map(|auth| Tokens::new(&self.plan.name, url, auth, client.clone(), secrets.clone()));
         let tokens = tokens.transpose()?.map(Arc::new);
+        let secrets = (secrets, Granted::of(&self.plan));
         Web::open(client, secrets, url, headers, tokens).map_err(|failure| failure.to_string())
     }
 
@@ -211,6 +225,12 @@ impl Supervisor {
             Err(failure) => return failure,
         };
         life.met = true;
+        if self.relayed.is_some() {
+            self.session.send_replace(Some(Arc::clone(session)));
+            self.publish(Arc::new([]), Exposed::default(), Some(hello));
+            life.ready = Some(Instant::now());
+            return std::future::pending().await;
+        }
         let tools = match session.tools(&self.parts.secrets.redactor(), deadline).await {
             Ok(tools) => tools,
             Err(failure) => return failure,
@@ -277,12 +297,14 @@ fn in_ms(ms: u64) -> Instant {
 
 /// Returns how long to wait after so many ends in a row. Servers that ended together do not all
 /// begin together.
-fn wait_after(ends: u32) -> Duration {
+fn wait_after(ends: u32, relayed: Option<Restart>) -> Duration {
     if ends >= BRIDGE_ENDS_MAX {
         return Duration::from_millis(BRIDGE_CIRCUIT_MS);
     }
-    let doubled = BRIDGE_RESTART_MS.saturating_mul(2_u64.saturating_pow(ends.saturating_sub(1)));
-    let wait = doubled.min(BRIDGE_RESTART_CEILING_MS);
+    let own = Restart { first_ms: BRIDGE_RESTART_MS, ceiling_ms: BRIDGE_RESTART_CEILING_MS };
+    let Restart { first_ms, ceiling_ms } = relayed.unwrap_or(own);
+    let doubled = first_ms.saturating_mul(2_u64.saturating_pow(ends.saturating_sub(1)));
+    let wait = doubled.min(ceiling_ms);
     let [part] = random::bytes::<1>().unwrap_or_default();
     Duration::from_millis(wait / 2 + wait / 2 * u64::from(part) / u64::from(u8::MAX))
 }
@@ -307,11 +329,11 @@ mod tests {
         for (ends, most) in
             [(1, BRIDGE_RESTART_MS), (2, 2 * BRIDGE_RESTART_MS), (4, 8 * BRIDGE_RESTART_MS)]
         {
-            let wait = wait_after(ends).as_millis();
+            let wait = wait_after(ends, None).as_millis();
             assert!((u128::from(most / 2)..=u128::from(most)).contains(&wait), "{ends}: {wait}");
         }
         for ends in [BRIDGE_ENDS_MAX, u32::MAX] {
-            assert_eq!(wait_after(ends), Duration::from_millis(BRIDGE_CIRCUIT_MS));
+            assert_eq!(wait_after(ends, None), Duration::from_millis(BRIDGE_CIRCUIT_MS));
         }
     }
 }

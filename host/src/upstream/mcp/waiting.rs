@@ -9,9 +9,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::failure::Failure;
-use crate::progress::{Progress, ProgressSink};
+use crate::dialogue::{Caller, Dialogue};
+use crate::progress::Progress;
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Value, Failure>;
@@ -29,7 +31,10 @@ struct Table {
 #[derive(Debug)]
 struct Asked {
     answer: oneshot::Sender<Outcome>,
+    caller: Option<Arc<Dialogue>>,
     progress: Option<Progress>,
+    /// Ends what the server asks meanwhile.
+    over: DropGuard,
 }
 
 /// The place of one request. Dropping it forgets the request.
@@ -41,10 +46,12 @@ pub(super) struct Place {
 }
 
 impl Waiting {
-    /// Waits for the answer to `id`.
-    pub(super) fn place(self: &Arc<Self>, id: u64, progress: Option<ProgressSink>) -> Place {
+    /// Waits for the answer to `id`, which `caller` wants.
+    pub(super) fn place(self: &Arc<Self>, id: u64, caller: Caller) -> Place {
         let (sender, answer) = oneshot::channel();
-        let asked = Asked { answer: sender, progress: progress.map(Progress::new) };
+        let over = CancellationToken::new().drop_guard();
+        let (caller, progress) = (caller.dialogue, caller.progress.map(Progress::new));
+        let asked = Asked { answer: sender, caller, progress, over };
         let mut table = self.0.lock();
         if !table.ended {
             table.asked.insert(id, asked);
@@ -57,6 +64,19 @@ impl Waiting {
     pub(super) fn answer(&self, id: u64, outcome: Outcome) -> bool {
         let asked = self.0.lock().asked.remove(&id);
         asked.is_some_and(|asked| asked.answer.send(outcome).is_ok())
+    }
+
+    /// Returns whose request it is that waits, and the end of it. Of several nobody knows which a server
+    /// asks for.
+    pub(super) fn only(&self) -> Option<(Arc<Dialogue>, CancellationToken)> {
+        let table = self.0.lock();
+        let mut asked = table.asked.values();
+        match (asked.next(), asked.next()) {
+            (Some(only), None) => {
+                Some((Arc::clone(only.caller.as_ref()?), only.over.token().clone()))
+            }
+            _ => None,
+        }
     }
 
     /// Lets nobody wait any longer, now or later.
@@ -106,5 +126,27 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.waiting.0.lock().asked.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_a_server_asks_is_known_of_one_call_only_and_its_end_ends_it() {
+        let waiting = Arc::new(Waiting::default());
+        let called = || Caller { progress: None, dialogue: Some(Arc::default()) };
+        assert!(waiting.only().is_none());
+        let first = waiting.place(1, called());
+        let (_, over) = waiting.only().unwrap();
+        let second = waiting.place(2, called());
+        assert!(waiting.only().is_none() && !over.is_cancelled());
+        drop(second);
+        assert!(waiting.only().is_some());
+        drop(first);
+        assert!(over.is_cancelled());
+        let _nobodys = waiting.place(3, Caller::default());
+        assert!(waiting.only().is_none());
     }
 }

@@ -29,10 +29,12 @@ use tokio_util::io::StreamReader;
 
 use super::failure::Failure;
 use super::message::{self, Said};
+use super::questions::Granted;
 use super::session::{Ask, Era, MODERN};
 use super::waiting::{Outcome, report};
+use crate::dialogue::Caller;
 use crate::lines::{Line, Lines};
-use crate::progress::{Progress, ProgressSink};
+use crate::progress::Progress;
 use crate::secrets::Secrets;
 use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody};
 use crate::upstream::oauth::{Tokens, challenged};
@@ -48,6 +50,7 @@ const NOT_TAKEN: &str = "it does not take the token that its issuer has just giv
 #[derive(Debug)]
 pub(super) struct Web {
     client: HttpClient,
+    granted: Option<Granted>,
     secrets: Secrets,
     rules: Arc<EgressRules>,
     url: String,
@@ -67,7 +70,7 @@ impl Web {
     /// Returns the way to `url`.
     pub(super) fn open(
         client: HttpClient,
-        secrets: Secrets,
+        (secrets, granted): (Secrets, Option<Granted>),
         url: &str,
         headers: HeaderMap,
         tokens: Option<Arc<Tokens>>,
@@ -75,7 +78,7 @@ impl Web {
         let rules = egress::endpoint(url).map_err(|error| Failure::Gone(error.internal()))?;
         let (rules, url) = (Arc::new(rules), url.to_owned());
         let (version, session, lost) = (OnceLock::new(), OnceLock::new(), Notify::new());
-        Ok(Self { client, secrets, rules, url, headers, tokens, version, session, lost })
+        Ok(Self { client, granted, secrets, rules, url, headers, tokens, version, session, lost })
     }
 
     /// Says from now on which older revision was agreed on.
@@ -98,7 +101,7 @@ impl Web {
             cancel.id = None;
         }
         let headers = self.headers_of(era, &ask);
-        let outcome = self.exchange(id, line, headers, ask.deadline, ask.caller.progress).await;
+        let outcome = self.exchange(id, line, headers, ask.deadline, ask.caller).await;
         if outcome != Err(Failure::Timeout) {
             cancel.id = None;
         }
@@ -111,7 +114,7 @@ impl Web {
         line: String,
         headers: HeaderMap,
         deadline: Instant,
-        progress: Option<ProgressSink>,
+        caller: Caller,
     ) -> Outcome {
         let answer = self.post(line, headers, deadline, BRIDGE_UNASKED_BYTES_MAX).await?;
         let status = answer.status();
@@ -121,7 +124,7 @@ impl Web {
         self.begin(answer.headers());
         match kind(answer.headers()) {
             JSON => whole(id, answer).await,
-            EVENTS => self.events(id, answer, deadline, progress.map(Progress::new)).await,
+            EVENTS => self.events(id, answer, deadline, caller).await,
             _ => Err(Failure::Wrong("it answers neither JSON nor events".to_owned())),
         }
     }
@@ -147,14 +150,14 @@ impl Web {
         let Some(tokens) = &self.tokens else {
             return self.post_once(line, headers, deadline, body_bytes_max).await;
         };
-        let token = tokens.header(None).await.map_err(Failure::Gone)?;
+        let token = tokens.header(None).await?;
         headers.insert(AUTHORIZATION, token.clone());
         let answer =
             self.post_once(line.clone(), headers.clone(), deadline, body_bytes_max).await?;
         if answer.status() != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        let another = tokens.header(Some(&token)).await.map_err(Failure::Gone)?;
+        let another = tokens.header(Some(&token)).await?;
         headers.insert(AUTHORIZATION, another);
         let answer = self.post_once(line, headers, deadline, body_bytes_max).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
@@ -242,8 +245,9 @@ impl Web {
         id: u64,
         answer: Response<ResponseBody>,
         deadline: Instant,
-        mut progress: Option<Progress>,
+        caller: Caller,
     ) -> Outcome {
+        let mut progress = caller.progress.map(Progress::new);
         let body = answer.into_body().into_data_stream().map_err(io::Error::other);
         let mut events = Events::new(Lines::new(
             BufReader::new(StreamReader::new(body)),
@@ -252,9 +256,12 @@ impl Web {
         while let Some(event) = events.next().await? {
             match message::read(&event) {
                 Said::Answer(answered, outcome) if answered == id => return outcome,
-                Said::Asks { id, method } => {
+                Said::Asks { id, method, params } => {
+                    let asks = (&id, method.as_str(), params);
+                    let dialogue = caller.dialogue.as_deref();
+                    let answer = Granted::answer(self.granted.as_ref(), asks, dialogue).await;
                     // Whether it reads that is its own affair.
-                    drop(self.tell(message::denial(&id, &method), deadline).await);
+                    drop(self.tell(answer, deadline).await);
                 }
                 Said::Tells { method, params } if method == "notifications/progress" => {
                     let is_ours = params.get("progressToken").and_then(Value::as_u64) == Some(id);

@@ -1,4 +1,5 @@
-//! A person logs in: a URL to open, and an answer that a browser brings to this machine (RFC 8252).
+//! A person logs in: a URL to open, and an answer that a browser brings to this machine (RFC 8252), or
+//! that is pasted where the browser is on another.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -10,7 +11,7 @@ use clawhost_core::limits::{
 use clawhost_core::oauth::{Expected, Granted, Login};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use url::Url;
@@ -23,16 +24,24 @@ use crate::random;
 /// Lines of a request that are read.
 const LINES_MAX: usize = 100;
 
+/// Where an answer is pasted.
+pub(crate) type Pasted = Box<dyn AsyncRead + Send + Unpin>;
+
 /// What a browser brings: a code, or why there is none.
 type Brought = Result<String, String>;
 
 impl Tokens {
-    /// Lets a person log in at the URL that `show` shows, and keeps what that gives. Returns what it is
-    /// good for, where that is not what was asked for.
+    /// Lets a person log in at the URL that `show` shows, and keeps what that gives. The answer is the first
+    /// line of `pasted`, where there is such a thing. Returns what it is good for, where that is not what was
+    /// asked for.
     ///
     /// # Errors
     /// Whatever keeps somebody from logging in, for the operator.
-    pub(crate) async fn login(&self, show: impl FnOnce(&Url)) -> Result<Option<String>, String> {
+    pub(crate) async fn login(
+        &self,
+        show: impl FnOnce(&Url),
+        pasted: Option<Pasted>,
+    ) -> Result<Option<String>, String> {
         let (web, authority) = self.authority().await?;
         let resource = self.resource(&web).await?;
         let endpoint = authority.authorization.as_ref().ok_or("nobody logs in for this server")?;
@@ -53,7 +62,13 @@ impl Tokens {
         let (issuer, states_issuer) = (self.auth.issuer.as_str(), authority.states_issuer);
         let expected = Expected { state: login.state, issuer, states_issuer };
         let patience = Duration::from_millis(OAUTH_LOGIN_MS);
-        let brought = timeout(patience, brought(listener, expected)).await;
+        let brought = async {
+            match pasted {
+                Some(input) => read_pasted(input, &redirect, expected).await,
+                None => brought(listener, expected).await,
+            }
+        };
+        let brought = timeout(patience, brought).await;
         let code = brought.map_err(|_| "nobody has logged in in time")?.map_err(plain)??;
         let granted = self.exchanged(&login, &code).await?;
         let scope = granted.scope.clone().filter(|scope| *scope != login.scopes.join(" "));
@@ -84,6 +99,16 @@ async fn listen() -> io::Result<(TcpListener, String)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let redirect = format!("http://127.0.0.1:{}/callback", listener.local_addr()?.port());
     Ok((listener, redirect))
+}
+
+/// Reads the address at which a browser ended that could not go on.
+async fn read_pasted(input: Pasted, redirect: &str, expected: Expected<'_>) -> io::Result<Brought> {
+    let line = Lines::new(BufReader::new(input), OAUTH_CALLBACK_BYTES_MAX).next().await?;
+    let Some(Line::Text(line)) = line else { return Ok(Err("no address was pasted".to_owned())) };
+    let address = String::from_utf8_lossy(&line);
+    let query = address.trim().strip_prefix(redirect).and_then(|rest| rest.strip_prefix('?'));
+    let other = || Err(format!("this is no answer to this login: that begins with {redirect}?"));
+    Ok(query.and_then(|query| expected.read(query)).unwrap_or_else(other))
 }
 
 /// Waits for the one answer among all that connects.

@@ -25,6 +25,7 @@ use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use tokio::sync::Mutex;
 use url::Url;
 
+pub(crate) use self::login::Pasted;
 use self::store::Stored;
 use super::http::{HttpClient, sensitive};
 use crate::clock::now_ms;
@@ -46,7 +47,22 @@ pub(crate) struct Tokens {
 struct Held {
     token: Option<Token>,
     /// When it failed last to get one, and why.
-    failed: Option<(Instant, String)>,
+    failed: Option<(Instant, NoToken)>,
+}
+
+/// Why there is no token.
+#[derive(Debug, Clone)]
+pub(crate) struct NoToken {
+    /// For the operator.
+    pub(crate) reason: String,
+    /// A person has to log in.
+    pub(crate) wants_login: bool,
+}
+
+impl From<String> for NoToken {
+    fn from(reason: String) -> Self {
+        Self { reason, wants_login: false }
+    }
 }
 
 /// A token as it is sent.
@@ -96,11 +112,11 @@ impl Tokens {
     /// Of many that want another at the same time, one asks.
     ///
     /// # Errors
-    /// Why there is none, for the operator.
+    /// [`NoToken`].
     pub(crate) async fn header(
         self: &Arc<Self>,
         refused: Option<&HeaderValue>,
-    ) -> Result<HeaderValue, String> {
+    ) -> Result<HeaderValue, NoToken> {
         let good = self.held.lock().await.header(refused);
         if let Some(header) = good {
             return Ok(header);
@@ -113,24 +129,24 @@ impl Tokens {
 
     /// Remembers that the server does not take what its issuer has just given.
     pub(crate) async fn fail(&self, reason: &str) {
-        self.held.lock().await.failed = Some((Instant::now(), reason.to_owned()));
+        self.held.lock().await.failed = Some((Instant::now(), reason.to_owned().into()));
     }
 
-    async fn renewed(&self, refused: Option<&HeaderValue>) -> Result<HeaderValue, String> {
+    async fn renewed(&self, refused: Option<&HeaderValue>) -> Result<HeaderValue, NoToken> {
         let mut held = self.held.lock().await;
         if let Some(header) = held.header(refused) {
             return Ok(header);
         }
         let pause = Duration::from_millis(OAUTH_PAUSE_MS);
-        if let Some((_, reason)) = held.failed.as_ref().filter(|(at, _)| at.elapsed() < pause) {
-            return Err(reason.clone());
+        if let Some((_, none)) = held.failed.as_ref().filter(|(at, _)| at.elapsed() < pause) {
+            return Err(none.clone());
         }
         let token = match self.auth.grant {
             McpGrant::AuthorizationCode => self.refreshed(refused).await,
-            McpGrant::ClientCredentials => self.of_a_machine().await,
+            McpGrant::ClientCredentials => self.of_a_machine().await.map_err(NoToken::from),
         };
-        let token = token.inspect_err(|reason| {
-            held.failed = Some((Instant::now(), reason.clone()));
+        let token = token.inspect_err(|none| {
+            held.failed = Some((Instant::now(), none.clone()));
         })?;
         let header = token.header.clone();
         *held = Held { token: Some(token), failed: None };
@@ -138,7 +154,7 @@ impl Tokens {
     }
 
     /// Takes what a login, or another host, has kept; or asks for the next with what belongs to it.
-    async fn refreshed(&self, refused: Option<&HeaderValue>) -> Result<Token, String> {
+    async fn refreshed(&self, refused: Option<&HeaderValue>) -> Result<Token, NoToken> {
         let turn = self.turn().await?;
         let stored = self.stored().await?;
         let token = stored.token()?;
@@ -146,7 +162,7 @@ impl Tokens {
             self.hide(&stored)?;
             return Ok(token);
         }
-        let over = || format!("the login is over: {}", self.hint());
+        let over = || self.no_login("the login is over");
         let refresh = stored.refresh.as_ref().ok_or_else(over)?;
         let form = [
             ("grant_type", "refresh_token"),
@@ -155,7 +171,7 @@ impl Tokens {
         ];
         let (web, authority) = self.authority().await?;
         let granted = self.grant(&web, &authority, &stored.client_id, &form).await;
-        let granted = granted.map_err(|reason| format!("{reason}; {}", self.hint()))?;
+        let granted = granted.map_err(|reason| self.no_login(&reason))?;
         let stored = stored.followed_by(granted);
         if let Err(reason) = self.keep(&stored).await {
             // It counts all the same, for as long as it is good.
@@ -163,7 +179,7 @@ impl Tokens {
         }
         drop(turn);
         self.hide(&stored)?;
-        stored.token()
+        Ok(stored.token()?)
     }
 
     async fn of_a_machine(&self) -> Result<Token, String> {
@@ -178,8 +194,9 @@ impl Tokens {
         stored.token()
     }
 
-    fn hint(&self) -> String {
-        format!("run `clawhost secrets login {}`", self.server)
+    fn no_login(&self, why: &str) -> NoToken {
+        let reason = format!("{why}: run `clawhost secrets login {}`", self.server);
+        NoToken { reason, wants_login: true }
     }
 }
 

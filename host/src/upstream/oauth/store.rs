@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::issuer::blocking;
-use super::{Token, Tokens};
+use super::{NoToken, Token, Tokens};
 use crate::clock::now_ms;
 use crate::state::SecretStore;
 
@@ -84,13 +84,13 @@ impl Tokens {
     }
 
     /// Returns what was kept.
-    pub(super) async fn stored(&self) -> Result<Stored, String> {
+    pub(super) async fn stored(&self) -> Result<Stored, NoToken> {
         let (store, name) = (self.store()?, self.secret());
         let text = blocking(move || store.get(&name).map_err(|error| error.to_string())).await?;
-        let text = text.ok_or_else(|| format!("nobody is logged in: {}", self.hint()))?;
+        let text = text.ok_or_else(|| self.no_login("nobody is logged in"))?;
         // What a reader says may quote what it read.
         let stored: Option<Stored> = serde_json::from_str(&text).ok();
-        let of_another = || format!("the login was for something else: {}", self.hint());
+        let of_another = || self.no_login("the login was for something else");
         stored.filter(|stored| stored.is_of(self)).ok_or_else(of_another)
     }
 

@@ -242,7 +242,7 @@ async fn log_in(tokens: &Tokens, answers: Vec<String>) -> Result<Option<String>,
         }
     };
     let show = |url: &Url| drop(told.send(url.clone()));
-    let login = tokio::time::timeout(PATIENCE, tokens.login(show));
+    let login = tokio::time::timeout(PATIENCE, tokens.login(show, None));
     tokio::join!(login, browser).0.expect("it ends")
 }
 
@@ -252,7 +252,7 @@ fn answer(issuer: &Fake) -> String {
 }
 
 /// Returns the token in what would be sent.
-fn sent(header: Result<HeaderValue, String>) -> String {
+fn sent(header: Result<HeaderValue, NoToken>) -> String {
     header.unwrap().to_str().unwrap().to_owned()
 }
 
@@ -263,7 +263,7 @@ async fn a_person_logs_in_and_many_calls_share_one_refresh() {
     let host = Host::new(&issuer.url);
     let tokens = host.tokens(&server.url);
     let nobody = tokens.header(None).await.unwrap_err();
-    assert!(nobody.contains("clawhost secrets login web"), "{nobody}");
+    assert!(nobody.wants_login && nobody.reason.contains("clawhost secrets login web"));
     assert_eq!(log_in(&tokens, vec![answer(&issuer)]).await, Ok(None));
     let asked = issuer.bodies("POST /token")[0].clone();
     let resource = server.url.replace(':', "%3A").replace('/', "%2F");
@@ -295,6 +295,34 @@ async fn a_person_logs_in_and_many_calls_share_one_refresh() {
 }
 
 #[tokio::test]
+async fn an_answer_is_pasted_where_the_browser_is_on_another_machine() {
+    let (issuer, _) = honest_issuer().await;
+    let server = server(&issuer.url, &Arc::default()).await;
+    let host = Host::new(&issuer.url);
+    let tokens = host.tokens(&server.url);
+    let pasted = async |address: &str| {
+        let (mut typed, input) = tokio::io::duplex(4_096);
+        let (told, url) = tokio::sync::oneshot::channel();
+        let person = async {
+            let url: Url = url.await.unwrap();
+            let of = |name: &str| url.query_pairs().find(|(key, _)| key == name).unwrap().1;
+            let line = address.replace("{back}", &of("redirect_uri"));
+            let line = format!(" {}\r\n", line.replace("{state}", &of("state")));
+            typed.write_all(line.as_bytes()).await.unwrap();
+        };
+        let login = tokens.login(|url| drop(told.send(url.clone())), Some(Box::new(input)));
+        tokio::join!(login, person).0
+    };
+    for wrong in ["", "http://127.0.0.1:1/callback?{q}", "{back}?code=c-1&state=other", "{back}"] {
+        let refused = pasted(&wrong.replace("{q}", &answer(&issuer))).await.unwrap_err();
+        assert!(refused.contains("no answer to this login"), "{wrong}: {refused}");
+    }
+    assert_eq!(host.kept(), "");
+    assert_eq!(pasted(&format!("{{back}}?{}", answer(&issuer))).await, Ok(None));
+    assert_eq!(sent(tokens.header(None).await), "Bearer access-1");
+}
+
+#[tokio::test]
 async fn what_is_given_is_kept_though_nobody_waits_for_it() {
     let (issuer, _) = honest_issuer().await;
     let server = server(&issuer.url, &Arc::default()).await;
@@ -321,7 +349,7 @@ async fn a_refresh_that_is_refused_says_what_to_do_and_is_not_repeated_at_once()
     let first = tokens.header(None).await.unwrap();
     given.store(7, Ordering::SeqCst);
     for _ in 0..3 {
-        let refused = tokens.header(Some(&first)).await.unwrap_err();
+        let refused = tokens.header(Some(&first)).await.unwrap_err().reason;
         assert!(
             refused.contains("invalid_grant") && refused.contains("secrets login web"),
             "{refused}"
@@ -337,7 +365,8 @@ async fn a_login_counts_for_its_issuer_its_client_and_its_address_only() {
     let server = server(&issuer.url, &Arc::default()).await;
     let mut host = Host::new(&issuer.url);
     log_in(&host.tokens(&server.url), vec![answer(&issuer)]).await.unwrap();
-    let refused = |tokens: Arc<Tokens>| async move { tokens.header(None).await.unwrap_err() };
+    let refused =
+        |tokens: Arc<Tokens>| async move { tokens.header(None).await.unwrap_err().reason };
     assert!(refused(host.tokens("http://127.0.0.1:1")).await.contains("something else"));
     host.auth.client_id = Some("other".to_owned());
     assert!(refused(host.tokens(&server.url)).await.contains("something else"));
@@ -528,7 +557,7 @@ async fn an_issuer_that_says_nothing_is_not_waited_for() {
     let issuer = Fake::new(|_, _| String::new()).await;
     let host = Host::new(&issuer.url);
     let tokens = host.tokens("http://127.0.0.1:1");
-    assert!(tokens.login(|_| panic!("nothing to show")).await.is_err());
+    assert!(tokens.login(|_| panic!("nothing to show"), None).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -538,7 +567,7 @@ async fn nobody_who_does_not_come_back_is_waited_for() {
     let host = Host::new(&issuer.url);
     // Time stands still while there is something to do, and else goes on: what needs the network may be
     // out of time too.
-    let error = host.tokens(&server.url).login(|_| ()).await.unwrap_err();
+    let error = host.tokens(&server.url).login(|_| (), None).await.unwrap_err();
     assert!(!error.is_empty());
 }
 
@@ -577,4 +606,22 @@ async fn a_server_is_called_with_a_token_that_is_renewed_and_never_widened() {
         assert!(format!("{error:?}").contains("has just given"), "{error:?}");
     }
     assert_eq!(issuer.bodies("POST /token").len(), 3);
+}
+
+#[tokio::test]
+async fn a_caller_hears_that_nobody_is_logged_in_and_no_more() {
+    let (issuer, _) = honest_issuer().await;
+    let server = server(&issuer.url, &Arc::default()).await;
+    let host = Host::new(&issuer.url);
+    let auth = Some(host.auth.clone());
+    let endpoint = Endpoint::Http { url: server.url.clone(), headers: Vec::new(), auth };
+    let plan = ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() };
+    let parts = Parts { client: host.client.clone(), secrets: host.secrets.clone() };
+    let mcp = Server::start(plan, parts);
+    for _ in 0..2 {
+        let error = mcp.call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap_err();
+        let expected =
+            "the operator has to log in to the MCP server `web`: `clawhost secrets login web`";
+        assert_eq!(error.message, expected);
+    }
 }

@@ -8,9 +8,6 @@ use super::attempt::Failure;
 use super::request::{ChatRequest, text_of};
 use super::wire::Answer;
 
-/// Below the endpoint, which does not name a version.
-pub(super) const PATH: &str = "/v1/messages";
-
 /// The version of the protocol, which each request has to state.
 pub(super) const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));

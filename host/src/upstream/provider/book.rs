@@ -9,7 +9,7 @@ use std::time::Duration;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::policy::{Rates, Usage};
-use clawhost_core::quota::{Account, Ask, Ledger, Reservation, Used};
+use clawhost_core::quota::{Account, Ask, Budget, Ledger, Reservation, Used};
 use parking_lot::Mutex;
 use rusqlite::types::Type;
 use rusqlite::{Connection, TransactionBehavior};
@@ -24,6 +24,7 @@ const DAY_MS: u64 = 86_400_000;
 pub const MIGRATIONS: &[&str] = &[
     "CREATE TABLE provider_accounts (provider TEXT PRIMARY KEY, account TEXT NOT NULL) STRICT",
     costs::TABLE,
+    costs::SPENT_TABLE,
 ];
 
 /// The ledger as it was after this host's last change, and where it is kept.
@@ -63,17 +64,49 @@ impl Book {
     pub(super) async fn reserve(
         &self,
         caller: &Caller,
-        ask: Ask,
+        mut ask: Ask,
         rates: Rates,
+        budget: Option<Budget>,
     ) -> Result<Reservation, CallError> {
-        let provider = ask.provider.clone();
-        let decide = move |ledger: &mut Ledger| {
+        let (provider, agent) = (ask.provider.clone(), caller.agent.clone());
+        let decide = move |ledger: &mut Ledger, store: &Connection| {
+            if let Some(budget) = budget {
+                let spent = costs::spent(store, &agent, budget.window_ms, now_ms())?;
+                ask.left_nano_usd = budget.left_nano_usd(&spent);
+            }
             let made = ledger.reserve(&ask, &rates, now_ms());
             let cost = made.as_ref().ok().map(Change::made);
-            (made, cost)
+            Ok((made, cost))
         };
         let decided = self.change(caller, &provider, decide).await;
         decided.map_err(|error| error.into_call_error(ErrorKind::Internal))?
+    }
+
+    /// Counts a request of `agent`, where its budget leaves room for one.
+    ///
+    /// # Errors
+    /// There is none; and where the store cannot be used nothing is answered.
+    pub(super) async fn admit(&self, agent: &str, budget: Budget) -> Result<(), CallError> {
+        let agent = agent.to_owned();
+        let work = move |store: &mut Connection| {
+            let change = store.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let now_ms = now_ms();
+            let spent = costs::spent(&change, &agent, budget.window_ms, now_ms)?;
+            let checked = budget.check(&agent, &spent, now_ms);
+            if checked.is_ok() || budget.is_soft {
+                costs::spend(&change, &agent, now_ms, (1, 0))?;
+            }
+            change.commit()?;
+            Ok(checked)
+        };
+        let checked = self.database.run(work).await;
+        match checked.map_err(|error| error.into_call_error(ErrorKind::Internal))? {
+            Err(error) if budget.is_soft => {
+                tracing::warn!("{}; it is only said", error.message);
+                Ok(())
+            }
+            checked => checked,
+        }
     }
 
     /// Replaces a reservation by what was used; where the provider did not say, it stays. So it
@@ -88,9 +121,9 @@ impl Book {
             return;
         };
         let provider = reservation.provider().to_owned();
-        let settle = move |ledger: &mut Ledger| {
+        let settle = move |ledger: &mut Ledger, _: &Connection| {
             let cost = Change::settled(&reservation, used);
-            (ledger.settle(reservation, used), Some(cost))
+            Ok((ledger.settle(reservation, used), Some(cost)))
         };
         stays(&provider, self.change(caller, &provider, settle).await);
     }
@@ -98,9 +131,9 @@ impl Book {
     /// Takes a reservation back.
     pub(super) async fn release(&self, caller: &Caller, reservation: Reservation) {
         let provider = reservation.provider().to_owned();
-        let release = move |ledger: &mut Ledger| {
+        let release = move |ledger: &mut Ledger, _: &Connection| {
             let cost = Change::released(&reservation);
-            (ledger.release(reservation), Some(cost))
+            Ok((ledger.release(reservation), Some(cost)))
         };
         stays(&provider, self.change(caller, &provider, release).await);
     }
@@ -109,14 +142,16 @@ impl Book {
         &self,
         caller: &Caller,
         provider: &str,
-        decide: impl FnOnce(&mut Ledger) -> (T, Option<Change>) + Send + 'static,
+        decide: impl FnOnce(&mut Ledger, &Connection) -> rusqlite::Result<(T, Option<Change>)>
+        + Send
+        + 'static,
     ) -> Result<T, DatabaseError> {
         let (provider, shared) = (provider.to_owned(), Arc::clone(&self.ledger));
         let caller = caller.clone();
         let work = move |connection: &mut Connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut ledger = load(&change)?;
-            let (decided, cost) = decide(&mut ledger);
+            let (decided, cost) = decide(&mut ledger, &change)?;
             keep(&change, &provider, &ledger)?;
             if let Some(cost) = cost {
                 cost.write(&change, &caller, &provider)?;

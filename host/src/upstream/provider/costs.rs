@@ -1,14 +1,22 @@
-//! What completions cost, by day, agent, tool and provider.
+//! What completions cost, by day, agent, tool and provider; and what each agent spent, by the minute.
 //!
 //! It is written with the ledger, in the same transaction: what is reserved is spent, until it is
-//! settled. Deliberately absent: deciding anything. Limits look at the ledger.
+//! settled. Deliberately absent: deciding anything. Limits look at the ledger, and a budget at the minutes.
 
-use clawhost_core::limits::{COST_DAYS_MAX, COSTS_LISTED_MAX};
-use clawhost_core::quota::{Reservation, Used};
+use clawhost_core::limits::{BUDGET_WINDOW_MS_MAX, COST_DAYS_MAX, COSTS_LISTED_MAX};
+use clawhost_core::quota::{PIECE_MS, Reservation, Spent, Used};
 use rusqlite::{Connection, Row, params};
 
 /// The table, made for stores that have none yet.
 pub(super) const TABLE: &str = include_str!("costs.sql");
+/// What budgets look at.
+pub(super) const SPENT_TABLE: &str = "CREATE TABLE agent_spending (
+    agent TEXT NOT NULL,
+    minute INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    nano_usd INTEGER NOT NULL,
+    PRIMARY KEY (agent, minute)
+) STRICT, WITHOUT ROWID";
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +52,7 @@ pub struct Cost {
 /// What one change of the ledger adds to the costs of a day.
 pub(super) struct Change {
     day: u64,
+    at_ms: u64,
     requests: i64,
     prompt_tokens: i64,
     completion_tokens: i64,
@@ -70,6 +79,7 @@ impl Change {
         let less = |before, after| signed(after).saturating_sub(signed(before));
         Self {
             day: held.day(),
+            at_ms: held.at_ms(),
             requests,
             prompt_tokens: less(before.prompt_tokens, after.prompt_tokens),
             completion_tokens: less(before.completion_tokens, after.completion_tokens),
@@ -101,8 +111,54 @@ impl Change {
         )?;
         let oldest = signed(self.day) - i64::from(COST_DAYS_MAX);
         connection.execute("DELETE FROM provider_costs WHERE day < ?1", [oldest])?;
+        if self.nano_usd != 0 {
+            spend(connection, &caller.agent, self.at_ms, (0, self.nano_usd))?;
+        }
         Ok(())
     }
+}
+
+/// Adds requests and costs to what an agent spent, and forgets what no budget looks at any more.
+pub(super) fn spend(
+    connection: &Connection,
+    agent: &str,
+    at_ms: u64,
+    (requests, nano_usd): (i64, i64),
+) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT INTO agent_spending VALUES (?1, ?2, ?3, ?4) ON CONFLICT (agent, minute) DO UPDATE SET
+            requests = requests + ?3, nano_usd = nano_usd + ?4",
+        params![agent, signed(at_ms / PIECE_MS), requests, nano_usd],
+    )?;
+    let oldest = signed(at_ms.saturating_sub(BUDGET_WINDOW_MS_MAX) / PIECE_MS);
+    connection.execute(
+        "DELETE FROM agent_spending WHERE agent = ?1 AND minute < ?2 - 1",
+        params![agent, oldest],
+    )?;
+    Ok(())
+}
+
+/// Returns what an agent spent in the window before `now_ms`.
+pub(super) fn spent(
+    connection: &Connection,
+    agent: &str,
+    window_ms: u64,
+    now_ms: u64,
+) -> rusqlite::Result<Spent> {
+    let first = signed(now_ms.saturating_sub(window_ms) / PIECE_MS);
+    let number = |row: &Row<'_>, at| {
+        row.get::<_, Option<i64>>(at)
+            .map(|n| n.and_then(|n| u64::try_from(n).ok()).unwrap_or_default())
+    };
+    connection.query_row(
+        "SELECT sum(requests), sum(nano_usd), min(minute) FROM agent_spending
+         WHERE agent = ?1 AND minute >= ?2",
+        params![agent, first],
+        |row| {
+            let oldest_ms = number(row, 2)?.saturating_mul(PIECE_MS);
+            Ok(Spent { requests: number(row, 0)?, nano_usd: number(row, 1)?, oldest_ms })
+        },
+    )
 }
 
 /// Reads the costs since the day `first`, the dearest first: of one agent, or of all.
@@ -148,7 +204,7 @@ mod tests {
 
     fn store() -> Connection {
         let store = Connection::open_in_memory().unwrap();
-        store.execute_batch(TABLE).unwrap();
+        store.execute_batch(&format!("{TABLE};{SPENT_TABLE}")).unwrap();
         store
     }
 
@@ -160,11 +216,12 @@ mod tests {
             prices: Prices { input_nano_usd: 2, output_nano_usd: 3 },
             prompt_tokens: 10,
             completion_tokens: Some(10),
+            left_nano_usd: None,
         };
         Ledger::default().reserve(&ask, &Rates::default(), day * DAY_MS).unwrap()
     }
 
-    fn spent(store: &Connection, first: u64, agent: Option<&str>) -> Vec<(String, u64, u64)> {
+    fn costs(store: &Connection, first: u64, agent: Option<&str>) -> Vec<(String, u64, u64)> {
         let costs = read(store, first, agent).unwrap().into_iter();
         costs.map(|cost| (cost.caller.agent, cost.requests, cost.nano_usd)).collect()
     }
@@ -174,15 +231,18 @@ mod tests {
         let (store, ada) = (store(), Caller::new("ada", "t"));
         let held = reserve(20_000);
         Change::made(&held).write(&store, &ada, "main").unwrap();
-        assert_eq!(spent(&store, 20_000, None), [("ada".to_owned(), 1, 50)]);
+        assert_eq!(costs(&store, 20_000, None), [("ada".to_owned(), 1, 50)]);
         let used = Used { prompt_tokens: 4, completion_tokens: 20 };
         Change::settled(&held, used).write(&store, &ada, "main").unwrap();
         let cost = read(&store, 20_000, None).unwrap().remove(0);
         assert_eq!((cost.requests, cost.used, cost.nano_usd), (1, used, 68));
+        let window_ms = DAY_MS;
+        let spent = |at_ms| spent(&store, "ada", window_ms, at_ms).unwrap().nano_usd;
+        assert_eq!([20_000, 20_001, 20_002].map(|day| spent(day * DAY_MS)), [68, 68, 0]);
         let unsent = reserve(20_000);
         Change::made(&unsent).write(&store, &ada, "main").unwrap();
         Change::released(&unsent).write(&store, &ada, "main").unwrap();
-        assert_eq!(spent(&store, 20_000, None), [("ada".to_owned(), 1, 68)]);
+        assert_eq!(costs(&store, 20_000, None), [("ada".to_owned(), 1, 68)]);
     }
 
     #[test]
@@ -194,11 +254,11 @@ mod tests {
         for (day, agent) in [(20_000, "ada"), (20_001, "bob"), (20_001, "bob"), (20_002, "ada")] {
             write(day, agent);
         }
-        assert_eq!(spent(&store, 20_002, None), [("ada".to_owned(), 1, 50)]);
-        assert_eq!(spent(&store, 20_001, Some("bob")), [("bob".to_owned(), 2, 100)]);
-        assert_eq!(spent(&store, 0, None).len(), 2);
-        assert!(spent(&store, 0, Some("eve")).is_empty());
+        assert_eq!(costs(&store, 20_002, None), [("ada".to_owned(), 1, 50)]);
+        assert_eq!(costs(&store, 20_001, Some("bob")), [("bob".to_owned(), 2, 100)]);
+        assert_eq!(costs(&store, 0, None).len(), 2);
+        assert!(costs(&store, 0, Some("eve")).is_empty());
         write(20_001 + u64::from(COST_DAYS_MAX), "ada");
-        assert_eq!(spent(&store, 0, Some("ada")), [("ada".to_owned(), 2, 100)]);
+        assert_eq!(costs(&store, 0, Some("ada")), [("ada".to_owned(), 2, 100)]);
     }
 }

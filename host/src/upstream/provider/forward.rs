@@ -2,7 +2,8 @@
 //!
 //! Only the model's name changes, where the client means a provider by another, and the length of a
 //! completion is put in where a quota needs one. The bytes stay those of the client otherwise, and the
-//! answer stays the provider's. Deliberately absent: translation between protocols.
+//! answer stays the provider's. Deliberately absent: translation between protocols; a provider of another one
+//! is passed over, and it is said why.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -10,22 +11,23 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{EGRESS_BODY_BYTES_MAX, PROVIDER_ANSWER_BYTES_MAX, PROVIDER_ANSWER_MS};
-use clawhost_core::manifest::{ProviderPlan, ProviderProtocol};
+use clawhost_core::manifest::ProviderPlan;
 use clawhost_core::quota::{ProviderLimits, Reservation, Used};
 use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::Value;
 
+use super::api::Api;
 use super::attempt::{self, Failure};
 use super::request::text_bytes;
 use super::wire::Wire;
-use super::{Caller, Inner, Providers, anthropic, first_of, openai};
+use super::{Caller, Inner, Providers, anthropic, first_of, openai, speaks};
 use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody};
 
 /// A request as a client wrote it.
 #[derive(Debug, Clone)]
 pub struct Forward<'a> {
-    /// What it is written in.
-    pub protocol: ProviderProtocol,
+    /// What it asks for.
+    pub api: Api,
     /// Its body, an object.
     pub body: Cow<'a, Value>,
     /// The same as it came; what is sent where nothing has to change. Empty where it did.
@@ -60,6 +62,7 @@ pub struct Held {
     providers: Providers,
     caller: Caller,
     plan: ProviderPlan,
+    api: Api,
     reservation: Reservation,
     prompt_bytes: u64,
 }
@@ -67,45 +70,81 @@ pub struct Held {
 impl Held {
     /// Charges what the provider's last `usage` reports; without one all that is reserved is spent.
     pub async fn settle(self, usage: &Value) {
-        let used = used(self.plan.protocol, usage);
+        let used = used(self.api, usage);
         self.charge(used, 0).await;
     }
 
     async fn charge(self, used: Option<Used>, answer_bytes: u64) {
-        let Self { providers, caller, plan, reservation, prompt_bytes } = self;
+        let Self { providers, caller, plan, reservation, prompt_bytes, .. } = self;
         let spent = (prompt_bytes, answer_bytes);
         providers.0.settle(&caller, &plan, reservation, used, spent).await;
     }
+
+    /// Reads an answer and charges it; one that streams is for whoever reads it.
+    async fn read(
+        self,
+        response: Response<ResponseBody>,
+        streams: bool,
+    ) -> Result<Response<Answered>, Failure> {
+        let (parts, body) = response.into_parts();
+        let is_refusal = !parts.status.is_success();
+        if streams && !is_refusal && is_stream(&parts.headers) {
+            return Ok(Response::from_parts(parts, Answered::Stream(body, Box::new(self))));
+        }
+        let whole = attempt::read(Response::new(body)).await?;
+        if is_refusal {
+            self.charge(Some(Used::default()), 0).await;
+            return Ok(Response::from_parts(parts, Answered::Whole(whole)));
+        }
+        let Some((used, text_bytes)) = charge(self.api, &whole) else {
+            return Err(Failure::of_answer("answers with something else than was asked for"));
+        };
+        let is_bounded = self.providers.0.is_bounded(&self.plan, &self.caller);
+        let charging = self.charge(used, text_bytes);
+        if is_bounded {
+            charging.await;
+        } else {
+            // No limit looks at it, so nobody waits until it is on disk.
+            drop(tokio::spawn(charging));
+        }
+        Ok(Response::from_parts(parts, Answered::Whole(whole)))
+    }
 }
 
-fn used(protocol: ProviderProtocol, usage: &Value) -> Option<Used> {
-    match protocol {
-        ProviderProtocol::Anthropic => anthropic::used(usage),
-        ProviderProtocol::OpenAi => openai::used(usage),
-        ProviderProtocol::Custom => None,
+fn used(api: Api, usage: &Value) -> Option<Used> {
+    match api {
+        Api::Chat => openai::used(usage),
+        // The same words, but that one counts what was cached beside the rest.
+        Api::Messages | Api::Responses => anthropic::used(usage),
+        Api::Count => None,
     }
 }
 
 impl Forward<'_> {
+    /// Returns the provider or model that is meant.
+    pub fn model(&self) -> &str {
+        self.body.get("model").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Says whether the answer is to come as a stream.
     pub fn streams(&self) -> bool {
         self.body.get("stream").and_then(Value::as_bool).unwrap_or_default()
     }
 
     pub(super) fn length_key(&self) -> &'static str {
-        match self.body.get("max_completion_tokens") {
-            Some(_) => "max_completion_tokens",
-            None => "max_tokens",
-        }
+        self.api.length_key(&self.body)
     }
 
     /// Returns how long one completion may be, where the client says so.
     pub(super) fn length(&self) -> Option<u64> {
-        self.body.get(self.length_key()).and_then(Value::as_u64)
+        match self.api {
+            Api::Count => Some(0),
+            _ => self.body.get(self.length_key()).and_then(Value::as_u64),
+        }
     }
 
     /// Returns how many completions are asked for.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.body.get("n").and_then(Value::as_u64).unwrap_or(1).max(1)
     }
 }
@@ -124,18 +163,23 @@ impl Providers {
         request: &Forward<'_>,
         deadline: Instant,
     ) -> Result<Forwarded, CallError> {
-        let model = request.body.get("model").and_then(Value::as_str).unwrap_or_default();
-        let mut chain = self.0.chain(Some(model))?;
-        if chain.first().is_some_and(|plan| plan.protocol != request.protocol) {
-            let message =
-                format!("the provider of {model:?} speaks another protocol than this one");
-            return Err(CallError::new(ErrorKind::InvalidArguments, message));
+        let all = self.0.chain(Some(request.model()))?;
+        let fits = |plan: &&ProviderPlan| plan.protocol == request.api.protocol();
+        let is_meant = all.first().is_some_and(fits);
+        let (chain, others): (Vec<_>, Vec<_>) = all.into_iter().partition(fits);
+        let others = others.into_iter().map(speaks).collect::<Vec<_>>().join("; ");
+        if chain.is_empty() {
+            return Err(self.0.of_another_protocol(&others, request.api));
         }
-        chain.retain(|plan| plan.protocol == request.protocol);
+        // One that would be asked later is told of where its turn comes.
+        if !is_meant {
+            let path = request.api.path();
+            tracing::warn!(caller = caller.tool, "passed over for a request to {path}: {others}");
+        }
         let client = self.0.client.clone().for_call();
         let client = &client;
-        first_of(caller, &chain, deadline, |plan, until| async move {
-            let is_bounded = self.0.is_bounded(plan);
+        let answer = first_of(caller, &chain, deadline, |plan, until| async move {
+            let is_bounded = self.0.is_bounded(plan, caller);
             match Wire::passing(plan, request, is_bounded, &self.0.secrets).await {
                 Ok(wire) => {
                     let pass = || self.pass(caller, &wire, request, client, (until, deadline));
@@ -143,8 +187,13 @@ impl Providers {
                 }
                 Err(failure) => Ok(Err(failure)),
             }
+        });
+        answer.await.map_err(|mut error| {
+            if !others.is_empty() {
+                error.message.push_str(&format!("; passed over: {others}"));
+            }
+            error
         })
-        .await
     }
 
     async fn pass(
@@ -157,62 +206,53 @@ impl Providers {
     ) -> Result<Result<Forwarded, Failure>, CallError> {
         let plan = wire.plan;
         let reservation = self.0.reserve(caller, wire).await?;
-        let is_bounded = self.0.is_bounded(plan);
         let body = match request.length() {
-            None if is_bounded => {
+            None if self.0.is_bounded(plan, caller) => {
                 wire.body(Some(reservation.completion_tokens() / request.count()))
             }
             _ => plain.clone(),
         };
-        let streams = request.streams();
-        let forwarded = |response| {
-            let (provider, model) = (plan.name.clone(), plan.model.clone());
-            Ok(Ok(Forwarded { provider, model, response }))
-        };
-        let response = match open(wire, body, client, limits(streams, until, deadline)).await {
+        let limits = limits(request.streams(), until, deadline);
+        let response = match open(wire, body, client, limits).await {
             Ok(response) => response,
             Err(failure) => {
                 self.0.give_back(caller, reservation, failure.sent).await;
                 return Ok(Err(failure));
             }
         };
-        let is_refusal = !response.status().is_success();
-        let (parts, body) = response.into_parts();
-        let (providers, prompt_bytes) = (self.clone(), wire.size.text_bytes);
-        let (own, caller) = (plan.clone(), caller.clone());
-        let held = Held { providers, caller, plan: own, reservation, prompt_bytes };
-        if streams && !is_refusal && is_stream(&parts.headers) {
-            let body = Answered::Stream(body, Box::new(held));
-            return forwarded(Response::from_parts(parts, body));
-        }
-        let whole = match attempt::read(Response::new(body)).await {
-            Ok(whole) => whole,
-            Err(error) => return Ok(Err(error.into())),
+        let held = Held {
+            providers: self.clone(),
+            caller: caller.clone(),
+            plan: plan.clone(),
+            api: request.api,
+            reservation,
+            prompt_bytes: wire.size.text_bytes,
         };
-        if is_refusal {
-            held.charge(Some(Used::default()), 0).await;
-            return forwarded(Response::from_parts(parts, Answered::Whole(whole)));
-        }
-        let Some((used, text_bytes)) = charge(plan.protocol, &whole) else {
-            return Ok(Err(Failure::of_answer("answers with something else than a completion")));
-        };
-        let charging = held.charge(used, text_bytes);
-        if is_bounded {
-            charging.await;
-        } else {
-            // No limit looks at it, so nobody waits until it is on disk.
-            drop(tokio::spawn(charging));
-        }
-        forwarded(Response::from_parts(parts, Answered::Whole(whole)))
+        let (provider, model) = (plan.name.clone(), plan.model.clone());
+        let answer = held.read(response, request.streams()).await;
+        Ok(answer.map(|response| Forwarded { provider, model, response }))
     }
 }
 
 impl Inner {
     /// Says whether a limit looks at what requests to a provider use.
-    fn is_bounded(&self, plan: &ProviderPlan) -> bool {
+    fn is_bounded(&self, plan: &ProviderPlan, caller: &Caller) -> bool {
         plan.limits != ProviderLimits::default()
+            || self.budget(&caller.agent).is_some()
             || self.rates.tokens_per_hour.is_some()
             || self.rates.cost_per_day_usd.is_some()
+    }
+
+    /// Returns the error of a request whose providers, of which `others` tells, do not know what it asks for.
+    fn of_another_protocol(&self, others: &str, api: Api) -> CallError {
+        let path = api.path();
+        let fits = self.plans.iter().filter(|plan| plan.protocol == api.protocol());
+        let fits = fits.map(|plan| format!("`{}`", plan.name)).collect::<Vec<_>>();
+        let fits = match fits.is_empty() {
+            true => format!("the manifest has no provider for {path}"),
+            false => format!("for {path} there is {}", fits.join(", ")),
+        };
+        CallError::new(ErrorKind::InvalidArguments, format!("{others}; {fits}"))
     }
 }
 
@@ -256,13 +296,13 @@ fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Returns what an answer says it used, and the bytes of what the model wrote; nothing where it is no
-/// completion.
-fn charge(protocol: ProviderProtocol, body: &[u8]) -> Option<(Option<Used>, u64)> {
+/// answer to that.
+fn charge(api: Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
     let body = clawhost_core::json::parse(body).ok()?;
-    let said = match protocol {
-        ProviderProtocol::OpenAi => body.get("choices").filter(|said| said.is_array())?,
-        _ => body.get("content").filter(|said| said.is_array())?,
+    let written = api.said(&body)?;
+    let used = match api {
+        Api::Count => Some(Used::default()),
+        _ => body.get("usage").and_then(|usage| used(api, usage)),
     };
-    let used = body.get("usage").and_then(|usage| used(protocol, usage));
-    Some((used, text_bytes(said)))
+    Some((used, text_bytes(written)))
 }

@@ -10,6 +10,7 @@
 //! tools, whose requests are translated, streaming and content other than text too.
 
 mod anthropic;
+mod api;
 mod attempt;
 mod book;
 mod costs;
@@ -19,16 +20,19 @@ mod openai;
 mod request;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::manifest::ProviderPlan;
+use clawhost_core::manifest::{Manifest, ProviderPlan};
 use clawhost_core::policy::{Rates, Usage};
-use clawhost_core::quota::{Ask, Reservation, Used};
+use clawhost_core::quota::{Ask, Budget, Reservation, Used};
+use parking_lot::RwLock;
 use serde_json::Value;
 
+pub use self::api::Api;
 use self::attempt::{Failure, Sent};
 use self::book::Book;
 pub use self::book::MIGRATIONS;
@@ -56,6 +60,7 @@ struct Inner {
     secrets: Secrets,
     book: Book,
     told: OnceLock<UsageSink>,
+    budgets: RwLock<BTreeMap<String, Budget>>,
 }
 
 impl Providers {
@@ -72,13 +77,32 @@ impl Providers {
         database: Database,
     ) -> Result<Self, DatabaseError> {
         let book = Book::open(database).await?;
-        Ok(Self(Arc::new(Inner { plans, rates, client, secrets, book, told: OnceLock::new() })))
+        let (told, budgets) = (OnceLock::new(), RwLock::default());
+        Ok(Self(Arc::new(Inner { plans, rates, client, secrets, book, told, budgets })))
     }
 
     /// Tells `sink` what each completion from now on uses; only the first sink is.
     pub fn tell(&self, sink: UsageSink) {
         // A second one would be a defect of the host, and harmless.
         let _ = self.0.told.set(sink);
+    }
+
+    /// Holds agents to the budgets that `manifest` gives them, from now on.
+    pub fn hold_to(&self, manifest: &Manifest) {
+        let agents = manifest.agents.iter();
+        let budgets = agents.filter_map(|(name, of)| Some((name.clone(), of.budget?)));
+        *self.0.budgets.write() = budgets.collect();
+    }
+
+    /// Counts a request of `agent` itself, which its budget may have no room for.
+    ///
+    /// # Errors
+    /// -32011, and when there may be room again.
+    pub async fn admit(&self, agent: &str) -> Result<(), CallError> {
+        match self.0.budget(agent) {
+            Some(budget) => self.0.book.admit(agent, budget).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns what this host's providers were asked for since midnight UTC. What another host
@@ -172,6 +196,10 @@ impl Inner {
         Ok(chain)
     }
 
+    fn budget(&self, agent: &str) -> Option<Budget> {
+        self.budgets.read().get(agent).copied()
+    }
+
     fn named(&self, model: &str) -> Option<&ProviderPlan> {
         let by_name = self.plans.iter().find(|plan| plan.name == model);
         by_name.or_else(|| self.plans.iter().find(|plan| plan.model == model))
@@ -257,8 +285,9 @@ impl Inner {
             prices: plan.prices,
             prompt_tokens: size.bytes,
             completion_tokens: size.completion_tokens,
+            left_nano_usd: None,
         };
-        self.book.reserve(caller, ask, self.rates).await
+        self.book.reserve(caller, ask, self.rates, self.budget(&caller.agent)).await
     }
 
     /// Charges what the provider reports for texts of so many bytes, of the prompt and of the answer.
@@ -326,6 +355,15 @@ fn charged(held: &Reservation, reported: Used, prompt_bytes: u64, answer_bytes: 
         tracing::warn!(provider, "it reports {reported:?}, which cannot be; charged is {used:?}");
     }
     used
+}
+
+/// Says what a provider speaks, and where clients ask it.
+fn speaks(plan: &ProviderPlan) -> String {
+    let (name, protocol) = (&plan.name, plan.protocol.name());
+    match Api::of(plan.protocol) {
+        Some(api) => format!("`{name}` speaks `{protocol}`, which is asked at {}", api.path()),
+        None => format!("`{name}` speaks `{protocol}`, which is not served"),
+    }
 }
 
 /// Returns when the first of `askers` has used up an equal share of the time until `deadline`.

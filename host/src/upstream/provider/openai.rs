@@ -7,8 +7,6 @@ use super::request::{ChatRequest, text_bytes};
 use super::wire::Answer;
 
 /// Below the endpoint, which ends with the API's version.
-pub(super) const PATH: &str = "/chat/completions";
-/// Below it too.
 pub(super) const EMBEDDINGS_PATH: &str = "/embeddings";
 
 /// Returns the body of a request without the model and the length of its completion, and the key of that.

@@ -130,14 +130,15 @@ pub(super) fn text_of(content: &Value) -> Option<String> {
     }
 }
 
-/// Returns the bytes of the texts in `value` that a model reads as such, without keys: a picture, a file
-/// or a sound is text too, under one of three keys.
+/// Returns the bytes of the texts in `value` that a model reads as such, without keys: a picture, a file,
+/// a sound or a sealed thought is text too, under one of four keys.
 pub(super) fn text_bytes(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64,
         Value::Array(list) => list.iter().map(text_bytes).sum(),
         Value::Object(object) => {
-            let is_data = |key: &str| matches!(key, "data" | "file_data" | "url");
+            let is_data =
+                |key: &str| matches!(key, "data" | "encrypted_content" | "file_data" | "url");
             // A schema's property may be called so; what is said of it is read.
             let read = object.iter().filter(|(key, value)| !(is_data(key) && value.is_string()));
             read.map(|(_, value)| text_bytes(value)).sum()

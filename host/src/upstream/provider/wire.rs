@@ -14,6 +14,7 @@ use http_body_util::Full;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::api::Api;
 use super::attempt::Failure;
 use super::forward::Forward;
 use super::request::{ChatRequest, text_bytes};
@@ -66,8 +67,8 @@ impl<'a> Wire<'a> {
     ) -> Result<Self, Failure> {
         let (path, (body, length_key)) = match askable(plan)? {
             ProviderProtocol::Custom => return Err(Failure::unasked("cannot be asked", "")),
-            ProviderProtocol::OpenAi => (openai::PATH, openai::body(chat)),
-            ProviderProtocol::Anthropic => (anthropic::PATH, anthropic::body(chat)?),
+            ProviderProtocol::OpenAi => (Api::Chat.below(), openai::body(chat)),
+            ProviderProtocol::Anthropic => (Api::Messages.below(), anthropic::body(chat)?),
         };
         let (bytes, text_bytes) = (chat.bytes, chat.text_bytes());
         let size = Size { bytes, text_bytes, completion_tokens: chat.completion_tokens };
@@ -107,11 +108,8 @@ impl<'a> Wire<'a> {
         is_bounded: bool,
         secrets: &Secrets,
     ) -> Result<(Self, Bytes), Failure> {
-        let path = match askable(plan)? {
-            ProviderProtocol::Custom => return Err(Failure::unasked("cannot be asked", "")),
-            ProviderProtocol::OpenAi => openai::PATH,
-            ProviderProtocol::Anthropic => anthropic::PATH,
-        };
+        askable(plan)?;
+        let path = request.api.below();
         let body = request.body.as_object().map(Cow::Borrowed).unwrap_or_default();
         let body = (body, Some(request.length_key()));
         let length = request.length();
@@ -121,13 +119,17 @@ impl<'a> Wire<'a> {
         wire.headers.retain(|(name, _)| !request.headers.contains_key(name));
         let own = request.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         wire.headers.extend(own);
-        let names_it = request.body.get("model").and_then(Value::as_str) == Some(&plan.model);
+        let names_it = request.model() == plan.model;
         let is_whole = length.is_some() || !is_bounded;
         let plain = match names_it && is_whole && !request.bytes.is_empty() {
             true => request.bytes.clone(),
             false => wire.body(None),
         };
         wire.size.bytes = plain.len() as u64;
+        if request.api == Api::Count {
+            // Nothing is made of it, so it is a request and no more.
+            (wire.size.bytes, wire.size.text_bytes) = (0, 0);
+        }
         Ok((wire, plain))
     }
 
@@ -269,8 +271,7 @@ mod tests {
     async fn sent(bytes: &'static str, is_bounded: bool) -> (Bytes, Value) {
         let (plan, secrets, bytes) = (plan(), Secrets::none(), Bytes::from(bytes));
         let body = Cow::Owned(serde_json::from_slice(&bytes).unwrap());
-        let protocol = ProviderProtocol::OpenAi;
-        let request = Forward { protocol, body, bytes, headers: HeaderMap::new() };
+        let request = Forward { api: Api::Chat, body, bytes, headers: HeaderMap::new() };
         let passing = Wire::passing(&plan, &request, is_bounded, &secrets);
         let (wire, plain) = passing.await.unwrap();
         assert_eq!(wire.size.bytes, plain.len() as u64);

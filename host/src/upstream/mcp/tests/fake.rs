@@ -97,6 +97,8 @@ impl Fake {
             }
             "initialize" if self.is("mute") => {}
             "initialize" => {
+                let can = message["params"]["capabilities"].as_object().unwrap();
+                assert_eq!(can.contains_key("elicitation"), self.is("elicits"), "{can:?}");
                 let info = json!({"name": "fake", "version": "1"});
                 let version = &message["params"]["protocolVersion"];
                 let result = json!({"protocolVersion": version, "capabilities": {"tools": {}},
@@ -155,7 +157,7 @@ impl Fake {
                 let names: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
                 json!({"names": names, "value": std::env::var("GIVEN").unwrap()}).to_string()
             }
-            "asks" => self.ask(),
+            "asks" | "elicits" => self.ask(),
             "modern" => params.to_string(),
             "reads" => {
                 let path = params["arguments"]["path"].as_str().unwrap();
@@ -234,10 +236,12 @@ impl Fake {
     fn ask(&self) -> String {
         let mut codes = Vec::new();
         for method in ["sampling/createMessage", "roots/list", "elicitation/create", "ping"] {
-            say(&json!({"jsonrpc": "2.0", "id": method, "method": method}).to_string());
+            let params = json!({"message": "Who?"});
+            say(&json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+                .to_string());
             let told: Value = serde_json::from_str(&hear().unwrap()).unwrap();
             assert_eq!(told["id"], method);
-            codes.push(told["error"]["code"].clone());
+            codes.push(told.get("result").unwrap_or_else(|| &told["error"]["code"]).clone());
         }
         Value::Array(codes).to_string()
     }

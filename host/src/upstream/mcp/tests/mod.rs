@@ -14,6 +14,7 @@ use clawhost_core::reply::Content;
 use futures_util::StreamExt as _;
 
 use super::*;
+use crate::dialogue::{Asks, Dialogue};
 use crate::jail::support;
 use crate::progress::ProgressSink;
 use crate::secrets::{SecretSources, Secrets};
@@ -240,9 +241,49 @@ async fn m15_what_a_server_asks_for_is_refused() {
         return;
     }
     let told = echo(&start("asks"), "{}").await.unwrap();
-    assert_eq!(told, "[-32601,-32601,-32601,null]");
+    assert_eq!(told, "[-32601,-32601,-32601,{}]");
     let error = echo(&start("input"), "{}").await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Sandbox);
+}
+
+/// Returns a caller whose client can do `capability`, and where it is asked.
+fn asking(capability: &str) -> (Caller, Arc<Asks>) {
+    let asks = Arc::new(Asks::default());
+    asks.cleaned_by(Some);
+    let capabilities = [(capability.to_owned(), json!({}))].into_iter().collect();
+    let dialogue = Dialogue { capabilities, asks: Some(Arc::clone(&asks)), ..Dialogue::default() };
+    (Caller { progress: None, dialogue: Some(Arc::new(dialogue)) }, asks)
+}
+
+/// Waits to be asked `question`, and answers it.
+async fn answering(asks: &Asks, question: Value, answer: Value) {
+    let mut now = asks.now();
+    let asked = now.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+    assert_eq!(asked.requests["question"], question);
+    asked.answer(Some(json!({"question": answer})));
+}
+
+#[tokio::test]
+async fn m15_an_older_server_asks_the_client_of_its_call_where_that_is_passed_on() {
+    if !jail_here() {
+        return;
+    }
+    let mut plan = plan("elicits");
+    plan.expose.questions = true;
+    let server = Server::start(plan, parts());
+    let (caller, asks) = asking("elicitation");
+    let question = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
+    let client = answering(&asks, question, json!({"action": "decline"}));
+    let (reply, ()) = tokio::join!(server.call("echo", None, "{}", PATIENCE, caller), client);
+    let Content::Text(told) = &reply.unwrap().content[0] else { panic!() };
+    // Its client has no model; its folders are those of its jail.
+    let told: Value = serde_json::from_str(told).unwrap();
+    assert_eq!((&told[0], &told[2]), (&json!(-32601), &json!({"action": "decline"})));
+    let root = told[1]["roots"][0]["uri"].as_str().unwrap();
+    assert!(root.starts_with("file:///") && root.contains("/target/"), "{root}");
+    // Who has no client to ask is told nothing else.
+    let told = echo(&server, "{}").await.unwrap();
+    assert!(told.contains(r#""uri":"file://"#) && told.starts_with("[-32601,"), "{told}");
 }
 
 #[tokio::test]

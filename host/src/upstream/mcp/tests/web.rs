@@ -132,19 +132,37 @@ async fn a_server_of_the_newest_revision_is_told_in_headers_what_is_asked() {
     assert_eq!(body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
 }
 
+/// Events in which a server asks for folders before it answers.
+fn events(asked: &Asked) -> String {
+    let id = &asked.1["id"];
+    let body = format!(
+        ": hello\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"roots/list\"}}\n\n\
+         data: {{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}}\n\n\
+         event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\ndata: \"result\":{}}}\n\n",
+        called("forged"),
+        called("streamed")
+    );
+    http("200 OK", "text/event-stream", "", &body)
+}
+
+#[tokio::test]
+async fn what_an_older_server_asks_in_its_events_goes_to_the_client_of_that_call() {
+    let (url, asked) = serve(move |asked| legacy(asked, events)).await;
+    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None };
+    let expose = Exposure { questions: true, ..Exposure::default() };
+    let server = Server::start(ServerPlan { name: "web".to_owned(), endpoint, expose }, parts());
+    let (caller, asks) = asking("roots");
+    let roots = json!({"roots": [{"uri": "file:///a"}]});
+    let client = answering(&asks, json!({"method": "roots/list"}), roots.clone());
+    let (reply, ()) = tokio::join!(server.call("echo", None, "{}", PATIENCE, caller), client);
+    assert!(!reply.unwrap().is_error);
+    let told = asked.lock().iter().find(|asked| asked.1["id"] == "x").cloned().unwrap();
+    assert_eq!(told.1["result"], roots);
+    assert!(told.0.contains("mcp-session-id: s-1"), "{}", told.0);
+}
+
 #[tokio::test]
 async fn an_older_server_has_its_session_and_may_answer_with_events() {
-    let events = |asked: &Asked| {
-        let id = &asked.1["id"];
-        let body = format!(
-            ": hello\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"roots/list\"}}\n\n\
-             data: {{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}}\n\n\
-             event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\ndata: \"result\":{}}}\n\n",
-            called("forged"),
-            called("streamed")
-        );
-        http("200 OK", "text/event-stream", "", &body)
-    };
     let (url, asked) = serve(move |asked| legacy(asked, events)).await;
     assert_eq!(echo(&start_at(&url), "{}").await.unwrap(), "streamed");
     let asked = asked.lock();

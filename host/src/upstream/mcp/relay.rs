@@ -1,0 +1,155 @@
+//! A program whose messages are only passed on, for a transport that decides nothing about them.
+//!
+//! It is kept going like every other server; ids are this host's own, and known secrets are taken out of what
+//! it says. Deliberately absent: what it says unasked, as there is nobody to tell it, and any look at its tools.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
+use clawhost_core::reply::json_bytes;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout_at;
+use tracing::debug;
+
+use super::failure::Failure;
+use super::session::{Session, Wire};
+use super::waiting::Outcome;
+use super::{Parts, Server, ServerPlan, State};
+use crate::dialogue::Caller;
+use crate::offload;
+
+/// How long a program that ended is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    /// The first time; it doubles with each end.
+    pub first_ms: u64,
+    /// The longest such wait, before the circuit opens.
+    pub ceiling_ms: u64,
+}
+
+/// One life of a program, from its `initialize` to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Life(Weak<Session>);
+
+/// Why a message that was passed on has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoResult {
+    /// What the program itself says.
+    Error {
+        /// The JSON-RPC code.
+        code: i64,
+        /// Its words, without secrets.
+        message: String,
+    },
+    /// This life of it is over.
+    Over,
+    /// It is not there, or does not answer: what of it a caller may know.
+    Silent(&'static str),
+}
+
+impl Server {
+    /// Starts the program of `plan`, to pass messages on to it.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn relayed(plan: ServerPlan, parts: Parts, restart: Restart) -> Self {
+        Self::kept(plan, parts, Some(restart))
+    }
+
+    /// Says whether `life` still lasts.
+    pub(crate) fn is_in(&self, life: &Life) -> bool {
+        self.living(life).is_ok()
+    }
+
+    /// Says whether the program can be asked.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.0.offers.borrow().state == State::Ready
+    }
+
+    /// Returns what the program answered to `initialize`, and the life in which it did; waits for it until
+    /// `deadline` while there is hope.
+    pub(crate) async fn met(&self, deadline: Instant) -> Result<(Life, Value), NoResult> {
+        let session = self.session(deadline).await.map_err(|failure| self.no_result(failure))?;
+        let met = session.met.get().cloned().unwrap_or_default();
+        Ok((Life(Arc::downgrade(&session)), self.cleaned(met)))
+    }
+
+    /// Passes a request on. Dropping the future cancels it.
+    pub(crate) async fn relay(
+        &self,
+        life: &Life,
+        method: &str,
+        params: Option<Value>,
+        deadline: Instant,
+    ) -> Result<Value, NoResult> {
+        let session = self.living(life)?;
+        match session.relay(method, params, deadline).await {
+            Ok(result) => Ok(self.cleaned(result)),
+            Err(failure) => Err(self.no_result(failure)),
+        }
+    }
+
+    /// Passes a notification on.
+    pub(crate) async fn relay_told(
+        &self,
+        life: &Life,
+        method: &str,
+        params: Option<Value>,
+        deadline: Instant,
+    ) -> Result<(), NoResult> {
+        let told = self.living(life)?;
+        let told = timeout_at(deadline.into(), told.relay_told(method, params)).await;
+        told.unwrap_or(Err(Failure::Timeout)).map_err(|failure| self.no_result(failure))
+    }
+
+    fn living(&self, life: &Life) -> Result<Arc<Session>, NoResult> {
+        let now = self.0.session.borrow().clone();
+        now.filter(|now| Arc::as_ptr(now) == life.0.as_ptr()).ok_or(NoResult::Over)
+    }
+
+    fn cleaned(&self, value: Value) -> Value {
+        let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
+        offload::blocking(is_long, || self.0.secrets.redactor().json(value))
+    }
+
+    fn no_result(&self, failure: Failure) -> NoResult {
+        let redactor = self.0.secrets.redactor();
+        debug!(server = self.0.name, "no result: {}", failure.told(&redactor));
+        match failure {
+            Failure::Refused { code, message, .. } => {
+                NoResult::Error { code, message: redactor.text(&message).into_owned() }
+            }
+            Failure::Busy => NoResult::Silent("too many requests wait for the server"),
+            Failure::Timeout => NoResult::Silent("the server did not answer in time"),
+            _ => NoResult::Silent("the server is not there"),
+        }
+    }
+}
+
+impl Session {
+    async fn relay(&self, method: &str, params: Option<Value>, deadline: Instant) -> Outcome {
+        let Wire::Pipe(pipe) = &self.wire else { return Err(no_program()) };
+        let (_place, id) = self.place()?;
+        let answer = pipe.ask(id, line(Some(id), method, params), true, Caller::default());
+        timeout_at(deadline.into(), answer).await.map_err(|_| Failure::Timeout)?
+    }
+
+    async fn relay_told(&self, method: &str, params: Option<Value>) -> Result<(), Failure> {
+        let Wire::Pipe(pipe) = &self.wire else { return Err(no_program()) };
+        pipe.tell(line(None, method, params)).await
+    }
+}
+
+fn no_program() -> Failure {
+    Failure::Gone("it is no program".to_owned())
+}
+
+fn line(id: Option<u64>, method: &str, params: Option<Value>) -> String {
+    let id = id.map(|id| ("id".to_owned(), id.into()));
+    let params = params.map(|params| ("params".to_owned(), params));
+    let mut message: Map<String, Value> = id.into_iter().chain(params).collect();
+    message.insert("jsonrpc".to_owned(), json!("2.0"));
+    message.insert("method".to_owned(), method.into());
+    Value::Object(message).to_string()
+}
