@@ -101,6 +101,10 @@ pub mod quarantine;
 #[doc(hidden)]
 pub mod results;
 
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
+#[doc(hidden)]
+pub mod recording;
+
 mod continuity;
 
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 //! written.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -39,6 +39,26 @@ fn bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns the lines of `reader`, without their newlines. One that is over the bound is handed over as nothing, and
+/// passed over.
+pub(crate) fn lines(
+    mut reader: impl BufRead,
+    bytes_max: usize,
+) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = (&mut reader).take(bytes_max as u64 + 1).read_until(b'\n', &mut line);
+        if !matches!(read, Ok(1..)) {
+            return read.err().map(Err);
+        }
+        if line.pop_if(|byte| *byte == b'\n').is_none() && line.len() > bytes_max {
+            line = Vec::new();
+            return Some(reader.skip_until(b'\n').map(|_| line));
+        }
+        Some(Ok(line))
+    })
 }
 
 /// Writes a file in one step: whoever looks, and a crash, sees the old one or the new one. The user's

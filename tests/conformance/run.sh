@@ -38,6 +38,7 @@ component() {
 serve() {
     local setup=$1
     shift
+    : >"$work/said" # what the host before said of itself
     "$program" run "$here/mcp/$setup" "$here/mcp/servers.yaml" --state "$work/$setup" \
         --http 127.0.0.1:0 "$@" >"$work/said" 2>"$work/complained" &
     host=$!

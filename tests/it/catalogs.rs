@@ -9,6 +9,7 @@ use std::time::Duration;
 use clawhost::host::MIGRATIONS;
 use clawhost::registry::{ReleaseError, ReleasePin, Releases, gather};
 use clawhost::state::Database;
+use clawhost::upstream::http::TrustedRoots;
 use clawhost_core::catalog::{Annotations, ToolDefinition};
 use clawhost_core::digest;
 use clawhost_core::release::{Release, Released, ReleasedCode};
@@ -86,7 +87,7 @@ fn database(path: &str) -> Database {
 
 fn open(place: &str) -> Releases {
     match place.starts_with("postgres:") {
-        true => Releases::postgres(place, None, "default").unwrap(),
+        true => Releases::postgres(place, None, &TrustedRoots::Mozilla, "default").unwrap(),
         false => Releases::embedded(database(place), "default"),
     }
 }
@@ -305,7 +306,7 @@ async fn a_running_host_follows_the_pin_and_a_running_call_keeps_its_version(sto
     changes.mark_unchanged();
     releases.pin(2, "test").await.unwrap();
     wait::until("the second version", NEVER, || serving(2)(&host)).await;
-    assert!(changes.has_changed().unwrap(), "clients are told");
+    wait::within("clients are told", NEVER, changes.changed()).await.unwrap();
     assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "two");
     let kept = wait::within("the running call", NEVER, task).await.unwrap().unwrap();
     assert_eq!(text(&kept), "slow");
@@ -548,6 +549,7 @@ fn a_password_is_in_no_error() {
 async fn postgres_is_not_asked_in_the_clear_where_tls_is_wanted() {
     let postgres = Postgres::start().await;
     let url = format!("{}?sslmode=require", postgres.url());
-    let error = Releases::postgres(&url, None, "default").unwrap().numbers().await.unwrap_err();
+    let releases = Releases::postgres(&url, None, &TrustedRoots::Mozilla, "default").unwrap();
+    let error = releases.numbers().await.unwrap_err();
     assert!(error.to_string().contains("TLS"), "{error}");
 }

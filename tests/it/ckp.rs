@@ -286,6 +286,8 @@ fn a_secret_does_not_come_back_out_of_a_store() {
     );
     let mut host = Stdio::start(&cli, &documents);
     host.ask(&initialize().to_string(), Some("i"), false).unwrap();
+    // A store keeps what its agent says, as it says it.
+    cli.holds("clawhost.db");
     let store = json!({"jsonrpc": "2.0", "id": "s", "method": "claw.memory.store", "params": {
         "store": "test-store", "entries": [{"content": "it is s3cr3t-value-of-the-test"}],
         "context": {"request_id": "550e8400-e29b-41d4-a716-446655440000"}}});

@@ -10,7 +10,7 @@ use clawhost::approvals::{Answer, Approver};
 use clawhost::secrets::{SecretSources, Secrets};
 use clawhost::{Tool, ToolError, async_trait};
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::NESTED_CALLS_MAX;
+use clawhost_core::limits::{NESTED_CALLS_MAX, TOOL_CALLS_REFUSED_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::{TestHostBuilder, call, text};
 use clawhost_tests::wait::{until, within};
@@ -87,22 +87,43 @@ async fn names_that_are_none_are_recorded_as_one_line_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_without_end_end_at_the_bound_of_the_profile_and_at_the_deadline() {
+async fn calls_without_end_end_soon_after_the_bound_of_the_profile_and_each_is_recorded() {
     for granted in [GRANTED, NESTED_CALLS_MAX] {
         let host = guests(&["calls-without-end", "answer"])
             .runtime_file(&granting(granted))
-            .limits("timeout_ms: 3000")
+            .limits("timeout_ms: 60000")
             .build()
             .await;
         let ended = within("the end", SOON, host.call("calls-without-end", json!({}))).await;
-        assert_eq!(ended.unwrap_err().kind, ErrorKind::Timeout);
-        assert_eq!(inner(&host).len(), granted);
+        let error = ended.unwrap_err();
+        let told = (error.kind, &error.data["limit"]);
+        assert_eq!(told, (ErrorKind::Sandbox, &json!("tool_calls_max")));
+        let inner = inner(&host);
+        assert_eq!(inner.len(), granted + TOOL_CALLS_REFUSED_MAX);
+        let refused = inner.iter().filter(|one| one["data"]["limit"] == "tool_calls_max");
+        assert_eq!(refused.count(), TOOL_CALLS_REFUSED_MAX);
         let record = host.finished().pop().unwrap();
         assert!(
             record["violations"][0].as_str().unwrap().contains("one call may make"),
             "{record}"
         );
     }
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_are_a_call_that_is_refused() {
+    let garbled = Guest::parse(
+        "garbled",
+        ";; imports: tools\n;;; fields\n(data (i32.const 3072) \"answer{\")\n;;; call\n(call $tool (i32.const 3072) (i32.const 6) (i32.const 3078) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 6144))\n(return (call $answer (i32.const 3072) (i32.const 6)))",
+    );
+    let host = guests(&["answer"]).guest(&garbled).build().await;
+    host.call("garbled", json!({})).await.unwrap();
+    let [refused] = &inner(&host)[..] else { panic!("{:?}", host.finished()) };
+    assert_eq!(
+        (&refused["tool"], &refused["outcome"]),
+        (&json!("answer"), &json!("invalid-arguments"))
+    );
+    assert_eq!(refused["arguments_digest"], clawhost_core::digest::of_json(&json!("{")));
 }
 
 #[tokio::test]
@@ -264,14 +285,16 @@ async fn a_call_that_fails_raises_an_error_that_can_be_caught() {
     ] {
         let (name, arguments) = call.split_once(", ").unwrap();
         let caught = format!(
-            "try {{ tools.{name}({arguments}) }} catch (e) {{ [e.name, e.code, e.kind, typeof e.message] }}"
+            "try {{ tools.{name}({arguments}) }} catch (e) {{ [e.name, e.code, e.kind, e instanceof tools.ToolError && e instanceof Error] }}"
         );
-        let expected = json!(["ToolError", code, kind, "string"]);
+        let expected = json!(["ToolError", code, kind, true]);
         assert_eq!(program(&host, "javascript", &caught).await, expected, "{call}");
     }
-    let caught = "try:\n    tools.call('write_file', path='a', content='b')\nexcept RuntimeError as e:\n    result = str(e)";
+    let caught = "try:\n    tools.call('write_file', path='a', content='b')\nexcept RuntimeError as e:\n    result = [str(e), tools.error]";
     let told = program(&host, "python", caught).await;
-    assert!(told.as_str().unwrap().starts_with("policy (-32011): "), "{told}");
+    let (said, error) = (told[0].as_str().unwrap(), &told[1]);
+    assert_eq!((&error["code"], &error["kind"]), (&json!(-32011), &json!("policy")));
+    assert_eq!(said, format!("policy (-32011): {}", error["message"].as_str().unwrap()));
     let reply = host.call("run_code", json!({"code": "tools.no_such({})"})).await.unwrap();
     assert!(reply.is_error && text(&reply).contains("ToolError"), "{}", text(&reply));
 }
@@ -319,11 +342,17 @@ async fn programs_beside_each_other_wait_for_nobody_and_end() {
         .calls_running(1)
         .build()
         .await;
-    let thousand = "await Promise.all(Array.from({length: 1000}, async () => tools.answer({})))";
-    let thousand = json!({"code": format!("try {{ {thousand} }} catch (e) {{ return e.code }}")});
-    let ended = within("a thousand", SOON, host.ask("run_code", thousand)).await;
+    let many = |count: usize| {
+        let all = format!(
+            "await Promise.all(Array.from({{length: {count}}}, async () => tools.answer({{}})))"
+        );
+        json!({"code": format!("try {{ {all} }} catch (e) {{ return e.code }}")})
+    };
+    let ended = within("many", SOON, host.ask("run_code", many(NESTED_CALLS_MAX + 9))).await;
     assert_eq!(ended["result"], -32010);
-    assert_eq!(inner(&host).len(), NESTED_CALLS_MAX);
+    assert_eq!(inner(&host).len(), NESTED_CALLS_MAX + 9, "each leaves its record");
+    let ended = within("too many", SOON, host.call("run_code", many(1_000))).await;
+    assert_eq!(ended.unwrap_err().data["limit"], "tool_calls_max");
     let mut all = JoinSet::new();
     for _ in 0..20 {
         let host = host.host().clone();

@@ -55,4 +55,33 @@ fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
     assert_eq!(failed.code, Some(6), "{failed:?}");
     assert_eq!(names(&read()), ["first", "second"], "the file is as it was");
     assert_eq!(cli.run(&["discover", "nobody"]).code, Some(2));
+    // A service of a pod is written down beside it, and that is what `compile` reads.
+    cli.write("work/server.py", SERVER.replace("FIRST", "first"));
+    let pod = format!(
+        "services:\n  found:\n    x-claw: {{mcp-stdio: {{command: {PYTHON}, args: [{}]}}}}\n  ada:\n    x-claw: {{cllama: x, surfaces: ['service://found'], tools: [found]}}\n",
+        script.display()
+    );
+    // Nothing is called after a name that leads elsewhere.
+    cli.write("pods/pod.yml", pod.replace("  found:", "  ../../led:"));
+    let led = cli.run(&["discover", "../../led", "--pod", "pods/pod.yml"]);
+    assert!(led.code == Some(2) && led.stderr.contains("no file can be called"), "{led:?}");
+    cli.write("pods/pod.yml", pod);
+    let run = cli.run(&["discover", "found", "--pod", "pods/pod.yml"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = cli.run(&["compile", "pods/pod.yml", "--out", "context"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let tools = std::fs::read_to_string(cli.here().join("context/ada/tools.json")).unwrap();
+    assert!(tools.contains("found.first") && tools.contains("found.second"), "{tools}");
+    // What the pod names comes before what was seen.
+    let seen = cli.here().join("pods/.claw-discovered/found.claw-describe.json");
+    let named = std::fs::read_to_string(seen).unwrap().replace("first", "named");
+    cli.write("pods/named.json", named);
+    let pod = std::fs::read_to_string(cli.here().join("pods/pod.yml")).unwrap();
+    cli.write(
+        "pods/pod.yml",
+        pod.replace("x-claw: {mcp", "x-claw: {describe-file: named.json, mcp"),
+    );
+    assert_eq!(cli.run(&["compile", "pods/pod.yml", "--out", "context"]).code, Some(0));
+    let tools = std::fs::read_to_string(cli.here().join("context/ada/tools.json")).unwrap();
+    assert!(tools.contains("found.named") && !tools.contains("found.first"), "{tools}");
 }

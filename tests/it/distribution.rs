@@ -509,6 +509,26 @@ fn a_component_without_the_wanted_signature_is_neither_pulled_nor_served() {
 }
 
 #[test]
+fn a_version_keeps_a_text_as_it_was_signed() {
+    let cli = cli(&format!("registry: {{}}\ntools: {{signed_by: [{KEY}]}}"));
+    cli.write("seeds/answer.wat.minisig", SIGNATURE);
+    for (version, component, is_signed) in
+        [("1", ANSWER.to_owned(), true), ("2", ANSWER.replace("42", "43"), false)]
+    {
+        cli.write("seeds/answer.wat", component);
+        for words in [&["seed", "seeds"][..], &["pin", version]] {
+            let run = cli.run(&[&["registry"], words].concat());
+            assert_eq!(run.code, Some(0), "{}", run.stderr);
+        }
+        let said: Value = serde_json::from_str(&cli.run(&["tools", "--json"]).stdout).unwrap();
+        let tools = said["tools"].as_array().unwrap();
+        let refused = said["refused"].to_string();
+        assert_eq!(tools.iter().any(|tool| tool["name"] == "answer"), is_signed, "{said}");
+        assert_eq!(refused.contains("signed_by"), !is_signed, "{refused}");
+    }
+}
+
+#[test]
 fn a_component_of_a_registry_is_signed_like_any_other() {
     const URI: &str = "claw://registry/community/answer@1.0.0";
     let registry = Registry::serve();

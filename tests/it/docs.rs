@@ -14,7 +14,7 @@ const RUN_MIN: usize = 10;
 fn pages() -> Vec<PathBuf> {
     let book = std::fs::read_dir(source_root().join("host/docs")).unwrap();
     let mut pages: Vec<PathBuf> = book.map(|entry| entry.unwrap().path()).collect();
-    pages.retain(|page| !page.ends_with("cli.md"));
+    pages.retain(|page| page.is_file() && !page.ends_with("cli.md"));
     pages.push(source_root().join("README.md"));
     pages.push(source_root().join("host/CONFIGURATION.md"));
     pages

@@ -69,21 +69,21 @@ impl Client {
         self.ask(method, &params)
     }
 
-    /// Asks until what the server has is served.
-    fn until_served(&mut self, list: impl Fn(&mut Self) -> Value) {
+    /// Asks until the tool `name` of the server is served.
+    fn until_served(&mut self, name: &str, list: impl Fn(&mut Self) -> Value) {
         let deadline = Instant::now() + SOON;
-        while !list(self).to_string().contains(ASKS) {
+        while !list(self).to_string().contains(name) {
             assert!(Instant::now() < deadline, "the server does not come");
         }
     }
 
-    /// Begins a session of the older revisions.
-    fn initialize(&mut self, capabilities: &Value) -> Value {
+    /// Begins a session of the older revisions, and waits for the tool `name`.
+    fn initialize(&mut self, name: &str, capabilities: &Value) -> Value {
         let client = json!({"name": "test", "version": "1"});
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
         let answer = self.ask("initialize", &hello)["result"].clone();
         self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        self.until_served(|client| client.ask("tools/list", &json!({})));
+        self.until_served(name, |client| client.ask("tools/list", &json!({})));
         answer
     }
 }
@@ -140,7 +140,7 @@ fn resources_prompts_and_completions_of_a_server_are_served() {
     let expose = json!(["resources", "prompts", "completions"]);
     let Some(folder) = documents(&cli, &expose, &everything()) else { return };
     let mut client = Client::start(&cli, &folder);
-    let hello = client.initialize(&json!({}));
+    let hello = client.initialize(ASKS, &json!({}));
     let listens = json!({"listChanged": true});
     assert_eq!(hello["capabilities"]["resources"], listens);
     assert_eq!(hello["capabilities"]["prompts"], listens);
@@ -191,7 +191,7 @@ fn what_policy_denies_is_neither_listed_nor_read() {
     ]);
     let Some(folder) = documents(&cli, &json!(["resources", "prompts"]), &rules) else { return };
     let mut client = Client::start(&cli, &folder);
-    client.initialize(&json!({}));
+    client.initialize(ASKS, &json!({}));
     let prompts = client.ask("prompts/list", &json!({}))["result"]["prompts"].clone();
     assert_eq!(prompts, json!([]));
     let refused = client.ask("prompts/get", &json!({"name": "test_simple_prompt"}));
@@ -234,7 +234,7 @@ fn a_server_asks_the_client_that_calls_it_where_that_is_granted() {
     };
     let mut client = Client::start(&cli, &folder);
     let (elicits, nothing) = (json!({"elicitation": {}}), json!({}));
-    client.until_served(|client| client.modern("tools/list", json!({}), &json!({})));
+    client.until_served(ASKS, |client| client.modern("tools/list", json!({}), &json!({})));
     let call = |name: &str| json!({"name": name, "arguments": {}});
     let asked = client.modern("tools/call", call(ASKS), &elicits)["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -265,7 +265,7 @@ fn an_older_client_is_asked_while_its_call_waits() {
         return;
     };
     let mut client = Client::start(&cli, &folder);
-    client.initialize(&json!({"elicitation": {}}));
+    client.initialize(ASKS, &json!({"elicitation": {}}));
     let call = json!({"name": "test_elicitation", "arguments": {"message": "Who?"}});
     client.request("tools/call", &call);
     let question = client.hear();
@@ -280,11 +280,56 @@ fn an_older_client_is_asked_while_its_call_waits() {
 }
 
 #[test]
+fn an_older_server_asks_clients_of_both_eras_while_its_call_runs() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = documents(&cli, &json!([]), &everything()) else { return };
+    std::fs::copy(source_root().join("tests/servers/asks.py"), folder.join("asks.py")).unwrap();
+    let server = json!({"command": PYTHON, "args": ["asks.py"], "sandbox": "servers", "internal_only": false, "expose": ["questions"], "secrets": [{"name": "HINT", "env": "HINT"}]});
+    let runtime = json!({"version": 1, "tools": {"mcp_servers": {"older": server}}});
+    std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
+    let claw = std::fs::read_to_string(folder.join("claw.json")).unwrap();
+    let mut claw: Value = serde_json::from_str(&claw).unwrap();
+    claw["spec"]["tools"] = json!([]);
+    std::fs::write(folder.join("claw.json"), claw.to_string()).unwrap();
+    let (tool, elicits) = ("older__ask_name", json!({"elicitation": {}}));
+    let call = json!({"name": tool, "arguments": {}});
+    let answer = |name: &str| json!({"action": "accept", "content": {"name": name}});
+    assert_eq!(cli.run_with(&["secrets", "set", "HINT"], "hunter2-hunter2").code, Some(0));
+    // What a server knows of secrets, it tells no client.
+    let asks = "What is your name? [redacted:HINT]";
+
+    let mut older = Client::start(&cli, &folder);
+    older.initialize(tool, &elicits);
+    older.request("tools/call", &call);
+    let question = older.hear();
+    assert_eq!(question["params"]["message"], asks, "{question}");
+    older.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer("Ada")}));
+    assert_eq!(older.hear()["result"]["content"][0]["text"], "Hello, Ada!");
+    drop(older);
+
+    let mut client = Client::start(&cli, &folder);
+    client.until_served(tool, |client| client.modern("tools/list", json!({}), &json!({})));
+    let asked = client.modern("tools/call", call.clone(), &elicits)["result"].clone();
+    let question = &asked["inputRequests"]["question"];
+    assert_eq!(question["params"]["message"], asks, "{asked}");
+    let mut again = call.clone();
+    again["requestState"] = asked["requestState"].clone();
+    again["inputResponses"] = json!({"question": answer("Grace")});
+    let done = client.modern("tools/call", again.clone(), &elicits);
+    assert_eq!(done["result"]["content"][0]["text"], "Hello, Grace!", "{done}");
+    let twice = client.modern("tools/call", again, &elicits);
+    assert_eq!(twice["error"]["code"], -32602, "{twice}");
+    // A client that can be asked nothing is not asked.
+    let done = client.modern("tools/call", call, &json!({}))["result"].clone();
+    assert_eq!(done["content"][0]["text"], "Hello, nobody!", "{done}");
+}
+
+#[test]
 fn nobody_is_asked_anything_where_that_is_not_granted() {
     let cli = Cli::new(PROGRAM);
     let Some(folder) = documents(&cli, &json!([]), &everything()) else { return };
     let mut client = Client::start(&cli, &folder);
-    client.until_served(|client| client.modern("tools/list", json!({}), &json!({})));
+    client.until_served(ASKS, |client| client.modern("tools/list", json!({}), &json!({})));
     let call = json!({"name": ASKS, "arguments": {}});
     let refused = client.modern("tools/call", call, &json!({"elicitation": {}}))["result"].clone();
     assert_eq!(

@@ -102,7 +102,7 @@ fn the_token_survives_a_restart_and_is_in_no_log() {
     drop(first);
     let second = start(&cli, &[]);
     assert_eq!(second.token, token);
-    assert!(!cli.run(&["audit", "show", "--json"]).stdout.contains(token.as_deref().unwrap()));
+    assert!(!cli.run(&["audit", "--json"]).stdout.contains(token.as_deref().unwrap()));
 }
 
 #[test]

@@ -13,6 +13,8 @@ use clawhost_tests::host::{TestHostBuilder, call, call_within};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "s3rv1ce-token-of-the-test";
+/// How often `flaky` fails before it answers.
+const FLAKY: usize = 2;
 /// Longer than a token may be shown in, and than a call may answer.
 const HUGE_BYTES: usize = 12 * 1_048_576;
 
@@ -34,7 +36,15 @@ impl Service {
                 let (mut stream, all) = (stream.unwrap(), Arc::clone(&all));
                 std::thread::spawn(move || {
                     let request = read(&mut stream);
-                    all.lock().unwrap().push(request.clone());
+                    let times = {
+                        let mut all = all.lock().unwrap();
+                        all.push(request.clone());
+                        all.iter().filter(|one| **one == request).count()
+                    };
+                    // It hangs up on the first two who ask the same of it.
+                    if request.starts_with("get /r/flaky ") && times <= FLAKY {
+                        return;
+                    }
                     answer(&mut stream, &request, port);
                 });
             }
@@ -169,6 +179,32 @@ async fn listing_and_schemas_hold_for_a_service_as_for_any_tool() {
     let error = host.call("desk_context", json!({"n": "three"})).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
     assert!(service.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_step_is_tried_again_as_often_as_the_step_says_whatever_its_tool_says() {
+    for (attempts, stated, asked) in [
+        (3, "retry_on: [unavailable]", 3),
+        (2, "retry_on: [unavailable]", 2),
+        (3, "multiplier: 1", 1),
+    ] {
+        let service = Service::start();
+        let definitions = format!(
+            "version: 1\ntools:\n  desk_r_get: {{ retry_policy: {{ max_attempts: 10, initial_ms: 1, {stated} }} }}\n  fetch:\n    composite:\n      description: Fetches.\n      input_schema: {{ type: object }}\n      steps: [{{ tool_name: desk_r_get, arg_mapping: {{ what: {{ literal: flaky }} }}, output_key: page, max_attempts: {attempts} }}]"
+        );
+        let host = service.host().definitions(&definitions).build().await;
+        let outcome = host.call("fetch", json!({})).await;
+        assert_eq!(outcome.is_ok(), asked > FLAKY, "{outcome:?}");
+        assert_eq!(service.heard().len(), asked, "{stated}");
+        let [step, whole] = &host.finished()[..] else { panic!("{:?}", host.finished()) };
+        let made = Some(asked).filter(|asked| *asked > 1);
+        assert_eq!((&step["attempts"], &whole["attempts"]), (&json!(made), &Value::Null));
+        if let Err(error) = outcome {
+            assert!(error.message.starts_with("step 1, `desk_r_get`: "), "{error}");
+            assert_eq!((error.kind, &error.data["step"]), (ErrorKind::Upstream, &json!(1)));
+        }
+        host.check_audit();
+    }
 }
 
 async fn get(host: &TestHost, what: &str) -> Value {
@@ -391,6 +427,13 @@ async fn a_service_that_is_an_mcp_server_serves_what_was_compiled_to_whom_it_was
     made.principal.0 = "a".to_owned();
     let reply = host.host().call(made).await.unwrap();
     assert_eq!(clawhost_tests::host::text(&reply), "found by search");
+
+    // What was compiled is what was accepted: no later word of the server is.
+    let other = tools.to_string().replace("\"description\":\"d\"", "\"description\":\"e\"");
+    let host = TestHost::builder().secrets(secrets()).context("a", &other).build().await;
+    assert!(!host.names().contains(&"finder__search".to_owned()));
+    let refused = host.refused();
+    assert!(refused.contains("than the descriptor of `finder`"), "{refused}");
 }
 
 #[tokio::test]

@@ -1,8 +1,25 @@
 //! What a terminal and a shell get from the command line.
 
-use clawhost_tests::Cli;
+use std::path::Path;
+use std::process::Stdio;
+
+use clawhost::state::Database;
+use clawhost_tests::{Cli, source_root};
+use serde_json::Value;
 
 use crate::cli::PROGRAM;
+
+/// A Claw whose sandbox profile is a document beside it.
+const PARTED: &str = clawhost_tests::claw!(
+    "parted",
+    "autonomous",
+    "  tools:\n    - {name: read-file, sandbox: elsewhere}\n"
+);
+const ELSEWHERE: &str = "claw: '0.3.0'\nkind: Sandbox\nmetadata: {name: elsewhere}\nspec:\n  level: wasm\n  capabilities: {}\n";
+
+fn example() -> String {
+    source_root().join("host/examples/manifest.yaml").display().to_string()
+}
 
 #[test]
 fn completions_and_manual_pages_know_every_verb() {
@@ -19,4 +36,103 @@ fn completions_and_manual_pages_know_every_verb() {
     let page = std::fs::read_to_string(cli.here().join("pages/clawhost-quarantine.1")).unwrap();
     assert!(page.contains("release"), "{page}");
     assert_ne!(cli.run(&["man", "pages/clawhost.1"]).code, Some(0), "a file is no folder");
+}
+
+#[test]
+fn who_stops_reading_is_no_error_and_no_panic() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", "no: Claw");
+    for (arguments, code) in
+        [(&["limits"][..], 0), (&["validate", "claw.yaml"], 3), (&["nonsense"], 2)]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut command = cli.command(arguments);
+        command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+        drop(reader);
+        assert_eq!(command.status().unwrap().code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn into_a_pipe_a_row_is_a_line_and_nothing_is_drawn_or_coloured() {
+    let cli = Cli::new(PROGRAM);
+    let run = cli.run(&["tools", &example()]);
+    let rows: Vec<Vec<&str>> =
+        run.stdout.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+    assert!(rows.iter().all(|row| row.iter().filter(|cell| !cell.is_empty()).count() == 5));
+    assert_eq!(rows.len(), 9, "{}", run.stdout);
+    assert!(!run.stdout.contains(['─', '\u{1b}']) && run.stderr.is_empty(), "{}", run.stderr);
+}
+
+#[test]
+fn a_log_that_programs_read_is_an_object_a_line() {
+    let cli = Cli::new(PROGRAM);
+    let mut command = cli.command(&["run", &example(), "--stdio", "-v"]);
+    command.envs([("CLAWHOST_LOG_FORMAT", "json"), ("CLAWHOST_HTTP_METRICS", "127.0.0.1:0")]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    let logged: Vec<Value> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert!(!logged.is_empty(), "{text}");
+    assert!(logged.iter().all(|line| line["timestamp"].is_string() && line["message"].is_string()));
+}
+
+#[test]
+fn names_that_are_nearly_right_and_files_that_lie_elsewhere_are_told() {
+    let cli = Cli::new(PROGRAM);
+    let run = cli.run(&["disable", "exec_shel", "--dry-run"]);
+    assert!(run.stdout.contains("did you mean `exec-shell`?"), "{}", run.stdout);
+    assert_eq!(cli.run(&["disable", "exec_shell"]).code, Some(0));
+    let run = cli.run(&["enable", "exec_shel"]);
+    assert!(run.stdout.contains("did you mean `exec-shell`?"), "{}", run.stdout);
+    let run = cli.run(&["enable", "exec_shell"]);
+    assert!(!run.stdout.contains("did you mean"), "{}", run.stdout);
+
+    let run = cli.run(&["inspect", "greet"]);
+    let here = cli.here().canonicalize().unwrap();
+    assert!(run.stderr.contains(here.to_str().unwrap()), "{}", run.stderr);
+
+    cli.write("agent/claw.yaml", PARTED);
+    cli.write("agent/sandbox.yaml", ELSEWHERE);
+    let run = cli.run(&["validate", "agent/claw.yaml"]);
+    assert_eq!(run.code, Some(3));
+    assert!(run.stderr.contains("clawhost validate agent\n"), "{}", run.stderr);
+    let run = cli.run(&["validate", "agent"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    std::fs::remove_file(cli.here().join("agent/sandbox.yaml")).unwrap();
+    let run = cli.run(&["validate", "agent/claw.yaml"]);
+    assert!(!run.stderr.contains("hint: what is not there"), "{}", run.stderr);
+}
+
+/// Replaces `old` in a file, which has to be there.
+fn edit(path: &Path, old: &str, new: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(old), "{text}");
+    std::fs::write(path, text.replacen(old, new, 1)).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_newer_version_wrote_is_refused_in_plain_words() {
+    const STEPS: [&str; 99] = ["SELECT 1"; 99];
+    let cli = Cli::new(PROGRAM);
+    let example = example();
+    let call = ["call", &example, "read_file", "path=absent"];
+    cli.run(&call);
+    let log = std::fs::read_dir(cli.state().join("audit")).unwrap();
+    let log = log
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|of| of == "jsonl"));
+    edit(&log.unwrap(), "\"v\":1", "\"v\":2");
+    let run = cli.run(&["audit", "verify"]);
+    assert_eq!(run.code, Some(7), "{}", run.stderr);
+    assert!(run.stdout.contains("a newer one wrote it"), "{}", run.stdout);
+
+    drop(Database::open(&cli.state().join("clawhost.db"), &[("quarantine", &STEPS)]).unwrap());
+    let run = cli.run(&call);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    assert!(run.stderr.contains("a newer clawhost wrote it"), "{}", run.stderr);
+
+    edit(&cli.state().join("credentials.json"), "\"version\": 1", "\"version\": 2");
+    let run = cli.run(&call);
+    assert!(run.stderr.contains("has version 2, and this host knows 1"), "{}", run.stderr);
 }

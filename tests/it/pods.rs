@@ -56,6 +56,8 @@ services:
     x-claw: {describe-file: desk.claw-describe.json}
 ";
 
+const CLAW: &str = "claw: \"0.3.0\"\nkind: Claw\nmetadata: {name: t}\nspec:\n  identity: {inline: {personality: T., autonomy: autonomous}}\n  providers: [{inline: {protocol: custom, name: none, endpoint: \"http://127.0.0.1:9\", model: none, auth: {type: none}}}]\n  policies: [{inline: {name: all, rules: [{id: all, action: allow, scope: all}]}}]\n";
+
 fn desk(pod: &str) -> Cli {
     let cli = Cli::new(PROGRAM);
     cli.write("claw-pod.yml", pod);
@@ -197,4 +199,42 @@ fn the_operator_sees_the_requests_of_a_service() {
     assert_eq!(by_name["tools"][1]["request"], "POST /api/v1/trades");
     let tools = cli.run(&["tools", "--json"]);
     assert!(tools.stdout.contains("desk_execute_trade"), "{tools:?}");
+}
+
+#[test]
+fn a_service_that_describes_itself_wrongly_takes_no_other_along() {
+    let cli = desk(POD);
+    cli.write("broken.json", r#"{"version": 2, "tools": [{"name": "a"}]}"#);
+    cli.write("clawhost.yaml", "version: 1\ntools: {services: {odd: {url: 'http://127.0.0.1:1', describe: broken.json}, desk: {url: 'http://127.0.0.1:4000', describe: desk.claw-describe.json, secret: TRADING_API_TOKEN}}}");
+    cli.write("claw.yaml", CLAW);
+    let tools = cli.run(&["tools", "claw.yaml"]);
+    assert_eq!(tools.code, Some(3), "{tools:?}");
+    assert!(tools.stdout.contains("desk_execute_trade"), "{tools:?}");
+    assert!(tools.stderr.contains("broken.json:1"), "{tools:?}");
+    let called = cli.run(&["call", "claw.yaml", "odd_a"]);
+    assert!(called.stderr.contains("odd") && called.stderr.contains("broken.json"), "{called:?}");
+    let checked = cli.run(&["validate", "clawhost.yaml", "claw.yaml"]);
+    assert!(checked.code == Some(3) && checked.stderr.contains("broken.json:1"), "{checked:?}");
+}
+
+#[test]
+fn it_is_told_which_agent_has_a_tool_and_why_another_has_not() {
+    let cli = desk(POD);
+    let run = cli.run(&["compile", "claw-pod.yml", "--out", "context"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    cli.write("claw.yaml", CLAW);
+    let tool = "trading-api_execute_trade";
+    let shown = cli.run(&["tools", "claw.yaml", "--context", "context"]);
+    assert!(shown.stdout.contains("for executor only"), "{shown:?}");
+    let explain = |agent: &str| -> Value {
+        let more =
+            ["explain", "claw.yaml", tool, "--context", "context", "--agent", agent, "--json"];
+        serde_json::from_str(&cli.run(&more).stdout).unwrap()
+    };
+    let facts = |told: Value| [told["outcome"].clone(), told["stage"].clone()];
+    assert_eq!(facts(explain("executor")), ["allowed", "policy"]);
+    assert_eq!(facts(explain("analyst")), ["refused", "agent"]);
+    assert_eq!(explain("analyst")["agents"], json!(["executor"]));
+    let called = cli.run(&["call", "claw.yaml", tool, "symbol=X", "--context", "context"]);
+    assert!(called.stderr.contains("compiled for"), "{called:?}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clawhost::proxy::ProxyOptions;
 use clawhost_core::mediate::{Policy, Repeat, TurnBounds};
-use clawhost_tests::model::{ANTHROPIC_PATH, Say, UNSPEAKABLE, answer_of};
+use clawhost_tests::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say, UNSPEAKABLE, answer_of};
 use clawhost_tests::proxied::{ALL, Got, OPENAI_PATH, PROVIDER_KEY, WAITS, finish, request, until};
 use clawhost_tests::wait;
 use clawhost_tests::{Cli, Model, Proxied, Served};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 const PATHS: [&str; 2] = [OPENAI_PATH, ANTHROPIC_PATH];
+const ALL_PATHS: [&str; 3] = [OPENAI_PATH, ANTHROPIC_PATH, RESPONSES_PATH];
 const NOTHING: &str = "- {id: nothing, action: deny, scope: all}";
 const SOON: Duration = Duration::from_secs(30);
 
@@ -26,7 +27,20 @@ fn word(word: &str) -> Value {
 }
 
 fn dialect(path: &str) -> &'static str {
-    if path == OPENAI_PATH { "openai" } else { "anthropic" }
+    match path {
+        OPENAI_PATH => "openai",
+        RESPONSES_PATH => "responses",
+        _ => "anthropic",
+    }
+}
+
+/// Returns the key of what was said in a request of that path.
+fn messages(path: &str) -> &'static str {
+    if path == RESPONSES_PATH { "input" } else { "messages" }
+}
+
+fn said<'v>(path: &str, body: &'v Value) -> &'v [Value] {
+    body[messages(path)].as_array().unwrap()
 }
 
 /// What a model says once: a text, and calls by name and arguments.
@@ -53,7 +67,7 @@ fn told(got: &Got) -> String {
 }
 
 /// Returns what the model was asked, each message once, and what the client got.
-fn transcript(proxied: &Proxied, got: &Got) -> String {
+fn transcript(path: &str, proxied: &Proxied, got: &Got) -> String {
     let mut text = String::new();
     let mut seen = 0;
     for asked in proxied.model.asked() {
@@ -65,7 +79,7 @@ fn transcript(proxied: &Proxied, got: &Got) -> String {
         let names = tools.iter().map(name).collect::<Vec<_>>().join(", ");
         let streams = asked.body.get("stream").map_or("", |_| ", streaming");
         text.push_str(&format!("asked with {names}{streams}\n"));
-        let messages = asked.body["messages"].as_array().unwrap();
+        let messages = said(path, &asked.body);
         for message in messages.iter().skip(seen) {
             text.push_str(&format!("  {message}\n"));
         }
@@ -94,8 +108,8 @@ fn cases() -> Vec<(&'static str, Vec<Said>)> {
 }
 
 #[tokio::test]
-async fn each_course_of_a_turn_in_both_protocols_streaming_or_not() {
-    for path in PATHS {
+async fn each_course_of_a_turn_in_each_protocol_streaming_or_not() {
+    for path in ALL_PATHS {
         let mut all = String::new();
         for (case, script) in cases() {
             let script: Vec<_> =
@@ -104,7 +118,7 @@ async fn each_course_of_a_turn_in_both_protocols_streaming_or_not() {
             for (form, request) in [("whole", plain.clone()), ("streamed", streamed(plain))] {
                 let proxied = Proxied::open(says(path, &script)).await;
                 let got = proxied.post(path, &request.to_string()).await;
-                all.push_str(&format!("== {case}, {form}\n{}\n", transcript(&proxied, &got)));
+                all.push_str(&format!("== {case}, {form}\n{}\n", transcript(path, &proxied, &got)));
             }
         }
         insta::assert_snapshot!(format!("turns_{}", dialect(path)), all);
@@ -113,7 +127,7 @@ async fn each_course_of_a_turn_in_both_protocols_streaming_or_not() {
 
 #[tokio::test]
 async fn without_tools_of_ours_bytes_pass_both_ways() {
-    for path in PATHS {
+    for path in ALL_PATHS {
         let answer =
             format!(" {{\"odd\":  1.50, {}", &answer_of(path, "hi", &[], "c").to_string()[1..]);
         let leaked: &'static [u8] = Box::leak(
@@ -122,15 +136,17 @@ async fn without_tools_of_ours_bytes_pass_both_ways() {
         let proxied = Proxied::new(NOTHING, vec![Say::Bytes(leaked)]).await;
         // The model by its own name: the first of both protocols.
         let body = format!(
-            "{{ \"model\":\"{}\" , \"unknown\": [1.0,  2e3], \"messages\": [{{\"role\":\"user\",\"content\":\"h\\u0069\"}}]}}",
-            if path == OPENAI_PATH { "none" } else { "claude" }
+            "{{ \"model\":\"{}\" , \"unknown\": [1.0,  2e3], \"{}\": [{{\"role\":\"user\",\"content\":\"h\\u0069\"}}]}}",
+            if path == ANTHROPIC_PATH { "claude" } else { "none" },
+            if path == RESPONSES_PATH { "input" } else { "messages" },
         );
         let got = proxied.post(path, &body).await;
         assert_eq!((got.status, got.body.as_str()), (200, answer.as_str()));
         assert!(got.head.contains("x-request-id: r1") && !got.head.contains("set-cookie"));
         assert!(got.head.contains("\nrequest-id: [redacted") && !got.head.contains(PROVIDER_KEY));
         let asked = &proxied.model.asked()[0];
-        if path == OPENAI_PATH {
+        assert!(asked.head.starts_with(&format!("post {path} ")), "{}", asked.head);
+        if path != ANTHROPIC_PATH {
             assert_eq!(asked.text, body);
         } else {
             let mut expected: Value = serde_json::from_str(&body).unwrap();
@@ -208,8 +224,11 @@ async fn what_is_no_request_is_refused_as_the_protocol_has_it() {
         (OPENAI_PATH, json!({ "model": "main", "n": 2, "messages": [] }).to_string(), 400),
         (OPENAI_PATH, json!({ "model": "nobody", "messages": [] }).to_string(), 404),
         (OPENAI_PATH, json!({ "model": "claude", "messages": [] }).to_string(), 404),
-        (ANTHROPIC_PATH, json!({ "model": "main", "messages": [] }).to_string(), 404),
-        ("/v1/responses", json!({}).to_string(), 404),
+        (ANTHROPIC_PATH, json!({ "model": "spare", "messages": [] }).to_string(), 404),
+        (RESPONSES_PATH, json!({}).to_string(), 400),
+        (RESPONSES_PATH, json!({ "model": "main", "background": true }).to_string(), 400),
+        (RESPONSES_PATH, json!({ "model": "main", "conversation": "c" }).to_string(), 400),
+        ("/v1/responses/resp_1", json!({}).to_string(), 404),
     ] {
         let got = proxied.post(path, &body).await;
         assert_eq!(got.status, status, "{body}: {got:?}");
@@ -435,7 +454,7 @@ async fn who_goes_away_takes_the_model_and_the_tools_along() {
 
 #[tokio::test]
 async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
-    for path in PATHS {
+    for path in ALL_PATHS {
         let script: &[(&str, &[(&str, Value)])] = &[
             ("", &[("lookup", word("wasm"))]),
             ("", &[("own", json!({}))]),
@@ -445,29 +464,32 @@ async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
             ("Hello.", &[]),
         ];
         let proxied = Proxied::open(says(path, script)).await;
-        let mut body = request(path, "What is it?");
+        let (mut body, key) = (request(path, "What is it?"), messages(path));
+        body[key] = json!([{ "role": "user", "content": "What is it?" }]);
         let got = proxied.post(path, &body.to_string()).await.json();
         let spoken = |got: &Value| match path {
             OPENAI_PATH => got["choices"][0]["message"].clone(),
+            RESPONSES_PATH => got["output"][0].clone(),
             _ => json!({ "role": "assistant", "content": got["content"] }),
         };
-        let messages = body["messages"].as_array_mut().unwrap();
+        let messages = body[key].as_array_mut().unwrap();
         messages.push(spoken(&got));
         messages.push(match path {
+            RESPONSES_PATH => json!({ "type": "function_call_output", "call_id": "call_1_0", "output": "mine" }),
             OPENAI_PATH => json!({ "role": "tool", "tool_call_id": "call_1_0", "content": "mine" }),
             _ => json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "call_1_0", "content": "mine" }] }),
         });
         let got = proxied.post(path, &body.to_string()).await.json();
         let asked = proxied.model.asked();
-        let before = asked[2].body["messages"].as_array().unwrap();
+        let before = said(path, &asked[2].body);
         assert_eq!(before.len(), 5);
         assert!(before[1].to_string().contains("lookup") && before[3].to_string().contains("own"));
         // The next question has both hidden parts, each before what came of it.
-        let messages = body["messages"].as_array_mut().unwrap();
+        let messages = body[key].as_array_mut().unwrap();
         messages.push(spoken(&got));
         messages.push(json!({ "role": "user", "content": "And now?" }));
         proxied.post(path, &body.to_string()).await;
-        let asked = proxied.model.asked().pop().unwrap().body["messages"].to_string();
+        let asked = proxied.model.asked().pop().unwrap().body[key].to_string();
         let places: Vec<usize> = ["wasm", "mine", "other", "Done.", "And now?"]
             .map(|text| asked.find(text).unwrap_or_else(|| panic!("{text} is not in {asked}")))
             .to_vec();
@@ -475,7 +497,7 @@ async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
 
         let token = format!("x-api-key: {}", proxied.token("bob"));
         proxied.send(path, &[&token], &body.to_string()).await;
-        let asked = proxied.model.asked().pop().unwrap().body["messages"].to_string();
+        let asked = proxied.model.asked().pop().unwrap().body[key].to_string();
         assert!(!asked.contains("wasm"), "{asked}");
     }
 }
@@ -484,11 +506,11 @@ async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
 async fn nothing_that_is_written_or_sent_shows_a_secret() {
     let script: &[(&str, &[(&str, Value)])] =
         &[("", &[("lookup", word("key")), ("lookup", word("long"))]), (PROVIDER_KEY, &[])];
-    for path in PATHS {
+    for path in ALL_PATHS {
         for body in [request(path, "hi"), streamed(request(path, "hi"))] {
             let mut proxied = Proxied::open(says(path, script)).await;
             let got = proxied.post(path, &body.to_string()).await;
-            let long = proxied.model.asked()[1].body["messages"][2].to_string();
+            let long = said(path, &proxied.model.asked()[1].body)[2].to_string();
             proxied.stop().await;
             let history = proxied.state.path().join("proxy/ada/history.jsonl");
             let written = std::fs::read_to_string(&history).unwrap();
@@ -552,7 +574,10 @@ async fn clients_of_others_run_unmodified() {
         ("openai_streamed", OPENAI_PATH, managed(), json!(["Done.", "stop", 26])),
         ("anthropic_whole", ANTHROPIC_PATH, managed(), json!(["Done.", "end_turn", 26])),
         ("anthropic_streamed", ANTHROPIC_PATH, managed(), json!(["Done.", "end_turn", 26])),
+        ("responses_whole", RESPONSES_PATH, managed(), json!(["Done.", "completed", 26, 0])),
+        ("responses_streamed", RESPONSES_PATH, managed(), json!(["Done.", "completed", 26, 0])),
         ("pydantic_ai", OPENAI_PATH, native(), json!(["Done.", [7]])),
+        ("pydantic_ai_responses", RESPONSES_PATH, native(), json!(["Done.", [7]])),
         ("pydantic_ai_streamed", ANTHROPIC_PATH, native(), json!(["Done.", [7]])),
         ("langchain", OPENAI_PATH, native(), json!(["Done.", [7]])),
     ] {
@@ -584,12 +609,59 @@ async fn clients_of_others_understand_every_refusal() {
         // Headers had left.
         ("openai_broken", silent.token("ada"), json!(["APIError", "server_error"])),
         ("anthropic_broken", silent.token("ada"), json!(["APIStatusError", "api_error"])),
+        ("responses_broken", silent.token("ada"), json!(["APIError", "server_error"])),
     ] {
         let Some(got) = client(scenario, &silent, key).await else {
             return;
         };
         assert_eq!(got, expected, "{scenario}");
     }
+}
+
+#[tokio::test]
+async fn tokens_are_counted_with_the_tools_and_nothing_is_spent() {
+    let proxied = Proxied::open(vec![Say::Json(json!({ "input_tokens": 42 }))]).await;
+    let path = "/v1/messages/count_tokens";
+    let mut body = request(ANTHROPIC_PATH, "hi");
+    body.as_object_mut().unwrap().remove("max_tokens");
+    let got = proxied.post(path, &body.to_string()).await;
+    assert_eq!((got.status, got.json()), (200, json!({ "input_tokens": 42 })));
+    let asked = &proxied.model.asked()[0];
+    assert!(asked.head.starts_with("post /v1/messages/count_tokens "), "{}", asked.head);
+    let names: Vec<_> =
+        asked.body["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+    assert_eq!(names, ["own", "lookup", "wait_long"]);
+    assert!(asked.body.get("max_tokens").is_none());
+    assert_eq!(proxied.host.host().providers().usage().tokens_today, 0);
+    assert_eq!(
+        proxied.post(path, &json!({ "model": "spare", "messages": [] }).to_string()).await.status,
+        404
+    );
+    let key = format!("x-api-key: {}", proxied.token("bob"));
+    let one = proxied.send("/v1/models/claude", &[&key], "").await;
+    assert_eq!((one.status, &one.json()["id"]), (200, &json!("claude")));
+    assert_eq!(proxied.send("/v1/models/nobody", &[&key], "").await.status, 404);
+    assert_eq!(proxied.send("/health", &[], "").await.body, r#"{"status":"ok"}"#);
+    if let Some(got) = client("anthropic_counted", &proxied, proxied.token("ada")).await {
+        assert_eq!(got, json!([42, "claude", 3]));
+    }
+}
+
+#[tokio::test]
+async fn who_speaks_another_protocol_is_passed_over_and_it_is_said_who_would_do() {
+    let proxied = Proxied::open(vec![Say::Status(503, "")]).await;
+    let said = |got: Got| got.json()["error"]["message"].as_str().unwrap().to_owned();
+    let body = json!({ "model": "claude", "messages": [] }).to_string();
+    assert_eq!(
+        said(proxied.post(OPENAI_PATH, &body).await),
+        "`claude` speaks `anthropic-native`, which is asked at /v1/messages; for /v1/chat/completions there is `main`, `spare`"
+    );
+    assert!(proxied.model.asked().is_empty());
+    let body = json!({ "model": "main", "messages": [] }).to_string();
+    assert_eq!(
+        said(proxied.post(OPENAI_PATH, &body).await),
+        "no provider answers: `main` answers 503; `spare` answers 503; passed over: `claude` speaks `anthropic-native`, which is asked at /v1/messages"
+    );
 }
 
 fn program() -> Cli {
@@ -611,12 +683,12 @@ fn ask(served: &Served, key: &str, body: &Value) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// What `audit turns` tells of a turn with one call, after which the history was damaged.
+/// What `audit` tells of a turn with one call, after which the history was damaged.
 fn check_turns(cli: &Cli, history: &std::path::Path) {
     let mut file = std::fs::OpenOptions::new().append(true).open(history).unwrap();
     std::io::Write::write_all(&mut file, b"{\"half a li").unwrap();
     let turns = |arguments: &[&str]| -> Value {
-        let run = cli.run(&[&["audit", "turns", "--json"], arguments].concat());
+        let run = cli.run(&[&["audit", "--json"], arguments].concat());
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         serde_json::from_str(&run.stdout).unwrap()
     };
@@ -632,7 +704,7 @@ fn check_turns(cli: &Cli, history: &std::path::Path) {
     {
         assert_eq!(turns(none)["events"], json!([]), "{none:?}");
     }
-    let shown = cli.run(&["audit", "turns"]).stdout;
+    let shown = cli.run(&["audit"]).stdout;
     assert!(shown.contains("calculator") && shown.contains("1 lines"), "{shown}");
     // The next host goes on in a line of its own.
     std::io::Write::write_all(&mut file, b"\n").unwrap();
@@ -717,9 +789,10 @@ async fn tools_of_a_compiled_context_are_their_agents_and_one_can_end_the_turn()
         json!({ "max_rounds": 2, "timeout_per_tool_ms": 5_000, "total_timeout_ms": 9_000 });
     let file = json!({ "version": 1, "tools": [tool], "policy": policy });
     cli.write("context/ada/tools.json", file.to_string());
+    let budget = json!({ "max_requests": 1, "window": "24h" });
     cli.write(
         "context/bob/tools.json",
-        json!({ "version": 1, "tools": [], "policy": policy }).to_string(),
+        json!({ "version": 1, "tools": [], "policy": policy, "budget": budget }).to_string(),
     );
     let body = json!({ "model": "main", "messages": [{ "role": "user", "content": "Tell Bob." }] });
     tokio::task::block_in_place(|| {
@@ -734,10 +807,57 @@ async fn tools_of_a_compiled_context_are_their_agents_and_one_can_end_the_turn()
             (&json!(""), &json!("stop"))
         );
         ask(&served, &key("bob"), &body);
+        // The budget is the agent's alone.
+        ask(&served, &key("ada"), &body);
+        let (headers, text) = (
+            [("content-type", "application/json"), ("authorization", &*key("bob"))],
+            body.to_string(),
+        );
+        let mut refused = String::new();
+        let mut stream = served.open("POST", OPENAI_PATH, &headers, &text);
+        std::io::Read::read_to_string(&mut stream, &mut refused).unwrap();
+        assert!(
+            refused.starts_with("HTTP/1.1 429 ") && refused.contains("retry-after: 86"),
+            "{refused}"
+        );
+        assert!(refused.contains("the budget of `bob` is used up: `max_requests`"), "{refused}");
     });
     let tools = |number: usize| model.asked()[number].body["tools"].to_string();
     assert!(tools(0).contains("mail_send") && !tools(1).contains("mail_send"), "{}", tools(1));
     let asked = service.asked();
-    assert_eq!(asked.len(), 1);
+    assert_eq!(asked.len(), 2);
     assert!(asked[0].head.starts_with("post /send/ada http/1.1"), "{}", asked[0].head);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_of_money_bounds_each_answer_and_outlives_the_host() {
+    let model = Model::saying(says(OPENAI_PATH, &[("Hello.", &[])])).await;
+    let cli = program();
+    cli.write("claw.yaml", manifest(&model));
+    // A dollar a token; each answer has at least five of them, whatever its provider says.
+    cli.write(
+        "clawhost.yaml",
+        "version: 1\nproviders: {main: {output_usd_per_million: 1000000}}\nproxy: {history: false}\n",
+    );
+    let budget = json!({ "limit_usd": 10, "window": "24h" });
+    let file = json!({ "version": 1, "tools": [], "budget": budget });
+    cli.write("context/ada/tools.json", file.to_string());
+    let body = json!({ "model": "main", "messages": [{ "role": "user", "content": "hi" }] });
+    let statuses = tokio::task::block_in_place(|| {
+        let one = || {
+            let served = Served::verb(&cli, "proxy", &["claw.yaml", "--context", "context"]);
+            let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
+            let credentials: Value = serde_json::from_slice(&credentials).unwrap();
+            let key = format!("Bearer {}", credentials["agents"]["ada"].as_str().unwrap());
+            let headers = [("content-type", "application/json"), ("authorization", &*key)];
+            [(); 2].map(|()| served.send("POST", OPENAI_PATH, &headers, &body.to_string()))
+        };
+        [one(), one()].concat()
+    });
+    let said: Vec<u16> = statuses.iter().map(|(status, _)| *status).collect();
+    assert_eq!(said, [200, 200, 429, 429], "{statuses:?}");
+    assert!(statuses[2].1.contains("`limit_usd`"), "{statuses:?}");
+    let lengths =
+        model.asked().iter().map(|asked| asked.body["max_tokens"].clone()).collect::<Vec<_>>();
+    assert_eq!(lengths, [10, 5]);
 }

@@ -1,8 +1,5 @@
 //! Quarantine: a tool that fails again and again is not run, and comes back.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -17,10 +14,6 @@ use serde_json::{Value, json};
 use crate::cli::PROGRAM;
 
 const SOON: Duration = Duration::from_secs(30);
-const KILLS: u32 = 40;
-/// Tells the child where to keep what it learns.
-const FOLDER: &str = "CLAWHOST_TEST_QUARANTINE_FOLDER";
-const CHILD: &str = "quarantine::a_child_fails_until_it_is_killed";
 
 async fn trapping(runtime_file: &str) -> TestHost {
     TestHost::builder().guest(&Guest::read("trap")).runtime_file(runtime_file).build().await
@@ -226,66 +219,4 @@ async fn hosts_on_one_store_learn_of_rest_release_and_switches_while_they_run() 
     one.host().switch("trap", Turn::Off { now: false }, "operator", None).await.unwrap();
     within("clients of the other one are told", SOON, changes.changed()).await.unwrap();
     assert_eq!(crash(&other).await.unwrap_err().kind, ErrorKind::Disabled);
-}
-
-async fn kept() -> TestHost {
-    let keep = |host: HostBuilder| {
-        let folder = std::env::var_os(FOLDER).unwrap();
-        host.database(Some(Database::open(&Path::new(&folder).join("db"), MIGRATIONS).unwrap()))
-    };
-    let host = TestHost::builder().guest(&Guest::read("trap"));
-    host.runtime_file("version: 1\nimmune: { quarantine_threshold: 2 }").extend(keep).build().await
-}
-
-/// Not a test of its own: the process that the test below starts and kills.
-#[tokio::test]
-async fn a_child_fails_until_it_is_killed() {
-    let Some(_) = std::env::var_os(FOLDER) else { return };
-    let host = kept().await;
-    loop {
-        let line = match crash(&host).await {
-            Ok(_) => "failed\n",
-            Err(_) => {
-                host.host().quarantine().release("trap", "test", None).await.unwrap();
-                "released\n"
-            }
-        };
-        // One write a line: a kill leaves no half of one.
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-    }
-}
-
-#[tokio::test]
-async fn what_was_counted_outlives_kill_9_and_stays_in_step() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut failed = 0;
-    for round in 0..KILLS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", CHILD, "--nocapture"])
-            .env(FOLDER, folder.path())
-            .env("TMPDIR", folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut take = |line: String| failed += i64::from(line == "failed");
-        (0..=round % 7).for_each(|_| take(lines.next().unwrap().unwrap()));
-        child.kill().unwrap();
-        lines.for_each(|line| take(line.unwrap()));
-        child.wait().unwrap();
-    }
-    let store = Database::open(&folder.path().join("db"), MIGRATIONS).unwrap();
-    let read = |select: &'static str| {
-        store.run(move |db| db.query_row(select, (), |row| row.get::<_, String>(0)))
-    };
-    let times = read("SELECT CAST(times AS TEXT) FROM anomalies").await.unwrap();
-    let times: i64 = times.parse().unwrap();
-    let recent = read("SELECT recent FROM anomalies").await.unwrap();
-    // The one that was under way when a child was killed may be there too.
-    assert!((failed..=failed + i64::from(KILLS)).contains(&times), "{failed} {times}");
-    let holds = read("SELECT CAST(count(*) AS TEXT) FROM quarantine").await.unwrap();
-    let recent: Value = serde_json::from_str(&recent).unwrap();
-    let counted = recent["test"].as_array().map_or(0, Vec::len);
-    assert_eq!(holds == "1", counted == 2, "{holds} {recent:?}");
 }

@@ -8,7 +8,7 @@ use clawhost_tests::{guest, source_root};
 const LINES_MAX: usize = 900;
 const SOURCES: [&str; 5] = ["host/src", "host/core/src", "guest-tools", "tests", "wit"];
 /// The command line's verbs, which the README has to mention.
-const VERBS: [&str; 28] = [
+const VERBS: [&str; 31] = [
     "run",
     "call",
     "tools",
@@ -16,15 +16,18 @@ const VERBS: [&str; 28] = [
     "compile",
     "compose",
     "discover",
+    "wrap",
     "doctor",
     "attack",
     "inspect",
+    "learn",
     "limits",
     "audit",
     "explain",
     "approvals",
     "secrets",
     "registry",
+    "replay",
     "new",
     "import",
     "pins",

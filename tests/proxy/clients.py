@@ -41,6 +41,18 @@ def openai_streamed():
     return [text, finish, tokens]
 
 
+def responses_whole():
+    got = openai_client().responses.create(model="main", input=ASKED)
+    return [got.output_text, got.status, got.usage.total_tokens, len(got.tools)]
+
+
+def responses_streamed():
+    with openai_client().responses.stream(model="main", input="What is it?") as stream:
+        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        got = stream.get_final_response()
+    return [text, got.status, got.usage.total_tokens, len(got.tools)]
+
+
 def anthropic_whole():
     got = anthropic_client().messages.create(model="claude", max_tokens=100, messages=ASKED)
     return [got.content[-1].text, got.stop_reason, got.usage.input_tokens + got.usage.output_tokens]
@@ -71,6 +83,21 @@ def anthropic_refused():
         return [type(error).__name__, error.status_code]
 
 
+def responses_broken():
+    import openai
+
+    try:
+        responses_streamed()
+    except openai.APIError as error:
+        return [type(error).__name__, error.type]
+
+
+def anthropic_counted():
+    client = anthropic_client()
+    tokens = client.messages.count_tokens(model="claude", messages=ASKED).input_tokens
+    return [tokens, client.models.retrieve("claude").id, len(client.models.list().data)]
+
+
 def openai_broken():
     import openai
 
@@ -96,6 +123,24 @@ def pydantic_ai():
 
     provider = OpenAIProvider(base_url=f"http://{AUTHORITY}/v1", api_key=KEY)
     agent = Agent(OpenAIChatModel("main", provider=provider))
+    called = []
+
+    @agent.tool_plain
+    def own(a: int) -> str:
+        """The runner's own tool."""
+        called.append(a)
+        return "mine"
+
+    return [agent.run_sync("What is it?").output, called]
+
+
+def pydantic_ai_responses():
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = OpenAIProvider(base_url=f"http://{AUTHORITY}/v1", api_key=KEY)
+    agent = Agent(OpenAIResponsesModel("main", provider=provider))
     called = []
 
     @agent.tool_plain

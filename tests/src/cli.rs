@@ -3,9 +3,11 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use tempfile::TempDir;
+
+use crate::leaks::Known;
 
 /// The text of a manifest of that name and autonomy, whose tools may read and write `./workspace`. What
 /// follows goes on in its sandbox and then in its `spec`.
@@ -36,6 +38,8 @@ macro_rules! claw {
 pub struct Cli {
     program: PathBuf,
     folder: TempDir,
+    /// What the test itself put there.
+    written: Mutex<Vec<PathBuf>>,
 }
 
 /// What one run left behind.
@@ -78,7 +82,7 @@ impl Cli {
     fn empty(program: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("here")).unwrap();
-        Self { program: PathBuf::from(program), folder }
+        Self { program: PathBuf::from(program), folder, written: Mutex::default() }
     }
 
     /// Returns the state folder.
@@ -107,7 +111,18 @@ impl Cli {
         let path = self.here().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
+        self.written.lock().unwrap().push(path.clone());
         path
+    }
+
+    /// Says that the test itself puts a token into the files of the state folder that are called so or begin so.
+    pub fn holds(&self, name: &str) {
+        self.written.lock().unwrap().push(self.state().join(name));
+    }
+
+    /// Returns the tokens that are in use here.
+    pub fn known(&self) -> Known {
+        Known::of(&self.state())
     }
 
     /// Returns the program with its surroundings, to be run with `arguments`.
@@ -143,6 +158,9 @@ impl Cli {
         let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
+        let known = self.known();
+        known.check(&format!("the output of {arguments:?}"), &output.stdout);
+        known.check(&format!("the errors of {arguments:?}"), &output.stderr);
         Run::from(output)
     }
 
@@ -173,6 +191,14 @@ impl Cli {
             part("stderr", &run.stderr)
         );
         self.tidy(&text)
+    }
+}
+
+impl Drop for Cli {
+    /// Nothing that was left behind holds a token.
+    fn drop(&mut self) {
+        let written = std::mem::take(&mut *self.written.lock().unwrap());
+        self.known().check_files(self.folder.path(), &written);
     }
 }
 

@@ -149,6 +149,11 @@ pub fn attribute(attributes: &[KeyValue], key: &str) -> Option<String> {
 }
 
 impl Received {
+    /// Returns the spans of calls, in the order in which they ended, without those of their stages.
+    pub fn calls(&self) -> Vec<&Span> {
+        self.spans.iter().filter(|span| span.name.starts_with("tool.call")).collect()
+    }
+
     /// Returns a counter's value for all its labels that have `value` as the label `key`.
     pub fn sum(&self, metric: &str, key: &str, value: &str) -> i64 {
         let Some(Data::Sum(sum)) = self.data(metric) else { return 0 };

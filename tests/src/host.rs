@@ -33,6 +33,7 @@ pub struct TestHost {
     host: Host,
     folder: TempDir,
     canaries: Canaries,
+    secrets: Secrets,
 }
 
 /// What a [`TestHost`] is made of.
@@ -96,6 +97,11 @@ impl TestHost {
     /// Returns the host itself.
     pub fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Returns the folder of all that is this host's.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Returns the granted folder.
@@ -175,6 +181,14 @@ impl TestHost {
             calls
         };
         assert_eq!(of("call.received"), of("call.finished"));
+    }
+}
+
+impl Drop for TestHost {
+    /// No secret is in the record.
+    fn drop(&mut self) {
+        let audit = self.folder.path().join("audit");
+        crate::leaks::check_files(&self.secrets.redactor(), &audit, &[]);
     }
 }
 
@@ -316,6 +330,7 @@ impl TestHostBuilder {
     #[must_use]
     pub fn calls_running(mut self, calls: usize) -> Self {
         self.host_limits.calls_running_max = calls;
+        self.host_limits.calls_running_per_agent_max = calls;
         self
     }
 
@@ -382,15 +397,16 @@ impl TestHostBuilder {
         settled.unwrap_or_else(|errors| wrong(&errors));
         let audit = Dir::open_ambient_dir(folder.join("audit"), ambient_authority()).unwrap();
         let cache = Dir::open_ambient_dir(crate::cache_folder(), ambient_authority()).unwrap();
+        let secrets = self.secrets;
         let builder = HostBuilder::new(manifest, audit)
             .tools_dir(Some(folder.join("tools")))
             .limits(self.host_limits)
             .registry(self.releases)
-            .secrets(self.secrets)
+            .secrets(secrets.clone())
             .audit_places(settings.audit.clone())
             .cache(Some(CodeCache::new(cache, CACHE_KEY)));
         let host = (self.extend)(builder).build().await?;
-        Ok(TestHost { host, folder: self.folder, canaries })
+        Ok(TestHost { host, folder: self.folder, canaries, secrets })
     }
 
     fn manifest(&self) -> String {

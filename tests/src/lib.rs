@@ -17,6 +17,7 @@ pub mod cli;
 pub mod collector;
 pub mod guest;
 pub mod host;
+pub mod leaks;
 pub mod model;
 #[cfg(unix)]
 pub mod postgres;

@@ -101,6 +101,30 @@ pub fn completion(text: &str, prompt_tokens: u64, completion_tokens: u64) -> Val
 /// from `id`. Arguments that are a text are written as they are, where the protocol has them in a text.
 pub fn answer_of(path: &str, text: &str, calls: &[(&str, Value)], id: &str) -> Value {
     let ids = || (0..).map(|number| format!("{id}{number}"));
+    if path == RESPONSES_PATH {
+        let part = json!({ "type": "output_text", "text": text, "annotations": [] });
+        let said = json!({
+            "type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part],
+        });
+        let made = calls.iter().zip(ids()).map(|((name, arguments), id)| {
+            let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+            json!({
+                "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name,
+                "arguments": arguments, "status": "completed",
+            })
+        });
+        let said = (!text.is_empty()).then_some(said);
+        let output: Vec<Value> = said.into_iter().chain(made).collect();
+        return json!({
+            "id": "resp_1", "object": "response", "created_at": 1, "model": "none", "status": "completed",
+            "output": output, "tools": [], "tool_choice": "auto", "parallel_tool_calls": true,
+            "error": null, "incomplete_details": null, "instructions": null, "metadata": {},
+            "usage": {
+                "input_tokens": 10, "input_tokens_details": { "cached_tokens": 0 },
+                "output_tokens": 3, "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": 13,
+            },
+        });
+    }
     if path == ANTHROPIC_PATH {
         let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
         let made = calls.iter().zip(ids()).map(|((name, input), id)| {
@@ -137,6 +161,8 @@ pub fn answer_of(path: &str, text: &str, calls: &[(&str, Value)], id: &str) -> V
 
 /// Where Anthropic's protocol is served.
 pub const ANTHROPIC_PATH: &str = "/v1/messages";
+/// Where OpenAI's Responses are served.
+pub const RESPONSES_PATH: &str = "/v1/responses";
 
 async fn serve(mut stream: TcpStream, say: Say, asked: Arc<Mutex<Vec<Asked>>>) {
     let Some(request) = read(&mut stream).await else {

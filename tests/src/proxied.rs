@@ -16,7 +16,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{ANTHROPIC_PATH, Say};
+use crate::leaks::Known;
+use crate::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say};
 use crate::{Model, TestHost};
 
 /// Where OpenAI's protocol is served.
@@ -152,7 +153,7 @@ impl Proxied {
         let spare = inline("openai-compatible", "spare", &openai);
         let claude = inline("anthropic-native", "claude", &model.endpoint(""));
         let first = format!(
-            "name: main, endpoint: \"{openai}\", retry: {{max_attempts: 1}}, fallback: [{{provider_ref: spare}}], {end}"
+            "name: main, endpoint: \"{openai}\", retry: {{max_attempts: 1}}, fallback: [{{provider_ref: claude}}, {{provider_ref: spare}}], {end}"
         );
         let second = format!("{spare}, retry: {{max_attempts: 1}}, {end}");
         let third = format!("{claude}, retry: {{max_attempts: 1}}");
@@ -251,6 +252,16 @@ impl Proxied {
     }
 }
 
+impl Drop for Proxied {
+    /// Nothing that was written down holds a token.
+    fn drop(&mut self) {
+        let mut known = Known::of(self.state.path());
+        known.add("PROVIDER_KEY", PROVIDER_KEY);
+        known.check_files(self.state.path(), &[]);
+        known.check_files(self.host.folder(), &[]);
+    }
+}
+
 /// A policy that allows everything.
 pub const ALL: &str = "- {id: allow, action: allow, scope: all}";
 
@@ -307,6 +318,10 @@ pub fn request(path: &str, text: &str) -> Value {
         ANTHROPIC_PATH => json!({
             "model": "claude", "max_tokens": 100, "messages": [message],
             "tools": [{ "name": "own", "description": "Own.", "input_schema": schema }],
+        }),
+        RESPONSES_PATH => json!({
+            "model": "main", "input": text,
+            "tools": [{ "type": "function", "name": "own", "parameters": schema, "strict": false }],
         }),
         _ => json!({
             "model": "main", "messages": [message],

@@ -2,12 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::Cli;
+use crate::leaks::Known;
 
 /// Everything on this machine that is going to happen has happened by then.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -25,6 +27,7 @@ pub struct Served {
     pub token: Option<String>,
     /// The operator's credential.
     pub operator: String,
+    state: PathBuf,
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -43,14 +46,23 @@ impl Served {
     /// Where it does not come up.
     pub fn verb(cli: &Cli, verb: &str, arguments: &[&str]) -> Self {
         let fixed = [verb, "--http", "127.0.0.1:0"];
-        let mut child = cli.command(&[&fixed, arguments].concat()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut greeting = String::new();
         // The greeting ends with the last of the configurations to paste: of `run` the second.
         let configurations = if verb == "run" { 2 } else { 1 };
-        while greeting.matches("mcpServers").count() < configurations
-            || !greeting.ends_with("\n}\n")
-        {
+        Self::of(cli, cli.command(&[&fixed, arguments].concat()), |greeting| {
+            let pasted = greeting.matches("mcpServers").count();
+            pasted == configurations && greeting.ends_with("\n}\n")
+        })
+    }
+
+    /// Starts `command`, whose greeting is whole where `is_whole` says so.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    pub fn of(cli: &Cli, mut command: Command, is_whole: impl Fn(&str) -> bool) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut greeting = String::new();
+        while !is_whole(&greeting) {
             if stdout.read_line(&mut greeting).unwrap() == 0 {
                 let mut stderr = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
@@ -65,7 +77,8 @@ impl Served {
         let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
         let credentials: Value = serde_json::from_slice(&credentials).unwrap();
         let operator = credentials["operator"].as_str().unwrap().to_owned();
-        Self { child, greeting, authority, token, operator, _stdout: stdout }
+        let state = cli.state();
+        Self { child, greeting, authority, token, operator, state, _stdout: stdout }
     }
 
     /// Returns the header with the agent's token.
@@ -120,5 +133,10 @@ impl Drop for Served {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+        let mut errors = Vec::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            drop(stderr.read_to_end(&mut errors));
+        }
+        Known::of(&self.state).check("the log of a host", &errors);
     }
 }

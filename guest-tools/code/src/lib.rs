@@ -105,8 +105,8 @@ claw_tool::export! {
     /// in Python `tools.call("read_file", {"path": "a.txt"})`; `tools.list()` has their names and
     /// schemas. A call returns the tool's result when it is done; `await` is not needed, and a
     /// program with `await` outside of functions has to return its result. A call that is refused or
-    /// fails raises an error, with `code`, `kind` and `message` in JavaScript and with all three as
-    /// its text in Python. What the program prints is returned too; it has no files, no network and
+    /// fails raises an error: in JavaScript a `tools.ToolError` with `code`, `kind` and `message`, in
+    /// Python a `RuntimeError` whose text has them, as `tools.error["kind"]` and so on do. What the program prints is returned too; it has no files, no network and
     /// no modules but those calls.
     run_code,
 }

@@ -2,12 +2,19 @@
 {
   const host = globalThis.__host;
   delete globalThis.__host;
+  class ToolError extends Error {
+    constructor({ code, kind, message }) {
+      super(message);
+      Object.assign(this, { name: "ToolError", code, kind });
+    }
+  }
   const answer = (...given) => {
     const { value, error } = JSON.parse(host(...given));
-    if (error) throw Object.assign(new Error(error.message), { name: "ToolError", ...error });
+    if (error) throw new ToolError(error);
     return value;
   };
   const own = Object.freeze({
+    ToolError,
     call: (name, args = {}) => answer(String(name), JSON.stringify(args)),
     list: () => answer("", ""),
   });

@@ -15,6 +15,7 @@ use super::compose::ComposeArgs;
 use super::discover::DiscoverArgs;
 use super::doctor::DoctorArgs;
 use super::import::ImportArgs;
+use super::learn::LearnArgs;
 use super::man::ManArgs;
 use super::new::NewArgs;
 use super::pins::PinsArgs;
@@ -22,10 +23,12 @@ use super::pull::PullArgs;
 use super::push::PushArgs;
 use super::quarantine::QuarantineArgs;
 use super::registry::RegistryArgs;
+use super::replay::ReplayArgs;
 use super::secrets::SecretsArgs;
 use super::stats::StatsArgs;
 #[cfg(unix)]
 use super::switch::{DisableArgs, EnableArgs};
+use super::wrap::WrapArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 worked; 1 a defect of clawhost; 2 wrong command line or \
 arguments; 3 a wrong document or component; 4 refused by policy, sandbox or a limit; 5 the tool \
@@ -67,6 +70,7 @@ pub(super) enum Verb {
     Explain(ExplainArgs),
     Import(ImportArgs),
     Inspect(InspectArgs),
+    Learn(LearnArgs),
     Limits(LimitsArgs),
     Man(ManArgs),
     New(NewArgs),
@@ -76,11 +80,13 @@ pub(super) enum Verb {
     Push(PushArgs),
     Quarantine(QuarantineArgs),
     Registry(RegistryArgs),
+    Replay(ReplayArgs),
     Run(RunArgs),
     Secrets(SecretsArgs),
     Stats(StatsArgs),
     Tools(ToolsArgs),
     Validate(ValidateArgs),
+    Wrap(WrapArgs),
 }
 
 /// Where things are kept and found; shared by every verb that makes a host.
@@ -96,6 +102,9 @@ pub(super) struct Places {
     /// directory]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    /// Serve what `clawhost compile` wrote here as well, to the agents that it names
+    #[arg(long, value_name = "DIR")]
+    pub(super) context: Option<PathBuf>,
 }
 
 /// Which call is meant; shared by the verbs that make one or tell of it.
@@ -169,8 +178,8 @@ pub(super) struct RunArgs {
 
 /// Serve completions to agents whose clients can be told a base URL, with the tools of a manifest in them
 ///
-/// POST /v1/chat/completions (OpenAI's protocol) and POST /v1/messages (Anthropic's) go to the manifest's
-/// providers of that protocol; `model` names a provider, or its model. What the agent may call is put beside
+/// POST /v1/chat/completions and /v1/responses (OpenAI's protocol) and POST /v1/messages (Anthropic's) go to
+/// the manifest's providers of that protocol; `model` names a provider, or its model. What the agent may call is put beside
 /// its own tools, and what the model calls of it is carried out here, through the same checks and records as
 /// every call. The key that a client is given is the agent's token. MCP and the Claw Kernel Protocol are
 /// served beside it, as `run` does, which serves completions too where the runtime file says
@@ -183,9 +192,6 @@ pub(super) struct ProxyArgs {
     pub(super) manifest: PathBuf,
     #[command(flatten)]
     pub(super) places: Places,
-    /// Serve what `clawhost compile` wrote here as well, to the agents that it names
-    #[arg(long, value_name = "DIR")]
-    pub(super) context: Option<PathBuf>,
     /// Serve HTTP on this address, or port of 127.0.0.1 [default: 127.0.0.1:7333]
     #[arg(long, value_name = "ADDR", value_parser = http_address)]
     pub(super) http: Option<SocketAddr>,
@@ -195,7 +201,7 @@ pub(super) struct ProxyArgs {
 }
 
 /// Reads an address with its port, or a port that only this machine can reach.
-fn http_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn http_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let wrong = |_| "write an address and a port, 127.0.0.1:7333, or only a port, 7333".to_owned();
     text.parse().or(port).map_err(wrong)
@@ -239,6 +245,9 @@ pub(super) struct ExplainArgs {
     /// A sandbox whose bounds bind as well, as a caller may name one
     #[arg(long, value_name = "NAME")]
     pub(super) sandbox: Option<String>,
+    /// Who would call; without it, somebody who has every tool
+    #[arg(long, value_name = "NAME")]
+    pub(super) agent: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -269,7 +278,7 @@ pub(super) struct ToolsArgs {
 /// file is checked as well, and so is the tools folder, whose components are asked in an empty sandbox
 /// what they offer; no tool is called, and nothing is made. An unknown key is a problem, as a misspelt
 /// restriction would otherwise restrict nothing. The exit code is 3 where there is any problem.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Example: clawhost validate host/examples/manifest.yaml")]
 pub(super) struct ValidateArgs {
     /// Documents, or directories of them

@@ -61,9 +61,6 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Fail> {
         has_secret: &|name| secrets.resolve(name).is_ok(),
     };
     let agents = descriptor::compile(&args.pod, &around).map_err(Fail::Documents)?;
-    for note in agents.iter().flat_map(|agent| &agent.notes) {
-        tracing::warn!("{note}");
-    }
     check(&args.out)?;
     if !args.dry_run {
         replace(&args.out, &agents).map_err(|error| {

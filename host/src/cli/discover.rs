@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::descriptor::{Descriptor, FILE_NAME};
+use clawhost_core::descriptor::{DISCOVERED, Descriptor, FILE_NAME, is_service_name, pod_server};
 use clawhost_core::digest;
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::manifest::{McpReach, McpServer};
+use clawhost_core::manifest::{Manifest, McpReach, McpServer};
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::Places;
@@ -23,19 +24,20 @@ const MODE: u32 = 0o644;
 
 /// Write down which tools an MCP server has
 ///
-/// Starts the server of the runtime file that is called SERVICE, in the jail of its profile, lists its tools, and
-/// writes them to DIR/SERVICE.claw-describe.json with the digest of what it said. `compile` reads that file, so that what
-/// agents get does not depend on what a server says today. Where an earlier file says otherwise, that is told.
-/// A server that fails leaves the file as it was.
+/// Starts the server that is called SERVICE, in the jail of its profile, lists its tools, and writes them to
+/// DIR/SERVICE.claw-describe.json with the digest of what it said. `compile` reads that file, unless the pod names
+/// another by `describe-file`, so that what agents get does not depend on what a server says today. Where an
+/// earlier file says otherwise, that is told. A server that fails leaves the file as it was.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: clawhost discover perplexity")]
+#[command(
+    after_help = "Examples:\n  clawhost discover perplexity\n  clawhost discover finder --pod claw-pod.yml --sandbox servers"
+)]
 pub(super) struct DiscoverArgs {
-    /// One of `tools.mcp_servers`
-    #[arg(value_name = "SERVICE")]
-    service: String,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = ".claw-discovered")]
-    out: PathBuf,
+    #[command(flatten)]
+    named: Named,
+    /// The folder to write to [default: .claw-discovered, beside the pod]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -43,28 +45,76 @@ pub(super) struct DiscoverArgs {
     places: Places,
 }
 
+/// Which server is meant; shared by the verbs that are about one.
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    /// One of `tools.mcp_servers` or `tools.services`; with --pod, a service of it
+    #[arg(value_name = "SERVICE")]
+    pub(super) service: Option<String>,
+    /// A pod, of which SERVICE says by `x-claw.mcp-stdio` which program it is
+    #[arg(long, value_name = "POD", requires = "service")]
+    pod: Option<PathBuf>,
+    /// Start the program under this profile [default: that of its entry, else the manifest's]
+    #[arg(long, value_name = "PROFILE")]
+    pub(super) sandbox: Option<String>,
+}
+
+impl Named {
+    /// Returns the server, as the pod or `manifest` has it.
+    pub(super) fn server(&self, manifest: &Manifest) -> Result<McpServer, Fail> {
+        let name = self.service.as_deref().unwrap_or_default();
+        let profile = self.sandbox.as_deref();
+        if let Some(pod) = &self.pod {
+            let bytes = regular::read(pod, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
+                Fail::usage(format!("{}: {error}", pod.display()), "name a pod with --pod")
+            })?;
+            let profile = profile.unwrap_or_else(|| manifest.default_profile_name());
+            return pod_server(pod, &bytes, name, profile).map_err(Fail::Documents);
+        }
+        let Some(server) = manifest.mcp_servers.iter().find(|one| one.name == name) else {
+            let reason = format!("the runtime file has no MCP server `{}`", visible::line(name));
+            return Err(Fail::usage(
+                reason,
+                "name one of `tools.mcp_servers`, or a pod with --pod",
+            ));
+        };
+        let sandbox = profile.unwrap_or(&server.sandbox).to_owned();
+        Ok(McpServer { sandbox, ..server.clone() })
+    }
+
+    /// Returns the folder that what is seen of it is looked for in.
+    fn folder(&self) -> PathBuf {
+        let pod = self.pod.as_deref().and_then(Path::parent);
+        pod.unwrap_or_else(|| Path::new("")).join(DISCOVERED)
+    }
+}
+
 pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&[]);
     let (mut manifest, settings) =
         setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
-    let server = manifest.mcp_servers.iter().find(|one| one.name == args.service).cloned();
-    let Some(server) = server else {
-        let reason = format!("the runtime file has no MCP server `{}`", args.service);
-        return Err(Fail::usage(reason, "name one of `tools.mcp_servers`"));
-    };
-    let reach = server.reach.clone();
+    let server = args.named.server(&manifest)?;
+    let (name, reach) = (server.name.clone(), server.reach.clone());
+    if !is_service_name(&name) {
+        let reason = format!("no file can be called after `{}`", visible::line(&name));
+        let hint = "call it by letters, digits, `.`, `_` and `-`; the first a letter or digit";
+        return Err(Fail::usage(reason, hint));
+    }
     // This server only, and all that it has.
     manifest.tools.retain(|tool| tool.mcp.is_none());
     manifest.services.clear();
     manifest.mcp_servers = vec![McpServer { internal_only: false, ..server }];
     let setup = setup::make(manifest, settings, &args.places, Purpose::Look).await?;
-    setup::arrived(&setup.host, &args.service).await;
-    let tools = tools(&setup.host, &args.service)?;
+    setup::arrived(&setup.host, &name).await;
+    let tools = tools(&setup.host, &name)?;
     let text = Descriptor::snapshot(&tools, &found(&reach, &tools));
-    let file = args.out.join(format!("{}.{FILE_NAME}", args.service));
+    let out = args.out.unwrap_or_else(|| args.named.folder());
+    let file = out.join(format!("{name}.{FILE_NAME}"));
+    // What nobody could read would take the place of what somebody can.
+    Descriptor::read(&file, text.as_bytes()).map_err(Fail::Documents)?;
     warn(&file, &text);
     if !args.dry_run {
-        fs::create_dir_all(&args.out)
+        fs::create_dir_all(&out)
             .and_then(|()| regular::replace(&file, text.as_bytes(), MODE))
             .map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", file.display())))?;
     }
@@ -79,10 +129,13 @@ fn tools(host: &Host, service: &str) -> Result<Vec<Value>, Fail> {
     let told = |tool: &std::sync::Arc<Tool>| {
         let Origin::Bridged { tool: name, .. } = &tool.origin else { return Value::Null };
         let definition = &tool.definition;
+        let read_only = definition.annotations.read_only;
+        let read_only = read_only.map_or_else(|| json!({}), |it| json!({ "readOnly": it }));
         json!({
             "name": name,
             "description": definition.description,
             "inputSchema": definition.input_schema,
+            "annotations": read_only,
         })
     };
     let tools: Vec<Value> = catalog.tools().filter(own).map(told).collect();

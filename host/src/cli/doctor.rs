@@ -20,8 +20,7 @@ use crate::state::{FolderEnv, StateDir, open_cache};
 
 /// Say what this machine can give, and whether it is enough for a manifest
 ///
-/// Looks at the jail of native programs, the memory of instances, swap, the folders and the
-/// clock, and makes a host as `run` would, without serving. The exit code is 6 where a tool is
+/// Looks at the jail of native programs, the memory of instances, the folders and the clock, and makes a host as `run` would, without serving. The exit code is 6 where a tool is
 /// refused, or something is missing that the documents, or the embedded default, cannot do without;
 /// what is only weaker than it could be is said and is no error.
 #[derive(Debug, Args)]
@@ -86,7 +85,7 @@ fn refused(refused: &Refused) -> Finding {
 
 fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
     let mut findings = jail(jail::support(), &tools_with_shell(manifest));
-    findings.extend([instances(settings), swap(), state(settings, places), cache(), time()]);
+    findings.extend([instances(settings), pages(), state(settings, places), cache(), time()]);
     findings
 }
 
@@ -187,15 +186,17 @@ fn instances(settings: &Settings) -> Finding {
     Finding { about: "instances", standing, says }
 }
 
-fn swap() -> Finding {
-    let (standing, says) = match engine::no_swap() {
-        true => (Standing::Good, "none: instances keep their memory between calls"),
-        false => (
-            Standing::Weaker,
-            "there is some: instances give their memory back, which takes longer",
-        ),
+fn pages() -> Finding {
+    let (standing, says) = match engine::given_back() {
+        None => {
+            (Standing::Good, "instances keep their memory; what a call wrote is reset".to_owned())
+        }
+        Some(why) => {
+            let says = format!("{why}: instances give their memory back, which takes longer");
+            (Standing::Weaker, says)
+        }
     };
-    Finding { about: "swap", standing, says: says.to_owned() }
+    Finding { about: "memory pages", standing, says }
 }
 
 fn state(settings: &Settings, places: &Places) -> Finding {

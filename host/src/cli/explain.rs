@@ -37,7 +37,12 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
         ..CallContext::default()
     };
     let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), &context);
-    let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
+    let mut rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
+    if let Some(agent) = &args.agent
+        && let Err(error) = setup.host.granted(tool, agent)
+    {
+        rehearsal.ask = Err(error);
+    }
     let mut story = Story::of(&setup.host, tool, rehearsal, given);
     story.tool_refuses = arguments.as_ref().and_then(|it| story.refused_by_tool(it));
     if args.json {
@@ -87,7 +92,7 @@ struct Story<'a> {
 impl<'a> Story<'a> {
     fn of(host: &Host, tool: &'a Tool, mut rehearsal: Rehearsal, given: bool) -> Self {
         let manifest = host.manifest();
-        let calls = show::calls(&manifest, tool);
+        let calls = tool.calls();
         if calls.is_some() {
             // It touches nothing itself: each step meets the sandbox of its own tool.
             rehearsal.paths.clear();
@@ -105,6 +110,11 @@ impl<'a> Story<'a> {
             usage: host.providers().usage(),
             tokens_last_hour: host.providers().tokens_last_hour(),
         }
+    }
+
+    /// Returns the agents that it was compiled for, where it is not for all.
+    fn agents(&self) -> Option<Vec<&str>> {
+        self.tool.managed.as_deref()?.agents()
     }
 
     /// Returns `allowed`, `asks` or `refused`, the stage that says so, and why.

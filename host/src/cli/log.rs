@@ -25,7 +25,8 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-/// Starts logging: warnings, more with `-v`; `CLAWHOST_LOG` overrides both.
+/// Starts logging: warnings, more with `-v`; `CLAWHOST_LOG` overrides both. With `CLAWHOST_LOG_FORMAT=json`
+/// each line is an object with its time.
 pub(super) fn start(verbose: u8, quiet: bool) {
     let default = match verbose {
         0 if quiet => "error",
@@ -45,9 +46,17 @@ pub(super) fn start(verbose: u8, quiet: bool) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || writer.clone())
-        .with_ansi(colours);
+        .with_ansi(colours)
+        .with_target(false);
+    let format = std::env::var("CLAWHOST_LOG_FORMAT").unwrap_or_default();
     // A second subscriber in one process (tests) is refused; the first stays.
-    drop(log.with_target(false).without_time().try_init());
+    drop(match format.as_str() {
+        "json" => log.json().flatten_event(true).try_init(),
+        _ => log.without_time().try_init(),
+    });
+    if !["", "json", "text"].contains(&format.as_str()) {
+        tracing::warn!("CLAWHOST_LOG_FORMAT has to be `json` or `text`: this is text");
+    }
 }
 
 /// Takes these secrets out of every line from now on. A process has one host, and the first stays.

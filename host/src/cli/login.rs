@@ -9,18 +9,22 @@ use super::args::StateArgs;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::upstream::http::HttpClient;
-use crate::upstream::oauth::Tokens;
+use crate::upstream::oauth::{Pasted, Tokens};
 
-pub(super) async fn run(common: &StateArgs, server: &str) -> Result<u8, Fail> {
+pub(super) async fn run(common: &StateArgs, server: &str, paste: bool) -> Result<u8, Fail> {
     let settings = setup::config(&[], common.config.as_deref()).map_err(Fail::Documents)?.settings;
     let (url, auth) = reached(&settings, server)?;
     let secrets = setup::opened_secrets(&settings, common.state.as_deref())?;
     let failed = |reason: String| Fail::new(exit::UPSTREAM, format!("{server}: {reason}"));
     let tokens = Tokens::new(server, url, auth, HttpClient::system(), secrets).map_err(failed)?;
-    let show = |url: &url::Url| {
-        eprintln!("open this in a browser on this machine, within five minutes:\n{url}");
+    let show = |url: &url::Url| match paste {
+        true => eprintln!(
+            "open this in any browser, within five minutes, and paste the address at which it ends, though no page is there:\n{url}"
+        ),
+        false => eprintln!("open this in a browser on this machine, within five minutes:\n{url}"),
     };
-    let scope = tokens.login(show).await.map_err(failed)?;
+    let pasted = paste.then(|| Box::new(tokio::io::stdin()) as Pasted);
+    let scope = tokens.login(show, pasted).await.map_err(failed)?;
     if common.json {
         show::json(&json!({"server": server, "secret": tokens.secret(), "scope": scope}));
         return Ok(exit::OK);

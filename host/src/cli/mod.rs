@@ -2,6 +2,20 @@
 //!
 //! Only this module (and `config`) knows arguments, environment and terminal.
 
+/// As the standard library's, but for a reader who has gone: that is no reason to panic.
+macro_rules! eprint {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        drop(write!(std::io::stderr(), $($text)*));
+    }};
+}
+
+/// As [`eprint`], with the end of the line.
+macro_rules! eprintln {
+    () => { eprint!("\n") };
+    ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
+}
+
 #[cfg(unix)]
 mod approvals;
 mod args;
@@ -13,12 +27,14 @@ mod completions;
 mod compose;
 mod discover;
 mod doctor;
+mod events;
 mod explain;
 mod fail;
 #[cfg(unix)]
 mod hosts;
 mod import;
 mod inspect;
+mod learn;
 mod limits;
 mod log;
 mod login;
@@ -34,6 +50,7 @@ mod question;
 mod registry;
 #[cfg(unix)]
 mod reload;
+mod replay;
 mod run;
 mod secrets;
 mod setup;
@@ -42,9 +59,9 @@ mod stats;
 #[cfg(unix)]
 mod switch;
 mod tools;
-mod turns;
 mod validate;
 mod words;
+mod wrap;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -64,6 +81,8 @@ pub fn main() -> ExitCode {
             | Verb::Compose(_)
             | Verb::Doctor(_)
             | Verb::Inspect(_)
+            | Verb::Learn(_)
+            | Verb::Replay(_)
             | Verb::Tools(_)
             | Verb::Validate(_)
     );
@@ -106,6 +125,7 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Explain(args) => setup::block_on(explain::run(args)),
         Verb::Import(args) => import::run(&args),
         Verb::Inspect(args) => setup::block_on(inspect::run(args)),
+        Verb::Learn(args) => setup::block_on(learn::run(args)),
         Verb::Limits(args) => limits::run(&args),
         Verb::Man(args) => man::run(&args),
         Verb::New(args) => new::run(&args),
@@ -115,10 +135,12 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Push(args) => setup::block_on(push::run(args)),
         Verb::Quarantine(args) => setup::block_on(quarantine::run(args)),
         Verb::Registry(args) => setup::block_on(registry::run(args)),
+        Verb::Replay(args) => setup::block_on(replay::run(args)),
         Verb::Run(args) => setup::block_on(run::run(args)),
         Verb::Secrets(args) => secrets::run(&args),
         Verb::Stats(args) => setup::block_on(stats::run(args)),
         Verb::Tools(args) => setup::block_on(tools::run(args)),
         Verb::Validate(args) => setup::block_on(validate::run(args)),
+        Verb::Wrap(args) => setup::block_on(wrap::run(args)),
     }
 }

@@ -4,7 +4,6 @@
 
 use clap::{Args, Subcommand};
 use clawhost_core::bridged;
-use clawhost_core::digest;
 use clawhost_core::error::exit;
 use clawhost_core::visible;
 use serde_json::{Value, json};
@@ -18,7 +17,8 @@ use crate::registry::{Pin, PinState};
 /// Say what MCP servers said about their tools, and accept what they say now
 ///
 /// What a server says about a tool is remembered when it is first seen. When it says something else,
-/// the tool is not served until that is accepted here. `tools.pins: require` of the runtime file wants
+/// the tool is not served until that is accepted here. So it is with a dropped-in component that needs more than
+/// before: its file's name stands for the server's, and `imports` for the tool's. `tools.pins: require` of the runtime file wants
 /// each tool accepted before it is served at all. Running hosts heed it within a second.
 #[derive(Debug, Args)]
 #[command(
@@ -119,7 +119,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
 
 fn print(pins: &[Pin], as_json: bool, text: fn(&Pin) -> String) {
     if as_json {
-        return show::json(&json!({"pins": Value::from_iter(pins.iter().map(to_json))}));
+        return show::json(&json!({"pins": Value::from_iter(pins.iter().map(Pin::to_json))}));
     }
     if pins.is_empty() {
         show::line("there is none");
@@ -147,24 +147,9 @@ fn line(pin: &Pin) -> String {
 
 fn difference(pin: &Pin) -> String {
     let mut text = format!("{}: {}", title(pin), word(pin.state()));
-    for line in changes(pin) {
+    for line in pin.changes() {
         text.push_str("\n  ");
         text.push_str(&line);
     }
     text
-}
-
-fn changes(pin: &Pin) -> Vec<String> {
-    let read = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
-    let accepted = pin.accepted.as_deref().map_or_else(|| json!({}), read);
-    bridged::changes(&accepted, &read(&pin.offered))
-}
-
-fn to_json(pin: &Pin) -> Value {
-    json!({
-        "server": pin.server, "tool": pin.tool,
-        "state": word(pin.state()).to_ascii_lowercase(),
-        "digest": digest::of_bytes(pin.offered.as_bytes()),
-        "changed_at_ms": pin.changed_at_ms, "changes": changes(pin),
-    })
 }

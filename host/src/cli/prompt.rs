@@ -18,6 +18,13 @@ pub(super) fn is_attended() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Asks something that is no call; whatever is no clear yes is a no.
+pub(super) async fn says_yes(question: &str) -> bool {
+    eprintln!("{question} [y/N] ");
+    forget_typed();
+    matches!(answer(&typed().await), Answer::Approve { .. })
+}
+
 /// Asks about each question that waits, one after the other, for as long as it is polled.
 pub(super) async fn answer_all(approvals: &Approvals) {
     let _reachable = approvals.reach().open();

@@ -127,7 +127,8 @@ impl Run<'_> {
             None => reference.clone(),
         };
         let keys = self.settings.signing_keys();
-        let pulled = self.distribution.pull(&exactly, !keys.is_empty()).await?;
+        let pulling = self.distribution.pull(&exactly, !keys.is_empty());
+        let pulled = setup::patiently(format!("fetching {exactly}"), pulling).await?;
         self.check(reference, &pulled, locked)?;
         let signed_by = self.signer(reference, &keys, &pulled)?;
         let (file, is_new) = self.tools.look(&name, &pulled, locked, self.args.replace)?;

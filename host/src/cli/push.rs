@@ -58,7 +58,8 @@ pub(super) async fn run(args: PushArgs) -> Result<u8, Fail> {
         return Err(Trouble::Refused { reason, hint }.into());
     }
     if is_new && !args.dry_run {
-        send(&mut registry, bytes, artifact).await?;
+        let sending = send(&mut registry, bytes, artifact);
+        setup::patiently(format!("sending {reference}"), sending).await?;
     }
     let exactly = reference.at(&manifest).to_string();
     if args.common.json {

@@ -154,7 +154,8 @@ fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
     if !is_claw(&bytes) {
         return Ok(vec![path.to_owned()]);
     }
-    let places = Places { tools: None, state: None, config: common.config.clone() };
+    let config = common.config.clone();
+    let places = Places { tools: None, state: None, config, context: None };
     let path = [path.to_owned()];
     let (_, settings) = setup::documents(&path, &places).map_err(Fail::Documents)?;
     let files = settings.definition_files(&FileDocuments).map_err(Fail::Documents)?;

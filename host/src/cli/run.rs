@@ -1,6 +1,5 @@
 //! `clawhost run`: serve until told to stop.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,7 +9,6 @@ use std::time::Duration;
 use clawhost_core::error::exit;
 use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::manifest::{DocumentError, Manifest, Settings};
-use clawhost_core::mediate::TurnBounds;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Places, RunArgs};
@@ -22,7 +20,8 @@ use crate::Host;
 #[cfg(unix)]
 use crate::serve::serve_control;
 use crate::serve::{
-    BoundServer, HttpOptions, STDIO_PRINCIPAL, Shutdown, client_config, serve_http, serve_stdio,
+    BoundServer, HttpOptions, STDIO_PRINCIPAL, Shutdown, client_config, serve_http, serve_metrics,
+    serve_stdio,
 };
 use crate::state::DEFAULT_AGENT;
 
@@ -33,7 +32,7 @@ pub(super) const DEFAULT_ADDRESS: SocketAddr =
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, setup::Purpose::Serve).await?;
     check_definitions(&setup, &args.places)?;
-    serve(setup, args, None).await
+    serve(setup, args, false).await
 }
 
 /// Refuses what [`strays`] finds for a host that was made.
@@ -58,24 +57,21 @@ pub(super) fn strays(
     undefined(manifest, offered, may_come).0
 }
 
-/// Serves what `setup` holds as `args` say; only the proxy has `agents`, each with turns of its own length.
-pub(super) async fn serve(
-    setup: Setup,
-    args: RunArgs,
-    agents: Option<BTreeMap<String, TurnBounds>>,
-) -> Result<u8, Fail> {
+/// Serves what `setup` holds as `args` say.
+pub(super) async fn serve(setup: Setup, args: RunArgs, is_proxy: bool) -> Result<u8, Fail> {
     let wants_http = wants_http(&args, &setup.settings)?;
     for note in &setup.host.manifest().notes {
         tracing::info!("{note}");
     }
     let grace = Duration::from_millis(setup.settings.limits.shutdown_grace_ms);
     let shutdown = Shutdown { told: stop_signal(), grace };
+    metrics(&setup, &shutdown).await?;
     let control = Control::start(&setup, &shutdown.told).await;
     #[cfg(unix)]
     super::reload::on_hangup(&setup, &args, shutdown.told.clone());
     let host = setup.host.clone();
     let outcome = if wants_http {
-        http(setup, &args, agents, shutdown).await
+        http(setup, &args, is_proxy, shutdown).await
     } else {
         warn_of_absent(&setup.settings);
         if !serve_stdio(setup.host, shutdown.clone()).await && !shutdown.told.is_cancelled() {
@@ -86,6 +82,23 @@ pub(super) async fn serve(
     control.end().await;
     host.flush(Duration::from_millis(FLUSH_MS)).await;
     outcome
+}
+
+/// Serves measurements where the runtime file names an address for them.
+async fn metrics(setup: &Setup, shutdown: &Shutdown) -> Result<(), Fail> {
+    let http = &setup.settings.http;
+    let Some(address) = http.metrics else { return Ok(()) };
+    let allowed_hosts = http.allowed_hosts.clone();
+    let options = HttpOptions { allowed_hosts, ..HttpOptions::new(address) };
+    let server = serve_metrics(setup.host.clone(), options, shutdown.clone()).await;
+    let server = server.map_err(|error| cannot_listen(address, &error, "`http.metrics`"))?;
+    tracing::info!("measurements are served on http://{}/metrics", server.local_addr);
+    Ok(())
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error, with: &str) -> Fail {
+    let hint = format!("choose another address with {with}");
+    Fail::usage(format!("HTTP cannot be served on {address}: {error}"), &hint)
 }
 
 /// On standard input there is one agent, so what is set for the user of another one does nothing.
@@ -162,26 +175,22 @@ fn wants_http(args: &RunArgs, settings: &Settings) -> Result<bool, Fail> {
 async fn http(
     setup: Setup,
     args: &RunArgs,
-    agents: Option<BTreeMap<String, TurnBounds>>,
+    is_proxy: bool,
     shutdown: Shutdown,
 ) -> Result<u8, Fail> {
     let address = args.http.or(setup.settings.http.address).unwrap_or(DEFAULT_ADDRESS);
-    let is_proxy = agents.is_some();
     let options = HttpOptions {
         require_token: !args.no_auth,
         allowed_hosts: setup.settings.http.allowed_hosts.clone(),
         allowed_origins: setup.settings.http.allowed_origins.clone(),
-        proxy: proxy::options(&setup, agents.unwrap_or_default()),
+        console: setup.settings.http.console.unwrap_or_else(|| address.ip().is_loopback()),
+        proxy: proxy::options(&setup),
         ..HttpOptions::new(address)
     };
     let credentials = Arc::new(setup.credentials);
     let server = serve_http(setup.host.clone(), Arc::clone(&credentials), options, shutdown).await;
-    let server: BoundServer = server.map_err(|error| {
-        Fail::usage(
-            format!("HTTP cannot be served on {address}: {error}"),
-            "choose another address with --http ADDR",
-        )
-    })?;
+    let server: BoundServer =
+        server.map_err(|error| cannot_listen(address, &error, "--http ADDR"))?;
     let (host, settings, state) = (&setup.host, &setup.settings, setup.state.path());
     greet(host, settings, &server, &credentials, args, state);
     if !is_proxy {
@@ -222,6 +231,12 @@ fn greet(
             address = server.local_addr,
         ));
     }
+    if settings.http.console.unwrap_or_else(|| server.local_addr.ip().is_loopback()) {
+        show::line(&format!(
+            "serving the operator's console on http://{}/console",
+            server.local_addr
+        ));
+    }
     let agents: Vec<&str> = credentials.agents().collect();
     let agent = agents.first().copied().unwrap_or(DEFAULT_AGENT);
     let token = if args.no_auth { None } else { credentials.agent(agent) };
@@ -243,7 +258,7 @@ fn given(args: &RunArgs, settings: &Settings) -> Vec<String> {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
     };
-    let Places { tools, state, config } = &args.places;
+    let Places { tools, state, config, context } = &args.places;
     // A variable of this shell is not there for a client.
     let state = &state.clone().or_else(|| settings.state.clone());
     let mut given: Vec<String> = setup::with_default(&args.paths).iter().map(absolute).collect();
@@ -251,7 +266,8 @@ fn given(args: &RunArgs, settings: &Settings) -> Vec<String> {
         // What stands in for a manifest is about the current directory.
         given.extend(["--directory".to_owned(), absolute(&PathBuf::from("."))]);
     }
-    for (option, path) in [("--tools", tools), ("--state", state), ("--config", config)] {
+    let options = [("--tools", tools), ("--state", state), ("--config", config)];
+    for (option, path) in options.into_iter().chain([("--context", context)]) {
         if let Some(path) = path {
             given.extend([option.to_owned(), absolute(path)]);
         }
@@ -306,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_a_client_is_given_means_the_same_from_any_directory() {
-        let places = Places { tools: None, state: Some("s".into()), config: None };
+        let places = Places { tools: None, state: Some("s".into()), config: None, context: None };
         let args = |paths: Vec<PathBuf>| RunArgs {
             paths,
             places: places.clone(),

@@ -46,12 +46,16 @@ pub(super) enum SecretsVerb {
     /// Log in to an MCP server, and keep its tokens
     ///
     /// Prints a URL of the issuer that `auth` of the server names, and waits until a browser on this
-    /// machine brings the answer. The tokens are the secret `oauth.SERVER`; removing that logs out.
+    /// machine brings the answer, or until the address is pasted at which a browser elsewhere ended. The
+    /// tokens are the secret `oauth.SERVER`; removing that logs out.
     #[command(after_help = "Example: clawhost secrets login github")]
     Login {
         /// The server's name in the runtime file
         #[arg(value_name = "SERVER")]
         server: String,
+        /// Read the answer from standard input: the browser is on another machine
+        #[arg(long)]
+        paste: bool,
     },
     /// Forget a secret
     #[command(after_help = "Example: clawhost secrets remove API_TOKEN")]
@@ -81,7 +85,9 @@ pub(super) enum SecretsVerb {
 pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
     let folder = setup::state_path(&args.common)?.0;
     match &args.verb {
-        SecretsVerb::Login { server } => setup::block_on(login::run(&args.common, server)),
+        SecretsVerb::Login { server, paste } => {
+            setup::block_on(login::run(&args.common, server, *paste))
+        }
         SecretsVerb::List => list(&folder, args.common.json),
         SecretsVerb::Remove { name, dry_run: true } => {
             let would = if is_kept(&folder, name)? { "would be removed" } else { "is not there" };

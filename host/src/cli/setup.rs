@@ -1,5 +1,6 @@
 //! From the command line to a host: runtime file, folders, documents, engine.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use cap_std::fs::Dir;
 use clawhost_core::error::exit;
-use clawhost_core::limits::{BRIDGE_LOOK_MS, COMPONENT_BYTES_MAX};
+use clawhost_core::limits::{BRIDGE_LOOK_MS, COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX};
 use clawhost_core::manifest::{
     self, DocumentError, Documents, Manifest, OneDocument, PinMode, RegistrySettings,
     ReleaseSettings, Settings, Surroundings,
@@ -28,7 +29,7 @@ use crate::host::MIGRATIONS;
 use crate::quarantine::Quarantine;
 use crate::registry::{
     DEFAULT_MANIFEST, FileDocuments, LOCK_FILE, Pins, Registries, Releases, built_in_tools,
-    read_lock,
+    contexts, read_lock,
 };
 use crate::regular;
 use crate::secrets::{Secret, SecretSources, Secrets};
@@ -38,7 +39,7 @@ use crate::state::{
 };
 #[cfg(unix)]
 use crate::switches::Switches;
-use crate::upstream::http::HttpClient;
+use crate::upstream::http::{HttpClient, TrustedRoots};
 use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
@@ -111,6 +112,9 @@ pub(super) async fn make(
     for (name, token) in credentials.all() {
         secrets.hide(&name, token.reveal()).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
     }
+    let database = database(&state)?;
+    let own = || Ok(database.clone());
+    let releases = settings.releases.as_ref().map(|of| registry(of, own, &secrets)).transpose()?;
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .audit_key(Some(signing_key(&state)?))
         .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
@@ -123,8 +127,8 @@ pub(super) async fn make(
         .only_looking(purpose == Purpose::Look)
         .replaceable(settings.tools.replace_builtins.clone())
         .limits(settings.limits)
-        .database(Some(database(&state)?))
-        .registry(settings.releases.as_ref().map(|of| registry(of, &state, &secrets)).transpose()?)
+        .database(Some(database))
+        .registry(releases)
         .elicitation(settings.elicitors())
         .identities(settings.identities())
         .audit_places(settings.audit.clone())
@@ -161,10 +165,14 @@ pub(super) fn documents_from(
     paths: &[PathBuf],
     places: &Places,
 ) -> Result<(Manifest, Settings), Vec<DocumentError>> {
-    let settings = config(paths, places.config.as_deref())?.settings;
+    let mut settings = config(paths, places.config.as_deref())?.settings;
     let mut manifest = manifest(paths, &settings.registries)?;
     settings.apply(&mut manifest)?;
     settings.define(docs, &mut manifest)?;
+    if let Some(folder) = &places.context {
+        contexts(folder, &mut manifest)?;
+        settings.admit(manifest.agents.keys().cloned());
+    }
     let is_folder = |folder: &Path| places.tools.is_some() || folder.is_dir();
     match settings.tools.missing(is_folder, &built_in_tools()) {
         missing if missing.is_empty() => Ok((manifest, settings)),
@@ -335,18 +343,28 @@ pub(super) fn releases(common: &StateArgs) -> Result<Releases, Fail> {
         Some(_) => opened_secrets(&settings, Some(&path))?,
         None => Secrets::none(),
     };
-    registry(&of, &state, &secrets)
+    registry(&of, || database(&state), &secrets)
 }
 
-fn registry(of: &ReleaseSettings, state: &StateDir, secrets: &Secrets) -> Result<Releases, Fail> {
-    let Some(url) = &of.postgres else {
-        return Ok(Releases::embedded(database(state)?, &of.name));
-    };
+fn registry(
+    of: &ReleaseSettings,
+    own: impl FnOnce() -> Result<Database, Fail>,
+    secrets: &Secrets,
+) -> Result<Releases, Fail> {
+    let Some(url) = &of.postgres else { return Ok(Releases::embedded(own()?, &of.name)) };
+    let roots = of.ca.as_deref().map_or(Ok(TrustedRoots::Mozilla), roots);
     let password = of.password.as_ref().map(|name| secrets.resolve(name)).transpose();
     let password = password.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     let password = password.as_ref().map(Secret::expose);
-    Releases::postgres(url.reveal(), password, &of.name)
+    Releases::postgres(url.reveal(), password, &roots?, &of.name)
         .map_err(|error| Fail::new(exit::DOCUMENT, error))
+}
+
+/// Reads the certificates that `registry.ca` names.
+fn roots(file: &Path) -> Result<TrustedRoots, Fail> {
+    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| error.to_string());
+    let roots = bytes.and_then(|bytes| TrustedRoots::read(&bytes));
+    roots.map_err(|error| Fail::new(exit::DOCUMENT, format!("{}: {error}", file.display())))
 }
 
 /// Opens the log of a state folder.
@@ -428,19 +446,24 @@ fn key(credentials: &Credentials, purpose: &str) -> [u8; blake3::KEY_LEN] {
 /// Reads a component file, bounded.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Fail> {
     regular::read(path, COMPONENT_BYTES_MAX).map_err(|error| {
-        Fail::usage(format!("{}: {error}", path.display()), "give a .wasm or .wat file")
+        let here = std::env::current_dir().unwrap_or_default();
+        let hint =
+            format!("give a .wasm or .wat file; {} is where it was looked for", here.display());
+        Fail::usage(format!("{}: {error}", path.display()), &hint)
     })
 }
 
 /// Awaits `work`; where it takes longer than a second and a person watches, says what it is.
-async fn patiently<T>(what: &'static str, work: impl Future<Output = T>) -> T {
+pub(super) async fn patiently<T>(
+    what: impl Into<Cow<'static, str>>,
+    work: impl Future<Output = T>,
+) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work.await;
+    }
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(SILENT_FOR, work.as_mut()).await {
         return done;
-    }
-    if !std::io::stderr().is_terminal() {
-        eprintln!("{what} …");
-        return work.await;
     }
     let spinner = indicatif::ProgressBar::new_spinner().with_message(what);
     spinner.enable_steady_tick(SPINNER_TICK);

@@ -42,12 +42,11 @@ pub(super) async fn run(args: StatsArgs) -> Result<u8, Fail> {
     let StatsArgs { days, common } = args;
     let mut tools = Tools::new();
     if let Some(dir) = setup::existing_audit_dir(&common)? {
-        let records = audit::records(&dir).map_err(|error| {
-            Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
-        })?;
         let first = now_ms() - now_ms().rem_euclid(DAY_MS) - i64::from(days - 1) * DAY_MS;
         let since = rfc3339(first);
-        records.iter().for_each(|record| add(&mut tools, record, &since));
+        audit::each_record(&dir, |record| add(&mut tools, &record, &since)).map_err(|error| {
+            Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
+        })?;
     }
     if let Some(database) = setup::existing_database(&common)? {
         let costs = read_costs(&database, days, None).await;

@@ -1,8 +1,11 @@
 //! `clawhost disable` and `clawhost enable`: the operator's switches, on every host that runs on the
 //! state folder and on those that are started later.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use clawhost_core::error::exit;
+use clawhost_core::manifest::nearest;
 use serde_json::{Map, Value, json};
 
 use super::args::StateArgs;
@@ -10,6 +13,7 @@ use super::fail::Fail;
 use super::hosts::Hosts;
 use super::{setup, show};
 use crate::clock::rfc3339;
+use crate::registry::built_in_names;
 use crate::switches::{Off, SwitchError, Switches, Turn, meant};
 
 /// Switch a tool off, whatever the manifest says
@@ -110,8 +114,7 @@ async fn ask(hosts: &mut Hosts, which: &Which, to: &Turn, dry_run: bool) -> Resu
 }
 
 fn unknown(which: &Which, looked: &Value) -> Fail {
-    let near = looked.get("near").and_then(Value::as_str);
-    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let near = near(looked).map(|near| near + " ").unwrap_or_default();
     let hint = format!(
         "{near}`clawhost tools` lists the names; --force switches it off for when it comes"
     );
@@ -120,11 +123,7 @@ fn unknown(which: &Which, looked: &Value) -> Fail {
 
 /// Lists what is off, by what the store says.
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
-    let kept = match setup::existing_database(common)? {
-        Some(database) => Switches::kept(&database).await,
-        None => Ok(Default::default()),
-    };
-    let kept = kept.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let kept = off(common).await?;
     if common.json {
         let row = |(tool, off): (&String, &Off)| json!({"tool": tool, "by": off.by, "reason": off.reason, "since_ms": off.since_ms});
         show::json(&kept.iter().map(row).collect());
@@ -139,6 +138,15 @@ async fn list(common: &StateArgs) -> Result<u8, Fail> {
         show::line(&table.to_string());
     }
     Ok(exit::OK)
+}
+
+/// Returns what is off; without a store, nothing is.
+async fn off(common: &StateArgs) -> Result<BTreeMap<String, Off>, Fail> {
+    let kept = match setup::existing_database(common)? {
+        Some(database) => Switches::kept(&database).await,
+        None => Ok(BTreeMap::new()),
+    };
+    kept.map_err(|error| Fail::new(exit::UPSTREAM, error))
 }
 
 fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
@@ -158,19 +166,20 @@ fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
 /// Turns the switch where no host runs.
 async fn alone(which: &Which, to: Turn, common: &StateArgs) -> Result<Value, Fail> {
     let tool = meant(&which.tool).map_err(|error| fail(&error))?;
+    let off = off(common).await?;
+    let near = match to {
+        Turn::On => off.keys().cloned().collect(),
+        Turn::Off { .. } => built_in_names().collect::<Vec<_>>(),
+    };
+    let near = nearest(&tool, near.iter().map(String::as_str)).filter(|near| *near != tool);
     let changed = if which.dry_run {
-        // Without a store there is nothing that is off.
-        let is_off = match setup::existing_database(common)? {
-            Some(database) => Switches::kept(&database).await.map(|kept| kept.contains_key(&tool)),
-            None => Ok(false),
-        };
-        is_off.map_err(|error| Fail::new(exit::UPSTREAM, error))? == (to == Turn::On)
+        off.contains_key(&tool) == (to == Turn::On)
     } else {
         let switches = setup::switches(common).await?;
         let turned = switches.turn(&tool, to, "operator", which.reason.as_deref()).await;
         turned.map_err(|error| fail(&error))?
     };
-    Ok(json!({"tool": tool, "known": Value::Null, "changed": changed}))
+    Ok(json!({"tool": tool, "known": Value::Null, "changed": changed, "near": near}))
 }
 
 fn fail(error: &SwitchError) -> Fail {
@@ -182,6 +191,10 @@ fn fail(error: &SwitchError) -> Fail {
         ),
         _ => Fail::new(exit::UPSTREAM, error),
     }
+}
+
+fn near(answer: &Value) -> Option<String> {
+    Some(format!("did you mean `{}`?", answer.get("near")?.as_str()?))
 }
 
 fn is(answer: &Value, key: &str) -> bool {
@@ -201,5 +214,7 @@ fn told(done: &Value, which: &Which, to: &Turn) -> String {
         Some(Value::Null) => text.push_str("; no host runs on this state folder"),
         _ => {}
     }
+    let is_known = is(done, "known");
+    text.extend(near(done).filter(|_| !is_known).map(|near| format!("\n{near}")));
     text
 }

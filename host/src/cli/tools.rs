@@ -1,21 +1,21 @@
 //! `clawhost tools`: what is served, what each may touch, and what was refused.
 
-use clawhost_core::catalog::{Catalog, Origin, Refused, Tool};
+use clawhost_core::catalog::{Catalog, Refused, Tool};
+use clawhost_core::descriptor::Granted;
 use clawhost_core::error::exit;
-use serde_json::{Value, json};
 
 use super::args::ToolsArgs;
 use super::fail::{Fail, print_document};
 use super::setup::{self, Purpose};
 use super::show;
 use crate::Host;
-use crate::gate::Standing;
+use crate::serve::status::{self, kind, standing};
 
 pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, Purpose::Look).await?;
     let catalog = setup.host.catalog();
     if args.json {
-        show::json(&as_json(&setup.host, &catalog));
+        show::json(&status::tools(&setup.host, &catalog, show::near));
     } else {
         show::line(&served(&setup.host, &catalog));
         catalog.refused.iter().for_each(tell);
@@ -48,7 +48,7 @@ fn served(host: &Host, catalog: &Catalog) -> String {
             &tool.definition.name,
             kind(tool),
             &grants.profile,
-            &show::calls(&host.manifest(), tool).unwrap_or_else(|| show::touches(grants)),
+            &tool.calls().unwrap_or_else(|| show::touches(grants)),
             &told(host, tool),
         ]);
     }
@@ -64,51 +64,11 @@ fn served(host: &Host, catalog: &Catalog) -> String {
 
 fn told(host: &Host, tool: &Tool) -> String {
     let rests = host.quarantine().resting(&tool.ckp_name).into_iter().map(|hold| hold.told());
-    std::iter::once(standing(host, tool).to_owned()).chain(rests).collect::<Vec<_>>().join("; ")
-}
-
-fn standing(host: &Host, tool: &Tool) -> &'static str {
-    match host.standing(tool) {
-        Standing::Allowed => "allowed",
-        Standing::Asks => "asks",
-        Standing::Disabled => "disabled",
-        Standing::Refused => "refused",
-    }
-}
-
-fn kind(tool: &Tool) -> &'static str {
-    match tool.origin {
-        Origin::Bridged { .. } => "bridged",
-        Origin::BuiltIn { .. } => "built-in",
-        Origin::Composite { .. } => "composite",
-        Origin::DropIn { .. } => "dropped in",
-        Origin::Native { .. } => "native",
-        Origin::Own => "the host's",
-        Origin::Registry { .. } => "registry",
-        Origin::Release => "registry version",
-        Origin::Service { .. } => "service",
-    }
-}
-
-fn as_json(host: &Host, catalog: &Catalog) -> Value {
-    let tools = catalog.tools().map(|tool| {
-        json!({
-            "name": tool.definition.name,
-            "uri": format!("claw://local/tool/{}", tool.ckp_name),
-            "kind": kind(tool),
-            "origin": tool.origin.to_string(),
-            "digest": tool.digest,
-            "sandbox": tool.grants.profile,
-            "may_touch": show::calls(&host.manifest(), tool)
-                .unwrap_or_else(|| show::touches(&tool.grants)),
-            "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
-            "policy": standing(host, tool),
-            "quarantine": host.quarantine().resting(&tool.ckp_name),
-        })
-    });
-    let refused = catalog
-        .refused
-        .iter()
-        .map(|refused| json!({"source": refused.source, "reason": refused.reason}));
-    json!({"tools": Value::from_iter(tools), "refused": Value::from_iter(refused), "notes": catalog.notes, "loading": catalog.loading})
+    let agents = tool.managed.as_deref().and_then(Granted::agents);
+    let agents = agents.map(|agents| format!("for {} only", agents.join(", ")));
+    std::iter::once(standing(host, tool).to_owned())
+        .chain(agents)
+        .chain(rests)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

@@ -8,7 +8,8 @@ use clawhost_core::catalog::{Annotations, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::grants::Mount;
 use clawhost_core::manifest::{
-    self, DocumentError, Documents as _, Manifest, Profile, Settings, ToolBinding, nearest,
+    self, DocumentError, Documents as _, Manifest, PRIMITIVE_NOT_FOUND, Profile, Settings,
+    ToolBinding,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,9 @@ use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
 use super::{setup, show};
 use crate::config::{self, Config};
-use crate::registry::{self, FileDocuments, Preview, built_in_names, built_in_tools, preview};
+use crate::registry::{
+    self, FileDocuments, Preview, built_in_names, built_in_tools, preview, tool_names,
+};
 
 pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
     let problems = match check_all(&args).await {
@@ -37,8 +40,24 @@ pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
     } else {
         problems.iter().for_each(print_document);
         eprintln!("{} problem(s)", problems.len());
+        if let Some(folder) = beside(&args, &problems).await {
+            let folder = folder.display();
+            eprintln!("hint: what is not there lies beside it: clawhost validate {folder}");
+        }
     }
     Ok(exit::DOCUMENT)
+}
+
+/// Returns the folder of the only document that was given, where what it lacks is in that folder.
+async fn beside(args: &ValidateArgs, problems: &[DocumentError]) -> Option<PathBuf> {
+    let [file] = args.files.as_slice() else { return None };
+    let is_missing = |problem: &&DocumentError| problem.code == PRIMITIVE_NOT_FOUND;
+    let missing = problems.iter().filter(is_missing).count();
+    let folder = file.parent().filter(|_| file.is_file() && missing > 0)?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let all = ValidateArgs { files: vec![folder.to_owned()], ..args.clone() };
+    let left = check_all(&all).await.err().unwrap_or_default();
+    (left.iter().filter(is_missing).count() < missing).then(|| folder.to_owned())
 }
 
 /// Returns every note, or every problem, once each.
@@ -91,10 +110,14 @@ async fn check(
     // A folder that is not there was reported, unless it was typed.
     let folder = settings.tools.directory.as_deref().filter(|folder| folder.is_dir());
     let dropped = match tools.or(folder) {
-        Some(folder) => preview(folder, Arc::clone(&manifest)).await,
+        Some(folder) => {
+            let read = preview(folder, Arc::clone(&manifest));
+            setup::patiently("reading the tools folder", read).await
+        }
         None => Preview::default(),
     };
     problems.extend(dropped.problems);
+    problems.extend(manifest.broken_services.iter().flat_map(|broken| broken.problems.clone()));
     let offered = dropped.tools.iter().map(|tool| tool.name.clone());
     let (strays, missing) = undefined(&manifest, offered, tools_may_come(&settings, tools));
     problems.extend(strays.into_iter().chain(missing));
@@ -115,24 +138,20 @@ pub(super) fn undefined(
     offered: impl Iterator<Item = String>,
     may_come: bool,
 ) -> (Vec<DocumentError>, Vec<DocumentError>) {
-    let bound = manifest.tools.iter().map(|tool| tool.name.clone()).chain(offered);
-    let own = manifest.governance.composites().map(|composite| ckp_name(&composite.name));
-    let names: Vec<String> = built_in_names().chain(bound).chain(own).collect();
+    let names = tool_names(manifest, offered);
     // Nobody asks the servers what they have.
     let may_be_a_servers = |name: &str| {
         let own =
             |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
         manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
     };
-    let is_named = |name: &str| names.iter().any(|of| of == name);
-    let is_slip = |name: &str| nearest(name, names.iter().map(String::as_str)).is_some();
-    let known = |name: &str| is_named(name) || (may_be_a_servers(name) && !is_slip(name));
     let is_there = |tool: &str| {
         let tool = clawhost_core::composite::local_name(tool);
-        is_named(&tool) || may_be_a_servers(&tool)
+        names.contains(&tool) || may_be_a_servers(&tool)
     };
     let missing = manifest.governance.composites().filter_map(|own| own.missing(is_there));
-    (manifest.governance.strays(known, &names, may_come), missing.collect())
+    let strays = manifest.governance.strays(&names, |name| may_come || may_be_a_servers(name));
+    (strays, missing.collect())
 }
 
 /// Returns the settings, and what is wrong with them.

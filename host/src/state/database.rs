@@ -51,7 +51,9 @@ pub enum DatabaseError {
     #[error("{0}")]
     Sqlite(rusqlite::Error),
     /// The file was written by a newer host.
-    #[error("the store's tables `{module}` have version {found}; this host knows {known}")]
+    #[error(
+        "the store's tables `{module}` have version {found}, and this clawhost knows {known}: a newer clawhost wrote it"
+    )]
     TooNew {
         /// Whose tables.
         module: &'static str,

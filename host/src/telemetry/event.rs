@@ -11,6 +11,8 @@ use clawhost_core::reply::ToolReply;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::trace::TraceParent;
+
 /// Kinds that are no caller's fault: the host failed, or something that it needs.
 const FAULTS: [ErrorKind; 4] = [
     ErrorKind::Internal,
@@ -25,7 +27,7 @@ const FAULTS: [ErrorKind; 4] = [
 #[non_exhaustive]
 pub enum Event {
     /// A tool call ended.
-    Call(CallEvent),
+    Call(Box<CallEvent>),
     /// A call or a memory operation ended as it did through no fault of the caller. Telemetry
     /// makes this of the other's event; it is not sampled.
     Error {
@@ -107,6 +109,29 @@ pub struct CallEvent {
     pub arguments: Option<Value>,
     /// The result, where [`super::Telemetry::takes_results`].
     pub result: Option<Value>,
+    /// The call that made it, where one did.
+    pub parent: Option<String>,
+    /// The outermost call that it is within.
+    pub root: Option<String>,
+    /// Where it went through, where [`super::Telemetry::takes_stages`].
+    pub stages: Vec<Stage>,
+    /// The trace that its caller says it is part of.
+    #[serde(rename = "trace_id")]
+    pub trace: Option<TraceParent>,
+}
+
+/// One part of a call's way. An attempt that follows another goes through the same ones again, and the
+/// wait for a person lies within the gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stage {
+    /// `look-up`, `gate`, `approval`, `place`, `run`, `filter` or `record`.
+    pub stage: &'static str,
+    /// When it began, after the call did.
+    #[serde(rename = "after_ms", serialize_with = "ms")]
+    pub after: Duration,
+    /// How long it took.
+    #[serde(rename = "duration_ms", serialize_with = "ms")]
+    pub duration: Duration,
 }
 
 impl CallEvent {

@@ -12,12 +12,12 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics};
 use opentelemetry_sdk::metrics::reader::MetricReader;
 use opentelemetry_sdk::metrics::{
     InstrumentKind, ManualReader, Pipeline, SdkMeterProvider, Temporality,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::event::{CallEvent, Event};
 
@@ -149,16 +149,75 @@ fn duration(meter: &Meter) -> Histogram<f64> {
 /// Returns `sums` as one JSON object: each series with its labels.
 pub(super) fn to_json(sums: &ResourceMetrics) -> Value {
     let metrics = sums.scope_metrics().flat_map(|scope| scope.metrics());
-    let mut named = Map::new();
-    for metric in metrics {
-        let series = match metric.data() {
-            AggregatedMetrics::F64(data) => series(data),
-            AggregatedMetrics::U64(data) => series(data),
-            AggregatedMetrics::I64(data) => series(data),
-        };
-        named.insert(metric.name().to_owned(), series);
+    Value::Object(metrics.map(|metric| (metric.name().to_owned(), all_series(metric))).collect())
+}
+
+/// Returns `sums` in the text format of Prometheus.
+pub(super) fn to_text(sums: &ResourceMetrics) -> String {
+    sums.scope_metrics().flat_map(|scope| scope.metrics()).map(exposed).collect()
+}
+
+fn exposed(metric: &Metric) -> String {
+    let unit = match metric.unit() {
+        "s" => "_seconds",
+        "{USD}" => "_usd",
+        _ => "",
+    };
+    let name = format!("{}{unit}", metric.name().replace('.', "_"));
+    let series = all_series(metric);
+    let series = series.as_array().map(Vec::as_slice).unwrap_or_default();
+    let (kind, of) = match series.first().and_then(|point| point.get("value")) {
+        Some(_) => ("counter", format!("{name}_total")),
+        None => ("histogram", name),
+    };
+    let head = format!("# HELP {of} {}\n# TYPE {of} {kind}\n", metric.description());
+    let lines = series.iter().flat_map(|point| match point.get("value") {
+        Some(value) => vec![format!("{of}{} {value}\n", labels_of(point, None))],
+        None => buckets(&of, point),
+    });
+    std::iter::once(head).chain(lines).collect()
+}
+
+/// Returns the lines of one series of a histogram, whose buckets add up.
+fn buckets(of: &str, point: &Value) -> Vec<String> {
+    let list = |key| point.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let bounds = list("bounds").into_iter().map(|bound| bound.to_string());
+    let counts = list("counts").into_iter().scan(0, |sum, count| {
+        *sum += count.as_u64().unwrap_or_default();
+        Some(*sum)
+    });
+    let bucket = |(bound, count): (String, u64)| {
+        format!("{of}_bucket{} {count}\n", labels_of(point, Some(&bound)))
+    };
+    let bounds = bounds.chain(std::iter::once("+Inf".to_owned()));
+    let mut lines: Vec<String> = bounds.zip(counts).map(bucket).collect();
+    for part in ["sum", "count"] {
+        lines.push(format!(
+            "{of}_{part}{} {}\n",
+            labels_of(point, None),
+            point.get(part).unwrap_or(&Value::Null)
+        ));
     }
-    Value::Object(named)
+    lines
+}
+
+fn labels_of(point: &Value, bound: Option<&str>) -> String {
+    let labels = point.get("labels").and_then(Value::as_object).into_iter().flatten();
+    // Texts are escaped as in JSON, which is how Prometheus does it too.
+    let labels = labels.map(|(key, value)| format!("{}={value}", key.replace('.', "_")));
+    let labels = labels.chain(bound.map(|bound| format!("le={bound:?}")));
+    match labels.collect::<Vec<_>>().join(",") {
+        none if none.is_empty() => none,
+        labels => format!("{{{labels}}}"),
+    }
+}
+
+fn all_series(metric: &Metric) -> Value {
+    match metric.data() {
+        AggregatedMetrics::F64(data) => series(data),
+        AggregatedMetrics::U64(data) => series(data),
+        AggregatedMetrics::I64(data) => series(data),
+    }
 }
 
 fn series<T: Copy + Into<Value>>(data: &MetricData<T>) -> Value {
@@ -228,7 +287,7 @@ mod tests {
     fn call(tool: &str, outcome: &'static str) -> Event {
         let duration = Duration::from_millis(20);
         let tool = tool.to_owned();
-        Event::Call(CallEvent { tool, outcome, duration, ..CallEvent::default() })
+        Event::Call(Box::new(CallEvent { tool, outcome, duration, ..CallEvent::default() }))
     }
 
     #[test]
@@ -265,6 +324,33 @@ mod tests {
         };
         let sums = sums(off, &[call("t", "ok")]);
         assert_eq!(sums.as_object().unwrap().keys().collect::<Vec<_>>(), ["clawhost.tool.calls"]);
+    }
+
+    #[test]
+    fn prometheus_reads_the_same() {
+        let usage = Event::Usage {
+            provider: "a \"b\"".into(),
+            input_tokens: 7,
+            output_tokens: 3,
+            cost_usd: 0.5,
+        };
+        let metrics = Metrics::new(plan(Vec::new()).metrics, Resource::builder_empty().build());
+        [call("t", "ok"), call("t", "ok"), usage].iter().for_each(|event| metrics.record(event));
+        let text = to_text(&metrics.collect().unwrap());
+        for line in [
+            "# TYPE clawhost_tool_calls_total counter",
+            "clawhost_tool_calls_total{outcome=\"ok\",tool=\"t\"} 2",
+            "# TYPE clawhost_tool_duration_seconds histogram",
+            "clawhost_tool_duration_seconds_bucket{outcome=\"ok\",tool=\"t\",le=\"0.01\"} 0",
+            "clawhost_tool_duration_seconds_bucket{outcome=\"ok\",tool=\"t\",le=\"0.05\"} 2",
+            "clawhost_tool_duration_seconds_bucket{outcome=\"ok\",tool=\"t\",le=\"+Inf\"} 2",
+            "clawhost_tool_duration_seconds_sum{outcome=\"ok\",tool=\"t\"} 0.04",
+            "clawhost_tool_duration_seconds_count{outcome=\"ok\",tool=\"t\"} 2",
+            "clawhost_provider_tokens_total{direction=\"input\",provider=\"a \\\"b\\\"\"} 7",
+            "clawhost_provider_cost_usd_total{provider=\"a \\\"b\\\"\"} 0.5",
+        ] {
+            assert!(text.lines().any(|of| of == line), "{line}\n{text}");
+        }
     }
 
     #[test]

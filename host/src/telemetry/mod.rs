@@ -11,6 +11,7 @@ mod otlp;
 mod record;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,10 +21,11 @@ use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 use tokio::time::timeout_at;
 
-pub use self::event::{CallEvent, Event};
+pub use self::event::{CallEvent, Event, Stage};
 use self::exporter::Exporter;
 use self::metrics::Metrics;
 use self::record::Record;
+pub use self::trace::{TRACEPARENT, TraceParent};
 use crate::clock::now_ms;
 use crate::outbox::Outbox;
 use crate::secrets::Secrets;
@@ -75,6 +77,11 @@ impl Telemetry {
         self.0.as_ref().is_some_and(|inner| inner.emits_calls() && !inner.plan.strip_results)
     }
 
+    /// Says whether calls are to be emitted with the stages that they went through.
+    pub fn takes_stages(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.emits_calls())
+    }
+
     /// Takes `event`, without waiting for anything. Where an exporter has no room it is dropped
     /// for that exporter, and counted among the measurements.
     pub fn emit(&self, event: Event) {
@@ -85,6 +92,12 @@ impl Telemetry {
         if let Some(error) = error {
             inner.take(error);
         }
+    }
+
+    /// Returns the measurements of this moment as Prometheus reads them; none where telemetry is off.
+    pub fn measurements(&self) -> String {
+        let sums = self.0.as_ref().and_then(|inner| inner.metrics.collect());
+        sums.as_ref().map(metrics::to_text).unwrap_or_default()
     }
 
     /// Hands over what is waiting, until `deadline` at the latest.

@@ -1,6 +1,7 @@
 //! OTLP over HTTP: spans of what happened, and the measurements.
 //!
-//! The protocol's own crates make the bodies; what they send goes through this host's one way
+//! A call is a span within that of the call that made it, or of its caller's own, and its stages are
+//! spans within it. The protocol's own crates make the bodies; what they send goes through this host's one way
 //! out, to the configured collector only, whatever address or header they ask for.
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLink
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::event::Event;
+use super::event::{CallEvent, Event};
 use super::metrics::SCOPE;
 use super::record::{Record, facts};
 use crate::outbox::Failure;
@@ -74,8 +75,8 @@ impl Otlp {
         records: &[Arc<Record>],
         metrics: Option<&ResourceMetrics>,
     ) -> Result<(), Failure> {
-        let spans: Vec<SpanData> =
-            records.iter().enumerate().map(|(i, record)| self.span(i, record)).collect();
+        let spans = records.iter().enumerate();
+        let spans: Vec<SpanData> = spans.flat_map(|(i, record)| self.spans(i, record)).collect();
         if !spans.is_empty() {
             let sent = self.spans.export(spans).await;
             sent.map_err(|error| self.why(&error))?;
@@ -95,42 +96,81 @@ impl Otlp {
         failure.unwrap_or_else(|| Failure::lasting(error))
     }
 
-    fn span(&self, index: usize, record: &Record) -> SpanData {
+    /// Returns the span of a record; of a call, with those of its stages.
+    fn spans(&self, index: usize, record: &Record) -> Vec<SpanData> {
         let end = SystemTime::UNIX_EPOCH
             + Duration::from_millis(u64::try_from(record.time_ms).unwrap_or(0));
-        let mut attributes = Vec::new();
-        attributes_of("clawhost", &Value::Object(facts(&record.event)), &mut attributes);
-        SpanData {
-            span_context: self.context(index, record),
-            parent_span_id: SpanId::INVALID,
-            parent_span_is_remote: false,
-            span_kind: SpanKind::Internal,
-            name: name(&record.event).into(),
-            start_time: end.checked_sub(duration(&record.event)).unwrap_or(end),
-            end_time: end,
-            attributes,
-            dropped_attributes_count: 0,
-            events: SpanEvents::default(),
-            links: SpanLinks::default(),
-            status: status(&record.event),
-            instrumentation_scope: InstrumentationScope::builder(SCOPE).build(),
+        let start = end.checked_sub(duration(&record.event)).unwrap_or(end);
+        let mut whole = span(name(&record.event), start, end);
+        whole.status = status(&record.event);
+        let mut facts = facts(&record.event);
+        facts.remove("stages");
+        attributes_of("clawhost", &Value::Object(facts), &mut whole.attributes);
+        if let Event::Call(call) = &record.event {
+            return self.of_call(call, whole);
         }
+        let what = format!("{} {index} {:?}", record.time_ms, record.event);
+        whole.span_context = context(self.id(&what), self.id(&what));
+        vec![whole]
     }
 
-    /// Derives the ids from what the record says, so that a batch that is sent twice is the same.
-    fn context(&self, index: usize, record: &Record) -> SpanContext {
+    /// Gives the span of a call its place in a trace, and returns it behind those of its stages.
+    fn of_call(&self, call: &CallEvent, whole: SpanData) -> Vec<SpanData> {
+        let of = |call: &str| self.id(&format!("call {call}"));
+        let outermost = call.root.as_ref().unwrap_or(&call.call);
+        let trace = || self.id(&format!("trace of {outermost}"));
+        let (trace, own) = (call.trace.map_or_else(trace, |said| said.trace), of(&call.call));
+        let stages = call.stages.iter().enumerate().map(|(index, stage)| {
+            let began = whole.start_time + stage.after;
+            SpanData {
+                span_context: context(trace, self.id(&format!("stage {index} of {}", call.call))),
+                parent_span_id: SpanId::from_bytes(own),
+                ..span(stage.stage.to_owned(), began, began + stage.duration)
+            }
+        });
+        let mut spans: Vec<SpanData> = stages.collect();
+        let callers = call.trace.filter(|_| call.parent.is_none());
+        let parent = call.parent.as_deref().map(of).or_else(|| callers.map(|said| said.span));
+        spans.push(SpanData {
+            span_context: context(trace, own),
+            parent_span_id: parent.map_or(SpanId::INVALID, SpanId::from_bytes),
+            parent_span_is_remote: callers.is_some(),
+            ..whole
+        });
+        spans
+    }
+
+    /// Derives an id from what it is of: a batch that is sent twice is the same, and a call finds the
+    /// one that made it.
+    fn id<const N: usize>(&self, of: &str) -> [u8; N] {
+        let mut id = [0; N];
         let mut hash = blake3::Hasher::new_keyed(&key(self.nonce));
-        hash.update(format!("{} {index} {:?}", record.time_ms, record.event).as_bytes());
-        let mut ids = [0; 24];
-        hash.finalize_xof().fill(&mut ids);
-        let (trace, span) = ids.split_at(16);
-        SpanContext::new(
-            TraceId::from_bytes(trace.try_into().unwrap_or([1; 16])),
-            SpanId::from_bytes(span.try_into().unwrap_or([1; 8])),
-            TraceFlags::SAMPLED,
-            false,
-            TraceState::NONE,
-        )
+        hash.update(of.as_bytes()).finalize_xof().fill(&mut id);
+        id
+    }
+}
+
+fn context(trace: [u8; 16], span: [u8; 8]) -> SpanContext {
+    let (trace, span) = (TraceId::from_bytes(trace), SpanId::from_bytes(span));
+    SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
+}
+
+/// Returns a span that has no place in a trace yet.
+fn span(name: String, start_time: SystemTime, end_time: SystemTime) -> SpanData {
+    SpanData {
+        span_context: SpanContext::NONE,
+        parent_span_id: SpanId::INVALID,
+        parent_span_is_remote: false,
+        span_kind: SpanKind::Internal,
+        name: name.into(),
+        start_time,
+        end_time,
+        attributes: Vec::new(),
+        dropped_attributes_count: 0,
+        events: SpanEvents::default(),
+        links: SpanLinks::default(),
+        status: Status::Unset,
+        instrumentation_scope: InstrumentationScope::builder(SCOPE).build(),
     }
 }
 

@@ -31,7 +31,9 @@ impl Record {
             Event::Call(call) => {
                 strip(&mut call.arguments, plan.strip_arguments);
                 strip(&mut call.result, plan.strip_results);
-                plan.events.tool_calls && is_sampled(&call.call, plan.sampling_rate)
+                // With the outermost call go all that are within it: no trace has holes.
+                let root = call.root.as_ref().unwrap_or(&call.call);
+                plan.events.tool_calls && is_sampled(root, plan.sampling_rate)
             }
             Event::Error { .. } => plan.events.errors,
             Event::Lifecycle { .. } => plan.events.lifecycle,
@@ -90,7 +92,7 @@ fn strip(value: &mut Option<Value>, stripped: bool) {
 /// Returns what an event says, without its name and time.
 pub(super) fn facts(event: &Event) -> Map<String, Value> {
     let Ok(Value::Object(mut facts)) = serde_json::to_value(event) else { return Map::new() };
-    facts.retain(|_, fact| !fact.is_null());
+    facts.retain(|_, fact| !fact.is_null() && *fact != Value::Array(Vec::new()));
     facts
 }
 
@@ -105,14 +107,14 @@ mod tests {
     }
 
     fn call(id: &str) -> Event {
-        Event::Call(CallEvent {
+        Event::Call(Box::new(CallEvent {
             call: id.to_owned(),
             tool: "read-file".to_owned(),
             outcome: "ok",
             arguments: Some(json!({ "path": "secret" })),
             result: Some(json!("x".repeat(TELEMETRY_VALUE_BYTES_MAX + 1))),
             ..CallEvent::default()
-        })
+        }))
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn start(kinds: Vec<ExporterKind>) -> Telemetry {
 
 fn call(number: usize) -> Event {
     let call = CallEvent { call: number.to_string(), outcome: "ok", ..CallEvent::default() };
-    Event::Call(call)
+    Event::Call(Box::new(call))
 }
 
 fn soon() -> Instant {
@@ -92,7 +92,7 @@ async fn failures_of_the_host_and_of_what_it_needs_are_errors_and_those_of_calle
     let telemetry = Telemetry::start(&plan, "claw", &HttpClient::system(), &Secrets::none());
     for outcome in ["ok", "tool-error", "policy", "internal", "upstream", "provider-unavailable"] {
         let tool = "t".to_owned();
-        telemetry.emit(Event::Call(CallEvent { tool, outcome, ..CallEvent::default() }));
+        telemetry.emit(Event::Call(Box::new(CallEvent { tool, outcome, ..CallEvent::default() })));
     }
     telemetry.emit(Event::Memory {
         operation: "query",

@@ -35,7 +35,7 @@ impl Story<'_> {
                 "default_if_timeout": if terms.allow_on_timeout { "allow" } else { "deny" },
             })
         });
-        json!({
+        let mut told = json!({
             "tool": self.tool.definition.name,
             "uri": format!("claw://local/tool/{}", self.tool.ckp_name),
             "outcome": outcome,
@@ -61,7 +61,11 @@ impl Story<'_> {
             "calls": self.calls,
             "quarantine": self.rests,
             "quotas": quotas,
-        })
+        });
+        if let (Some(agents), Some(told)) = (self.agents(), told.as_object_mut()) {
+            told.insert("agents".to_owned(), agents.into());
+        }
+        told
     }
 
     pub(super) fn as_text(&self) -> String {
@@ -94,6 +98,10 @@ impl Story<'_> {
             format!("sandbox:   {}", self.sandbox_line()),
             format!("quotas:    {}", self.quotas_line()),
         ];
+        if let Some(agents) = self.agents() {
+            let agents = agents.join(", ");
+            lines.push(format!("agents:    compiled for {agents}: `--agent NAME` tells of one"));
+        }
         lines.extend(
             self.calls.iter().map(|calls| format!("steps:     it {calls}, each decided by itself")),
         );

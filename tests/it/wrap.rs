@@ -1,0 +1,259 @@
+//! `clawhost wrap`: a server on standard input and output, over HTTP.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use clawhost_tests::wait::until;
+use clawhost_tests::{Cli, Served};
+use serde_json::{Value, json};
+
+use crate::bridge::{PYTHON, SOON, skipped};
+use crate::cli::PROGRAM;
+
+const TOKEN: &str = "token-of-the-wrapped-0123456789";
+
+/// A server that says much that is no answer, and counts how often it is begun and greeted.
+const SERVER: &str = r#"
+import json, os, sys, threading
+print("Server starting", flush=True)
+greeted = 0
+folder = os.path.dirname(os.path.abspath(__file__))
+with open(folder + "/starts", "a") as starts: starts.write("x")
+if os.path.exists(folder + "/broken"): sys.exit("it is broken")
+def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params = message.get("method"), message.get("params") or {}
+    if "id" not in message:
+        with open(folder + "/told", "a") as told: told.write(method + "\n")
+        continue
+    answer = lambda **kind: say({"id": message["id"], **kind})
+    if method == "initialize":
+        greeted += 1
+        info = {"name": "counts", "version": "%d.%d" % (os.path.getsize(folder + "/starts"), greeted)}
+        answer(result={"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        schema = {"type": "object"}
+        answer(result={"tools": [{"name": "echo", "description": "Echoes.", "inputSchema": schema}]})
+    elif method == "tools/call" and params["name"] == "end": os._exit(3)
+    elif method == "tools/call" and params["name"] == "wait": pass
+    elif method == "tools/call":
+        say({"method": "notifications/message", "params": {"level": "info", "data": "unasked"}})
+        answer(result={"content": [{"type": "text", "text": json.dumps(params.get("arguments"))}]})
+    else: answer(error={"code": -32601, "message": "no " + method})
+"#;
+
+/// A folder with a server, a profile that it runs under, and a manifest whose tools run under that.
+fn prepared() -> Option<Cli> {
+    if !Path::new(PYTHON).exists() {
+        skipped("there is no python3");
+        return None;
+    }
+    let cli = Cli::new(PROGRAM);
+    let script = cli.write("server/server.py", SERVER);
+    let folder = script.parent().unwrap().display();
+    cli.write("servers.yaml", format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {folder}, permissions: rw}}]}}\n    shell: {{mode: full}}\n"));
+    cli.write("claw.yaml", "claw: '0.3.0'\nkind: Claw\nmetadata: {name: t}\nspec:\n  identity: {inline: {personality: p, autonomy: autonomous}}\n  providers: [{inline: {protocol: openai-compatible, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]\n  sandbox: servers.yaml\n  policies: [{inline: {name: all, rules: [{id: all, action: allow, scope: all}]}}]\n");
+    cli.write("token.txt", format!("{TOKEN}\n"));
+    Some(cli)
+}
+
+/// Serves the server of `cli`, with these variables of the environment.
+fn wrapped(cli: &Cli, options: &[&str], variables: &[(&str, &str)]) -> Served {
+    let script = cli.here().join("server/server.py");
+    let fixed = ["wrap", "--http", "127.0.0.1:0"];
+    let program = ["--", PYTHON, script.to_str().unwrap()];
+    let command = match options.contains(&"--pod") {
+        true => [&fixed, options].concat(),
+        false => [&fixed, options, &program].concat(),
+    };
+    let mut command = cli.command(&command);
+    for (name, value) in variables {
+        command.env(format!("CLAW_MCP_STDIO_{name}"), value);
+    }
+    let served = Served::of(cli, command, |greeting| greeting.lines().count() == 2);
+    assert!(served.greeting.contains("not a gate"), "{}", served.greeting);
+    served
+}
+
+/// One answer: its status, its session and its body.
+struct Answer(u16, Option<String>, Value);
+
+fn send(served: &Served, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut answer = String::new();
+    served.open(method, "/mcp", headers, body).read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    Answer(status, session.map(str::to_owned), serde_json::from_str(body).unwrap_or_default())
+}
+
+fn post(served: &Served, session: &str, message: &Value) -> Answer {
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str()), ("mcp-session-id", session)];
+    send(served, "POST", &headers, &message.to_string())
+}
+
+fn ask(served: &Served, session: &str, id: &Value, method: &str, params: &Value) -> Answer {
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    post(served, session, &message)
+}
+
+fn greet(served: &Served) -> Answer {
+    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    ask(served, "", &json!("hello"), "initialize", &client)
+}
+
+fn call(served: &Served, session: &str, id: &Value, tool: &str, arguments: &Value) -> Answer {
+    ask(served, session, id, "tools/call", &json!({"name": tool, "arguments": arguments}))
+}
+
+/// Greets until the program is there.
+fn begun(served: &Served) -> Answer {
+    soon("the program", || Some(greet(served)).filter(|met| met.0 == 200))
+}
+
+fn soon<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(until(what, SOON, look)).0
+}
+
+#[test]
+fn every_answer_is_that_of_the_table() {
+    let Some(cli) = prepared() else { return };
+    let variables = [("REQUEST_TIMEOUT_MS", "2000"), ("MAX_BODY_BYTES", "3000")];
+    let served = wrapped(&cli, &["--token-file", "token.txt"], &variables);
+    let bearer = format!("Bearer {TOKEN}");
+    let known = [("authorization", bearer.as_str())];
+    let (long, ping) = ("x".repeat(3_001), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    type Row<'r> = (&'r str, &'r [(&'r str, &'r str)], &'r str, u16, i64);
+    let table: [Row<'_>; 13] = [
+        ("GET", &known, "", 405, 0),
+        ("DELETE", &known, "", 405, 0),
+        ("POST", &[], ping, 401, 0),
+        ("POST", &[("authorization", "Bearer token")], ping, 401, 0),
+        ("POST", &known, "{", 400, -32_700),
+        ("POST", &known, r#"{"jsonrpc":"2.0","id":1}"#, 400, -32_600),
+        ("POST", &known, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400, -32_600),
+        ("POST", &known, "[]", 400, -32_600),
+        ("POST", &known, ping, 404, -32_001),
+        ("POST", &known, ready, 202, 0),
+        ("POST", &[known[0], ("host", "evil.example")], ping, 403, 0),
+        ("POST", &[known[0], ("origin", "http://evil.example")], ping, 403, 0),
+        ("POST", &known, &long, 413, 0),
+    ];
+    for (method, headers, body, status, code) in table {
+        let Answer(got, _, said) = send(&served, method, headers, body);
+        let said = said["error"]["code"].as_i64().unwrap_or_default();
+        assert_eq!((got, said), (status, code), "{method} {headers:?} {body:.60}");
+    }
+    let Answer(status, session, met) = begun(&served);
+    let (session, result) = (session.unwrap(), &met["result"]);
+    assert_eq!(
+        (status, &met["id"], &result["serverInfo"]["version"]),
+        (200, &json!("hello"), &json!("1.1"))
+    );
+    let Answer(_, other, again) = greet(&served);
+    let other = other.unwrap();
+    assert_ne!(session, other, "each client has a session of its own");
+    assert_eq!(&again["result"], result, "the one process was greeted once");
+    for (session, id) in [(&session, json!(7)), (&other, json!(7)), (&other, json!("seven"))] {
+        let Answer(status, _, said) = call(&served, session, &id, "echo", &json!({"a": 1}));
+        assert_eq!((status, &said["id"]), (200, &id));
+        assert_eq!(said["result"]["content"][0]["text"], r#"{"a": 1}"#);
+    }
+    let Answer(status, _, said) = ask(&served, &session, &json!(8), "prompts/list", &json!({}));
+    assert_eq!((status, &said["error"]["code"]), (200, &json!(-32601)));
+    let Answer(status, _, said) = call(&served, &session, &json!(9), "wait", &json!({}));
+    assert_eq!((status, &said["error"]["code"], &said["id"]), (503, &json!(-32000), &json!(9)));
+    assert_eq!(served.send("GET", "/healthz", &[], "").0, 200);
+    assert_eq!(served.send("POST", "/other", &known, "{}").0, 404);
+    assert!(!served.greeting.contains(TOKEN));
+}
+
+#[test]
+fn a_program_that_ends_takes_its_sessions_with_it_and_comes_again() {
+    let Some(cli) = prepared() else { return };
+    cli.write(
+        "claw-pod.yml",
+        format!(
+            "services:\n  counts:\n    x-claw: {{mcp-stdio: {{command: {PYTHON}, args: [{}]}}}}\n",
+            cli.here().join("server/server.py").display()
+        ),
+    );
+    let variables = [("AUTH_TOKEN", TOKEN), ("RESTART_BACKOFF_MS", "1")];
+    let served = wrapped(&cli, &["counts", "--pod", "claw-pod.yml"], &variables);
+    let session = begun(&served).1.unwrap();
+    let cancelled = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| call(&served, &session, &json!(1), "wait", &json!({})));
+        let pending = scope.spawn(|| call(&served, &session, &json!(2), "wait", &json!({})));
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        let told = || std::fs::read_to_string(cli.here().join("server/told")).unwrap_or_default();
+        soon("the cancellation", || {
+            assert_eq!(post(&served, &session, &cancel).0, 202);
+            told().contains("notifications/cancelled").then_some(())
+        });
+        let cancelled = waits.join().unwrap();
+        let Answer(status, _, said) = call(&served, &session, &json!(3), "end", &json!({}));
+        assert_eq!((status, &said["error"]["code"]), (503, &json!(-32000)));
+        let Answer(status, _, said) = pending.join().unwrap();
+        assert_eq!((status, &said["error"]["code"], &said["id"]), (503, &json!(-32000), &json!(2)));
+        cancelled
+    });
+    assert_eq!(cancelled.0, 202);
+    let gone = || Some(call(&served, &session, &json!(4), "echo", &json!({})));
+    let Answer(.., said) = soon("its end", || gone().filter(|answer| answer.0 == 404));
+    assert_eq!(said["error"]["code"], -32001);
+    let met = begun(&served);
+    assert_eq!(met.2["result"]["serverInfo"]["version"], "2.1");
+    assert_eq!(call(&served, &met.1.unwrap(), &json!(5), "echo", &json!({})).0, 200);
+}
+
+#[test]
+fn a_program_that_ends_again_and_again_is_left_alone() {
+    let Some(cli) = prepared() else { return };
+    cli.write("server/broken", "");
+    let variables = [("RESTART_BACKOFF_MS", "1"), ("RESTART_MAX_MS", "2")];
+    let mut served = wrapped(&cli, &[], &variables);
+    let mut log = BufReader::new(served.child.stderr.take().unwrap()).lines();
+    let told = log.find(|line| line.as_ref().unwrap().contains("the next in 60000 ms"));
+    assert!(told.unwrap().unwrap().contains("it is broken"));
+    let starts = || std::fs::read(cli.here().join("server/starts")).unwrap().len();
+    assert_eq!(starts(), 5);
+    assert_eq!(served.send("GET", "/healthz", &[], "").0, 503);
+    let Answer(status, session, said) = greet(&served);
+    assert_eq!((status, session, &said["error"]["code"]), (503, None, &json!(-32000)));
+    assert_eq!(starts(), 5, "nobody who asks starts it");
+}
+
+#[test]
+fn a_host_bridges_what_is_wrapped_and_its_policy_holds() {
+    let Some(cli) = prepared() else { return };
+    let served = wrapped(&cli, &["--token-file", "token.txt"], &[]);
+    assert_eq!(cli.run_with(&["secrets", "set", "FAR"], TOKEN).code, Some(0));
+    cli.write("clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{far: {{url: 'http://{}/mcp', bearer: FAR, internal_only: false}}}}}}\n", served.authority));
+    let call = || cli.run(&["call", "claw.yaml", "far__echo", "a=1"]);
+    let run = call();
+    assert!(run.code == Some(0) && run.stdout.contains(r#""a""#), "{run:?}");
+    let denied = std::fs::read_to_string(cli.here().join("claw.yaml")).unwrap();
+    cli.write("claw.yaml", denied.replace("action: allow", "action: deny"));
+    assert_eq!(call().code, Some(4));
+}
+
+#[test]
+fn nothing_is_served_to_others_without_a_token_and_no_misspelt_variable_is_passed_over() {
+    let Some(cli) = prepared() else { return };
+    let open = cli.run(&["wrap", "--http", "0.0.0.0:0", "--sandbox", "servers", "--", PYTHON]);
+    assert_eq!(open.code, Some(2), "{open:?}");
+    assert!(open.stderr.contains("--token-file"), "{open:?}");
+    for (name, value) in
+        [("AUTH_TOKN", "x"), ("ARGS", "-v"), ("PORT", "x"), ("REQUEST_TIMEOUT_MS", "0")]
+    {
+        let mut command = cli.command(&["wrap"]);
+        command.env(format!("CLAW_MCP_STDIO_{name}"), value).env("CLAW_MCP_STDIO_COMMAND", PYTHON);
+        assert_eq!(command.output().unwrap().status.code(), Some(2), "{name}");
+    }
+    assert_eq!(cli.run(&["wrap"]).code, Some(2));
+    assert_eq!(cli.run(&["wrap", "--sandbox", "none", "--", "no-such-program"]).code, Some(2));
+}
