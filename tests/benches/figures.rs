@@ -1,0 +1,218 @@
+//! Figures of one run, each measured in turns with what it is held against. Times are in microseconds.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use clawhost::host::{Principal, Timings, ToolCall};
+use clawhost::{Host, HostBuilder};
+use clawhost_core::manifest::LimitSettings;
+use clawhost_tests::{Guest, TestHost, host};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::bare::{Way, built_in};
+use crate::{TOOLS, WORLD, answer_on, arguments, linked_on};
+
+/// Calls that a figure is taken from, after as many to warm up.
+const CALLS: usize = 2_000;
+/// How long good calls are made beside hostile ones.
+const BESIDE: Duration = Duration::from_millis(1_500);
+/// The places of that host, those of one agent, and its queue.
+const FAIR: (usize, usize, usize) = (64, 48, 200);
+/// Calls that sleep while memory is looked at.
+const ASLEEP: usize = 200;
+/// Tools that do nothing while memory is looked at.
+const IDLE: usize = 24;
+
+/// Times of the same thing.
+#[derive(Default)]
+struct Times(Vec<f64>);
+
+impl Times {
+    fn add(&mut self, time: Duration) {
+        self.0.push(time.as_secs_f64() * 1e6);
+    }
+
+    fn at(&self, percent: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() * percent / 100).copied().expect("some calls")
+    }
+
+    fn shown(&self) -> Value {
+        let rounded = |percent| (self.at(percent) * 10.0).round() / 10.0;
+        json!({"p50": rounded(50), "p99": rounded(99)})
+    }
+}
+
+/// Returns all figures.
+pub(crate) fn all() -> Value {
+    let tools: BTreeMap<&str, Value> = TOOLS.iter().map(|tool| (*tool, of_tool(tool))).collect();
+    json!({"call": tools, "composite": composite(), "fairness": fairness(), "memory": memory()})
+}
+
+/// A call and its stages, beside the same component on wasmtime alone.
+/// Lets what was begun come as far as it does in that time.
+fn pause(time: Duration) {
+    WORLD.runtime.block_on(tokio::time::sleep(time));
+}
+
+fn of_tool(tool: &'static str) -> Value {
+    let text = arguments(tool).to_string();
+    let mut times: BTreeMap<&str, Times> = BTreeMap::new();
+    let ways = [("bare", Way::Best), ("on demand", Way::OnDemand), ("relinked", Way::Relinked)];
+    // A linker is nothing to make but for the functions that are in it.
+    let answers = ways.map(|(_, way)| (way != Way::Relinked).then(|| answer_on(way)));
+    let linked = ways.map(|(_, way)| linked_on(tool, way));
+    for round in 0..2 * CALLS {
+        let started = Instant::now();
+        let call = WORLD.host.host().call_timed(host::call(tool, arguments(tool)));
+        let (reply, split) = WORLD.runtime.block_on(call);
+        let whole = started.elapsed();
+        assert!(!reply.expect("a reply").is_error);
+        let mut took = stages(&split, whole);
+        for (way, (name, _)) in ways.iter().enumerate() {
+            let started = Instant::now();
+            match &answers[way] {
+                Some(bare) if tool == "answer" => WORLD.runtime.block_on(bare.call(tool, &text)),
+                _ => WORLD.runtime.block_on(linked[way].call(tool, &text)),
+            }
+            took.push((*name, started.elapsed()));
+        }
+        if round >= CALLS {
+            took.into_iter().for_each(|(name, time)| times.entry(name).or_default().add(time));
+        }
+    }
+    times.iter().map(|(name, times)| ((*name).to_owned(), times.shown())).collect()
+}
+
+fn stages(split: &Timings, whole: Duration) -> Vec<(&'static str, Duration)> {
+    vec![
+        ("audit", split.audit),
+        ("gate", split.gate),
+        ("wait", split.wait),
+        ("instantiate", split.instantiate),
+        ("guest", split.guest),
+        ("filter", split.filter),
+        ("whole", whole),
+        ("without records", whole.saturating_sub(split.audit)),
+        ("decided and recorded", split.gate + split.filter + split.audit),
+    ]
+}
+
+/// A composite of three calls beside the three.
+fn composite() -> Value {
+    let took = |tool: &str| {
+        let started = Instant::now();
+        let reply = WORLD.runtime.block_on(WORLD.host.call(tool, arguments("read_file")));
+        assert!(!reply.expect("a reply").is_error);
+        started.elapsed()
+    };
+    let (mut three, mut whole) = (Times::default(), Times::default());
+    for round in 0..2 * CALLS {
+        let single = took("read_file") + took("read_file") + took("read_file");
+        let composite = took("three");
+        if round >= CALLS {
+            three.add(single);
+            whole.add(composite);
+        }
+    }
+    json!({"three": three.shown(), "whole": whole.shown()})
+}
+
+/// A good agent's calls in quiet, and while another agent spins in every place it may have and queues more.
+fn fairness() -> Value {
+    let limited = |host: HostBuilder| {
+        let (calls_running_max, calls_running_per_agent_max, calls_waiting_max) = FAIR;
+        let limits = LimitSettings { calls_running_max, ..LimitSettings::default() };
+        host.limits(LimitSettings { calls_running_per_agent_max, calls_waiting_max, ..limits })
+    };
+    let guests = ["answer", "spin"].map(Guest::read);
+    let builder = TestHost::builder().limits("timeout_ms: 60000").extend(limited);
+    let builder = guests.iter().fold(builder, |builder, guest| builder.guest(guest));
+    let host = WORLD.runtime.block_on(builder.build());
+    good_calls(host.host());
+    let quiet = good_calls(host.host());
+    let mut hostile = JoinSet::new();
+    let (_, share, queue) = FAIR;
+    for _ in 0..share + queue {
+        hostile.spawn_on(call_of("hostile", "spin", host.host()), WORLD.runtime.handle());
+    }
+    pause(Duration::from_millis(200));
+    let beside = good_calls(host.host());
+    let shed = WORLD.runtime.block_on(call_of("hostile", "spin", host.host()));
+    drop(hostile);
+    json!({"quiet": quiet.shown(), "beside": beside.shown(), "calls": beside.0.len(), "shed": shed})
+}
+
+/// Makes calls that arrive from outside of the runtime, as those of a connection do.
+fn good_calls(host: &Host) -> Times {
+    let (mut times, begun) = (Times::default(), Instant::now());
+    while begun.elapsed() < BESIDE {
+        let started = Instant::now();
+        let done = WORLD.runtime.spawn(call_of("good", "answer", host));
+        assert_eq!(WORLD.runtime.block_on(done).expect("a call"), "answered");
+        times.add(started.elapsed());
+        // The next one does not find the worker still awake.
+        pause(Duration::from_micros(300));
+    }
+    times
+}
+
+/// Calls, and says how that ended.
+fn call_of(agent: &str, tool: &str, host: &Host) -> impl Future<Output = String> + Send + use<> {
+    let (call, host) = (ToolCall::new(Principal(agent.to_owned()), tool, json!({})), host.clone());
+    async move {
+        match host.call(call).await {
+            Ok(_) => "answered".to_owned(),
+            Err(error) => format!("{} {}", error.kind.code(), error.kind.name()),
+        }
+    }
+}
+
+/// What an idle tool and a call that runs take of memory that is in no file, in KiB.
+fn memory() -> Value {
+    let idle = |tools: usize| {
+        let names: Vec<String> = (0..tools).map(|number| format!("calc{number:06}")).collect();
+        let builder = names.iter().fold(TestHost::builder(), |builder, name| {
+            builder.tool_file(&format!("{name}.wasm"), &renamed(name))
+        });
+        let listed: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (builder, before) = (builder.only(&listed), anonymous_kib());
+        let host = WORLD.runtime.block_on(builder.build());
+        assert_eq!(host.names().len(), tools, "{}", host.refused());
+        (host, anonymous_kib() - before)
+    };
+    // Compiles all that is not compiled yet.
+    drop(idle(IDLE + 1));
+    let ((_one, first), (_all, all)) = (idle(1), idle(IDLE + 1));
+    let builder = TestHost::builder().limits("timeout_ms: 60000").calls_running(ASLEEP + 1);
+    let builder = builder.guest(&Guest::read("sleep")).guest(&Guest::read("answer"));
+    let host = WORLD.runtime.block_on(builder.build());
+    good_calls(host.host());
+    let (mut asleep, before) = (JoinSet::new(), anonymous_kib());
+    for _ in 0..ASLEEP {
+        asleep.spawn_on(call_of("good", "sleep", host.host()), WORLD.runtime.handle());
+    }
+    pause(Duration::from_millis(500));
+    let running = anonymous_kib() - before;
+    let each = |kib: f64, count: usize| (kib / count as f64 * 10.0).round() / 10.0;
+    json!({"idle tool": each(all - first, IDLE), "running call": each(running, ASLEEP)})
+}
+
+/// The calculator, under another name of the same length.
+fn renamed(name: &str) -> Vec<u8> {
+    let (old, mut bytes) = (b"calculator", built_in("calculator").to_vec());
+    for at in 0..bytes.len() - old.len() {
+        if bytes[at..].starts_with(old) {
+            bytes[at..at + old.len()].copy_from_slice(name.as_bytes());
+        }
+    }
+    bytes
+}
+
+fn anonymous_kib() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,296 @@
+// Drives the console in a real browser: `node browser.mjs PROGRAM FOLDER STATE CACHE [IMAGES]`.
+//
+// Starts a host with a tool that asks first, and behind it an MCP server whose words are hostile. Each
+// step says what it saw; the first that is wrong ends the run. With IMAGES, pictures are left there.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import { createRequire } from "node:module";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import assert from "node:assert/strict";
+
+const [program, folder, state, cache, images] = process.argv.slice(2);
+const require = createRequire(new URL("../../target/console/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const SOON = 20_000;
+const PHONE = { width: 360, height: 740 };
+const DESK = { width: 1100, height: 820 };
+
+const step = (text) => console.log(`- ${text}`);
+const HOSTILE = "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=2</script> \u202egnisrever\u202c <b>bold</b>";
+
+/* ---------- a server whose words are hostile ---------- */
+
+let look = HOSTILE;
+const tools = () => [
+  { name: "look_up", description: look, inputSchema: { type: "object", properties: { q: { type: "string" } } } },
+  { name: "fails", description: "Fails each time.", inputSchema: { type: "object" } },
+];
+const listening = new Set();
+const server = createServer(async (req, res) => {
+  if (req.method !== "POST") return void res.writeHead(405).end();
+  let body = "";
+  for await (const part of req) body += part;
+  const { id, method, params } = JSON.parse(body);
+  const answer = (result) => res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, ...result }));
+  if (method === "initialize") return answer({ result: { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo: { name: "hostile", version: "1" } } });
+  if (id === undefined) return void res.writeHead(202).end();
+  if (method === "tools/list") return answer({ result: { tools: tools() } });
+  if (method === "tools/call" && params.name === "fails") return answer({ result: { content: "<i>no list</i>" } });
+  if (method === "tools/call") return answer({ result: { content: [{ type: "text", text: `looked up ${params.arguments.q}` }] } });
+  answer({ error: { code: -32601, message: "no such method" } });
+}).listen(0, "127.0.0.1");
+await once(server, "listening");
+
+/* ---------- the host ---------- */
+
+mkdirSync(join(folder, "workspace"), { recursive: true });
+writeFileSync(join(folder, "workspace/notes.md"), "Rotate the keys on Friday.\n");
+writeFileSync(join(folder, "claw.yaml"), `claw: "0.3.0"
+kind: Claw
+metadata: { name: console }
+spec:
+  identity: { inline: { personality: Tests., autonomy: autonomous } }
+  providers:
+    - inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: { type: none } }
+  sandbox:
+    inline:
+      level: wasm
+      capabilities:
+        filesystem: { mode: scoped, mount_paths: [{ path: ./workspace, permissions: rw }] }
+  tools:
+    - { name: read-file }
+    - { name: write-file }
+    - { name: list-directory }
+  policies:
+    - inline:
+        name: careful
+        rules:
+          - { id: ask-before-writing, action: require-approval, scope: tool, match: { name: write-file }, reason: a person looks first }
+          - { id: no-secrets, action: deny, scope: tool, match: { name: list-directory }, reason: folders are not for listing here }
+          - { id: the-rest, action: allow, scope: all, reason: each tool is kept to its sandbox }
+`);
+writeFileSync(join(folder, "clawhost.yaml"), `version: 1
+tools:
+  mcp_servers:
+    index: { url: "http://127.0.0.1:${server.address().port}/mcp", internal_only: false }
+`);
+const host = spawn(program, ["run", "--http", "127.0.0.1:0"], { cwd: folder, env: { XDG_STATE_HOME: state, XDG_CACHE_HOME: cache }, stdio: ["ignore", "pipe", "pipe"] });
+let greeting = "", complaints = "";
+host.stderr.on("data", (part) => (complaints += part));
+const stop = () => { host.kill(); server.closeAllConnections(); server.close(); };
+process.on("exit", stop);
+for await (const part of host.stdout) {
+  greeting += part;
+  if ((greeting.match(/mcpServers/g) ?? []).length === 2 && greeting.endsWith("\n}\n")) break;
+}
+const address = /http:\/\/([^/]+)\/mcp/.exec(greeting)?.[1];
+assert(address, `the host did not come up: ${greeting}${complaints}`);
+const credentials = JSON.parse(readFileSync(join(state, "clawhost/credentials.json"), "utf8"));
+const [operator, agent] = [credentials.operator, Object.values(credentials.agents)[0]];
+
+/** Calls a tool as the agent; resolves with the answer when the call has ended. */
+function call(name, args) {
+  const params = { name, arguments: args, _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": { name: "t", version: "0" } } };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  return new Promise((done, failed) => {
+    const asked = request(`http://${address}/mcp`, { method: "POST", headers: { authorization: `Bearer ${agent}`, "content-type": "application/json", accept: "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name } }, async (res) => {
+      let text = "";
+      for await (const part of res) text += part;
+      done(text);
+    });
+    asked.on("error", failed);
+    asked.end(body);
+  });
+}
+
+/* ---------- the browser ---------- */
+
+const executablePath = ["/usr/bin/chromium", "/usr/bin/google-chrome"].find(existsSync);
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const context = await browser.newContext({ viewport: DESK, reducedMotion: "reduce" });
+const page = await context.newPage();
+page.setDefaultTimeout(SOON);
+const wrongs = [];
+page.on("pageerror", (error) => wrongs.push(String(error)));
+page.on("console", (message) => { if (message.type() === "error" && !/status of 40[13]|favicon/.test(message.text())) wrongs.push(message.text()); });
+page.on("request", (sent) => { if (new URL(sent.url()).host !== address) wrongs.push(`it asked ${sent.url()}`); });
+
+async function fine(what) {
+  const results = await page.evaluate(async (source) => {
+    if (!window.axe) (0, eval)(source);
+    return (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
+  }, AXE).catch((error) => [String(error)]);
+  assert.deepEqual(results, [], `axe on ${what}`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert(wide <= 0, `${what} is ${wide} pixels too wide`);
+}
+/** Looks at the view as it is: both colour schemes, both widths. */
+async function looked(name) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [kind, size] of [["desk", DESK], ["phone", PHONE]]) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.setViewportSize(size);
+      await fine(`${name}, ${colorScheme}, ${kind}`);
+      if (images) await page.screenshot({ path: join(images, `${name}-${colorScheme}-${kind}.png`), fullPage: kind === "phone" });
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+  await page.setViewportSize(DESK);
+}
+const press = (keys) => page.keyboard.press(keys);
+/** Goes on with the tab key until what has the focus has that name. */
+async function tabTo(name) {
+  for (let n = 0; n < 60; n++) {
+    const focused = await page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.innerText ?? "");
+    if (focused.trim() === name) return;
+    await press("Tab");
+  }
+  assert.fail(`the tab key does not lead to ${name}`);
+}
+const card = (text) => page.locator("#waiting .card", { hasText: text });
+const gone = (locator) => locator.waitFor({ state: "detached" });
+
+try {
+  await page.goto(`http://${address}/console`);
+  await looked("door");
+  await page.getByLabel("Operator’s credential").fill(agent);
+  await press("Enter");
+  await page.getByText("That is an agent’s token").waitFor();
+  await page.getByLabel("Operator’s credential").fill("wrong");
+  await press("Enter");
+  await page.getByText("does not know that credential").waitFor();
+  step("an agent's token and a wrong credential open nothing");
+  await page.getByLabel("Operator’s credential").fill(operator);
+  await press("Enter");
+  await page.getByRole("heading", { name: "Nothing waits for you." }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "lead");
+  const kept = await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length, document.body.innerHTML]);
+  assert.deepEqual(kept.slice(0, 3), ["", 0, 0]);
+  assert(!kept[3].includes(operator) && !page.url().includes(operator));
+  assert.equal((await context.cookies()).length, 0);
+  step("the operator's credential opens it, and is kept nowhere but in memory");
+  await looked("empty");
+
+  await call("read_file", { path: "notes.md" });
+  await call("read_file", { path: "gone.md" });
+  await call("list_directory", { path: "." });
+  await call("index__look_up", { q: "keys" });
+  await page.locator("#calls .state.refused").waitFor();
+  await page.locator("#calls .state.failed").waitFor();
+  step("calls appear as they end");
+
+  const hostile = "a\u202etxt.exe <img src=x onerror='window.pwned=3'>";
+  const first = call("write_file", { path: "friday.md", content: "# Friday\n\n- rotate the keys\n- tell the team\n" });
+  await card("friday.md").waitFor();
+  const long = Array.from({ length: 150 }, (_, n) => `- [ ] rotate key ${n + 1}`).join("\n");
+  const second = call("write_file", { path: hostile, content: long });
+  await card(`Only the start of ${long.length.toLocaleString("en")} bytes`).waitFor();
+  await page.getByRole("heading", { name: "2 calls wait for you." }).waitFor();
+  await page.waitForFunction(() => document.querySelector("#said").textContent.includes("write-file"));
+  assert.equal(await page.title(), "(2) clawhost");
+  assert((await card("Only the start").innerText()).includes("a\\u{202e}txt.exe <img src=x"), "hidden characters are visible");
+  await looked("waiting");
+  assert.equal(await card("Only the start").getByRole("button", { name: "Approve" }).count(), 0);
+  step("what waits is announced, and what is not shown whole cannot be approved");
+
+  await page.locator("#lead").focus();
+  await tabTo("Approve");
+  await press("Enter");
+  assert((await first).includes('"isError":false'));
+  await gone(card("friday.md"));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "lead", "the next one is not under the keys");
+  assert.equal(readFileSync(join(folder, "workspace/friday.md"), "utf8").split("\n")[0], "# Friday");
+  step("a call is approved by keyboard, and ends");
+
+  await tabTo("Show everything first");
+  await press("Enter");
+  await page.waitForFunction((whole) => [...document.querySelectorAll("#waiting pre")].some((one) => one.textContent === whole), long);
+  await tabTo("Say more");
+  await press("Enter");
+  for (const _ of [1, 2, 3]) await press("Tab");
+  await page.keyboard.type("not that name");
+  await press("Shift+Tab"); await press("Shift+Tab"); await press("Shift+Tab");
+  await tabTo("Deny").catch(() => {});
+  await card("exe").getByRole("button", { name: "Deny" }).focus();
+  await press("Enter");
+  assert((await second).includes("not that name"));
+  await gone(card("exe"));
+  step("another is denied, and its caller reads why");
+
+  const third = call("write_file", { path: "a.md", content: "1" });
+  await card("a.md").waitFor();
+  await card("a.md").getByText("Say more").click();
+  await card("a.md").getByLabel("Later calls").selectOption("600000");
+  await card("a.md").getByLabel("if they have").selectOption("any");
+  // By keyboard: a click on what has just moved does not count.
+  await card("a.md").getByRole("button", { name: "Approve" }).press("Enter");
+  await third;
+  await call("write_file", { path: "b.md", content: "2" });
+  await page.getByText("Standing approvals").click();
+  await page.getByRole("button", { name: /^Revoke/ }).click();
+  await gone(page.locator("#leases li"));
+  step("a lease covers the next call, and is revoked");
+
+  for (let n = 0; n < 3; n++) await call("index__fails", {});
+  await page.locator("#attention .card", { hasText: "fails" }).waitFor();
+  look = `Looks a word up. ${HOSTILE}`;
+  host.kill("SIGHUP");
+  await page.locator("#attention .card", { hasText: "look" }).waitFor().catch(() => {});
+  await looked("attention");
+  await page.getByRole("button", { name: /^Release/ }).click();
+  await gone(page.locator("#attention .card", { hasText: "rests" }));
+  step("a tool that rests is released");
+  await page.getByRole("button", { name: /^Accept/ }).click();
+  await gone(page.locator("#attention .card"));
+  step("what a server changed is shown, and accepted");
+
+  await page.getByRole("link", { name: "Tools" }).click();
+  const look_up = page.locator("#tools .card", { hasText: "look_up" });
+  await look_up.getByText("More").click();
+  const described = await look_up.locator(".words").innerText();
+  assert(described.includes("<img src=x onerror") && !described.includes("\u202e"), described);
+  assert.equal(await page.locator("#house :is(img, script, b b, i)").count(), 0);
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  step("a hostile description is text, and makes no element");
+  await look_up.getByLabel("Why, for its callers").fill("until the review");
+  await look_up.getByRole("button", { name: /^Disable/ }).click();
+  await page.locator("#tools .state.disabled").waitFor();
+  assert((await call("index__look_up", { q: "x" })).includes("until the review"));
+  await looked("tools");
+  await page.getByRole("button", { name: "Enable index__look_up" }).click();
+  await gone(page.locator("#tools .state.disabled"));
+  step("a tool is disabled, and enabled");
+
+  await page.getByRole("link", { name: "Record" }).click();
+  await page.locator("#found li").first().waitFor();
+  await page.getByLabel("Ended").selectOption("refused");
+  await page.getByLabel("Tool", { exact: true }).fill("list_directory");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.waitForFunction(() => document.querySelectorAll("#found li").length === 1);
+  await page.locator("#found summary").click();
+  await looked("record");
+  step("the record is searched");
+
+  await page.getByRole("link", { name: "Health" }).click();
+  await page.getByText("It holds:").waitFor();
+  await page.locator("#servers .state.allowed").waitFor();
+  await looked("health");
+  step("the log holds");
+
+  await page.getByRole("button", { name: "Lock" }).click();
+  await page.getByLabel("Operator’s credential").waitFor();
+  assert.equal(await page.locator("#house li").count(), 0);
+  assert.deepEqual(wrongs, []);
+  step("it locks, and leaves nothing behind");
+} catch (error) {
+  if (images) await page.screenshot({ path: join(images, "failed.png") }).catch(() => {});
+  console.error(error, wrongs, complaints);
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  stop();
+}
