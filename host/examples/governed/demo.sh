@@ -47,6 +47,12 @@ say 'A page that says nothing breaks the contract, and the third time web_fetch 
 for _ in 1 2 3 4; do report empty.txt; done
 run quarantine list
 
-say 'The operator ends that, and it comes back.'
+say 'When its time is over, one call tries whether it works again. It does.'
+sleep 7
+report fruit.txt
+run quarantine list
+
+say 'It fails again. This time the operator ends it.'
+for _ in 1 2 3; do report empty.txt; done
 run quarantine release web_fetch --reason 'the page is mended'
 report fruit.txt
