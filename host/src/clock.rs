@@ -18,6 +18,11 @@ pub(crate) fn rfc3339(ms: i64) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// Returns the milliseconds since 1970, UTC, of a time as RFC 3339 has it.
+pub(crate) fn read_rfc3339(time: &str) -> Option<i64> {
+    Some(DateTime::parse_from_rfc3339(time).ok()?.timestamp_millis())
+}
+
 /// Says what time it is: the system's time of day, or a test's. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);

@@ -5,7 +5,9 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use cap_std::fs::{Dir, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
@@ -71,6 +73,25 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// As [`replace`], of a file of a folder that is held, for its user alone.
+///
+/// # Errors
+/// As [`replace`].
+pub(crate) fn replace_in(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    // Its own name in all processes and threads: nobody writes into what another one is about to rename.
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let aside = format!(".{name}.{}.{number}", std::process::id());
+    let mut open = cap_std::fs::OpenOptions::new();
+    let open = open.write(true).create(true).truncate(true).mode(0o600);
+    let written = dir.open_with(&aside, open).and_then(|mut file| file.write_all(bytes));
+    let done = written.and_then(|()| dir.rename(&aside, dir, name));
+    if done.is_err() {
+        drop(dir.remove_file(&aside));
+    }
+    done
+}
+
 /// Writes a whole file next to `path`, to take its place; dropped, it is gone.
 ///
 /// # Errors
@@ -128,6 +149,11 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"after");
         assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         replace(&taken, b"after", 0o600).unwrap_err();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        replace_in(&dir, "file", b"once more").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"once more");
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        replace_in(&dir, "taken", b"after").unwrap_err();
         drop(beside(&file, b"never", 0o600).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }

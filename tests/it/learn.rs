@@ -43,14 +43,95 @@ fn a_tool_that_reads_is_given_one_folder_to_read_once_somebody_says_yes() {
 }
 
 #[test]
-fn what_a_tool_writes_while_it_is_learnt_is_thrown_away() {
-    for profile in ["none", "fs-readonly"] {
+fn writing_is_granted_by_a_yes_where_it_was_refused_and_is_not_tried() {
+    for (profile, shown) in [("none", "files"), ("fs-readonly", "workspace")] {
         let cli = prepared(profile);
         cli.write("workspace/old.txt", "old");
-        let learned = learned(&cli, &["claw.yaml", "write_file", "path=new.txt", "content=x"]);
-        assert!(learned.contains("rw"), "{profile}: {learned}");
+        let call = ["claw.yaml", "write_file", "path=new.txt", "content=x"];
+        let refused = cli.run(&[&["learn", "--folder", "files"], &call[..]].concat());
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(4), ""), "{}", refused.stderr);
+        let learned = learned(&cli, &[&["--yes"], &call[..]].concat());
+        let folder = cli.here().join(shown);
+        assert!(learned.contains("rw") && learned.contains(folder.to_str().unwrap()), "{learned}");
         for folder in ["files", "workspace"] {
             assert!(!cli.here().join(folder).join("new.txt").exists(), "{profile}: {folder}");
         }
     }
+}
+
+/// Tools under one profile of two folders, and either a shell or a closed path.
+fn boxed(has_shell: bool) -> Cli {
+    let cli = Cli::new(PROGRAM);
+    cli.write(
+        "claw.yaml",
+        r#"claw: "0.3.0"
+kind: Claw
+metadata: {name: learning, version: 0.1.0}
+spec:
+  identity: {inline: {personality: x, autonomy: autonomous}}
+  providers: [{inline: {name: local-model, protocol: openai-compatible, endpoint: "http://127.0.0.1:11434/v1", model: any, auth: {type: none}}}]
+  sandbox: ./box.yaml
+  tools: [claw://local/tool/read-file, claw://local/tool/write-file, claw://local/tool/exec-shell]
+  policies:
+    - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
+"#,
+    );
+    let profile = r#"claw: "0.3.0"
+kind: Sandbox
+metadata: {name: box}
+spec:
+  level: process
+  capabilities:
+    SHELL
+    filesystem:
+      mode: scoped
+      mount_paths: [{path: ./data, permissions: ro}, {path: ./made, permissions: rw}]
+      denied_paths: [DENIED]
+  resource_limits: {memory_mb: 77}
+"#;
+    let shell = r#"shell: {mode: restricted, blocked_commands: ["rm -rf"]}"#;
+    let (shell, denied) = if has_shell { (shell, "") } else { ("", "./data/private") };
+    cli.write("box.yaml", profile.replace("SHELL", shell).replace("DENIED", denied));
+    cli.write("data/private/key", "topsecret");
+    cli.write("made/old.txt", "old");
+    cli.write("files/hello.txt", "hello\n");
+    cli
+}
+
+#[test]
+fn all_else_of_the_profile_is_kept() {
+    let cli = boxed(false);
+    let call = ["--yes", "claw.yaml", "write_file", "path=new.txt", "content=x"];
+    let profile = learned(&cli, &call);
+    for kept in ["/data\n", "/made\n", "/data/private\n", "memory_mb: 77"] {
+        assert!(profile.contains(kept), "{kept}: {profile}");
+    }
+    assert_eq!(profile.matches("rw").count(), 2, "{profile}");
+    assert!(!profile.contains("files\n") && !profile.contains("shell"), "{profile}");
+    assert!(!cli.here().join("data/new.txt").exists());
+}
+
+#[test]
+fn what_the_profile_closes_stays_closed() {
+    let cli = boxed(false);
+    let call =
+        ["learn", "--yes", "--folder", "files", "claw.yaml", "read_file", "path=private/key"];
+    let run = cli.run(&call);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(4), ""), "{}", run.stderr);
+    assert!(!run.stderr.contains("topsecret"), "{}", run.stderr);
+}
+
+#[test]
+fn a_shell_that_is_used_keeps_its_mode_and_its_rules() {
+    let profile = learned(&boxed(true), &["claw.yaml", "exec_shell", "command=echo hi"]);
+    assert!(profile.contains("restricted") && profile.contains("rm -rf"), "{profile}");
+}
+
+#[test]
+fn a_folder_that_no_profile_can_name_is_refused() {
+    let cli = prepared("none");
+    cli.write("a\nb/hello.txt", "hello");
+    let call = ["learn", "--folder", "a\nb", "claw.yaml", "read_file", "path=hello.txt"];
+    let run = cli.run(&call);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
 }

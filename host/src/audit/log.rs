@@ -18,6 +18,7 @@ use super::retention::{self, Pruning};
 use super::room::Room;
 use super::sign::{SIGNATURES_SUFFIX, Signer};
 use crate::clock::now_ms;
+use crate::regular;
 use crate::secrets::Secrets;
 
 /// Ending of a chain's file.
@@ -135,7 +136,8 @@ impl AuditLog {
         facts.insert("chain".to_owned(), name.into());
         facts.extend(public.map(|key| (SIGNED_WITH.to_owned(), key.to_string().into())));
         log.append(Event::ChainOpened, facts)?;
-        write_newest(dir, name)?;
+        // So that deleting it whole shows.
+        regular::replace_in(dir, NEWEST, name.as_bytes())?;
         Ok(log)
     }
 
@@ -291,13 +293,6 @@ fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
         name,
         OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600),
     )
-}
-
-/// Names the newest chain, so that deleting it whole shows.
-fn write_newest(dir: &Dir, name: &str) -> std::io::Result<()> {
-    let aside = format!(".{NEWEST}.{}", std::process::id());
-    dir.write(&aside, name)?;
-    dir.rename(&aside, dir, NEWEST)
 }
 
 /// Returns the newest chain's name and head, as the link of the next one.

@@ -5,6 +5,7 @@
 //! so. Deliberately absent: connections. Who carries copies elsewhere is told each line.
 
 mod copies;
+mod filter;
 mod key;
 mod log;
 mod look;
@@ -20,6 +21,7 @@ mod span;
 mod verify;
 
 pub(crate) use copies::Copy;
+pub(crate) use filter::Filter;
 pub use key::{NoKey, PublicKey, SigningKey};
 pub use log::{AuditLog, Terms};
 pub use look::{Found, Place, Tail};

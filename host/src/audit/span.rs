@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
-use clawhost_core::grants::Grants;
 use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::screen::{Action, Finding};
@@ -65,12 +64,15 @@ impl CallSpan {
         self.facts.insert(key.to_owned(), value.into());
     }
 
-    /// Adds what the call may touch, in words; what is too long is cut, and its digest stands for the rest.
-    pub fn note_grants(&mut self, grants: &Grants) {
-        let words = grants.touches(|path| path.display().to_string());
-        let short = truncate::text(&words, TEXT_BYTES_MAX);
-        let rest = if short == words { String::new() } else { digest::of_bytes(words.as_bytes()) };
-        self.note("grants", format!("{short}{rest}"));
+    /// Adds what the call may touch, in `words`; what is too long is cut, and its digest stands for the rest.
+    pub fn note_grants(&mut self, words: &str) {
+        match truncate::text(words, TEXT_BYTES_MAX) {
+            short if short == words => self.note("grants", words),
+            short => {
+                let rest = digest::of_bytes(words.as_bytes());
+                self.note("grants", format!("{short} {rest}"));
+            }
+        }
     }
 
     /// Adds what screens found, whether or not it stopped the call, and logs what a policy wants
@@ -237,12 +239,28 @@ mod tests {
     use super::*;
     use crate::audit::Terms;
 
+    fn span(folder: &tempfile::TempDir) -> CallSpan {
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let log = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
+        CallSpan::open(&log, "1", "p", "fetch", "sha256:0", &[]).unwrap()
+    }
+
+    #[test]
+    fn what_a_call_may_touch_is_cut_where_it_is_long_and_its_digest_follows() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut span = span(&folder);
+        span.note_grants("reads /x");
+        assert_eq!(span.facts["grants"], "reads /x");
+        let long = "x".repeat(TEXT_BYTES_MAX + 1);
+        span.note_grants(&long);
+        let (short, rest) = span.facts["grants"].as_str().unwrap().split_once(' ').unwrap();
+        assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
+    }
+
     #[test]
     fn the_operator_is_told_of_what_a_policy_warns_of_and_of_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        let log = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
-        let mut span = CallSpan::open(&log, "1", "p", "fetch", "sha256:0", &[]).unwrap();
+        let mut span = span(&folder);
         let finding = |action, what: &str| Finding {
             check: "prompt-injection",
             policy: "strict".to_owned(),

@@ -1,7 +1,7 @@
 //! What `clawhost audit` shows: the turns of agents and all calls, as they ended, one after the other.
 //!
-//! The record and the histories are read once, line by line, however long they are; what is kept is a number for each
-//! turn, as its calls are told of with it. Deliberately absent: checking the chains, which `verify` does.
+//! The record is read once and the histories twice, line by line, however long they are; what is kept is a number for
+//! each turn, as its calls are told of with it. Deliberately absent: checking the chains, which `verify` does.
 
 mod merge;
 
@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter};
 
 use clap::{Args, ValueEnum};
-use clawhost_core::catalog::ckp_name;
 use clawhost_core::error::exit;
 use clawhost_core::json::{number, text};
 use clawhost_core::visible;
@@ -19,15 +18,15 @@ use super::args::StateArgs;
 use super::fail::Fail;
 use super::proxy::HISTORY_FOLDER;
 use super::{setup, show};
+use crate::audit::Filter;
 use crate::clock;
-use crate::switches::meant;
 use merge::{Events, histories};
 
 #[derive(Debug, Args)]
 pub(super) struct EventArgs {
     /// Only what ended since: a time such as 2026-11-22T10:00:00Z, or so long ago, as 90s, 15m, 12h, 7d
     #[arg(long, value_name = "TIME", value_parser = since)]
-    since: Option<String>,
+    since: Option<i64>,
     /// Only what this agent did
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -74,9 +73,10 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
     let mut totals = BTreeMap::<String, Totals>::new();
     // A closed pipe is the reader's wish, not an error.
     drop(begin(&mut out, common.json));
+    let filter = Filter::new(args.since, args.agent.as_deref(), args.tool.as_deref());
     let mut is_first = true;
     while let Some(event) = events.next().map_err(unreadable)? {
-        if !args.fits(&event) {
+        if !args.fits(&filter, &event) {
             continue;
         }
         totals.entry(text(&event, "agent").to_owned()).or_default().add(&event);
@@ -89,30 +89,19 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-/// Reads a time, or how long ago it was.
-fn since(given: &str) -> Result<String, String> {
+/// Reads a time, or how long ago it was, as milliseconds since 1970, UTC.
+fn since(given: &str) -> Result<i64, String> {
     let seconds = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
     let ago = seconds.iter().find_map(|(unit, seconds)| {
         given.strip_suffix(*unit)?.parse::<i64>().ok()?.checked_mul(seconds * 1_000)
     });
-    match (ago, given.get(..20)) {
-        (Some(ms), _) => Ok(clock::rfc3339(clock::now_ms().saturating_sub(ms))),
-        (None, Some(time)) if time.ends_with(['Z', '.']) && time.contains('T') => {
-            Ok(given.to_owned())
-        }
-        _ => Err("write a time in UTC, 2026-11-22T10:00:00Z, or how long ago, 12h".to_owned()),
-    }
-}
-
-/// Returns what all names of a tool have in common: its CKP name.
-fn plain(tool: &str) -> String {
-    let of_server = tool.split_once("__").map(|(server, tool)| format!("mcp.{server}.{tool}"));
-    let name = of_server.as_deref().unwrap_or(tool);
-    meant(name).unwrap_or_else(|_| ckp_name(name).replace('.', "-"))
+    let time = ago.map(|ms| clock::now_ms().saturating_sub(ms));
+    time.or_else(|| clock::read_rfc3339(given))
+        .ok_or_else(|| "write a time, 2026-11-22T10:00:00Z, or how long ago, 12h".to_owned())
 }
 
 impl EventArgs {
-    fn fits(&self, event: &Value) -> bool {
+    fn fits(&self, filter: &Filter, event: &Value) -> bool {
         let status =
             self.status.map(|status| if matches!(status, Status::Ok) { "ok" } else { "error" });
         let kind = self.kind.map(|kind| match kind {
@@ -121,13 +110,10 @@ impl EventArgs {
             Kind::Call => "call",
         });
         let is = |key: &str, wanted: Option<&str>| wanted.is_none_or(|it| text(event, key) == it);
-        let is_of = |tool: &String| plain(tool) == plain(text(event, "tool"));
-        is("agent", self.agent.as_deref())
-            && is("status", status)
+        is("status", status)
             && is("type", kind)
-            && self.tool.as_ref().is_none_or(is_of)
             && (!self.read_only || event.get("read_only") == Some(&true.into()))
-            && self.since.as_deref().is_none_or(|since| text(event, "ts") >= since)
+            && filter.fits(text(event, "ts"), text(event, "agent"), text(event, "tool"))
     }
 }
 
@@ -234,22 +220,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_of_a_tool_means_it() {
-        for names in [
-            ["read_file", "read-file", "claw://local/tool/read-file"],
-            ["git__log_all", "git-log-all", "mcp.git.log_all"],
-            ["desk_execute_trade", "desk-execute-trade", "desk.execute_trade"],
-        ] {
-            assert!(names.iter().all(|name| plain(name) == names[1]), "{names:?}");
-        }
-        assert_ne!(plain("read_file"), plain("read_files"));
-    }
-
-    #[test]
     fn a_time_is_one_or_so_long_ago() {
-        assert_eq!(since("2026-11-22T10:00:00Z").unwrap(), "2026-11-22T10:00:00Z");
+        assert_eq!(since("2026-11-22T10:00:00.5Z").unwrap(), 1_795_341_600_500);
         assert!(since("12h").unwrap() < since("1s").unwrap());
-        for wrong in ["", "h", "yesterday", "2026-11-22", "9999999999999999999d"] {
+        for wrong in
+            ["", "h", "yesterday", "2026-11-22", "aTbbbbbbbbbbbbbbbbbZ", "9999999999999999999d"]
+        {
             assert!(since(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,8 +1,9 @@
 //! `clawhost learn`: runs a tool, looks at what it asked for and was refused, and prints the smallest profile
 //! that lets it work.
 //!
-//! Nothing beyond its present profile is touched without a yes: it begins with an empty folder that is thrown
-//! away and with no host to reach, a folder is read where it lies, and written in a copy. Deliberately
+//! Nothing beyond its present profile is touched without a yes: where that has no folder it is shown an empty
+//! one, and no host. What it is let read or reach it is tried with. Writing is not tried: the refusal says
+//! which folder it takes. All else of the profile is kept, or left out where it was not used. Deliberately
 //! absent: what only the runtime file grants, which the refusal of a tool names.
 
 use std::collections::BTreeSet;
@@ -14,58 +15,44 @@ use clawhost_core::catalog::ckp_name;
 use clawhost_core::egress::{EgressRules, HostPattern, HostRules, Schemes};
 use clawhost_core::error::exit;
 use clawhost_core::grants::{Access, Mount, Shell};
-use clawhost_core::limits::FLUSH_MS;
-use clawhost_core::manifest::{Manifest, PROFILE_NONE, Profile};
+use clawhost_core::limits::{FLUSH_MS, LEARN_ROUNDS_MAX};
+use clawhost_core::manifest::{Manifest, PROFILE_NONE, Profile, ProfileLimits};
 use clawhost_core::visible;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use url::Url;
 
-use super::args::{CallWords, StateArgs};
+use super::args::CallWords;
 use super::fail::Fail;
 use super::setup::{self, Purpose};
 use super::{prompt, show, words};
-use crate::audit;
-use crate::host::{Principal, ToolCall};
-use crate::recording::Recordings;
+use crate::host::{Host, Principal, ToolCall};
+use crate::sandbox::fs::Fault;
 
 /// The name in records of calls made to learn.
 const PRINCIPAL: &str = "learn";
-/// Each round grants one thing more; a tool that needs so many needs a person who thinks.
-const ROUNDS_MAX: usize = 8;
-/// What a folder may hold that is copied to be written.
-const COPY_BYTES_MAX: u64 = 67_108_864;
+/// What a record says of a request to a host that the profile does not have, before the address.
+const HOST_REFUSED: &str = "network: host not allowed: ";
 
-/// Operations that begin so are about a path.
-const LOOKS: [&str; 9] = [
-    "open",
-    "stat ",
-    "readlink",
-    "create-directory",
-    "unlink-file",
-    "remove-directory",
-    "rename",
-    "symlink",
-    "set-times ",
-];
-/// Operations that begin so change something.
-const CHANGES: [&str; 9] = [
+/// Operations that begin so are about a path, but for those that a folder for reading refuses.
+const LOOKS: [&str; 4] = ["open", "stat ", "readlink ", "metadata-hash "];
+/// Operations that begin so change something, or are what changes of a file begin with.
+const CHANGES: [&str; 8] = [
     "open to write",
-    "write",
-    "set-",
+    "set-times",
     "create-directory",
     "unlink-file",
     "remove-directory",
     "rename",
     "symlink",
-    "stream write",
+    "link",
 ];
 
 /// Print the smallest sandbox profile that lets a tool do what it is called for
 ///
-/// Makes the call, again and again, and each time grants what was missing: a folder to read, a copy of it to
-/// write, a host. It asks before anything outside the tool's present profile is touched; changes of files that the
-/// present profile does not allow go to a copy that is thrown away. Prints a profile and writes none.
+/// Makes the call, again and again, and each time grants what was missing: a folder to read, a host. It asks
+/// before anything outside the tool's present profile is touched. Writing that the present profile does not
+/// allow is not tried: it asks whether to print the profile with it. Prints a profile and writes none.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: clawhost learn --yes host/examples/manifest.yaml read_file path=hello.txt > reader.yaml"
@@ -73,7 +60,7 @@ const CHANGES: [&str; 9] = [
 pub(super) struct LearnArgs {
     #[command(flatten)]
     call: CallWords,
-    /// The folder that it may be shown where it asks for files [default: the current directory]
+    /// The folder that it may be shown where it asks for files and has none [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".")]
     folder: PathBuf,
     /// Grant what is missing without asking
@@ -83,28 +70,34 @@ pub(super) struct LearnArgs {
 
 pub(super) async fn run(args: LearnArgs) -> Result<u8, Fail> {
     let mut trial = Trial::new(&args)?;
-    for _ in 0..ROUNDS_MAX {
-        let seen = trial.round(&args).await?;
-        if seen.works {
-            show::line(trial.smallest(&seen)?.trim_end());
-            return Ok(exit::OK);
+    for _ in 0..LEARN_ROUNDS_MAX {
+        let mut seen = trial.round(&args).await?;
+        if trial.learn(&seen, &args).await {
+            continue;
         }
-        if !trial.learn(&seen, &args).await? {
+        if trial.is_blind(&seen) {
+            return Err(Fail::new(exit::DENIED, "it looked for files and was shown none"));
+        }
+        if !seen.works && !seen.may_write(&args).await {
             return Err(Fail::new(exit::DENIED, format!("it does not work yet: {}", seen.why)));
         }
+        // What it did not look into, it is not shown.
+        seen.profile.mounts.retain(|mount| mount.host != trial.scratch.path());
+        show::line(seen.smallest()?.trim_end());
+        return Ok(exit::OK);
     }
-    Err(Fail::new(exit::DENIED, format!("it does not work after {ROUNDS_MAX} rounds")))
+    Err(Fail::new(exit::DENIED, format!("it does not work after {LEARN_ROUNDS_MAX} rounds")))
 }
 
 /// What the tool is tried with beside its present profile.
 struct Trial {
-    /// Thrown away at the end.
+    /// The empty folder, which is thrown away at the end.
     scratch: TempDir,
     /// The folder that it may be shown.
     folder: PathBuf,
-    /// What is shown of it: the empty one, itself, or a copy.
-    shown: Option<(PathBuf, Access)>,
-    hosts: BTreeSet<String>,
+    /// Whether it is.
+    is_shown: bool,
+    hosts: BTreeSet<HostPattern>,
 }
 
 /// What became of one round.
@@ -112,10 +105,12 @@ struct Seen {
     works: bool,
     why: String,
     profile: Profile,
-    /// What it asked of the host, and the answers; nothing where they could not be recorded.
+    /// What it asked of the host, and the answers; nothing where that cannot be known.
     asked: Option<Vec<(String, Value)>>,
     violations: Vec<String>,
     egress: Vec<String>,
+    /// Whether writing was let that was not tried.
+    is_untried: bool,
 }
 
 impl Trial {
@@ -125,9 +120,9 @@ impl Trial {
             Fail::usage(format!("{}: {error}", args.folder.display()), hint)
         };
         let folder = args.folder.canonicalize().map_err(failed)?;
+        told(&folder)?;
         let scratch = tempfile::tempdir().map_err(failed)?;
-        let shown = Some((scratch.path().to_owned(), Access::ReadWrite));
-        Ok(Self { scratch, folder, shown, hosts: BTreeSet::new() })
+        Ok(Self { scratch, folder, is_shown: false, hosts: BTreeSet::new() })
     }
 
     async fn round(&self, args: &LearnArgs) -> Result<Seen, Fail> {
@@ -154,12 +149,13 @@ impl Trial {
             Err(error) => error.to_string(),
         };
         let why = visible::line(&why);
-        let record = last_record(args).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+        let record = last_record(&setup.host).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
         let list = |key: &str| {
             let texts = record.get(key).and_then(Value::as_array).into_iter().flatten();
             texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
-        let asked = asked(args, &record).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+        let asked =
+            asked(&setup.host, &record).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
         Ok(Seen {
             works,
             why,
@@ -167,6 +163,7 @@ impl Trial {
             asked,
             violations: list("violations"),
             egress: list("egress"),
+            is_untried: false,
         })
     }
 
@@ -177,13 +174,11 @@ impl Trial {
         let name = binding.map_or(PROFILE_NONE, |binding| binding.sandbox.as_str()).to_owned();
         let profile = manifest.profiles.get_mut(&name)?;
         profile.record = true;
-        if let Some((host, access)) = self.shown.clone()
-            && (profile.mounts.is_empty() || host != self.scratch.path())
-        {
-            profile.mounts = vec![Mount { host, guest: "/".to_owned(), access, create: false }];
+        if profile.mounts.is_empty() {
+            let host = if self.is_shown { &self.folder } else { self.scratch.path() };
+            let (host, guest) = (host.to_owned(), "/".to_owned());
+            profile.mounts = vec![Mount { host, guest, access: Access::ReadOnly, create: false }];
         }
-        let mut learnt: Vec<HostPattern> =
-            self.hosts.iter().filter_map(|host| HostPattern::parse(host).ok()).collect();
         let nowhere = || EgressRules {
             hosts: HostRules::Only(Vec::new()),
             blocked: Vec::new(),
@@ -192,67 +187,31 @@ impl Trial {
             schemes: Schemes::ALL,
         };
         if let HostRules::Only(hosts) = &mut profile.network.get_or_insert_with(nowhere).hosts {
-            hosts.append(&mut learnt);
+            hosts.extend(self.hosts.iter().cloned());
         }
         Some(profile.clone())
     }
 
     /// Adds what was missing; says whether there was anything.
-    async fn learn(&mut self, seen: &Seen, args: &LearnArgs) -> Result<bool, Fail> {
-        let folder = self.folder.display().to_string();
-        let refused = |(_, answer): &(String, Value)| answer["Err"] == "ReadOnly";
-        let mounted = seen.profile.mounts.first().map(|mount| mount.host.clone());
-        if seen.asked.iter().flatten().any(refused)
-            && let Some(from) = mounted
-        {
-            let copy = self.scratch.path().join("copy");
-            copied(&from, &copy, &mut 0).map_err(|error| Fail::new(exit::DENIED, error))?;
-            self.shown = Some((copy, Access::ReadWrite));
-            return Ok(true);
+    async fn learn(&mut self, seen: &Seen, args: &LearnArgs) -> bool {
+        let folder = visible::line(&self.folder.display().to_string());
+        if self.is_blind(seen) && may(args, &format!("let it read {folder}?")).await {
+            self.is_shown = true;
+            return true;
         }
-        let is_empty = mounted.as_deref() == Some(self.scratch.path());
-        if is_empty && seen.looks() && may(args, &format!("let it read {folder}?")).await {
-            self.shown = Some((self.folder.clone(), Access::ReadOnly));
-            return Ok(true);
-        }
-        for host in seen.violations.iter().filter_map(|line| host_of(line)) {
+        let refused = seen.violations.iter().filter_map(|line| line.strip_prefix(HOST_REFUSED));
+        for host in refused.filter(|_| !seen.works).filter_map(host_of) {
             if !self.hosts.contains(&host) && may(args, &format!("let it reach {host}?")).await {
                 self.hosts.insert(host);
-                return Ok(true);
+                return true;
             }
         }
-        Ok(false)
+        false
     }
 
-    /// Returns the profile as a document.
-    fn smallest(&self, seen: &Seen) -> Result<String, Fail> {
-        let access = if seen.changes() { "rw" } else { "ro" };
-        let place = |mount: &Mount| {
-            let is_ours = mount.host.starts_with(self.scratch.path());
-            let path = if is_ours { &self.folder } else { &mount.host };
-            json!({"path": path, "permissions": access})
-        };
-        let mut capabilities = serde_json::Map::new();
-        if seen.looks() {
-            let mounts: Vec<Value> = seen.profile.mounts.iter().map(place).collect();
-            let files = json!({"mode": "scoped", "mount_paths": mounts});
-            capabilities.insert("filesystem".to_owned(), files);
-        }
-        let hosts: BTreeSet<String> = seen.egress.iter().filter_map(|line| host_of(line)).collect();
-        if !hosts.is_empty() {
-            let network = json!({"mode": "allowlist", "allowed_hosts": hosts});
-            capabilities.insert("network".to_owned(), network);
-        }
-        let runs = seen.profile.shell != Shell::Deny && seen.asks("process.run");
-        if runs {
-            capabilities.insert("shell".to_owned(), json!({"mode": "full"}));
-        }
-        let level = if runs { "process" } else { "wasm" };
-        let document = json!({
-            "claw": "0.3.0", "kind": "Sandbox", "metadata": {"name": "learned"},
-            "spec": {"level": level, "capabilities": capabilities},
-        });
-        serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))
+    /// Says whether it looked into the empty folder.
+    fn is_blind(&self, seen: &Seen) -> bool {
+        seen.looks() && seen.profile.mounts.iter().any(|mount| mount.host == self.scratch.path())
     }
 }
 
@@ -261,21 +220,117 @@ impl Seen {
         self.asked.iter().flatten().any(|(asked, _)| asked.starts_with(of))
     }
 
-    /// What cannot be known is taken to be so where the profile has folders of its own.
-    fn looks(&self) -> bool {
-        self.asked.is_none() && !self.profile.mounts.is_empty()
-            || LOOKS.iter().any(|of| self.asks(of))
+    fn is_refused_writing(&self) -> bool {
+        let refused = format!(": {}", Fault::ReadOnly);
+        self.violations.iter().any(|line| line.ends_with(&refused))
     }
 
-    fn changes(&self) -> bool {
-        let is_writable = |mount: &Mount| mount.access == Access::ReadWrite;
-        match &self.asked {
-            None => self.profile.mounts.iter().any(is_writable),
-            Some(asked) => asked.iter().any(|(of, answer)| {
-                CHANGES.iter().any(|change| of.starts_with(change)) && answer.get("Ok").is_some()
-            }),
-        }
+    fn looks(&self) -> bool {
+        self.is_refused_writing() || LOOKS.iter().any(|of| self.asks(of))
     }
+
+    /// What cannot be known is taken to be so.
+    fn changes(&self) -> bool {
+        self.is_untried || self.asked.is_none() || CHANGES.iter().any(|of| self.asks(of))
+    }
+
+    /// Grants writing where it was refused, in the one folder that this can be, and does not try it.
+    async fn may_write(&mut self, args: &LearnArgs) -> bool {
+        let is_refused = self.is_refused_writing();
+        let is_closed = |mount: &&mut Mount| mount.access == Access::ReadOnly;
+        let mut closed = self.profile.mounts.iter_mut().filter(is_closed);
+        let (true, Some(mount), None) = (is_refused, closed.next(), closed.next()) else {
+            return false;
+        };
+        let path = visible::line(&mount.host.display().to_string());
+        if may(args, &format!("let it write {path}, which is not tried?")).await {
+            mount.access = Access::ReadWrite;
+            self.is_untried = true;
+            eprintln!("not tried: writing {path}, and what it does then");
+        }
+        self.is_untried
+    }
+
+    /// Returns the profile as a document.
+    fn smallest(&self) -> Result<String, Fail> {
+        let mut capabilities = Map::new();
+        if (self.asked.is_none() || self.looks()) && !self.profile.mounts.is_empty() {
+            capabilities.insert("filesystem".to_owned(), self.files()?);
+        }
+        let addresses = self.egress.iter().filter_map(|line| Some(line.split_once(' ')?.1));
+        let hosts: BTreeSet<String> =
+            addresses.filter_map(host_of).map(|host| host.to_string()).collect();
+        if !hosts.is_empty() {
+            let inside = self.profile.network.as_ref().is_none_or(|rules| rules.block_private);
+            let network = json!({
+                "mode": "allowlist", "allowed_hosts": hosts,
+                "ssrf_protection": {"block_private_ips": inside},
+            });
+            capabilities.insert("network".to_owned(), network);
+        }
+        let shell = self.shell();
+        let is_native = shell.is_some() && self.profile.shell != Shell::Deny;
+        capabilities.extend(shell.map(|shell| ("shell".to_owned(), shell)));
+        let document = json!({
+            "claw": "0.3.0", "kind": "Sandbox", "metadata": {"name": "learned"},
+            "spec": {
+                "level": if is_native { "process" } else { "wasm" },
+                "capabilities": capabilities, "resource_limits": bounds(&self.profile.limits),
+            },
+        });
+        serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))
+    }
+
+    fn files(&self) -> Result<Value, Fail> {
+        let mount = |mount: &Mount| {
+            let writes = mount.access == Access::ReadWrite && self.changes();
+            let access = if writes { "rw" } else { "ro" };
+            Ok(json!({"path": told(&mount.host)?, "permissions": access}))
+        };
+        let mounts = self.profile.mounts.iter().map(mount).collect::<Result<Vec<_>, Fail>>()?;
+        let denied = self.profile.denied_paths.iter().map(|path| told(path));
+        let denied = denied.collect::<Result<Vec<_>, Fail>>()?;
+        Ok(json!({"mode": "scoped", "mount_paths": mounts, "denied_paths": denied}))
+    }
+
+    /// Returns the shell as it is; nothing where no program was started.
+    fn shell(&self) -> Option<Value> {
+        let Profile { shell, wasm_shell, shell_rules: rules, .. } = &self.profile;
+        let mode = match (shell, wasm_shell) {
+            (Shell::Deny, Shell::Deny) => return None,
+            (Shell::Full, _) | (Shell::Deny, Shell::Full) => "full",
+            (Shell::Restricted, _) | (Shell::Deny, Shell::Restricted) => "restricted",
+        };
+        let is_unused = *shell != Shell::Deny && self.asked.is_some();
+        (!is_unused).then(|| {
+            json!({
+                "mode": mode, "blocked_commands": rules.blocked_commands,
+                "blocked_patterns": rules.blocked_patterns,
+            })
+        })
+    }
+}
+
+/// Returns the bounds that the profile states.
+fn bounds(limits: &ProfileLimits) -> Map<String, Value> {
+    let timeout = limits.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
+    let all = [
+        ("memory_mb", limits.memory_mb),
+        ("max_processes", limits.processes.map(u64::from)),
+        ("max_open_files", limits.open_files.map(u64::from)),
+        ("timeout_ms", timeout),
+        ("max_output_bytes", limits.output_bytes),
+    ];
+    all.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into()))).collect()
+}
+
+/// Returns a path as a document can say it.
+fn told(path: &Path) -> Result<&str, Fail> {
+    let is_plain = |text: &&str| !text.contains(|c: char| c.is_control() || "*?$".contains(c));
+    path.to_str().filter(is_plain).ok_or_else(|| {
+        let path = visible::line(&path.display().to_string());
+        Fail::usage(format!("no profile can name {path}"), "give the folder a plain name")
+    })
 }
 
 /// Asks the person who sits here; nobody there has not said yes.
@@ -287,55 +342,26 @@ async fn may(args: &LearnArgs, question: &str) -> bool {
     args.yes || prompt::says_yes(question).await
 }
 
-/// Returns the host of the address in a line of a record.
-fn host_of(line: &str) -> Option<String> {
-    let word = line.split_whitespace().find(|word| word.contains("://"));
-    match word {
-        Some(word) => Some(Url::parse(word).ok()?.host_str()?.to_owned()),
-        None => Some(line.strip_prefix("network: ")?.rsplit(": ").next()?.to_owned()),
-    }
-}
-
-fn state(args: &LearnArgs) -> StateArgs {
-    let places = &args.call.places;
-    StateArgs { state: places.state.clone(), config: places.config.clone(), json: false }
+/// Returns the host of an address, or the host that it is.
+fn host_of(address: &str) -> Option<HostPattern> {
+    let url = Url::parse(address).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or(address);
+    HostPattern::parse(host).ok()
 }
 
 /// Returns the closing record of the call that was just made.
-fn last_record(args: &LearnArgs) -> std::io::Result<Value> {
-    let dir = setup::existing_audit_dir(&state(args)).ok().flatten();
-    let records = dir.map(|dir| audit::records(&dir)).transpose()?.unwrap_or_default();
-    let is_ours =
-        |record: &&Value| record["event"] == "call.finished" && record["principal"] == PRINCIPAL;
-    Ok(records.iter().rfind(is_ours).cloned().unwrap_or_default())
+fn last_record(host: &Host) -> std::io::Result<Value> {
+    let audit = host.audit();
+    let is_ours = |call: &Value| call["principal"] == PRINCIPAL && call["chain"] == audit.chain();
+    Ok(audit.search(None, 1, is_ours)?.calls.pop().unwrap_or_default())
 }
 
-fn asked(args: &LearnArgs, record: &Value) -> std::io::Result<Option<Vec<(String, Value)>>> {
-    let dir = setup::existing_audit_dir(&state(args)).ok().flatten();
-    let (Some(dir), Some(digest)) = (dir, record["recording"].as_str()) else { return Ok(None) };
-    let recording = Recordings::beside(&dir)?.find(digest)?;
-    Ok(recording.map(|recording| recording.answers().cloned().collect()))
-}
-
-/// Copies regular files and folders, and no links, as long as they are few bytes.
-fn copied(from: &Path, to: &Path, bytes: &mut u64) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copied(&entry.path(), &target, bytes)?;
-        } else if kind.is_file() {
-            *bytes += std::fs::copy(entry.path(), target)?;
-        }
-        if *bytes > COPY_BYTES_MAX {
-            let why = format!(
-                "the folder holds over {COPY_BYTES_MAX} bytes: it is not copied to be written"
-            );
-            return Err(std::io::Error::other(why));
-        }
-    }
-    Ok(())
+/// Returns what was recorded; nothing where a program was started, which does more than it asks.
+fn asked(host: &Host, record: &Value) -> std::io::Result<Option<Vec<(String, Value)>>> {
+    let Some(digest) = record["recording"].as_str() else { return Ok(None) };
+    let asked = host.recordings().find(digest)?;
+    let asked: Option<Vec<_>> = asked.map(|recording| recording.answers().cloned().collect());
+    Ok(asked.filter(|asked| !asked.iter().any(|(of, _)| of.starts_with("process."))))
 }
 
 #[cfg(test)]
@@ -343,14 +369,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_read_from_records() {
+    fn only_a_refusal_of_a_host_names_one() {
         for (line, host) in [
-            ("GET https://a.example.com", Some("a.example.com")),
             ("network: host not allowed: http://b.example.com:81/x", Some("b.example.com")),
             ("network: host not allowed: c.example.com", Some("c.example.com")),
-            ("open \"a: b\": the path leaves the granted directory", None),
+            ("network: host not allowed: more than 9 requests: http://d.example", None),
+            ("network: address not allowed: 127.0.0.1", None),
+            ("open \"../x network: host not allowed: http://evil.example/y\": outside", None),
         ] {
-            assert_eq!(host_of(line).as_deref(), host, "{line}");
+            let found = line.strip_prefix(HOST_REFUSED).and_then(host_of);
+            assert_eq!(found.map(|host| host.to_string()).as_deref(), host, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_no_document_can_say_is_refused() {
+        assert!(told(Path::new("/a b/c")).is_ok());
+        for path in ["/a\nb", "/a*", "/$HOME"] {
+            assert!(told(Path::new(path)).is_err(), "{path:?}");
         }
     }
 }

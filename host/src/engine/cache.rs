@@ -4,10 +4,10 @@
 //! BLAKE3 over its name, the tool definitions and the code. The key lives in the state
 //! folder, not beside the entries. A damaged or foreign entry is compiled anew.
 
-use std::io::Write as _;
-
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::Dir;
 use clawhost_core::catalog::ToolDefinition;
+
+use crate::regular;
 
 /// Length of the authentication code at the start of an entry, in bytes.
 const MAC_BYTES: usize = blake3::OUT_LEN;
@@ -83,16 +83,8 @@ impl CodeCache {
         let definitions = serde_json::to_vec(definitions)?;
         let size = u32::try_from(definitions.len()).map_err(std::io::Error::other)?;
         let rest = [&size.to_le_bytes()[..], &definitions, code].concat();
-        // Written aside and renamed, so that a reader sees all of it or nothing; the name
-        // carries the process, so that two hosts do not write into each other.
-        let aside = format!(".{name}.{}", std::process::id());
-        let mut file = self.dir.open_with(
-            &aside,
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600),
-        )?;
-        file.write_all(self.mac(name, &rest).as_bytes())?;
-        file.write_all(&rest)?;
-        self.dir.rename(&aside, &self.dir, self.file(name))
+        let entry = [self.mac(name, &rest).as_bytes(), &rest[..]].concat();
+        regular::replace_in(&self.dir, &self.file(name), &entry)
     }
 
     fn file(&self, name: &str) -> String {

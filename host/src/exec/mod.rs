@@ -15,12 +15,10 @@ use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
 
 use crate::dialogue::Caller;
-use crate::engine::Loaded;
 use crate::gate::Admitted;
-use crate::recording::Recording;
 use crate::registry::Code;
 pub use own::Desk;
-pub use wasm::{Again, Usage};
+pub use wasm::{Again, Usage, again};
 
 /// Runs `admitted` by what its tool is made of.
 ///
@@ -35,7 +33,8 @@ pub async fn run(
     let started = Instant::now();
     let outcome = match admitted.resolved().code().clone() {
         Code::Component(loaded) => {
-            return wasm::run(engine, &loaded, admitted, caller.progress).await;
+            let ran = wasm::run(engine, &loaded, admitted, caller.progress).await;
+            return ran.unwrap_or_else(|error| (Err(error), Usage::default()));
         }
         Code::Bridged(bridged) => mcp::run(&bridged, admitted, caller).await,
         Code::Composite(composite) => {
@@ -46,16 +45,4 @@ pub async fn run(
         Code::Service(granted) => http::run(&granted, admitted).await,
     };
     (outcome, Usage { guest: started.elapsed(), ..Usage::default() })
-}
-
-/// Runs a recorded call again, by the component it was of, in a sandbox that grants nothing.
-///
-/// # Errors
-/// It cannot be begun.
-pub async fn again(
-    engine: &wasmtime::Engine,
-    loaded: &Loaded,
-    recording: Recording,
-) -> Result<Again, CallError> {
-    wasm::again(engine, loaded, recording).await
 }

@@ -56,64 +56,67 @@ pub struct Again {
 /// What came back in good order: a result and its size in bytes, or a failure that the tool tells of.
 type Answer = Result<(ToolReply, usize), Box<ToolReply>>;
 
+/// What is left of an instance that was entered.
+struct Entered {
+    store: Store<CallState>,
+    answer: wasmtime::Result<Answer>,
+    guest: Duration,
+    fuel: u64,
+}
+
 /// Runs `admitted` in a fresh instance of `loaded`.
 ///
 /// # Errors
-/// -32014 at the deadline or out of fuel, -32010 at another limit or after a refused
-/// attempt. A tool-error, trap, panic or exit is a reply with `is_error`.
+/// It could not be begun. Of its answer: -32014 at the deadline or out of fuel, -32010 at another
+/// limit or after a refused attempt. A tool-error, trap, panic or exit is a reply with `is_error`.
 pub(super) async fn run(
     engine: &wasmtime::Engine,
     loaded: &Loaded,
     mut admitted: Admitted,
     progress: Option<ProgressSink>,
-) -> (Result<ToolReply, CallError>, Usage) {
+) -> Result<(Result<ToolReply, CallError>, Usage), CallError> {
     let name = admitted.resolved().tool().definition.name.clone();
-    let startup = Duration::from_millis(GUEST_STARTUP_MS);
-    let state = match admitted.resolved().sandbox().enter(&name, startup, progress) {
-        Ok(state) => state.called_by(admitted.principal()),
-        Err(error) => return (Err(error), Usage::default()),
-    };
-    let state = match admitted.take_nest() {
-        Some(nest) => state.calling_by(Arc::new(nest)),
-        None => state,
-    };
+    let state = state(&mut admitted, &name, progress)?;
     let arguments = match arguments(&admitted) {
         Ok(arguments) => arguments,
         Err(refusal) => {
             let violation = format!("shell: {refusal}");
             let error = refused(&admitted, &violation);
-            return (Err(error), Usage { violations: vec![violation], ..Usage::default() });
+            return Ok((Err(error), Usage { violations: vec![violation], ..Usage::default() }));
         }
     };
     let (grants, timeout) = (admitted.resolved().grants(), admitted.timeout());
+    state.tape.begin(&arguments, timeout);
     let job = Job { name: &name, arguments: &arguments, grants };
-    state.tape.begin(job.arguments, timeout);
-    let (code, state) = match Code::of(loaded, &job, state) {
+    let ready = match Code::of(loaded, &job, state) {
         Ok(ready) => ready,
-        Err(failed) => return (Ok(*failed), Usage::default()),
+        Err(failed) => return Ok((Ok(*failed), Usage::default())),
     };
-    let mut store = match state.into_store(engine) {
-        Ok(store) => store,
-        Err(error) => return (Err(internal(&error)), Usage::default()),
-    };
-    let mut guest = Duration::ZERO;
-    let answer = execute(&mut store, loaded, timeout, code, &mut guest).await;
-    let fuel = fuel_used(&store);
-    let usage = Usage {
-        guest,
-        fuel,
-        egress: store.data().egress(),
-        violations: store.data().violations(),
-        recording: store.data().tape.kept(&loaded.digest, || end(&answer, fuel)),
-    };
-    (conclude(answer, &store, &admitted, &usage), usage)
+    let entered = entered(engine, loaded, ready, timeout).await?;
+    let usage = entered.usage(loaded);
+    Ok((conclude(entered.answer, &entered.store, &admitted, &usage), usage))
+}
+
+/// Returns what the guest of a call can reach.
+fn state(
+    admitted: &mut Admitted,
+    name: &str,
+    progress: Option<ProgressSink>,
+) -> Result<CallState, CallError> {
+    let startup = Duration::from_millis(GUEST_STARTUP_MS);
+    let state = admitted.resolved().sandbox().enter(name, startup, progress)?;
+    let state = state.called_by(admitted.principal());
+    Ok(match admitted.take_nest() {
+        Some(nest) => state.calling_by(Arc::new(nest)),
+        None => state,
+    })
 }
 
 /// Runs a recorded call of `loaded` again: nothing is granted, and the recording answers in the host's place.
 ///
 /// # Errors
 /// It cannot be begun.
-pub(super) async fn again(
+pub async fn again(
     engine: &wasmtime::Engine,
     loaded: &Loaded,
     recording: Recording,
@@ -122,38 +125,62 @@ pub(super) async fn again(
     let (grants, tape) = (recording.grants(), Tape::playing(recording));
     let sandbox = Sandbox::playing(grants.clone(), tape.clone());
     let state = sandbox.enter(&name, Duration::from_millis(GUEST_STARTUP_MS), None)?;
-    let timeout = grants.limits.timeout;
     let job = Job { name: &name, arguments: &arguments, grants: &grants };
-    let (code, state) = Code::of(loaded, &job, state).map_err(|failed| {
+    let ready = Code::of(loaded, &job, state).map_err(|failed| {
         let why = failed.texts().collect::<String>();
         CallError::new(ErrorKind::InvalidArguments, why)
     })?;
-    let mut store = state.into_store(engine).map_err(|error| internal(&error))?;
-    let mut guest = Duration::ZERO;
-    let answer = execute(&mut store, loaded, timeout, code, &mut guest).await;
+    let entered = entered(engine, loaded, ready, grants.limits.timeout).await?;
     let left = || match tape.unasked() {
         0 => None,
         left => Some(format!("{left} more answers were asked for then")),
     };
-    Ok(Again { end: end(&answer, fuel_used(&store)), parted: tape.parted().or_else(left) })
+    Ok(Again { end: entered.end(), parted: tape.parted().or_else(left) })
 }
 
-fn fuel_used(store: &Store<CallState>) -> u64 {
-    store.data().clock.fuel_used(store.get_fuel().unwrap_or(0))
+/// Enters a fresh instance of `loaded`.
+///
+/// # Errors
+/// None can be made.
+async fn entered(
+    engine: &wasmtime::Engine,
+    loaded: &Loaded,
+    (code, state): (Code<'_>, CallState),
+    timeout: Duration,
+) -> Result<Entered, CallError> {
+    let mut store = state.into_store(engine).map_err(|error| internal(&error))?;
+    let mut guest = Duration::ZERO;
+    let answer = execute(&mut store, loaded, timeout, code, &mut guest).await;
+    let fuel = store.data().clock.fuel_used(store.get_fuel().unwrap_or(0));
+    Ok(Entered { store, answer, guest, fuel })
 }
 
-/// Says what the guest came to, whatever the host makes of it.
-fn end(answer: &wasmtime::Result<Answer>, fuel: u64) -> End {
-    let (outcome, reply) = match answer {
-        Ok(Ok((reply, _))) => ("ok".to_owned(), Some(reply)),
-        Ok(Err(failed)) => ("tool-error".to_owned(), Some(&**failed)),
-        Err(error) => (
-            exceeded(error)
-                .map_or_else(|| error.root_cause().to_string(), |limit| limit.to_string()),
-            None,
-        ),
-    };
-    End { outcome, result_digest: reply.map(|reply| digest::of_json(&reply.result())), fuel }
+impl Entered {
+    fn usage(&self, loaded: &Loaded) -> Usage {
+        let state = self.store.data();
+        Usage {
+            guest: self.guest,
+            fuel: self.fuel,
+            egress: state.egress(),
+            violations: state.violations(),
+            recording: state.tape.kept(&loaded.digest, || self.end()),
+        }
+    }
+
+    /// Says what the guest came to, whatever the host makes of it.
+    fn end(&self) -> End {
+        let (outcome, reply) = match &self.answer {
+            Ok(Ok((reply, _))) => ("ok".to_owned(), Some(reply)),
+            Ok(Err(failed)) => ("tool-error".to_owned(), Some(&**failed)),
+            Err(error) => (
+                exceeded(error)
+                    .map_or_else(|| error.root_cause().to_string(), |limit| limit.to_string()),
+                None,
+            ),
+        };
+        let result_digest = reply.map(|reply| digest::of_json(&reply.result()));
+        End { outcome, result_digest, fuel: self.fuel }
+    }
 }
 
 /// Returns what the guest is given: the arguments of the call, of a script what is allowed of it.

@@ -70,15 +70,20 @@ fn append(path: &Path, open: &mut Option<Open>, text: &str, bytes_max: u64) -> i
         None => open_file(path)?,
     };
     if now.bytes > 0 && now.bytes.saturating_add(text.len() as u64) > bytes_max {
-        let mut old = path.as_os_str().to_owned();
-        old.push(".1");
-        std::fs::rename(path, old)?;
+        std::fs::rename(path, rotated(path))?;
         now = open_file(path)?;
     }
     now.file.write_all(text.as_bytes())?;
     now.bytes += text.len() as u64;
     *open = Some(now);
     Ok(())
+}
+
+/// Returns where the file at `path` is put aside when it is full.
+pub(crate) fn rotated(path: &Path) -> PathBuf {
+    let mut old = path.as_os_str().to_owned();
+    old.push(".1");
+    old.into()
 }
 
 fn open_file(path: &Path) -> io::Result<Open> {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::net::UnixDatagram;
 
 use self::lines::Lines;
+pub(crate) use self::lines::rotated;
 pub(crate) use self::table::Table;
 use crate::outbox::Failure;
 use crate::upstream::post::Poster;

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 /// Bytes that a guest was given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,6 +33,19 @@ impl<'de> Deserialize<'de> for Blob {
             Form::Text(text) => Ok(Self(text.into_bytes())),
             Form::Base64(text) => BASE64_STANDARD.decode(text).map(Self).map_err(D::Error::custom),
         }
+    }
+}
+
+/// Adds the texts and bytes in an answer to `joined`, one after the other.
+pub(super) fn join(answer: &Value, joined: &mut Vec<u8>) {
+    match answer {
+        Value::String(text) => joined.extend(text.as_bytes()),
+        Value::Array(parts) => parts.iter().for_each(|part| join(part, joined)),
+        Value::Object(parts) => match Blob::deserialize(answer) {
+            Ok(Blob(bytes)) => joined.extend(bytes),
+            Err(_) => parts.values().for_each(|part| join(part, joined)),
+        },
+        _ => {}
     }
 }
 

@@ -3,14 +3,17 @@
 //!
 //! A [`Tape`] is at each place where an answer of the host reaches a guest: the clocks, random numbers, the
 //! environment, files, and what `claw:host` offers. It keeps the answers, or plays what was kept. An answer that
-//! holds a known secret is not kept, nor is anything after it.
+//! holds a known secret is not kept, nor is anything after it; and nothing at all where answers of one kind that follow
+//! each other hold one together.
 //!
-//! Deliberately absent: requests over HTTP. A call that made one has no recording, and says so.
+//! Deliberately absent: requests over HTTP, where a call that made one has no recording, and says so; and secrets that
+//! a guest reads in pieces out of order, or in turns with another file.
 
 mod bytes;
 mod shelf;
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +36,11 @@ const FORMAT_VERSION: u64 = 1;
 /// What a guest gets for an answer that the recording does not have, before it is ended.
 pub(crate) const LOST: &str = "the recording has no such answer";
 
+/// Why a call has no recording that was given a secret.
+const SECRET: &str = "the guest was given the value of a secret";
+
 /// One recorded call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
     v: u64,
@@ -163,32 +169,21 @@ impl Tape {
         lost: T,
         live: impl FnOnce() -> T,
     ) -> T {
-        self.played(&of, lost).unwrap_or_else(|| {
+        self.played(&of, || lost).unwrap_or_else(|| {
             let answer = live();
             self.keep(of, &answer);
             answer
         })
     }
 
-    /// As [`Tape::now`], where the answer takes its time.
-    pub(crate) async fn soon<T: Serialize + DeserializeOwned>(
-        &self,
-        of: &'static str,
-        lost: T,
-        live: impl Future<Output = T>,
-    ) -> T {
-        if let Some(answer) = self.played(of, lost) {
-            return answer;
-        }
-        let answer = live.await;
-        self.keep(of, &answer);
-        answer
-    }
-
     /// Returns the next answer where it plays: `lost` where that is not one to `of`.
-    pub(crate) fn played<T: DeserializeOwned>(&self, of: impl Display, lost: T) -> Option<T> {
+    pub(crate) fn played<T: DeserializeOwned>(
+        &self,
+        of: impl Display,
+        lost: impl FnOnce() -> T,
+    ) -> Option<T> {
         let mut reel = self.0.as_ref()?.lock();
-        reel.plays.then(|| reel.next(&of.to_string()).unwrap_or(lost))
+        reel.plays.then(|| reel.next(&of.to_string()).unwrap_or_else(lost))
     }
 
     /// Keeps an answer, where it keeps any.
@@ -229,7 +224,7 @@ impl Tape {
         reel.stopped.clone().filter(|_| reel.plays)
     }
 
-    /// Ends it. Returns what was kept, or why there is nothing; nothing at all where nothing was to be kept.
+    /// Ends it. Gives out what was kept, once, or why there is nothing; nothing at all where nothing was to be kept.
     pub(crate) fn kept(
         &self,
         component: &str,
@@ -239,10 +234,11 @@ impl Tape {
         if reel.plays {
             return None;
         }
-        Some(match reel.stopped.take() {
+        Some(match reel.stopped.replace("the call has ended".to_owned()) {
             Some(why) => Err(why),
+            None if reel.has_secret_in_pieces() => Err(SECRET.to_owned()),
             None => {
-                let mut recording = reel.recording.clone();
+                let mut recording = std::mem::take(&mut reel.recording);
                 (recording.component, recording.end) = (component.to_owned(), end());
                 Ok(recording)
             }
@@ -273,9 +269,23 @@ impl Reel {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > RECORDING_BYTES_MAX {
             self.stop(&format!("it would be over {RECORDING_BYTES_MAX} bytes"));
-        } else if matches!(self.secrets.redactor().text(text), std::borrow::Cow::Owned(_)) {
-            self.stop("the guest was given the value of a secret");
+        } else if matches!(self.secrets.redactor().text(text), Cow::Owned(_)) {
+            self.stop(SECRET);
         }
+    }
+
+    /// Says whether the answers of one kind, as that of reading on, hold a secret together.
+    fn has_secret_in_pieces(&self) -> bool {
+        let redactor = self.secrets.redactor();
+        if redactor.is_empty() {
+            return false;
+        }
+        let mut joined: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+        for (of, answer) in &self.recording.answers {
+            let kind = of.split(' ').next().unwrap_or_default();
+            bytes::join(answer, joined.entry(kind).or_default());
+        }
+        joined.values().any(|text| matches!(redactor.bytes(text), Cow::Owned(_)))
     }
 
     fn next<T: DeserializeOwned>(&mut self, of: &str) -> Option<T> {
@@ -323,6 +333,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_kept_is_given_out_once() {
+        let tape = Tape::keeping("t", &Grants::default(), Secrets::none());
+        tape.keep("clock", &41);
+        assert_eq!(kept(&tape).unwrap().answers().count(), 1);
+        tape.keep("clock", &42);
+        assert!(kept(&tape).unwrap_err().contains("ended"));
+        assert_eq!(tape.unasked(), 0);
+    }
+
+    #[test]
     fn more_than_the_bound_is_not_kept_and_what_is_off_keeps_nothing() {
         let tape = Tape::keeping("t", &Grants::default(), Secrets::none());
         assert_eq!(
@@ -344,6 +364,12 @@ mod tests {
             tape.keep("read", &Blob(held.as_bytes().to_vec()));
             assert!(kept(&tape).unwrap_err().contains("secret"), "{held}");
         }
+        let tape = Tape::keeping("t", &Grants::default(), secrets.clone());
+        for (at, piece) in b"hunter2-hunter2".chunks(4).enumerate() {
+            tape.keep(format_args!("read 4 {at}"), &Ok::<_, ()>((Blob(piece.to_vec()), false)));
+            tape.keep("stat f", &"regular");
+        }
+        assert!(kept(&tape).unwrap_err().contains("secret"), "in pieces");
         let mut binary = vec![0xff, 0];
         binary.extend(b"hunter2-hunter2");
         let tape = Tape::keeping("t", &Grants::default(), secrets);

@@ -1,12 +1,14 @@
 //! Where recordings lie: a file each beside the audit log, named by its digest, for its user alone.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _};
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::digest;
 use clawhost_core::limits::{RECORDING_BYTES_MAX, RECORDINGS_MAX};
+use rustix::fs::OFlags;
 
 use super::Recording;
+use crate::regular;
 
 /// The folder in that of the log.
 const FOLDER: &str = "recordings";
@@ -38,12 +40,8 @@ impl Recordings {
         self.0.create_dir_all(FOLDER)?;
         let folder = self.0.open_dir(FOLDER)?;
         make_room(&folder)?;
-        let mut open = OpenOptions::new();
-        match folder.open_with(file_name(&digest), open.write(true).create_new(true).mode(0o600)) {
-            // The same call with the same answers is the same recording.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            file => file?.write_all(&text)?,
-        }
+        // The same call with the same answers is the same recording.
+        regular::replace_in(&folder, &file_name(&digest), &text)?;
         Ok(digest)
     }
 
@@ -52,10 +50,14 @@ impl Recordings {
     /// # Errors
     /// It cannot be read, or is another one.
     pub fn find(&self, digest: &str) -> std::io::Result<Option<Recording>> {
-        let file = match self.0.open(format!("{FOLDER}/{}", file_name(digest))) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
+        let mut options = OpenOptions::new();
+        // A pipe in its place does not make anybody wait.
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let path = format!("{FOLDER}/{}", file_name(digest));
+        let Some(file) = unless_gone(self.0.open_with(path, &options))? else { return Ok(None) };
+        if !file.metadata()?.is_file() {
+            return Err(std::io::Error::other("it is no regular file"));
+        }
         let mut text = Vec::new();
         file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
         if digest::of_bytes(&text) != digest {
@@ -72,16 +74,31 @@ fn file_name(digest: &str) -> String {
     format!("{name}{SUFFIX}")
 }
 
-/// Removes the oldest ones.
+/// Removes the oldest ones. Calls that end at once may be at the same one.
 fn make_room(folder: &Dir) -> std::io::Result<()> {
     let mut files = Vec::new();
     for entry in folder.entries()? {
         let entry = entry?;
-        files.push((entry.metadata()?.modified()?.into_std(), entry.file_name()));
+        let (name, facts) = (entry.file_name(), unless_gone(entry.metadata())?);
+        let is_recording =
+            |facts: &Metadata| facts.is_file() && name.to_string_lossy().ends_with(SUFFIX);
+        if let Some(facts) = facts.filter(is_recording) {
+            files.push((facts.modified()?.into_std(), name));
+        }
     }
     let over = (files.len() + 1).saturating_sub(RECORDINGS_MAX);
     files.sort();
-    files.iter().take(over).try_for_each(|(_, name)| folder.remove_file(name))
+    files
+        .iter()
+        .take(over)
+        .try_for_each(|(_, name)| unless_gone(folder.remove_file(name)).map(|_| ()))
+}
+
+fn unless_gone<T>(found: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 #[cfg(test)]
@@ -113,9 +130,44 @@ mod tests {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&path, std::fs::read_to_string(&path).unwrap().replace('1', "2")).unwrap();
         assert!(shelf.find(&digest).unwrap_err().to_string().contains("altered"));
+        assert_eq!(shelf.keep(&recording(1)).unwrap(), digest);
+        assert_eq!(shelf.find(&digest).unwrap(), Some(recording(1)), "what is kept is whole");
         for strange in ["../../audit", "/etc/passwd", ""] {
             assert_eq!(shelf.find(strange).unwrap(), None, "{strange}");
         }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_recording_is_none_and_nobody_waits_for_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let folder = temp.path().join(FOLDER);
+        std::fs::create_dir(&folder).unwrap();
+        let pipe = folder.join(file_name("sha256:0"));
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, 0o600.into(), 0).unwrap();
+        let error = Recordings::beside(&dir).unwrap().find("sha256:0").unwrap_err();
+        assert!(error.to_string().contains("no regular file"), "{error}");
+    }
+
+    #[test]
+    fn calls_that_end_at_once_make_room_and_what_is_no_recording_stays() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let folder = temp.path().join(FOLDER);
+        std::fs::create_dir_all(folder.join("other.json")).unwrap();
+        let shelf = Recordings::beside(&dir).unwrap();
+        (0..RECORDINGS_MAX).for_each(|one| drop(shelf.keep(&recording(one)).unwrap()));
+        std::thread::scope(|scope| {
+            for one in 1..9 {
+                let shelf = &shelf;
+                let answers = (one * 1000)..(one * 1000 + 25);
+                scope.spawn(move || {
+                    answers.for_each(|it| drop(shelf.keep(&recording(it)).unwrap()))
+                });
+            }
+        });
+        assert!(folder.join("other.json").is_dir());
     }
 
     #[test]

@@ -13,7 +13,6 @@ use super::bindings::claw::host::models::{self, ModelsError};
 use super::state::CallState;
 use crate::channels::{Channels, Message, Unsent};
 use crate::memory::{Keys, OwnKeys, Space};
-use crate::recording::LOST;
 use crate::upstream::provider::{Caller, Cost, Providers};
 
 /// The key of the model that an agent prefers.
@@ -144,28 +143,25 @@ impl From<CallError> for ModelsError {
 
 impl memory::Host for CallState {
     async fn get(&mut self, key: String) -> Result<Option<String>, MemoryError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            let value = self.agent.own_keys()?.get(&key).await?;
-            self.agent.work += value.as_ref().map_or(0, |value| value.len() as u64);
+        let get = async |state: &mut Self| {
+            let value = state.agent.own_keys()?.get(&key).await?;
+            state.agent.work += value.as_ref().map_or(0, |value| value.len() as u64);
             Ok(value)
         };
-        tape.soon("memory.get", Err(MemoryError::Failed(LOST.to_owned())), answer).await
+        self.taped("memory.get", MemoryError::Failed, get).await
     }
 
     async fn set(&mut self, key: String, value: String) -> Result<(), MemoryError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            self.agent.work += value.len() as u64;
-            Ok(self.agent.own_keys()?.set(&key, &value).await?)
+        let set = async |state: &mut Self| {
+            state.agent.work += value.len() as u64;
+            Ok(state.agent.own_keys()?.set(&key, &value).await?)
         };
-        tape.soon("memory.set", Err(MemoryError::Failed(LOST.to_owned())), answer).await
+        self.taped("memory.set", MemoryError::Failed, set).await
     }
 
     async fn delete(&mut self, key: String) -> Result<bool, MemoryError> {
-        let tape = self.tape.clone();
-        let answer = async { Ok(self.agent.own_keys()?.delete(&key).await?) };
-        tape.soon("memory.delete", Err(MemoryError::Failed(LOST.to_owned())), answer).await
+        let delete = async |state: &mut Self| Ok(state.agent.own_keys()?.delete(&key).await?);
+        self.taped("memory.delete", MemoryError::Failed, delete).await
     }
 
     async fn list(
@@ -174,9 +170,8 @@ impl memory::Host for CallState {
         after: Option<String>,
         limit: u32,
     ) -> Result<memory::Page, MemoryError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            let own = self.agent.own_keys()?;
+        let list = async |state: &mut Self| {
+            let own = state.agent.own_keys()?;
             let (entries, more) = own.list(&prefix, after.as_deref(), limit).await?;
             let entries = entries.into_iter().map(|entry| memory::Entry {
                 key: entry.key,
@@ -185,15 +180,14 @@ impl memory::Host for CallState {
             });
             Ok(memory::Page { entries: entries.collect(), more })
         };
-        tape.soon("memory.list", Err(MemoryError::Failed(LOST.to_owned())), answer).await
+        self.taped("memory.list", MemoryError::Failed, list).await
     }
 }
 
 impl models::Host for CallState {
     async fn list(&mut self) -> Result<Vec<models::Model>, ModelsError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            let providers = self.agent.models()?;
+        let list = async |state: &mut Self| {
+            let providers = state.agent.models()?;
             let model = |plan: &clawhost_core::manifest::ProviderPlan| models::Model {
                 provider: plan.name.clone(),
                 model: plan.model.clone(),
@@ -204,35 +198,31 @@ impl models::Host for CallState {
             };
             Ok(providers.plans().iter().map(model).collect())
         };
-        tape.soon("models.list", Err(ModelsError::Failed(LOST.to_owned())), answer).await
+        self.taped("models.list", ModelsError::Failed, list).await
     }
 
     async fn preferred(&mut self) -> Result<Option<String>, ModelsError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            self.agent.models()?;
-            Ok(self.agent.preferred().await?)
+        let preferred = async |state: &mut Self| {
+            state.agent.models()?;
+            Ok(state.agent.preferred().await?)
         };
-        tape.soon("models.preferred", Err(ModelsError::Failed(LOST.to_owned())), answer).await
+        self.taped("models.preferred", ModelsError::Failed, preferred).await
     }
 
     async fn prefer(&mut self, name: Option<String>) -> Result<(), ModelsError> {
-        let tape = self.tape.clone();
-        let answer = async { self.agent.prefer(name.as_deref()).await };
-        tape.soon("models.prefer", Err(ModelsError::Failed(LOST.to_owned())), answer).await
+        let prefer = async |state: &mut Self| state.agent.prefer(name.as_deref()).await;
+        self.taped("models.prefer", ModelsError::Failed, prefer).await
     }
 
     async fn costs(&mut self, days: u32) -> Result<Vec<models::Cost>, ModelsError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            let providers = self.agent.models()?;
-            let own =
-                Some(self.agent.caller.agent.clone()).filter(|_| !self.agent.grants.all_costs);
-            let costs = providers.costs(days, own).await;
+        let costs = async |state: &mut Self| {
+            let providers = state.agent.models()?;
+            let own = Some(state.agent.caller.agent.clone());
+            let costs = providers.costs(days, own.filter(|_| !state.agent.grants.all_costs)).await;
             let costs = costs.map_err(|error| error.into_call_error(ErrorKind::Internal))?;
             Ok(costs.into_iter().map(cost).collect())
         };
-        tape.soon("models.costs", Err(ModelsError::Failed(LOST.to_owned())), answer).await
+        self.taped("models.costs", ModelsError::Failed, costs).await
     }
 }
 
@@ -243,9 +233,8 @@ impl channels::Host for CallState {
         chat_id: String,
         content: String,
     ) -> Result<(), ChannelError> {
-        let tape = self.tape.clone();
-        let answer = async { self.agent.send(&channel, &chat_id, &content) };
-        tape.soon("channels.send", Err(ChannelError::Unknown(LOST.to_owned())), answer).await
+        let send = async |state: &mut Self| state.agent.send(&channel, &chat_id, &content);
+        self.taped("channels.send", ChannelError::Unknown, send).await
     }
 }
 

@@ -22,7 +22,7 @@ mod state;
 mod taped;
 mod tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::CallError;
@@ -65,6 +65,8 @@ pub struct Sandbox {
     backends: Backends,
     /// What answers its calls in the host's place.
     played: Option<Tape>,
+    /// The grants in words, from the first call on.
+    touches: OnceLock<String>,
 }
 
 /// What the sandboxes of one host reach through it, each as far as its grants go. Cheap to clone.
@@ -147,7 +149,8 @@ impl Sandbox {
         let egress = grants.network.clone().map(Arc::new);
         let scripts = script::policy(&grants).map_err(fail)?;
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
-        Ok(Self { roots, egress, jail, private, scripts, backends, grants, played: None })
+        let (played, touches) = (None, OnceLock::new());
+        Ok(Self { roots, egress, jail, private, scripts, backends, grants, played, touches })
     }
 
     /// Returns what both this sandbox and `other` grant, whose paths lead to `places`. Folders keep
@@ -170,7 +173,8 @@ impl Sandbox {
         let (roots, jail) = (Arc::new(roots), jail.map(Arc::new));
         let scripts = script::policy(&grants).map_err(fail)?;
         let (private, backends) = (Arc::clone(&self.private), self.backends.clone());
-        Ok(Self { roots, egress, jail, private, scripts, backends, grants, played: None })
+        let (played, touches) = (None, OnceLock::new());
+        Ok(Self { roots, egress, jail, private, scripts, backends, grants, played, touches })
     }
 
     /// Opens nothing: `tape` answers, within the bounds of `grants`.
@@ -182,6 +186,7 @@ impl Sandbox {
     pub fn empty() -> Self {
         Self {
             played: None,
+            touches: OnceLock::new(),
             grants: Grants { profile: "none".to_owned(), ..Grants::default() },
             roots: Arc::new(Roots::default()),
             egress: None,
@@ -195,6 +200,11 @@ impl Sandbox {
     /// Returns what was opened.
     pub fn grants(&self) -> &Grants {
         &self.grants
+    }
+
+    /// Returns what was opened in words, which are settled once.
+    pub(crate) fn touches(&self) -> &str {
+        self.touches.get_or_init(|| self.grants.touches(|path| path.display().to_string()))
     }
 
     /// Returns what was opened, for a native program that runs under it for as long as the host does.

@@ -16,7 +16,6 @@ use super::fs::Private;
 use super::state::CallState;
 use crate::jail::{self, JailError, JailSpec};
 use crate::offload;
-use crate::recording::LOST;
 
 pub use spawns::Spawns;
 
@@ -168,9 +167,8 @@ fn policy(grants: &Grants) -> Result<ShellPolicy, String> {
 
 impl process::Host for CallState {
     async fn run(&mut self, command: process::Command) -> Result<Outcome, ProcessError> {
-        let tape = self.tape.clone();
-        tape.soon("process.run", Err(ProcessError::Failed(LOST.to_owned())), self.start(command))
-            .await
+        let start = async |state: &mut Self| state.start(command).await;
+        self.taped("process.run", ProcessError::Failed, start).await
     }
 }
 

@@ -9,7 +9,6 @@ use clawhost_core::limits::PROVIDER_REQUEST_BYTES_MAX;
 use super::bindings::claw::host::provider::{self, ProviderError};
 use super::state::CallState;
 use crate::offload;
-use crate::recording::LOST;
 use crate::upstream::provider::{Caller, Providers};
 
 /// Above this, reading a request or writing an answer takes a good part of a millisecond.
@@ -96,13 +95,12 @@ impl ProviderCtx {
 
 impl provider::Host for CallState {
     async fn complete(&mut self, request: String) -> Result<String, ProviderError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            let caller = self.agent.caller();
-            let preferred = self.agent.preferred().await;
+        let complete = async |state: &mut Self| {
+            let caller = state.agent.caller();
+            let preferred = state.agent.preferred().await;
             let preferred = preferred.map_err(|error| ProviderError::Failed(error.message))?;
-            self.provider.complete(&caller, preferred, request).await
+            state.provider.complete(&caller, preferred, request).await
         };
-        tape.soon("provider.complete", Err(ProviderError::Failed(LOST.to_owned())), answer).await
+        self.taped("provider.complete", ProviderError::Failed, complete).await
     }
 }

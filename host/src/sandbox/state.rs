@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, CallHookHandler, StoreContextMut};
 use wasmtime_wasi::p2::pipe::{MemoryInputPipe, MemoryOutputPipe};
@@ -22,7 +24,7 @@ use super::secrets::CallSecrets;
 use super::taped;
 use super::tools::{CallTools, ToolsCtx};
 use crate::progress::{Progress, ProgressSink};
-use crate::recording::Tape;
+use crate::recording::{LOST, Tape};
 
 /// Everything one guest instance can reach. Made for one call, dropped with it.
 pub struct CallState {
@@ -132,6 +134,25 @@ impl CallState {
         store.set_fuel(fuel)?;
         store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))?;
         Ok(store)
+    }
+
+    /// Answers `of` with what `live` returns, and keeps that; or plays what was kept. An answer that the
+    /// recording does not have is an error that `lost` makes.
+    pub(super) async fn taped<T, E>(
+        &mut self,
+        of: &'static str,
+        lost: impl FnOnce(String) -> E,
+        live: impl AsyncFnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        Result<T, E>: Serialize + DeserializeOwned,
+    {
+        if let Some(played) = self.tape.played(of, || Err(lost(LOST.to_owned()))) {
+            return played;
+        }
+        let answer = live(self).await;
+        self.tape.keep(of, &answer);
+        answer
     }
 
     fn enter_host_call(&mut self, fuel_left: u64) -> Result<(), Exceeded> {

@@ -19,7 +19,6 @@ use serde_json::Value;
 use super::bindings::claw::host::tools;
 use super::state::CallState;
 use crate::offload;
-use crate::recording::LOST;
 
 /// Above this, reading arguments or writing a result takes a good part of a millisecond.
 const LONG_BYTES: usize = 65_536;
@@ -142,10 +141,14 @@ impl From<CallError> for tools::CallError {
     }
 }
 
+/// What stands for an answer that is lost.
+fn lost(message: String) -> tools::CallError {
+    tools::CallError { code: None, kind: String::new(), message }
+}
+
 impl tools::Host for CallState {
     async fn list(&mut self) -> Vec<tools::Tool> {
-        let tape = self.tape.clone();
-        let answer = async {
+        self.tape.now("tools.list", Vec::new(), || {
             let tools =
                 self.tools.caller.as_ref().map(|caller| caller.offered()).unwrap_or_default();
             let mut left = TOOL_OUTPUT_BYTES_MAX;
@@ -159,8 +162,7 @@ impl tools::Host for CallState {
             let listed = listed.collect();
             self.tools.work += (TOOL_OUTPUT_BYTES_MAX - left) as u64;
             listed
-        };
-        tape.soon("tools.list", Vec::new(), answer).await
+        })
     }
 
     async fn call(
@@ -169,16 +171,8 @@ impl tools::Host for CallState {
         arguments: String,
         timeout_ms: Option<u32>,
     ) -> Result<String, tools::CallError> {
-        let tape = self.tape.clone();
-        let answer = async {
-            let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-            self.tools.call(&name, &arguments, timeout).await
-        };
-        tape.soon(
-            "tools.call",
-            Err(tools::CallError { code: None, kind: String::new(), message: LOST.to_owned() }),
-            answer,
-        )
-        .await
+        let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+        let call = async |state: &mut Self| state.tools.call(&name, &arguments, timeout).await;
+        self.taped("tools.call", lost, call).await
     }
 }

@@ -13,6 +13,7 @@ use clawhost_core::limits::PROXY_HISTORY_LINE_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::place::rotated;
 use crate::proxy::HISTORY_FILE;
 use crate::{audit, clock, regular};
 
@@ -21,7 +22,7 @@ pub(super) fn histories(folder: &Path) -> Vec<Vec<PathBuf>> {
     let agents = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let files = agents.map(|agent| {
         let file = agent.path().join(HISTORY_FILE);
-        let mut files = vec![file.with_extension("jsonl.1"), file];
+        let mut files = vec![rotated(&file), file];
         files.retain(|file| file.is_file());
         files
     });

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use clawhost_core::grants::CallLimits;
 use rustix::io::Errno;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
@@ -23,8 +21,9 @@ use super::open::Node;
 use super::roots::Roots;
 use super::stat::{Facts, Kind};
 use super::stream::{self, FileInput, FileOutput, WriteTo};
+use super::tape::{self, Answer};
 use super::tree::Tree;
-use crate::recording::{Blob, LOST, Tape};
+use crate::recording::{Blob, Tape};
 
 /// Refusals of one call that are kept for its audit record; more say nothing new.
 const VIOLATIONS_MAX: usize = 32;
@@ -36,7 +35,7 @@ const VIOLATION_PATH_CHARS_MAX: usize = 200;
 pub struct FsCtx {
     tree: Tree,
     violations: Vec<String>,
-    tape: Tape,
+    pub(super) tape: Tape,
 }
 
 impl FsCtx {
@@ -141,18 +140,7 @@ impl From<ResourceTableError> for HostFault {
     }
 }
 
-/// What is kept of a failure: the fault, and of what ended the guest nothing.
-impl From<Option<Fault>> for HostFault {
-    fn from(kept: Option<Fault>) -> Self {
-        kept.map_or_else(|| Self::Trap(wasmtime::format_err!("{LOST}")), Self::Fault)
-    }
-}
-
 impl HostFault {
-    fn kept(&self) -> Option<Fault> {
-        if let Self::Fault(fault) = self { Some(*fault) } else { None }
-    }
-
     fn into_error(self) -> wasmtime::Error {
         match self {
             Self::Fault(fault) => fault.into(),
@@ -161,64 +149,7 @@ impl HostFault {
     }
 }
 
-/// What stands for a handle while answers are played.
-struct Played;
-
-type Answer<T> = Result<T, HostFault>;
-
 impl FsView<'_> {
-    /// Returns the answer that was kept, where answers are played.
-    fn play<T: DeserializeOwned>(&self, of: fmt::Arguments<'_>) -> Option<Answer<T>> {
-        let kept = self.ctx.tape.played(of, Err(None))?;
-        Some(kept.map_err(|fault: Option<Fault>| fault.into()))
-    }
-
-    /// Keeps an answer, where answers are kept.
-    fn tape<T: Serialize>(&self, of: fmt::Arguments<'_>, answer: Answer<T>) -> Answer<T> {
-        self.ctx.tape.keep(of, &answer.as_ref().map_err(HostFault::kept));
-        answer
-    }
-
-    /// Answers and keeps the answer; or plays what was kept, and touches nothing.
-    fn taped<T: Serialize + DeserializeOwned>(
-        &mut self,
-        of: fmt::Arguments<'_>,
-        live: impl FnOnce(&mut Self) -> Answer<T>,
-    ) -> Answer<T> {
-        self.play(of).unwrap_or_else(|| {
-            let answer = live(self);
-            self.tape(of, answer)
-        })
-    }
-
-    /// As [`FsView::taped`], of what `live` makes: nothing where the answer is played.
-    fn made<T>(
-        &mut self,
-        of: fmt::Arguments<'_>,
-        live: impl FnOnce(&mut Self) -> Answer<T>,
-    ) -> Answer<Option<T>> {
-        let mut made = None;
-        self.taped(of, |view| live(view).map(|it| made = Some(it)))?;
-        Ok(made)
-    }
-
-    /// Returns a handle for what was made.
-    fn handle<T: Send + 'static>(&mut self, made: Option<T>) -> wasmtime::Result<Resource<T>> {
-        Ok(match made {
-            Some(made) => self.table.push(made)?,
-            None => Resource::new_own(self.table.push(Played)?.rep()),
-        })
-    }
-
-    fn close<T: 'static>(&mut self, handle: Resource<T>) -> wasmtime::Result<()> {
-        if self.ctx.tape.plays() {
-            self.table.delete(Resource::<Played>::new_own(handle.rep()))?;
-        } else {
-            self.table.delete(handle)?;
-        }
-        Ok(())
-    }
-
     fn file(&self, node: &Resource<Node>, otherwise: Errno) -> Answer<Arc<OpenFile>> {
         match self.table.get(node)? {
             Node::File(file) => Ok(Arc::clone(file)),
@@ -234,7 +165,7 @@ impl FsView<'_> {
     }
 
     /// Runs an operation on a path, and records it where it is refused.
-    fn at<T>(
+    pub(super) fn at<T>(
         &mut self,
         action: &str,
         node: &Resource<Node>,
@@ -244,17 +175,6 @@ impl FsView<'_> {
         let folder = self.folder(node)?;
         let result = run(&self.ctx.tree, &folder);
         self.noted(action, path, result)
-    }
-
-    /// As [`FsView::at`], kept or played.
-    fn taped_at<T: Serialize + DeserializeOwned>(
-        &mut self,
-        action: &str,
-        node: &Resource<Node>,
-        path: &str,
-        run: impl FnOnce(&Tree, &Folder) -> Result<T, Fault>,
-    ) -> Answer<T> {
-        self.taped(format_args!("{action} {path}"), |view| view.at(action, node, path, run))
     }
 
     fn noted<T>(&mut self, action: &str, path: &str, result: Result<T, Fault>) -> Answer<T> {
@@ -303,11 +223,7 @@ impl FsView<'_> {
     }
 
     async fn synced(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
-        if let Some(kept) = self.play(format_args!("sync")) {
-            return kept;
-        }
-        let answer = self.wait_for_disk(node, all).await;
-        self.tape(format_args!("sync"), answer)
+        tape::soon(self.ctx.tape.clone(), "sync", self.wait_for_disk(node, all)).await
     }
 
     async fn wait_for_disk(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
@@ -327,7 +243,7 @@ impl FsView<'_> {
 
 impl preopens::Host for FsView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Node>, String)>> {
-        if let Some(names) = self.ctx.tape.played("folders", Vec::new()) {
+        if let Some(names) = self.ctx.tape.played("folders", Vec::new) {
             return names.into_iter().map(|name| Ok((self.handle(None)?, name))).collect();
         }
         if self.ctx.tree.roots().are_taken_away() {
@@ -444,23 +360,16 @@ impl types::HostDescriptor for FsView<'_> {
         len: u64,
         offset: u64,
     ) -> Answer<(Vec<u8>, bool)> {
-        let kept = self.play(format_args!("read {len} {offset}"));
-        let answer = match kept {
-            Some(kept) => kept,
-            None => {
-                let answer = self.read_bytes(&node, len, offset).await;
-                self.tape(format_args!("read {len} {offset}"), answer)
-            }
-        };
-        answer.map(|(Blob(bytes), ended)| (bytes, ended))
+        let of = fmt::from_fn(|f| write!(f, "read {len} {offset}"));
+        let (tape, read) = (self.ctx.tape.clone(), self.read_bytes(&node, len, offset));
+        let (Blob(bytes), ended) = tape::soon(tape, of, read).await?;
+        Ok((bytes, ended))
     }
 
     async fn write(&mut self, node: Resource<Node>, bytes: Vec<u8>, offset: u64) -> Answer<u64> {
-        if let Some(kept) = self.play(format_args!("write {} {offset}", bytes.len())) {
-            return kept;
-        }
-        let answer = self.write_bytes(&node, &bytes, offset).await;
-        self.tape(format_args!("write {} {offset}", bytes.len()), answer)
+        let of = fmt::from_fn(|f| write!(f, "write {} {offset}", bytes.len()));
+        let (tape, write) = (self.ctx.tape.clone(), self.write_bytes(&node, &bytes, offset));
+        tape::soon(tape, of, write).await
     }
 
     fn read_directory(&mut self, node: Resource<Node>) -> Answer<Resource<Listing>> {

@@ -47,6 +47,7 @@ mod roots;
 mod rules;
 mod stat;
 mod stream;
+mod tape;
 mod tree;
 mod walk;
 

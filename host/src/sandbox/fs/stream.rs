@@ -14,6 +14,7 @@ use wasmtime_wasi_io::streams::{
 
 use super::fault::Fault;
 use super::file::{CHUNK_BYTES_MAX, OpenFile};
+use super::tape;
 use crate::recording::{Blob, Tape};
 
 /// Reads a file from an offset to its end.
@@ -146,26 +147,16 @@ pub(super) fn output(live: Option<FileOutput>, tape: &Tape) -> DynOutputStream {
 }
 
 impl<S> Taped<S> {
-    /// What is kept of a failure is its fault; of a stream that is closed there is none.
     fn answer<T: Serialize + DeserializeOwned>(
         &mut self,
         of: fmt::Arguments<'_>,
         live: impl FnOnce(&mut S) -> StreamResult<T>,
     ) -> StreamResult<T> {
         let Some(stream) = &mut self.live else {
-            let kept = self.tape.played(of, Err(None)).unwrap_or(Err(None));
-            return kept.map_err(|fault: Option<Fault>| fault.map_or(StreamError::Closed, failed));
+            return tape::play(&self.tape, of).unwrap_or(Err(StreamError::Closed));
         };
         let answer = live(stream);
-        self.tape.keep(of, &answer.as_ref().map_err(fault_of));
-        answer
-    }
-}
-
-fn fault_of(error: &StreamError) -> Option<Fault> {
-    match error {
-        StreamError::LastOperationFailed(error) => error.downcast_ref().copied(),
-        StreamError::Closed | StreamError::Trap(_) => None,
+        tape::keep(&self.tape, of, answer)
     }
 }
 
