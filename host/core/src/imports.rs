@@ -87,12 +87,14 @@ pub fn class_of(import: &str) -> Option<Class> {
     TABLE.iter().find(|row| covers(row.interface, unversioned(import))).map(|row| row.class)
 }
 
-/// Returns what of a component's imports takes something of a profile, without versions and in order.
+/// Returns what of a component's imports takes something of a profile, without versions and in order. So do two that
+/// are linked for every tool: through them it has the profile's mounts and variables.
 pub fn needs<'a>(imports: impl Iterator<Item = &'a str>) -> std::collections::BTreeSet<&'a str> {
-    let takes = |import: &&str| {
-        class_of(import) != Some(Class::Inert) || import.starts_with("wasi:filesystem/")
+    let given = |name: &str| {
+        ["wasi:filesystem/*", "wasi:cli/environment"].iter().any(|it| covers(it, name))
     };
-    imports.filter(takes).map(unversioned).collect()
+    let takes = |name: &&str| class_of(name) != Some(Class::Inert) || given(name);
+    imports.map(unversioned).filter(takes).collect()
 }
 
 fn unversioned(import: &str) -> &str {
@@ -185,6 +187,15 @@ mod tests {
         let files = never(&imports.map(str::to_owned));
         let is_open: Vec<_> = all.iter().filter(|power| !files.contains(power)).collect();
         assert_eq!(is_open, [&"open a file"]);
+    }
+
+    #[test]
+    fn what_takes_something_of_a_profile_is_a_need() {
+        let imports = ["wasi:cli/stdout@0.2.12", "wasi:clocks/wall-clock", "claw:host/log@0.1.0"];
+        assert!(needs(imports.into_iter()).is_empty());
+        let imports = ["wasi:cli/environment@0.2.12", "wasi:filesystem/types", "x:y/z@1.0.0"];
+        let own = ["wasi:cli/environment", "wasi:filesystem/types", "x:y/z"];
+        assert!(needs(imports.into_iter()).into_iter().eq(own));
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl Dispatch {
         let _place = place?;
         terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
         self.let_call(&mut admitted, call, &told.id);
-        span.note_grants(admitted.resolved().grants());
+        span.note_grants(admitted.resolved().sandbox().touches());
         let engine = self.parts.engine.wasmtime();
         let name = admitted.resolved().tool().ckp_name.clone();
         let desk = Desk {
@@ -254,6 +254,11 @@ impl Dispatch {
             span.note("recording", self.kept(recorded));
         }
         outcome
+    }
+
+    /// Returns the recordings of calls.
+    pub(crate) fn recordings(&self) -> &Recordings {
+        &self.parts.recordings
     }
 
     /// Keeps what was recorded of a call, and says where, or why there is nothing.
@@ -287,9 +292,10 @@ impl Dispatch {
         const ASKED: &str = "asked";
         if let Some(asks) = call.context.dialogue.as_ref().and_then(|it| it.asks.as_ref()) {
             // Without what leads back to it.
-            let context = CallContext { dialogue: None, waiting: None, ..call.context.clone() };
-            let own = Weak::clone(&self.own);
+            let (own, session) = (Weak::clone(&self.own), call.context.session.clone());
             asks.cleaned_by(move |asked| {
+                let session = session.clone();
+                let context = CallContext { session, ..CallContext::default() };
                 let error = CallError::new(ErrorKind::Internal, "").with(ASKED, asked);
                 own.upgrade()?.cleaned(error, &context).data.remove(ASKED)
             });

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::CALLS_PER_AGENT_PERMILLE;
 use clawhost_core::manifest::LimitSettings;
 use parking_lot::Mutex;
 use tokio::sync::{
@@ -18,10 +19,17 @@ use crate::gate::Nesting;
 pub(super) struct Places {
     running: Semaphore,
     /// What each agent that has calls may have of them.
-    shares: Mutex<HashMap<String, Weak<Semaphore>>>,
+    shares: Mutex<HashMap<String, Weak<Share>>>,
     share: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
+}
+
+/// What one agent may have.
+#[derive(Debug)]
+pub(super) struct Share {
+    running: Arc<Semaphore>,
+    waiting: AtomicUsize,
 }
 
 impl Places {
@@ -29,7 +37,9 @@ impl Places {
         Self {
             running: Semaphore::new(limits.calls_running_max),
             shares: Mutex::default(),
-            share: limits.calls_running_per_agent_max,
+            share: limits
+                .calls_running_per_agent_max
+                .unwrap_or_else(|| share_of(limits.calls_running_max)),
             waiting: AtomicUsize::new(0),
             waiting_max: limits.calls_waiting_max,
         }
@@ -47,10 +57,10 @@ impl Places {
             return Ok(Place::Parents(place));
         }
         let share = self.share_of(agent);
-        if let Ok(part) = Arc::clone(&share).try_acquire_owned()
+        if let Ok(part) = Arc::clone(&share.running).try_acquire_owned()
             && let Ok(permit) = self.running.try_acquire()
         {
-            return Ok(Place::Own(permit, part));
+            return Ok(Place::Own(permit, part, share));
         }
         match parents {
             Some(place) => Ok(Place::Parents(Arc::clone(place).lock_owned().await)),
@@ -58,25 +68,35 @@ impl Places {
         }
     }
 
-    async fn wait(&self, share: Arc<Semaphore>) -> Result<Place<'_>, CallError> {
-        let _queued = Queued::enter(&self.waiting, self.waiting_max)?;
+    async fn wait(&self, share: Arc<Share>) -> Result<Place<'_>, CallError> {
+        let own = Queued::enter(&share.waiting, share_of(self.waiting_max))?;
+        let _all = Queued::enter(&self.waiting, self.waiting_max)?;
         let closed =
             |_: AcquireError| CallError::new(ErrorKind::Overloaded, "the host is shutting down");
         // In this order: whoever waits for a part of the own share keeps nobody else waiting.
-        let part = share.acquire_owned().await.map_err(closed)?;
-        Ok(Place::Own(self.running.acquire().await.map_err(closed)?, part))
+        let part = Arc::clone(&share.running).acquire_owned().await.map_err(closed)?;
+        let permit = self.running.acquire().await.map_err(closed)?;
+        drop(own);
+        Ok(Place::Own(permit, part, share))
     }
 
-    fn share_of(&self, agent: &str) -> Arc<Semaphore> {
+    fn share_of(&self, agent: &str) -> Arc<Share> {
         let mut shares = self.shares.lock();
         if let Some(share) = shares.get(agent).and_then(Weak::upgrade) {
             return share;
         }
         shares.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Semaphore::new(self.share));
+        let running = Arc::new(Semaphore::new(self.share));
+        let share = Arc::new(Share { running, waiting: AtomicUsize::new(0) });
         shares.insert(agent.to_owned(), Arc::downgrade(&share));
         share
     }
+}
+
+/// Returns what one agent may have of so many.
+const fn share_of(all: usize) -> usize {
+    let share = all * CALLS_PER_AGENT_PERMILLE / 1_000;
+    if share == 0 { 1 } else { share }
 }
 
 /// A place among the running calls, given back when the call ends however it ends.
@@ -84,7 +104,7 @@ impl Places {
 #[expect(dead_code, reason = "it is held, not read")]
 pub(super) enum Place<'a> {
     /// One of the host's, and of the agent's share.
-    Own(SemaphorePermit<'a>, OwnedSemaphorePermit),
+    Own(SemaphorePermit<'a>, OwnedSemaphorePermit, Arc<Share>),
     /// Its parent's.
     Parents(OwnedMutexGuard<()>),
 }
@@ -120,8 +140,7 @@ mod tests {
     async fn an_agent_that_wants_all_places_leaves_the_others_theirs() {
         let limits = LimitSettings {
             calls_running_max: 4,
-            calls_running_per_agent_max: 3,
-            calls_waiting_max: 2,
+            calls_waiting_max: 3,
             ..LimitSettings::default()
         };
         let places = Places::new(&limits);

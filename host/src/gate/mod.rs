@@ -70,6 +70,18 @@ pub enum Standing {
     Refused,
 }
 
+impl Standing {
+    /// Says it in a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Asks => "asks",
+            Self::Disabled => "disabled",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// What would become of a call.
 #[derive(Debug)]
 pub struct Rehearsal {
@@ -272,18 +284,22 @@ impl Gate {
     }
 
     /// Says what would become of a call with `arguments`, or with the best of arguments where
-    /// there are none: all that [`Gate::admit`] decides before a person is asked.
+    /// there are none: all that [`Gate::admit`] decides before a person is asked. Without an `agent` it is
+    /// one that has the tool.
     pub fn rehearse(
         &self,
         resolved: Resolved,
         arguments: Option<&Value>,
+        agent: Option<&str>,
         context: &CallContext,
     ) -> Rehearsal {
         let explanation = self.explanation(resolved.tool(), arguments, context);
         let own = resolved.clone();
         let mut findings = Vec::new();
         let mut see = |found: &[Finding]| findings.extend_from_slice(found);
-        let prepared = self.prepare(resolved, arguments, context, &mut see);
+        let has = |agent| check::granted(&self.manifest, own.tool(), agent);
+        let has = agent.map_or(Ok(()), has);
+        let prepared = has.and_then(|()| self.prepare(resolved, arguments, context, &mut see));
         let resolved = prepared.as_ref().map_or(&own, |prepared| &prepared.resolved);
         let grants = resolved.grants().clone();
         let paths = arguments.map(|it| own.tool().paths.paths(it)).unwrap_or_default();
@@ -330,14 +346,6 @@ impl Gate {
             Standing::Asks => self.sides.approvals.reach().reaches(principal),
             Standing::Disabled | Standing::Refused => false,
         }
-    }
-
-    /// Says whether `tool` is one of those that `principal` has.
-    ///
-    /// # Errors
-    /// -32011, stage `agent`.
-    pub fn granted(&self, tool: &Tool, principal: &str) -> Result<(), CallError> {
-        check::granted(&self.manifest, tool, principal)
     }
 
     /// Says what would become of a call of `tool` with the best of arguments.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{NESTED_CALLS_MAX, NESTING_DEPTH_MAX};
+use clawhost_core::limits::{NESTED_CALLS_MAX, NESTING_DEPTH_MAX, TOOL_CALLS_REFUSED_MAX};
 use clawhost_core::reply::ToolReply;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -34,8 +34,8 @@ pub struct Nesting {
     pub ends_at: Instant,
     /// How often it is tried, where the parent says that rather than the tool's own plan.
     pub max_attempts: Option<u64>,
-    /// How many more calls may be made within the outermost one.
-    left: Arc<AtomicUsize>,
+    /// How many more calls may be made within the outermost one, and how many more refusals recorded.
+    left: Arc<(AtomicUsize, AtomicUsize)>,
     /// The parent's place among the running calls, which one child at a time runs in: the parent waits.
     pub place: Arc<Mutex<()>>,
 }
@@ -46,14 +46,14 @@ impl Nesting {
     pub fn within(own: Option<&Self>, tool: &str, id: &str, ends_at: Instant) -> Self {
         let mut path = own.map(|own| own.path.clone()).unwrap_or_default();
         path.push(tool.to_owned());
-        let counter = || Arc::new(AtomicUsize::new(NESTED_CALLS_MAX));
+        let counters = || Arc::new((NESTED_CALLS_MAX.into(), TOOL_CALLS_REFUSED_MAX.into()));
         Self {
             path,
             root: own.map_or(id, |own| &own.root).to_owned(),
             parent: id.to_owned(),
             ends_at: own.map_or(ends_at, |own| own.ends_at.min(ends_at)),
             max_attempts: None,
-            left: own.map_or_else(counter, |own| Arc::clone(&own.left)),
+            left: own.map_or_else(counters, |own| Arc::clone(&own.left)),
             place: Arc::default(),
         }
     }
@@ -75,11 +75,15 @@ impl Nesting {
     }
 
     fn take(&self) -> Result<(), CallError> {
-        let less = |left: usize| left.checked_sub(1);
-        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        let text = format!("one call makes no more than {NESTED_CALLS_MAX} others");
-        taken.map(|_| ()).map_err(|_| refused(text, "NESTED_CALLS_MAX"))
+        let text = || format!("one call makes no more than {NESTED_CALLS_MAX} others");
+        let is_taken = take_one(&self.left.0);
+        is_taken.then_some(()).ok_or_else(|| refused(text(), "NESTED_CALLS_MAX"))
     }
+}
+
+fn take_one(left: &AtomicUsize) -> bool {
+    let less = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
 }
 
 fn refused(text: String, limit: &str) -> CallError {
@@ -147,7 +151,8 @@ impl Nest {
         self.enter(tool, arguments, timeout, nesting, refused).await
     }
 
-    /// Sends a call on its way; one that is `refused` already goes no further than its record.
+    /// Sends a call on its way; one that is `refused` already goes no further than its record. Once as many have
+    /// one as a guest's refusals may have, those of all guests together have none.
     async fn enter(
         &self,
         tool: &str,
@@ -159,6 +164,9 @@ impl Nest {
         let Some(path) = self.path.upgrade() else {
             return Err(self::refused("the host is shutting down".to_owned(), "shutdown"));
         };
+        if let Some(why) = refused.as_ref().filter(|_| !take_one(&nesting.left.1)) {
+            return Err(why.clone());
+        }
         let left = nesting.ends_at.saturating_duration_since(Instant::now());
         let child = Child {
             principal: self.principal.clone(),
@@ -212,6 +220,39 @@ impl fmt::Debug for Nest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Counts what comes to its record.
+    #[derive(Default)]
+    struct Records(AtomicUsize);
+
+    impl Reenter for Records {
+        fn reenter(&self, child: Child) -> BoxFuture<'_, Result<ToolReply, CallError>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async move { Err(child.context.refused.unwrap()) })
+        }
+
+        fn offered(&self, _: &str, _: &CallContext) -> Vec<Arc<Tool>> {
+            Vec::new()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_refusals_of_all_guests_within_one_call_share_one_bound_of_records() {
+        let end = Instant::now() + Duration::from_secs(9);
+        let root = Nesting::within(None, "a", "1", end);
+        let records = Arc::new(Records::default());
+        let path: Arc<dyn Reenter> = Arc::clone(&records) as _;
+        for id in 0..3 {
+            let nesting = Nesting::within(Some(&root), "b", &format!("1{id}"), end);
+            let guest = Nest::new(Arc::downgrade(&path), "me", &CallContext::default(), nesting);
+            for _ in 0..TOOL_CALLS_REFUSED_MAX {
+                let why = refused("no".to_owned(), "tool_calls_max");
+                let told = CallTools::refuse(&guest, "c", Value::Null, why).await.unwrap_err();
+                assert_eq!(told.data["limit"], "tool_calls_max");
+            }
+        }
+        assert_eq!(records.0.load(Ordering::Relaxed), TOOL_CALLS_REFUSED_MAX);
+    }
 
     #[test]
     fn no_tool_is_called_within_itself_too_deep_or_too_often() {

@@ -190,6 +190,9 @@ impl Binder {
             Status::Failed(error) => {
                 draft.catalog.refused.push(Refused::new(&file.name, &error.to_string()));
             }
+            Status::Waiting { why, .. } => {
+                draft.catalog.refused.push(Refused::new(&file.name, why));
+            }
             Status::Wrong(problems) => {
                 draft.catalog.refused.push(Refused::wrong(&file.name, problems.clone()));
             }

@@ -10,6 +10,8 @@ use clawhost_core::manifest::{DocumentError, ToolBinding};
 use clawhost_core::package::SIGNATURE_ENDING;
 use tokio::task::AbortHandle;
 
+use super::bridge::Pins;
+use super::needs;
 use super::offer::Offer;
 use crate::engine::LoadError;
 
@@ -31,6 +33,8 @@ pub(super) enum Status {
     Loading,
     /// It is in service.
     Ready { offer: Offer, sidecars: Vec<ToolBinding> },
+    /// It would be, once what it needs is accepted.
+    Waiting { offer: Offer, sidecars: Vec<ToolBinding>, why: String },
     /// It cannot be used, and why.
     Failed(LoadError),
     /// Its documents are wrong: every problem of them.
@@ -51,7 +55,29 @@ impl Drop for Load {
     }
 }
 
+impl Status {
+    /// Returns what becomes of a loaded file, by what was accepted of its tools.
+    pub(super) async fn accepted(pins: &Pins, offer: Offer, sidecars: Vec<ToolBinding>) -> Self {
+        let tools = offer.tools.iter().map(|tool| tool.ckp_name.as_str());
+        match needs::check(pins, tools, &offer.loaded.imports).await {
+            Ok(None) => Self::Ready { offer, sidecars },
+            Ok(Some(why)) => Self::Waiting { offer, sidecars, why },
+            Err(error) => Self::Failed(LoadError::Passing(error)),
+        }
+    }
+}
+
 impl DropIn {
+    /// Asks again whether what it needs is accepted, where it waits for that. Says whether it is another
+    /// way now.
+    pub(super) async fn recheck(&mut self, pins: &Pins) -> bool {
+        let Status::Waiting { offer, sidecars, why } = &self.status else { return false };
+        let now = Status::accepted(pins, offer.clone(), sidecars.clone()).await;
+        let is_same = matches!(&now, Status::Waiting { why: still, .. } if still == why);
+        self.status = now;
+        !is_same
+    }
+
     /// Says whether what it is now is still being found out.
     pub(super) fn is_loading(&self) -> bool {
         self.load.as_ref().is_some_and(|load| !load.is_retry)

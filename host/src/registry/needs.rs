@@ -1,7 +1,8 @@
-//! What a dropped-in component needs, held against what was accepted of its file: one that needs more than
+//! What a dropped-in component needs, held against what was accepted of its tools: one that needs more than
 //! before waits for the operator, whatever its profile grants.
 //!
-//! The pins are those of servers' tools, under the file's name.
+//! The pins are those of servers' tools, under the name that a document binds to a profile: whatever file offers
+//! the tool, it is held against the same.
 
 use std::collections::BTreeSet;
 
@@ -13,31 +14,67 @@ use super::bridge::{Pin, Pins, Seen, Verdict};
 /// What stands in the place of a tool's name.
 const NEEDS: &str = "imports";
 
-/// Checks that `file` needs no more than was accepted; what it needs at first sight is.
+/// Says whether a component that offers `tools` needs more than was accepted of each, and how that is accepted;
+/// what it needs at first sight is.
 ///
 /// # Errors
-/// It does, and how it is accepted; or the store cannot say.
-pub(super) async fn check(pins: &Pins, file: &str, imported: &[String]) -> Result<(), String> {
+/// The store cannot say.
+pub(super) async fn check(
+    pins: &Pins,
+    tools: impl Iterator<Item = &str>,
+    imported: &[String],
+) -> Result<Option<String>, String> {
     let needs = imports::needs(imported.iter().map(String::as_str));
-    let before = pins.list(Some(file.to_owned()), Some(NEEDS.to_owned())).await;
+    let (mut more, mut waiting) = (BTreeSet::new(), Vec::new());
+    for tool in tools {
+        // No server's name has a colon.
+        let of = format!("tool:{tool}");
+        if let Some(new) = waits(pins, &of, &needs).await? {
+            more.extend(new);
+            waiting.push(of);
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(None);
+    }
+    let more = Vec::from_iter(more).join(", ");
+    let each = |verb: &str| {
+        let commands = waiting.iter().map(|of| format!("`clawhost pins {verb} {of}`"));
+        commands.collect::<Vec<_>>().join(", ")
+    };
+    Ok(Some(format!(
+        "it needs {} beside what was accepted of its tools: look at {}, then {}",
+        if more.is_empty() { "nothing" } else { &more },
+        each("diff"),
+        each("accept"),
+    )))
+}
+
+/// Returns what is needed beside what was accepted of one tool, where that waits.
+async fn waits<'a>(
+    pins: &Pins,
+    of: &str,
+    needs: &BTreeSet<&'a str>,
+) -> Result<Option<Vec<&'a str>>, String> {
+    let before = pins.list(Some(of.to_owned()), Some(NEEDS.to_owned())).await;
     let before = before.map_err(|error| error.to_string())?;
     let accepted = before.first().and_then(|pin| pin.accepted.clone());
     let known = before.first().map(known).unwrap_or_default();
-    let more: Vec<&str> = needs.iter().filter(|need| !known.contains(**need)).copied().collect();
+    let more: Vec<&'a str> = needs.iter().filter(|need| !known.contains(**need)).copied().collect();
     // What needs less is as good as what was accepted.
     let own = digest::canonical(&json!({ NEEDS: needs }));
     let definition = accepted.filter(|_| more.is_empty()).unwrap_or(own);
     let digest = digest::of_bytes(definition.as_bytes());
     let seen = Seen { tool: NEEDS.to_owned(), definition, digest: digest.clone() };
-    let verdict = pins.judge_quietly(file, vec![seen]).await.pop().unwrap_or(Verdict::Unknown);
+    let verdict = pins.judge_quietly(of, vec![seen]).await.pop().unwrap_or(Verdict::Unknown);
     if !verdict.waits() || needs.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    pins.note(file, NEEDS, &digest, verdict);
-    Err(format!(
-        "it needs {} beside what was accepted of `{file}`: look at `clawhost pins diff {file}`, then `clawhost pins accept {file}`",
-        if more.is_empty() { "nothing".to_owned() } else { more.join(", ") },
-    ))
+    if verdict == Verdict::Unknown {
+        return Err("the store cannot say whether what it needs was accepted".to_owned());
+    }
+    pins.note(of, NEEDS, &digest, verdict);
+    Ok(Some(more))
 }
 
 fn known(pin: &Pin) -> BTreeSet<String> {
@@ -62,45 +99,57 @@ mod tests {
         Pins::new(Database::in_memory(&[("pins", MIGRATIONS)]).unwrap(), None, mode)
     }
 
-    async fn checked(pins: &Pins, imports: &[&str]) -> Result<(), String> {
+    async fn checked(pins: &Pins, imports: &[&str]) -> Option<String> {
         let imports: Vec<String> = imports.iter().map(|it| (*it).to_owned()).collect();
-        check(pins, "a.wasm", &imports).await
+        check(pins, ["a"].into_iter(), &imports).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn of_a_component_with_several_tools_each_is_accepted_by_itself() {
+        let pins = pins(PinMode::FirstUse);
+        assert_eq!(checked(&pins, &[FILES]).await, None);
+        let both = async || check(&pins, ["a", "b"].into_iter(), &[WEB.to_owned()]).await.unwrap();
+        let why = both().await.unwrap();
+        assert!(why.contains("pins accept tool:a`") && !why.contains("tool:b"), "{why}");
+        let pin = pins.list(Some("tool:a".to_owned()), None).await.unwrap();
+        pins.accept(pin).await.unwrap();
+        assert_eq!(both().await, None);
     }
 
     #[tokio::test]
     async fn what_needs_more_waits_until_that_is_accepted_and_what_needs_less_does_not() {
         let pins = pins(PinMode::FirstUse);
-        assert_eq!(checked(&pins, &[FILES, "wasi:io/streams@0.2.12"]).await, Ok(()));
+        assert_eq!(checked(&pins, &[FILES, "wasi:io/streams@0.2.12"]).await, None);
         for _ in 0..2 {
-            let why = checked(&pins, &[FILES, WEB]).await.unwrap_err();
+            let why = checked(&pins, &[FILES, WEB]).await.unwrap();
             assert!(
                 why.contains("wasi:http/outgoing-handler") && !why.contains("filesystem"),
                 "{why}"
             );
         }
         // Another version of the same, and less, is what was accepted.
-        assert_eq!(checked(&pins, &["wasi:filesystem/types@0.2.99"]).await, Ok(()));
-        assert_eq!(checked(&pins, &[]).await, Ok(()));
-        checked(&pins, &[FILES, WEB]).await.unwrap_err();
-        let pin = pins.list(Some("a.wasm".to_owned()), None).await.unwrap();
+        assert_eq!(checked(&pins, &["wasi:filesystem/types@0.2.99"]).await, None);
+        assert_eq!(checked(&pins, &[]).await, None);
+        checked(&pins, &[FILES, WEB]).await.unwrap();
+        let pin = pins.list(Some("tool:a".to_owned()), None).await.unwrap();
         assert_eq!(pins.accept(pin).await.unwrap(), 1);
-        assert_eq!(checked(&pins, &[FILES, WEB]).await, Ok(()));
+        assert_eq!(checked(&pins, &[FILES, WEB]).await, None);
     }
 
     #[tokio::test]
     async fn what_needed_nothing_and_then_something_waits() {
         let pins = pins(PinMode::FirstUse);
-        assert_eq!(checked(&pins, &["wasi:io/streams@0.2.12"]).await, Ok(()));
-        checked(&pins, &[WEB]).await.unwrap_err();
+        assert_eq!(checked(&pins, &["wasi:io/streams@0.2.12"]).await, None);
+        checked(&pins, &[WEB]).await.unwrap();
     }
 
     #[tokio::test]
     async fn where_each_tool_is_to_be_accepted_so_is_what_a_file_needs() {
         let pins = pins(PinMode::Require);
-        assert_eq!(checked(&pins, &["wasi:io/streams@0.2.12"]).await, Ok(()));
-        checked(&pins, &[FILES]).await.unwrap_err();
+        assert_eq!(checked(&pins, &["wasi:io/streams@0.2.12"]).await, None);
+        checked(&pins, &[FILES]).await.unwrap();
         let pin = pins.list(None, None).await.unwrap();
         pins.accept(pin).await.unwrap();
-        assert_eq!(checked(&pins, &[FILES]).await, Ok(()));
+        assert_eq!(checked(&pins, &[FILES]).await, None);
     }
 }

@@ -64,7 +64,7 @@ impl Preview {
                 self.tools.extend(bare.into_iter().chain(sidecars));
             }
             Ok(Status::Wrong(problems)) => self.problems.extend(problems),
-            Ok(Status::Loading | Status::Failed(_)) => {}
+            Ok(Status::Loading | Status::Waiting { .. } | Status::Failed(_)) => {}
             Err(error) => self.refuse(&job.path.join(&job.name), &error.to_string()),
         }
     }

@@ -27,7 +27,6 @@ use super::bind::Binder;
 use super::bridge::Pins;
 use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
 use super::locked;
-use super::needs;
 use super::offer::Offer;
 use super::releases::{Follower, Served};
 use super::{Shelf, Sources};
@@ -148,7 +147,8 @@ impl Keeper {
                     self.publish();
                 }
                 Ok(()) = self.touched.changed() => {
-                    if self.binder.bridges.recheck(&self.binder.sources).await {
+                    let of_servers = self.binder.bridges.recheck(&self.binder.sources).await;
+                    if self.recheck().await || of_servers {
                         self.publish();
                     }
                 }
@@ -188,7 +188,23 @@ impl Keeper {
         if look.is_none_or(|look| look.stable) { RESCAN } else { DEBOUNCE }
     }
 
+    /// Asks again about the files that wait until what they need is accepted. Says whether any is
+    /// another way now.
+    async fn recheck(&mut self) -> bool {
+        let mut changed = false;
+        if let Some(folder) = &mut self.folder {
+            for file in folder.files.values_mut() {
+                changed |= file.recheck(&folder.pins).await;
+            }
+        }
+        changed
+    }
+
     fn arrived(&mut self, loaded: Loaded) {
+        if matches!(loaded.2, Status::Waiting { .. }) {
+            // It may have been accepted since the load asked.
+            self.touched.mark_changed();
+        }
         if let Some(folder) = &mut self.folder {
             folder.arrived(loaded);
         }
@@ -420,12 +436,10 @@ impl Job {
         let mut offer = Offer::load_in(&self.engine, turn, origin, read).await?;
         offer.signed_by = signed_by.get().cloned().unwrap_or_default();
         self.check(&sidecars, &offer)?;
-        if let Some(pins) = &self.pins {
-            // Tried again with each look: the operator may accept it.
-            let needs = needs::check(pins, &self.name, &offer.loaded.imports).await;
-            needs.map_err(LoadError::Passing)?;
-        }
-        Ok(Status::Ready { offer, sidecars })
+        Ok(match &self.pins {
+            Some(pins) => Status::accepted(pins, offer, sidecars).await,
+            None => Status::Ready { offer, sidecars },
+        })
     }
 
     /// Checks that the documents bind what the component offers, and nothing twice.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clawhost_core::catalog::{Catalog, Refused, Tool};
-use clawhost_core::manifest::Governance;
+use clawhost_core::manifest::{DocumentError, Governance};
 
 use super::{Binder, Draft};
 use crate::registry::{builtin, drop_in, package};
@@ -73,9 +73,7 @@ impl Binder {
         let own = self.own.iter().map(|own| own.offered.ckp_name.clone());
         let names = builtin::tool_names(manifest, served.chain(own));
         let strays = manifest.governance.strays(&names, |name| draft.catalog.may_come(name));
-        let strays = strays.into_iter();
-        let strays: Vec<_> =
-            strays.map(|one| Refused::wrong(&one.file.clone(), vec![one])).collect();
-        draft.catalog.refused.extend(strays);
+        let wrong = |one: DocumentError| Refused::wrong(&one.file.clone(), vec![one]);
+        draft.catalog.refused.extend(strays.into_iter().map(wrong));
     }
 }

@@ -91,6 +91,29 @@ async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_boun
 }
 
 #[tokio::test]
+async fn a_file_that_waits_is_not_loaded_again_and_is_served_once_what_it_needs_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = Arc::new(default_manifest(folder.path()));
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    let database = Database::in_memory(&[("pins", MIGRATIONS)]).unwrap();
+    let pins = Pins::new(database, None, PinMode::Require);
+    let replaceable = BTreeSet::from(["read_file".to_owned()]);
+    let sources = Sources { replaceable, ..sources(&engine, &manifest) };
+    let mut binder = Binder::new(sources, Vec::new(), Vec::new());
+    let (_, dropped) = offers(&engine).await;
+    let mut file = file(Status::accepted(&pins, dropped, Vec::new()).await);
+    let waiting = binder.snapshot(&[&file], &BTreeSet::new());
+    assert_eq!(serves(&waiting), None);
+    let refused = &waiting.catalog.refused[0];
+    assert!(refused.reason.contains("clawhost pins accept tool:read-file`"), "{}", refused.reason);
+    assert!(!file.is_due_again() && !file.recheck(&pins).await, "nothing has changed");
+    let pin = pins.list(None, None).await.unwrap();
+    pins.accept(pin).await.unwrap();
+    assert!(file.recheck(&pins).await);
+    assert_eq!(serves(&binder.snapshot(&[&file], &BTreeSet::new())), Some(true));
+}
+
+#[tokio::test]
 async fn a_rule_for_a_tool_that_nobody_offers_is_noted() {
     let folder = tempfile::tempdir().unwrap();
     let mut manifest = default_manifest(folder.path());

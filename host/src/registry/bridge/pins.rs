@@ -56,6 +56,17 @@ pub enum PinState {
     New,
 }
 
+impl PinState {
+    /// Returns the word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Changed => "changed",
+            Self::New => "new",
+        }
+    }
+}
+
 impl Pin {
     /// Says whether the tool is served.
     pub fn state(&self) -> PinState {
@@ -80,14 +91,9 @@ impl Pin {
 
     /// Returns it as programs read it.
     pub fn to_json(&self) -> Value {
-        let state = match self.state() {
-            PinState::Accepted => "accepted",
-            PinState::Changed => "changed",
-            PinState::New => "new",
-        };
         json!({
-            "server": self.server, "tool": self.tool, "state": state, "digest": self.digest(),
-            "changed_at_ms": self.changed_at_ms, "changes": self.changes(),
+            "server": self.server, "tool": self.tool, "state": self.state().name(),
+            "digest": self.digest(), "changed_at_ms": self.changed_at_ms, "changes": self.changes(),
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clawhost_core::bridged::{BridgedName, pinned, remembered_as};
-use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::catalog::{Annotations, ToolDefinition};
 use clawhost_core::digest;
 use clawhost_core::exposed::Kind;
 use clawhost_core::manifest::McpReach;
@@ -45,9 +45,12 @@ pub(super) async fn read(
         if alike.contains(&remembered_as(&raw.name)) {
             return Err("another tool of its server is called alike: neither is served".to_owned());
         }
-        let (ready, seen) = sound(plan, server, raw, &before, sources.engine.schemas())?;
-        let is_described = described(plan, &raw.name, &ready.1, sources)?;
-        Ok((ready, (!is_described).then_some(seen)))
+        let (mut ready, seen) = sound(plan, server, raw, &before, sources.engine.schemas())?;
+        let Some(annotations) = described(plan, &raw.name, &ready.1, sources)? else {
+            return Ok((ready, Some(seen)));
+        };
+        ready.1.definition.annotations = annotations;
+        Ok((ready, None))
     };
     // Compiling hundreds of schemas takes a while.
     let sound = offload::blocking(!tools.is_empty(), || tools.iter().map(one).collect::<Vec<_>>());
@@ -107,8 +110,8 @@ pub(super) fn beside(plan: &Plan, server: &Server, schemas: &Schemas) -> Vec<Rem
     plan.expose.kinds.iter().map(one).collect()
 }
 
-/// Says whether a descriptor describes a tool, which is then what was accepted of it, whatever was offered
-/// before.
+/// Returns what a descriptor says a tool does, where one describes it: that is what was accepted of it then,
+/// whatever was offered before, and no hint of the server's counts beside it.
 ///
 /// # Errors
 /// The server says something else about it.
@@ -117,11 +120,15 @@ fn described(
     tool: &str,
     offered: &Offered,
     sources: &Sources,
-) -> Result<bool, String> {
-    let Some(own) = sources.manifest.managed(&plan.server, tool) else { return Ok(false) };
+) -> Result<Option<Annotations>, String> {
+    let Some(own) = sources.manifest.managed(&plan.server, tool) else { return Ok(None) };
     let (own, now) = (&own.tool, &offered.definition);
-    if (&own.description, &own.input_schema) == (&now.description, &now.input_schema) {
-        return Ok(true);
+    let read_only = own.annotations.get("readOnly").and_then(Value::as_bool);
+    let is_as_stated = read_only.is_none_or(|stated| now.annotations.read_only == Some(stated));
+    if is_as_stated
+        && (&own.description, &own.input_schema) == (&now.description, &now.input_schema)
+    {
+        return Ok(Some(Annotations { read_only, ..Annotations::default() }));
     }
     let service = &plan.server;
     Err(format!(
