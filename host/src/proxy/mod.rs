@@ -172,6 +172,7 @@ impl Proxy {
 
     /// Asks how long a prompt is, with all that is put into it.
     async fn count(&self, mut asked: Asked, offers: &Offers) -> Result<Response<Body>, Refused> {
+        self.0.host.providers().admit(&asked.agent).await?;
         if !offers.is_empty() {
             let mut body = std::mem::take(asked.forward.body.to_mut());
             asked.forward.bytes = Bytes::new();
@@ -206,12 +207,15 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Re
     let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let body = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
     let dialect = dialect(api);
-    // What is said may be kept by who answers.
-    let is_said =
-        api == Api::Responses || body.get(dialect.messages()).is_some_and(Value::is_array);
+    let is_said = match body.get(dialect.messages()) {
+        Some(Value::Array(_)) => true,
+        // What is said may be one text, or be kept by who answers.
+        None | Some(Value::Null | Value::String(_)) => api == Api::Responses,
+        Some(_) => false,
+    };
     if !is_said || !body.get("model").is_some_and(Value::is_string) {
-        let also = if api == Api::Responses { "" } else { " and `messages`" };
-        return Err(bad(format!("the body needs `model`{also}")));
+        let key = dialect.messages();
+        return Err(bad(format!("the body needs `model`, and what is said as the list `{key}`")));
     }
     let conversation =
         format!("{}:{}", dialect.name(), conversation(dialect, &parts.headers, &body));
@@ -219,6 +223,9 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Re
     let headers = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
     let id = random::hex::<TURN_ID_BYTES>().map_err(|_| Refused::internal())?;
     let forward = Forward { api, body: Cow::Owned(body), bytes, headers };
+    if let Some(why) = forward.unclear() {
+        return Err(bad(why));
+    }
     let (agent, path) = (agent.to_owned(), api.path().to_owned());
     Ok(Asked { agent, id, dialect, path, conversation, forward })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clawhost_core::json::items;
 use clawhost_core::limits::{PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_PASS_MS};
 use clawhost_core::mediate::Dialect;
 use futures_util::stream;
@@ -94,7 +95,8 @@ fn events(passing: Passing) -> Body {
                 let Passing { held, seen, mut record, .. } = passing;
                 let usage = Value::from(seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
-                drop(tokio::spawn(async move { held.settle(&usage).await }).await);
+                let said = seen.said;
+                drop(tokio::spawn(async move { held.settle(&usage, said).await }).await);
                 record.finish(&seen.told());
                 None
             }
@@ -109,6 +111,8 @@ struct Seen {
     line: Vec<u8>,
     usage: Map<String, Value>,
     text: Vec<u8>,
+    /// Bytes of what the model wrote.
+    said: u64,
     bytes: usize,
 }
 
@@ -132,11 +136,10 @@ impl Seen {
         let Some(data) = line.strip_prefix(b"data:") else {
             return;
         };
-        // Most events say nothing of it, and need not be read.
-        if !data.windows(USAGE.len()).any(|part| part == USAGE) {
-            return;
-        }
         let event: Value = serde_json::from_slice(data).unwrap_or_default();
+        let choices = items(&event, "choices").iter();
+        let deltas = choices.chain([&event]).filter_map(|from| from.get("delta"));
+        self.said += deltas.map(written).sum::<u64>();
         let places = ["/usage", "/message/usage", "/response/usage"];
         let usage = places.iter().find_map(|place| event.pointer(place));
         self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
@@ -148,7 +151,19 @@ impl Seen {
     }
 }
 
-const USAGE: &[u8] = b"\"usage\"";
+/// Returns the bytes of what the model wrote in a part of its answer, without what says which part it is.
+fn written(delta: &Value) -> u64 {
+    match delta {
+        Value::String(text) => text.len() as u64,
+        Value::Array(list) => list.iter().map(written).sum(),
+        Value::Object(object) => {
+            let names = ["id", "role", "signature", "stop_reason", "stop_sequence", "type"];
+            let said = object.iter().filter(|(key, _)| !names.contains(&key.as_str()));
+            said.map(|(_, value)| written(value)).sum()
+        }
+        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -163,5 +178,20 @@ mod tests {
             assert_eq!(Value::from(seen.usage), json!({ "input_tokens": 7, "output_tokens": 9 }));
             assert_eq!(seen.bytes, stream.len());
         }
+    }
+
+    #[test]
+    fn what_the_model_wrote_is_counted_once_and_nothing_else_is() {
+        let mut seen = Seen::default();
+        for event in [
+            json!({ "type": "response.output_text.delta", "delta": "four" }),
+            json!({ "type": "response.output_text.done", "text": "four" }),
+            json!({ "choices": [{ "delta": { "role": "assistant", "content": "four" } }] }),
+            json!({ "delta": { "type": "text_delta", "text": "four" } }),
+            json!({ "delta": { "type": "input_json_delta", "partial_json": "four" } }),
+        ] {
+            seen.see(format!("data: {event}\n\n").as_bytes());
+        }
+        assert_eq!(seen.said, 16);
     }
 }

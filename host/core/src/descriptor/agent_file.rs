@@ -145,7 +145,9 @@ fn tool(node: &Node, problems: &mut Problems) -> Option<(ManagedTool, Credential
     let text = |key: &str| how.text(&[key]).map(str::to_owned);
     let (service, path) = (text("service")?, check::path(how, &["path"], problems));
     let name = node.text(&["name"])?.strip_prefix(&format!("{service}."));
-    if name.is_none() {
+    if let Some(name) = name {
+        check::name(node.place(&["name"]), name, problems);
+    } else {
         let help = "write `service.tool`; `clawhost compile` makes such files";
         problems.invalid(node.place(&["name"]), "the name is of another service", help);
     }

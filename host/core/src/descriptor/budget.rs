@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::limits::BUDGET_WINDOW_MS_MAX;
+use crate::limits::{BUDGET_PIECE_MS, BUDGET_WINDOW_MS_MAX};
 use crate::manifest::node::Node;
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{DURATION, NUMBER, POSITIVE, Shape, opt};
-use crate::quota::{Budget, PIECE_MS};
+use crate::quota::{Budget, NANO_USD_PER_USD, nano_usd};
 
 const BEHAVIOR: Shape = Shape::OneOf(&["hard_stop", "rate_limit", "soft_alert"]);
 /// The one that refuses nothing.
@@ -27,7 +27,6 @@ pub(super) const BUDGET: Shape = Shape::Record(&[
     opt("window", &DURATION),
     opt("behavior", &BEHAVIOR),
 ]);
-const NANO_USD_PER_USD: f64 = 1e9;
 
 /// Reads a budget, whose shape was checked.
 pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Budget> {
@@ -39,11 +38,10 @@ pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Budget> {
         ("a budget without a limit", "add `limit-usd` or `max-requests`")
     } else if usd.is_some_and(|usd| usd <= 0.0) {
         ("a budget of no money", "write more than 0, or give the agent no provider")
-    } else if !(PIECE_MS..=BUDGET_WINDOW_MS_MAX).contains(&window_ms) {
+    } else if !(BUDGET_PIECE_MS..=BUDGET_WINDOW_MS_MAX).contains(&window_ms) {
         ("the `window` of a budget is missing, or not between 1m and 31d", "write `window: 24h`")
     } else {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        let limit_nano_usd = usd.map(|usd| (usd * NANO_USD_PER_USD) as u64);
+        let limit_nano_usd = usd.map(nano_usd);
         let is_soft = node.text(&["behavior"]) == Some(SOFT);
         return Some(Budget { limit_nano_usd, requests_max, window_ms, is_soft });
     };

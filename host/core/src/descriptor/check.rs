@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use crate::egress::check_request;
-use crate::manifest::node::{Node, Value};
+use crate::manifest::node::{Node, Place, Value};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{Shape, opt, shown};
 use crate::manifest::tool::check_schema;
@@ -43,6 +43,17 @@ pub(super) fn input_schema(tool: &Node, problems: &mut Problems) -> Json {
         }
     }
     entry.node.to_json()
+}
+
+/// Checks the name of a tool: as the MCP specification has it, and no way out of a folder.
+pub(super) fn name(at: &Place, name: &str, problems: &mut Problems) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if !begins || name.contains("..") || !name.chars().all(is_plain) {
+        let reason = format!("`{}` is no name of a tool", shown(name));
+        let help = "letters, digits, `_`, `-`, `.` and `/`; the first a letter, a digit or `_`";
+        problems.invalid(at, reason, help);
+    }
 }
 
 /// Checks a path, and the braces in it.

@@ -192,8 +192,9 @@ impl Reader<'_> {
         seen: &mut BTreeSet<String>,
     ) -> Option<Described> {
         let name = tool.text(&["name"])?.trim();
-        if name.is_empty() || !seen.insert(name.to_owned()) {
-            let reason = format!("the tool name `{}` is empty or there twice", shown(name));
+        check::name(tool.place(&["name"]), name, self.0);
+        if !seen.insert(name.to_owned()) {
+            let reason = format!("the tool name `{}` is there twice", shown(name));
             self.0.invalid(tool.place(&["name"]), reason, "name each tool once");
         }
         let transport = match (tool.entry("http"), mcp) {

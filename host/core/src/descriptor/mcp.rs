@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::{Callers, Credential, Granted, Transport};
-use crate::exposed::Exposure;
 use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue, PROFILE_NONE};
 
 /// Returns the servers that have those of `all` which are asked over MCP.
@@ -46,15 +45,7 @@ fn server(name: &str, url: &str, credential: &Credential) -> Result<McpServer, S
         }
     };
     let url = McpEndpoint::of_service(url).ok_or_else(|| format!("`{name}` has no address"))?;
-    Ok(McpServer {
-        name: name.to_owned(),
-        reach: McpReach::Url { url, headers: header.into_iter().collect(), auth: None },
-        endpoint: None,
-        pinned: None,
-        internal_only: true,
-        expose: Exposure::default(),
-        sandbox: PROFILE_NONE.to_owned(),
-        policy: None,
-        at: format!("the service `{name}`"),
-    })
+    let reach = McpReach::Url { url, headers: header.into_iter().collect(), auth: None };
+    let server = McpServer::new(name, reach, PROFILE_NONE, &format!("the service `{name}`"));
+    Ok(McpServer { internal_only: true, ..server })
 }

@@ -89,21 +89,30 @@ pub fn compile(
     file: &Path,
     around: &PodSurroundings<'_>,
 ) -> Result<Vec<CompiledAgent>, Vec<DocumentError>> {
-    let mut problems = Problems::default();
     let unread = |error: std::io::Error| DocumentError::whole_file(file, error.to_string(), None);
     let bytes = around.docs.read(file).map_err(|error| vec![unread(error)])?;
-    let agents = match node::parse(file, &bytes) {
-        Ok(root) if shape::check(&mut problems, &root, &POD, "") => {
-            Some(Compiler::new(file, &root, around, &mut problems).agents())
-        }
+    let read = |root: &Node, problems: &mut Problems| {
+        Some(Compiler::new(file, root, around, problems).agents())
+    };
+    parsed(file, &bytes, read)
+}
+
+/// Reads a pod. No line of it is shown with a problem: beside any there may be one with a token.
+fn parsed<T>(
+    file: &Path,
+    bytes: &[u8],
+    read: impl FnOnce(&Node, &mut Problems) -> Option<T>,
+) -> Result<T, Vec<DocumentError>> {
+    let mut problems = Problems::default();
+    let made = match node::parse(file, bytes) {
+        Ok(root) if shape::check(&mut problems, &root, &POD, "") => read(&root, &mut problems),
         Ok(_) => None,
         Err(problem) => {
             problems.push(*problem);
             None
         }
     };
-    // Beside any line of a pod there may be one with a token.
-    let told = problems.finish(agents);
+    let told = problems.finish(made);
     told.map_err(|all| all.into_iter().map(DocumentError::hidden).collect())
 }
 

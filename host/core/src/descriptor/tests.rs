@@ -118,6 +118,7 @@ fn what_a_descriptor_may_not_say_is_refused_where_it_stands() {
         (r#"{"version": 2, "auth": {"type": "basic"}}"#.to_owned(), "`auth.type` is `basic`"),
         (r#"{"version": 2, "auth": {"type": "bearer", "header": "X"}}"#.to_owned(), "`header` for"),
         (r#"{"version": 2, "auth": {"type": "header", "header": "Host"}}"#.to_owned(), "no header"),
+        (tool(&format!("{schema}, {get}")).replace(r#""a""#, r#""../a""#), "no name of a tool"),
         (r#"{"version": 2, "tool": []}"#.to_owned(), "did you mean `tools`?"),
         (tool(schema), "nothing says how `a` is called"),
         (tool(&format!(r#""inputSchema": {{}}, {get}"#)), "`inputSchema` is of no object"),
@@ -338,6 +339,7 @@ fn a_compiled_file_that_is_not_ours_is_no_empty_one() {
     for (from, to, says) in [
         ("\"secret\": \"TRADING_API_TOKEN\"", "\"token\": \"hunter2\"", "unknown key `token`"),
         ("\"version\": 1", "\"version\": 2", "version"),
+        ("\"name\": \"trading-api.", "\"name\": \"trading-api.../", "no name of a tool"),
         ("\"name\": \"trading-api.", "\"name\": \"other.", "of another service"),
         ("\"method\": \"GET\",", "", "`execution.method` is missing"),
         ("http://trading-api:4000", "file:///etc", "base_url"),

@@ -169,6 +169,21 @@ pub struct McpServer {
 }
 
 impl McpServer {
+    /// Returns a server of which nothing is served but its tools.
+    pub fn new(name: &str, reach: McpReach, sandbox: &str, at: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            reach,
+            endpoint: None,
+            pinned: None,
+            internal_only: false,
+            expose: Exposure::default(),
+            sandbox: sandbox.to_owned(),
+            policy: None,
+            at: at.to_owned(),
+        }
+    }
+
     /// Returns the names of the secrets it needs.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let (values, auth) = match &self.reach {

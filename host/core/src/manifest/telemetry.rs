@@ -34,23 +34,11 @@ pub struct TelemetryPlan {
 impl TelemetryPlan {
     /// Returns a plan that emits nothing and measures everything, for who comes and asks.
     pub(crate) fn of_metrics() -> Self {
-        let (off, on) = (false, true);
         Self {
             name: "metrics".to_owned(),
             exporters: Vec::new(),
-            events: EventFlags {
-                tool_calls: off,
-                memory_ops: off,
-                swarm_ops: off,
-                lifecycle: off,
-                errors: off,
-            },
-            metrics: MetricFlags {
-                token_usage: on,
-                cost_usd: on,
-                latency_histogram: on,
-                retrieval_hit_rate: on,
-            },
+            events: EventFlags::default(),
+            metrics: MetricFlags::ALL,
             sampling_rate: 1.0,
             strip_arguments: true,
             strip_results: true,
@@ -87,7 +75,7 @@ pub enum ExporterKind {
 }
 
 /// Which events are emitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventFlags {
     /// Tool calls.
     pub tool_calls: bool,
@@ -112,6 +100,16 @@ pub struct MetricFlags {
     pub latency_histogram: bool,
     /// Memory queries, and how many of them found something.
     pub retrieval_hit_rate: bool,
+}
+
+impl MetricFlags {
+    /// Every measurement.
+    pub const ALL: Self = Self {
+        token_usage: true,
+        cost_usd: true,
+        latency_histogram: true,
+        retrieval_hit_rate: true,
+    };
 }
 
 /// Returns the plan a checked document holds; `directory` is absolute and the place that the

@@ -1,11 +1,13 @@
 //! Anthropic's messages.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, take_items,
-    text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, items, push, remove, rename_choice, set,
+    take_items, text, texts,
 };
 
 /// Anthropic's messages.
@@ -37,11 +39,10 @@ impl Dialect for Anthropic {
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
         let blocks = answer.get_mut("content").and_then(Value::as_array_mut);
         let calls = blocks.into_iter().flatten().filter(|block| is_call(block)).enumerate();
+        let mut known = BTreeSet::new();
         let read = |(place, call): (usize, &mut Value)| {
-            if text(call, "id").is_empty() {
-                set(call, "id", format!("toolu_{round}_{place}").into());
-            }
-            let (id, name) = (text(call, "id").to_owned(), text(call, "name").to_owned());
+            let id = id_of(call, "id", format!("toolu_{round}_{place}"), &mut known);
+            let name = text(call, "name").to_owned();
             let input = call.get("input").cloned().unwrap_or_else(|| json!({}));
             let wrong = || "the arguments are no JSON object".to_owned();
             ModelCall {

@@ -18,6 +18,8 @@ mod tests;
 mod turn;
 mod usage;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 pub use self::anthropic::Anthropic;
@@ -65,8 +67,8 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Puts `offers` behind the runner's own tools, and asks for the answer in one piece.
     fn inject(&self, request: &mut Value, offers: &Offers);
 
-    /// Returns the calls that an answer makes, in order. Ids that are missing are put in, as results
-    /// need them.
+    /// Returns the calls that an answer makes, in order. Ids that are missing, or there twice, are put in,
+    /// as results need them.
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall>;
 
     /// Appends to a request what the model said, with its first `kept` calls, and their results by id.
@@ -104,16 +106,33 @@ pub trait Dialect: Sync + std::fmt::Debug {
     }
 }
 
-/// Returns the list `key` to add to, which is made where it is missing.
+/// Returns the list `key` to add to, which is made where it is missing or null.
 fn list<'v>(object: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
-    let empty = || Value::Array(Vec::new());
-    object.as_object_mut()?.entry(key).or_insert_with(empty).as_array_mut()
+    let list = object.as_object_mut()?.entry(key).or_insert(Value::Null);
+    if list.is_null() {
+        *list = Value::Array(Vec::new());
+    }
+    list.as_array_mut()
 }
 
 fn push(object: &mut Value, key: &str, item: Value) {
     if let Some(list) = list(object, key) {
         list.push(item);
     }
+}
+
+/// Returns the id of a call, under `key`; `spare` is put in where it has none, or that of one before it.
+fn id_of(call: &mut Value, key: &str, spare: String, known: &mut BTreeSet<String>) -> String {
+    let mut id = text(call, key).to_owned();
+    if id.is_empty() || known.contains(&id) {
+        id = spare;
+        while known.contains(&id) {
+            id.push('_');
+        }
+        set(call, key, id.as_str().into());
+    }
+    known.insert(id.clone());
+    id
 }
 
 fn set(object: &mut Value, key: &str, value: Value) {

@@ -1,11 +1,13 @@
 //! OpenAI's chat completions.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, items, push, remove, rename_choice, set, take_items,
-    text, texts, without_nulls,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, items, push, remove, rename_choice, set,
+    take_items, text, texts, without_nulls,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 use crate::reply::json_bytes;
@@ -47,12 +49,10 @@ impl Dialect for OpenAi {
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
         let calls = answer.pointer_mut("/choices/0/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut).into_iter().flatten().enumerate();
+        let mut known = BTreeSet::new();
         let read = |(place, call): (usize, &mut Value)| {
-            if text(call, "id").is_empty() {
-                set(call, "id", format!("call_{round}_{place}").into());
-            }
-            let (id, name) = (text(call, "id").to_owned(), name_of(call).to_owned());
-            ModelCall { id, name, arguments: arguments(call) }
+            let id = id_of(call, "id", format!("call_{round}_{place}"), &mut known);
+            ModelCall { id, name: name_of(call).to_owned(), arguments: arguments(call) }
         };
         calls.map(read).collect()
     }

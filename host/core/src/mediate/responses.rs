@@ -3,13 +3,15 @@
 //! What is said is a list of items, of which some are calls, and a provider may keep the list: then a runner
 //! names the answer before, and the provider knows what was hidden of it.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::openai::{OpenAi, read_arguments};
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, items, list, push, remove, rename_choice, set,
-    take_items, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, items, list, push, remove, rename_choice,
+    set, take_items, text, texts,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 
@@ -64,15 +66,14 @@ impl Dialect for Responses {
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
         let calls = list(answer, "output").into_iter().flatten().filter(|item| is_call(item));
+        let mut known = BTreeSet::new();
         let read = |(place, call): (usize, &mut Value)| {
-            if text(call, "call_id").is_empty() {
-                set(call, "call_id", format!("call_{round}_{place}").into());
-            }
+            let id = id_of(call, "call_id", format!("call_{round}_{place}"), &mut known);
             let arguments = match text(call, "type") {
                 "function_call" => read_arguments(text(call, "arguments")),
                 _ => Ok(json!({})),
             };
-            ModelCall { id: text(call, "call_id").to_owned(), name: name_of(call), arguments }
+            ModelCall { id, name: name_of(call), arguments }
         };
         calls.enumerate().map(read).collect()
     }

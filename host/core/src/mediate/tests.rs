@@ -408,6 +408,41 @@ fn only_a_services_answer_is_an_envelope_and_none_is_longer_than_it_may_be() {
 }
 
 #[test]
+fn calls_of_one_id_have_results_of_their_own() {
+    for dialect in DIALECTS {
+        let mut turn = Turn::new(
+            dialect,
+            request(dialect),
+            Offers::new(vec![offer("svc.do")], vec!["own".to_owned()]),
+            Policy::default(),
+        );
+        let calls = [("svc_do", json!({ "n": 1 })), ("svc_do", json!({ "n": 2 }))];
+        let said = answer(dialect, &calls, "").to_string().replace("id1", "id0");
+        turn.hear(serde_json::from_str(&said).unwrap(), 0).unwrap();
+        for number in [1, 2] {
+            let job = turn.job().unwrap();
+            assert_eq!(job.arguments["n"], number, "{}", dialect.name());
+            turn.ran(json!({ "ok": true, "is": format!("result {number}") }), 0);
+        }
+        turn.close();
+        let said = turn.request().to_string();
+        for once in ["result 1", "result 2"] {
+            assert_eq!(said.matches(once).count(), 1, "{}: {said}", dialect.name());
+        }
+        // In the call, and in its result; nothing else.
+        let name = dialect.name();
+        assert_eq!(said.matches("\"id0\"").count(), 2, "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_list_that_is_null_is_an_empty_one() {
+    let mut request = json!({ "input": null });
+    push(&mut request, "input", 1.into());
+    assert_eq!(request["input"], json!([1]));
+}
+
+#[test]
 fn an_answer_makes_only_so_many_calls() {
     for dialect in DIALECTS {
         for name in ["own", "svc_get"] {

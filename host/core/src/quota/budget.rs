@@ -1,9 +1,7 @@
 //! What one agent may ask for, and spend, in a window of time that slides.
 
 use crate::error::{CallError, ErrorKind};
-
-/// The length of the pieces that a window is counted in, in milliseconds.
-pub const PIECE_MS: u64 = 60_000;
+use crate::limits::BUDGET_PIECE_MS;
 
 /// What an agent may use. Absent is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,9 +40,9 @@ impl Budget {
         } else {
             return Ok(());
         };
-        let minutes = self.window_ms / PIECE_MS;
+        let minutes = self.window_ms / BUDGET_PIECE_MS;
         let message = format!("the budget of `{agent}` is used up: `{limit}` in {minutes} minutes");
-        let free_ms = spent.oldest_ms.saturating_add(self.window_ms + PIECE_MS);
+        let free_ms = spent.oldest_ms.saturating_add(self.window_ms + BUDGET_PIECE_MS);
         Err(CallError::new(ErrorKind::Overloaded, message)
             .with("stage", "budget")
             .with("limit", limit)

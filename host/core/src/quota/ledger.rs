@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::terms::{Ask, Prices, QuotaLimit, Used, estimate_tokens};
+use super::terms::{Ask, NANO_USD_PER_USD, Prices, QuotaLimit, Used, estimate_tokens, nano_usd};
 use super::window::{MINUTE_MS, SECOND_MS, Window};
 use crate::error::CallError;
-use crate::limits::COMPLETION_TOKENS_MAX;
+use crate::limits::{COMPLETION_TOKENS_MAX, PROMPT_TOKENS_MAX};
 use crate::policy::{Rates, Usage};
 
 const DAY_MS: u64 = 86_400_000;
-const NANO_USD_PER_USD: f64 = 1e9;
 
 /// The accounts of all providers.
 ///
@@ -41,6 +40,7 @@ pub struct Reservation {
     provider: String,
     prices: Prices,
     held: Used,
+    is_open: bool,
     at_ms: u64,
     day: u64,
 }
@@ -79,14 +79,16 @@ impl Reservation {
     /// Returns what of a provider's report is charged, for texts of so many bytes: no less than
     /// [`estimate_tokens`] of them, so that nobody is let off by a provider that reports nothing;
     /// and no more than was reserved, or than an answer that is longer can have, so that no
-    /// provider uses up what others share.
+    /// provider uses up what others share. A prompt of which the request is only a part may have up to
+    /// [`PROMPT_TOKENS_MAX`].
     pub fn charge(&self, reported: Used, prompt_bytes: u64, answer_bytes: u64) -> Used {
         let believed = |tokens: u64, bytes: u64, most: u64| {
             tokens.max(estimate_tokens(bytes)).min(most.max(bytes))
         };
         let held = self.held;
+        let prompt = if self.is_open { PROMPT_TOKENS_MAX } else { held.prompt_tokens };
         Used {
-            prompt_tokens: believed(reported.prompt_tokens, prompt_bytes, held.prompt_tokens),
+            prompt_tokens: believed(reported.prompt_tokens, prompt_bytes, prompt),
             completion_tokens: believed(
                 reported.completion_tokens,
                 answer_bytes,
@@ -130,13 +132,13 @@ impl Ledger {
         account.requests.add(now_ms, 1);
         account.tokens_of_hour.add(now_ms, held.tokens());
         let (provider, prices, day) = (ask.provider.clone(), ask.prices, account.day);
-        Ok(Reservation { provider, prices, held, at_ms: now_ms, day })
+        Ok(Reservation { provider, prices, held, is_open: ask.is_open, at_ms: now_ms, day })
     }
 
     /// Replaces a reservation by what is [charged](Reservation::charge). It may be more than was
     /// reserved: then that much is counted, on the day of the reservation.
     pub fn settle(&mut self, reservation: Reservation, used: Used) {
-        let Reservation { provider, prices, held, at_ms, day } = reservation;
+        let Reservation { provider, prices, held, at_ms, day, .. } = reservation;
         let Some(account) = self.accounts.get_mut(&provider) else {
             return;
         };
@@ -225,10 +227,8 @@ impl Ledger {
 
     /// Returns how long a completion the rest of the day's money pays.
     fn payable(&self, ask: &Ask, max_usd: f64, now_ms: u64) -> u64 {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        let max = (max_usd * NANO_USD_PER_USD) as u64;
         let spent = self.sum(now_ms, |account| account.cost_nano_usd);
-        affordable(ask, max.saturating_sub(spent))
+        affordable(ask, nano_usd(max_usd).saturating_sub(spent))
     }
 
     fn exceeded(&self, ask: &Ask, limit: QuotaLimit, now_ms: u64) -> CallError {

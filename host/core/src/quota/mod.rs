@@ -15,7 +15,8 @@ mod terms;
 mod tests;
 mod window;
 
-pub use budget::{Budget, PIECE_MS, Spent};
+pub use budget::{Budget, Spent};
 pub use ledger::{Account, Ledger, Reservation};
 pub use rates::CallRates;
-pub use terms::{Ask, Prices, ProviderLimits, Used, estimate_tokens};
+pub(crate) use terms::NANO_USD_PER_USD;
+pub use terms::{Ask, Prices, ProviderLimits, Used, estimate_tokens, nano_usd};

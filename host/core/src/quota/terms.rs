@@ -21,6 +21,9 @@ pub struct ProviderLimits {
     pub max_context_window: Option<u64>,
 }
 
+/// Billionths in a US dollar.
+pub(crate) const NANO_USD_PER_USD: f64 = 1e9;
+
 /// What one token costs, in billionths of a US dollar. The default is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prices {
@@ -39,8 +42,11 @@ pub struct Ask {
     pub limits: ProviderLimits,
     /// What it costs.
     pub prices: Prices,
-    /// The most tokens the prompt can have: the bytes of the request, as no token is shorter.
+    /// The most tokens the prompt can have: the bytes of the request, as no token is shorter; and more
+    /// where the request `is_open`.
     pub prompt_tokens: u64,
+    /// Whether the prompt is more than the request: what a provider keeps, finds or loads is read too.
+    pub is_open: bool,
     /// Tokens the completion may have; absent where the request does not say.
     pub completion_tokens: Option<u64>,
     /// What is left of the agent's own budget, in billionths of a US dollar; absent where it has none.
@@ -75,6 +81,13 @@ pub(super) enum QuotaLimit {
     TokensPerRequest,
 }
 
+/// Returns an amount in billionths of a US dollar, rounded, so that one which is written and read again
+/// stays as it is; what is no number or below zero is nothing.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+pub fn nano_usd(usd: f64) -> u64 {
+    (usd * NANO_USD_PER_USD).round() as u64
+}
+
 /// Returns how many tokens a text of `bytes` has at least: one for four bytes, rounded up, which is
 /// what English has; other scripts have more.
 pub const fn estimate_tokens(bytes: u64) -> u64 {
@@ -94,7 +107,7 @@ impl Prices {
     /// Returns what `used` costs, in US dollars, for measurements; the ledger counts exactly.
     #[expect(clippy::cast_precision_loss, reason = "a measurement, not a bill")]
     pub fn cost_usd(self, used: Used) -> f64 {
-        self.cost(used) as f64 / 1_000_000_000.0
+        self.cost(used) as f64 / NANO_USD_PER_USD
     }
 
     pub(super) const fn cost(self, used: Used) -> u64 {
@@ -166,6 +179,14 @@ mod tests {
         );
         assert_eq!(Prices::per_million_usd(f64::NAN, -1.0), Prices::default());
         assert_eq!(Prices::per_million_usd(f64::INFINITY, 0.0).input_nano_usd, u64::MAX);
+    }
+
+    #[test]
+    fn an_amount_is_the_same_when_it_was_written_and_read() {
+        for amount in [1, 333_333_333, 4_350_000_001] {
+            assert_eq!(nano_usd(amount as f64 / NANO_USD_PER_USD), amount);
+        }
+        assert_eq!([4.35, -1.0, f64::NAN].map(nano_usd), [4_350_000_000, 0, 0]);
     }
 
     #[test]

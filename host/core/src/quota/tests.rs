@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{Account, Ask, Ledger, Prices, ProviderLimits, Reservation, Used};
-use crate::limits::COMPLETION_TOKENS_MAX;
+use crate::limits::{COMPLETION_TOKENS_MAX, PROMPT_TOKENS_MAX};
 use crate::policy::Rates;
 
 const DAY_MS: u64 = 86_400_000;
@@ -16,6 +16,7 @@ fn ask(limits: &ProviderLimits, prompt_tokens: u64, completion_tokens: Option<u6
         limits: *limits,
         prices: PRICES,
         prompt_tokens,
+        is_open: false,
         completion_tokens,
         left_nano_usd: None,
     }
@@ -140,6 +141,16 @@ fn a_report_is_believed_as_far_as_the_texts_bear_it_out() {
     // An answer that is longer than was asked for.
     assert_eq!(held.charge(used(0, 900), 60, 4_000), used(15, 1_000));
     assert_eq!(held.charge(used(0, all), 60, 4_000), used(15, 4_000));
+}
+
+#[test]
+fn a_report_is_believed_beyond_the_request_where_that_is_not_all() {
+    let mut ledger = Ledger::default();
+    let open = Ask { is_open: true, ..ask(&ProviderLimits::default(), 100, Some(10)) };
+    let held = ledger.reserve(&open, &Rates::default(), 5).unwrap();
+    assert_eq!(held.charge(used(1_000_000, 5), 60, 8), used(1_000_000, 5));
+    assert_eq!(held.charge(used(u64::MAX, 5), 60, 8), used(PROMPT_TOKENS_MAX, 5));
+    assert_eq!(held.charge(used(0, 0), 60, 8), used(15, 2));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! What is a message, core decides, as for the host's own clients. What is sent is written here from
 //! checked parts; nothing a server said is passed back to it but the id of its own request.
 
+use std::fmt::Display;
+
 use clawhost_core::rpc::{self, Message, Refusal};
 use serde_json::{Map, Value, json};
 
@@ -84,12 +86,22 @@ pub(super) fn refusal(error: &Value) -> Failure {
 
 /// Returns a request as one line without its newline. `params` are the members of its parameters.
 pub(super) fn request(id: u64, method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#)
+    line(Some(id), method, Some(&format_args!("{{{params}}}")))
 }
 
 /// Returns a notification, likewise.
 pub(super) fn notification(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{{params}}}}}"#)
+    line(None, method, Some(&format_args!("{{{params}}}")))
+}
+
+/// Returns a request, or without an id a notification, whose parameters are any JSON.
+pub(super) fn line(id: Option<u64>, method: &str, params: Option<&dyn Display>) -> String {
+    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
+    let method = json!(method);
+    match params {
+        Some(params) => format!(r#"{{"jsonrpc":"2.0",{id}"method":{method},"params":{params}}}"#),
+        None => format!(r#"{{"jsonrpc":"2.0",{id}"method":{method}}}"#),
+    }
 }
 
 /// Returns the notification that request `id` is not waited for any longer.

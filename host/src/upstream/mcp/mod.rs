@@ -303,7 +303,7 @@ impl Server {
         found.filter(|_| self.0.is_web).map(|found| found.input_schema.clone())
     }
 
-    /// Returns the connection, waiting for it until `deadline` while there is hope.
+    /// Returns the connection, waiting until `deadline` while it is being made.
     async fn session(&self, deadline: Instant) -> Result<Arc<Session>, Failure> {
         let mut offers = self.0.offers.clone();
         let known = offers.wait_for(|offers| offers.state != State::Connecting);

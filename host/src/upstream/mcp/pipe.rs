@@ -66,7 +66,7 @@ impl Pipe {
     }
 
     /// Sends the request `id` and waits for its answer. Dropping it cancels the request, where it
-    /// may be cancelled.
+    /// may be cancelled: what belongs to the handshake is forgotten, and asks for nothing.
     pub(super) async fn ask(
         &self,
         id: u64,
@@ -99,7 +99,7 @@ struct Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if self.sent && self.place.is_open() {
+        if self.sent && self.place.leave() {
             // A server that does not read is not told.
             drop(self.pipe.outgoing.try_send(message::cancelled(self.id)));
         }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use clawhost_core::exposed::without_hidden;
 use clawhost_core::limits::{QUESTIONS_MAX, REPLY_BYTES_MAX};
+use clawhost_core::rpc::INVALID_PARAMS;
 use clawhost_core::visible;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -21,9 +22,6 @@ pub const INPUT_REQUIRED: &str = "input_required";
 
 /// The name of the one question that an older server asks with a request.
 const THE_QUESTION: &str = "question";
-
-/// JSON-RPC: what is said is not what may be.
-const INVALID_PARAMS: i64 = -32602;
 
 /// What a server of the older revisions is answered when it asks.
 #[derive(Debug)]
@@ -127,7 +125,7 @@ pub(super) fn said_to(server: &str, dialogue: &Dialogue) -> Result<Dialogue, Fai
     let Some(state) = &dialogue.state else { return Ok(dialogue.clone()) };
     let own = state.strip_prefix(server).and_then(|rest| rest.strip_prefix(':'));
     let own = own.ok_or_else(|| Failure::Refused {
-        code: INVALID_PARAMS,
+        code: INVALID_PARAMS.into(),
         message: "the state that was brought back is not its own".to_owned(),
     })?;
     Ok(Dialogue { state: Some(own.to_owned()), ..dialogue.clone() })

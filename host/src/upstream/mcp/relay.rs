@@ -3,19 +3,21 @@
 //! It is kept going like every other server; ids are this host's own, and known secrets are taken out of what
 //! it says. Deliberately absent: what it says unasked, as there is nobody to tell it, and any look at its tools.
 
+use std::fmt::Display;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::reply::json_bytes;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::time::timeout_at;
 use tracing::debug;
 
 use super::failure::Failure;
+use super::message;
 use super::session::{Session, Wire};
 use super::waiting::Outcome;
-use super::{Parts, Server, ServerPlan, State};
+use super::{Parts, Server, ServerPlan};
 use crate::dialogue::Caller;
 use crate::offload;
 
@@ -29,7 +31,7 @@ pub struct Restart {
 }
 
 /// One life of a program, from its `initialize` to its end.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Life(Weak<Session>);
 
 /// Why a message that was passed on has no result.
@@ -64,11 +66,11 @@ impl Server {
 
     /// Says whether the program can be asked.
     pub(crate) fn is_ready(&self) -> bool {
-        self.0.offers.borrow().state == State::Ready
+        self.0.session.borrow().is_some()
     }
 
-    /// Returns what the program answered to `initialize`, and the life in which it did; waits for it until
-    /// `deadline` while there is hope.
+    /// Returns what the program answered to `initialize`, and the life in which it did; waits until `deadline`
+    /// while it is being started. One that has ended, and is left alone for a while, is not waited for.
     pub(crate) async fn met(&self, deadline: Instant) -> Result<(Life, Value), NoResult> {
         let session = self.session(deadline).await.map_err(|failure| self.no_result(failure))?;
         let met = session.met.get().cloned().unwrap_or_default();
@@ -90,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Passes a notification on.
+    /// Passes a notification on. Until it is written it counts as one of the requests that wait.
     pub(crate) async fn relay_told(
         &self,
         life: &Life,
@@ -131,25 +133,21 @@ impl Session {
     async fn relay(&self, method: &str, params: Option<Value>, deadline: Instant) -> Outcome {
         let Wire::Pipe(pipe) = &self.wire else { return Err(no_program()) };
         let (_place, id) = self.place()?;
-        let answer = pipe.ask(id, line(Some(id), method, params), true, Caller::default());
+        let line = message::line(Some(id), method, params.as_ref().map(|it| it as &dyn Display));
+        drop(params);
+        let answer = pipe.ask(id, line, true, Caller::default());
         timeout_at(deadline.into(), answer).await.map_err(|_| Failure::Timeout)?
     }
 
     async fn relay_told(&self, method: &str, params: Option<Value>) -> Result<(), Failure> {
         let Wire::Pipe(pipe) = &self.wire else { return Err(no_program()) };
-        pipe.tell(line(None, method, params)).await
+        let _place = self.place()?;
+        let line = message::line(None, method, params.as_ref().map(|it| it as &dyn Display));
+        drop(params);
+        pipe.tell(line).await
     }
 }
 
 fn no_program() -> Failure {
     Failure::Gone("it is no program".to_owned())
-}
-
-fn line(id: Option<u64>, method: &str, params: Option<Value>) -> String {
-    let id = id.map(|id| ("id".to_owned(), id.into()));
-    let params = params.map(|params| ("params".to_owned(), params));
-    let mut message: Map<String, Value> = id.into_iter().chain(params).collect();
-    message.insert("jsonrpc".to_owned(), json!("2.0"));
-    message.insert("method".to_owned(), method.into());
-    Value::Object(message).to_string()
 }

@@ -108,7 +108,8 @@ impl Session {
         let answer = async {
             match &self.wire {
                 Wire::Pipe(pipe) => {
-                    pipe.ask(id, line, ask.method != "initialize", ask.caller).await
+                    let may_cancel = !matches!(ask.method, "initialize" | "server/discover");
+                    pipe.ask(id, line, may_cancel, ask.caller).await
                 }
                 Wire::Web(web) => web.ask(id, line, era, ask).await,
             }

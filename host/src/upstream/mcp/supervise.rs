@@ -77,7 +77,7 @@ struct Life {
 }
 
 impl Supervisor {
-    /// Keeps the server going until it is told to stop.
+    /// Keeps the server going until it is told to stop, which is no failure of its own.
     pub(super) async fn run(self) {
         let (mut ends, mut probes, mut calm) = (0, self.relayed.is_none(), Calm::default());
         while !self.stop.is_cancelled() {
@@ -100,10 +100,6 @@ impl Supervisor {
                 () = self.stop.cancelled() => {}
             }
         }
-        let reason = "it was stopped".to_owned();
-        let (wants_login, wait) = (false, Duration::ZERO);
-        let state = State::Failed { reason, wants_login, attempt: ends, wait };
-        self.offers.send_modify(|offers| offers.state = state);
     }
 
     fn failed(&self, reason: &str, wants_login: bool, wait: Duration, ends: u32) {

@@ -1,11 +1,12 @@
 //! Who waits for which answer of a server that is spoken to over pipes.
 //!
 //! An id is given out once. What comes for an id that nobody waits for, or not any longer, is
-//! dropped.
+//! dropped. A server may still work on a request that was left, and ask for it: so it is known until its answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use clawhost_core::limits::BRIDGE_LEFT_MAX;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -25,6 +26,10 @@ pub(super) struct Waiting(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     asked: HashMap<u64, Asked>,
+    /// What nobody waits for any longer, and is not answered yet.
+    left: HashSet<u64>,
+    /// There was more of that than is kept.
+    overflowed: bool,
     ended: bool,
 }
 
@@ -37,7 +42,7 @@ struct Asked {
     over: DropGuard,
 }
 
-/// The place of one request. Dropping it forgets the request.
+/// The place of one request. Dropping it forgets the request: one that was sent has to be left before.
 #[derive(Debug)]
 pub(super) struct Place {
     waiting: Arc<Waiting>,
@@ -62,14 +67,20 @@ impl Waiting {
 
     /// Hands an answer over, and says whether anybody waited for it.
     pub(super) fn answer(&self, id: u64, outcome: Outcome) -> bool {
-        let asked = self.0.lock().asked.remove(&id);
+        let mut table = self.0.lock();
+        table.left.remove(&id);
+        let asked = table.asked.remove(&id);
+        drop(table);
         asked.is_some_and(|asked| asked.answer.send(outcome).is_ok())
     }
 
     /// Returns whose request it is that waits, and the end of it. Of several nobody knows which a server
-    /// asks for.
+    /// asks for, be they left or not.
     pub(super) fn only(&self) -> Option<(Arc<Dialogue>, CancellationToken)> {
         let table = self.0.lock();
+        if table.overflowed || !table.left.is_empty() {
+            return None;
+        }
         let mut asked = table.asked.values();
         match (asked.next(), asked.next()) {
             (Some(only), None) => {
@@ -84,6 +95,7 @@ impl Waiting {
         let mut table = self.0.lock();
         table.ended = true;
         table.asked.clear();
+        table.left.clear();
     }
 
     /// Reports progress of the request whose token it carries: its id.
@@ -117,9 +129,16 @@ impl Place {
         (&mut self.answer).await.unwrap_or_else(ended)
     }
 
-    /// Says whether the answer is still to come.
-    pub(super) fn is_open(&self) -> bool {
-        self.waiting.0.lock().asked.contains_key(&self.id)
+    /// Leaves a request that the server has, and says whether its answer is still to come.
+    pub(super) fn leave(&self) -> bool {
+        let mut table = self.waiting.0.lock();
+        let is_open = table.asked.remove(&self.id).is_some();
+        if is_open && table.left.len() < BRIDGE_LEFT_MAX {
+            table.left.insert(self.id);
+        } else if is_open {
+            table.overflowed = true;
+        }
+        is_open
     }
 }
 
@@ -144,9 +163,27 @@ mod tests {
         assert!(waiting.only().is_none() && !over.is_cancelled());
         drop(second);
         assert!(waiting.only().is_some());
+        assert!(first.leave() && over.is_cancelled() && !first.leave());
         drop(first);
-        assert!(over.is_cancelled());
+        waiting.answer(1, Ok(Value::Null));
         let _nobodys = waiting.place(3, Caller::default());
+        assert!(waiting.only().is_none());
+    }
+
+    #[test]
+    fn while_a_request_that_was_left_may_be_answered_nobody_is_asked() {
+        let waiting = Arc::new(Waiting::default());
+        let called = || Caller { progress: None, dialogue: Some(Arc::default()) };
+        assert!(waiting.place(1, called()).leave());
+        let _other = waiting.place(2, called());
+        assert!(waiting.only().is_none());
+        assert!(!waiting.answer(1, Ok(Value::Null)) && waiting.only().is_some());
+        let most = 3 + BRIDGE_LEFT_MAX as u64;
+        (3..most).for_each(|id| assert!(waiting.place(id, called()).leave()));
+        (3..most).for_each(|id| assert!(!waiting.answer(id, Ok(Value::Null))));
+        assert!(waiting.only().is_some());
+        (3..=most).for_each(|id| assert!(waiting.place(id, called()).leave()));
+        (3..=most).for_each(|id| assert!(!waiting.answer(id, Ok(Value::Null))));
         assert!(waiting.only().is_none());
     }
 }

@@ -64,7 +64,9 @@ impl Api {
     pub(super) fn length_key(self, body: &Value) -> &'static str {
         match self {
             Self::Responses => "max_output_tokens",
-            _ if body.get("max_completion_tokens").is_some() => "max_completion_tokens",
+            _ if body.get("max_completion_tokens").is_some_and(|length| !length.is_null()) => {
+                "max_completion_tokens"
+            }
             _ => "max_tokens",
         }
     }

@@ -3,8 +3,10 @@
 //! It is written with the ledger, in the same transaction: what is reserved is spent, until it is
 //! settled. Deliberately absent: deciding anything. Limits look at the ledger, and a budget at the minutes.
 
-use clawhost_core::limits::{BUDGET_WINDOW_MS_MAX, COST_DAYS_MAX, COSTS_LISTED_MAX};
-use clawhost_core::quota::{PIECE_MS, Reservation, Spent, Used};
+use clawhost_core::limits::{
+    BUDGET_PIECE_MS, BUDGET_WINDOW_MS_MAX, COST_DAYS_MAX, COSTS_LISTED_MAX,
+};
+use clawhost_core::quota::{Reservation, Spent, Used};
 use rusqlite::{Connection, Row, params};
 
 /// The table, made for stores that have none yet.
@@ -17,6 +19,9 @@ pub(super) const SPENT_TABLE: &str = "CREATE TABLE agent_spending (
     nano_usd INTEGER NOT NULL,
     PRIMARY KEY (agent, minute)
 ) STRICT, WITHOUT ROWID";
+
+/// The most that one change adds: a million dollars, of which thousands fit into a number of the store.
+const CHANGE_MAX: u64 = 1 << 50;
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,9 +133,9 @@ pub(super) fn spend(
     connection.execute(
         "INSERT INTO agent_spending VALUES (?1, ?2, ?3, ?4) ON CONFLICT (agent, minute) DO UPDATE SET
             requests = requests + ?3, nano_usd = nano_usd + ?4",
-        params![agent, signed(at_ms / PIECE_MS), requests, nano_usd],
+        params![agent, signed(at_ms / BUDGET_PIECE_MS), requests, nano_usd],
     )?;
-    let oldest = signed(at_ms.saturating_sub(BUDGET_WINDOW_MS_MAX) / PIECE_MS);
+    let oldest = signed(at_ms.saturating_sub(BUDGET_WINDOW_MS_MAX) / BUDGET_PIECE_MS);
     connection.execute(
         "DELETE FROM agent_spending WHERE agent = ?1 AND minute < ?2 - 1",
         params![agent, oldest],
@@ -145,17 +150,17 @@ pub(super) fn spent(
     window_ms: u64,
     now_ms: u64,
 ) -> rusqlite::Result<Spent> {
-    let first = signed(now_ms.saturating_sub(window_ms) / PIECE_MS);
+    let first = signed(now_ms.saturating_sub(window_ms) / BUDGET_PIECE_MS);
     let number = |row: &Row<'_>, at| {
         row.get::<_, Option<i64>>(at)
             .map(|n| n.and_then(|n| u64::try_from(n).ok()).unwrap_or_default())
     };
     connection.query_row(
-        "SELECT sum(requests), sum(nano_usd), min(minute) FROM agent_spending
+        "SELECT sum(requests), CAST(total(nano_usd) AS INTEGER), min(minute) FROM agent_spending
          WHERE agent = ?1 AND minute >= ?2",
         params![agent, first],
         |row| {
-            let oldest_ms = number(row, 2)?.saturating_mul(PIECE_MS);
+            let oldest_ms = number(row, 2)?.saturating_mul(BUDGET_PIECE_MS);
             Ok(Spent { requests: number(row, 0)?, nano_usd: number(row, 1)?, oldest_ms })
         },
     )
@@ -168,8 +173,8 @@ pub(super) fn read(
     agent: Option<&str>,
 ) -> rusqlite::Result<Vec<Cost>> {
     let mut select = connection.prepare(
-        "SELECT agent, tool, provider, sum(requests), sum(prompt_tokens), sum(completion_tokens),
-                sum(nano_usd) AS cost
+        "SELECT agent, tool, provider, sum(requests), CAST(total(prompt_tokens) AS INTEGER),
+                CAST(total(completion_tokens) AS INTEGER), CAST(total(nano_usd) AS INTEGER) AS cost
          FROM provider_costs WHERE day >= ?1 AND (?2 IS NULL OR agent = ?2)
          GROUP BY agent, tool, provider HAVING sum(requests) > 0
          ORDER BY cost DESC, agent, tool, provider LIMIT ?3",
@@ -189,8 +194,9 @@ fn cost(row: &Row<'_>) -> rusqlite::Result<Cost> {
     })
 }
 
+/// Returns a number that may be added to others: what is more than any request can cost is that much.
 fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    i64::try_from(number.min(CHANGE_MAX)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -210,12 +216,17 @@ mod tests {
 
     /// Ten tokens and ten, at two and three billionths of a dollar each: fifty.
     fn reserve(day: u64) -> Reservation {
+        reserve_of(day, 10)
+    }
+
+    fn reserve_of(day: u64, completion_tokens: u64) -> Reservation {
         let ask = Ask {
             provider: "main".to_owned(),
             limits: ProviderLimits::default(),
             prices: Prices { input_nano_usd: 2, output_nano_usd: 3 },
             prompt_tokens: 10,
-            completion_tokens: Some(10),
+            is_open: false,
+            completion_tokens: Some(completion_tokens),
             left_nano_usd: None,
         };
         Ledger::default().reserve(&ask, &Rates::default(), day * DAY_MS).unwrap()
@@ -243,6 +254,20 @@ mod tests {
         Change::made(&unsent).write(&store, &ada, "main").unwrap();
         Change::released(&unsent).write(&store, &ada, "main").unwrap();
         assert_eq!(costs(&store, 20_000, None), [("ada".to_owned(), 1, 68)]);
+    }
+
+    #[test]
+    fn no_request_is_too_dear_to_be_written_down() {
+        let (store, ada) = (store(), Caller::new("ada", "t"));
+        for _ in 0..100 {
+            Change::made(&reserve_of(20_000, u64::MAX)).write(&store, &ada, "main").unwrap();
+        }
+        assert_eq!(costs(&store, 0, None), [("ada".to_owned(), 100, 100 * CHANGE_MAX)]);
+        assert_eq!(spent(&store, "ada", 1, 20_000 * DAY_MS).unwrap().nano_usd, 100 * CHANGE_MAX);
+        let held = reserve_of(20_000, u64::MAX);
+        Change::made(&held).write(&store, &ada, "main").unwrap();
+        Change::settled(&held, Used::default()).write(&store, &ada, "main").unwrap();
+        assert_eq!(costs(&store, 0, None), [("ada".to_owned(), 101, 100 * CHANGE_MAX)]);
     }
 
     #[test]

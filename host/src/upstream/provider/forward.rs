@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{EGRESS_BODY_BYTES_MAX, PROVIDER_ANSWER_BYTES_MAX, PROVIDER_ANSWER_MS};
+use clawhost_core::limits::{
+    COMPLETIONS_MAX, EGRESS_BODY_BYTES_MAX, PROVIDER_ANSWER_BYTES_MAX, PROVIDER_ANSWER_MS,
+};
 use clawhost_core::manifest::ProviderPlan;
 use clawhost_core::quota::{ProviderLimits, Reservation, Used};
 use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::api::Api;
-use super::attempt::{self, Failure};
+use super::attempt::{self, Failure, Sent};
 use super::request::text_bytes;
 use super::wire::Wire;
 use super::{Caller, Inner, Providers, anthropic, first_of, openai, speaks};
@@ -68,10 +70,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// Charges what the provider's last `usage` reports; without one all that is reserved is spent.
-    pub async fn settle(self, usage: &Value) {
+    /// Charges what the provider's last `usage` reports, for an answer of so many bytes of text; without a
+    /// report all that is reserved is spent.
+    pub async fn settle(self, usage: &Value, answer_bytes: u64) {
         let used = used(self.api, usage);
-        self.charge(used, 0).await;
+        self.charge(used, answer_bytes).await;
     }
 
     async fn charge(self, used: Option<Used>, answer_bytes: u64) {
@@ -93,7 +96,8 @@ impl Held {
         }
         let whole = attempt::read(Response::new(body)).await?;
         if is_refusal {
-            self.charge(Some(Used::default()), 0).await;
+            let Self { providers, caller, reservation, .. } = self;
+            providers.0.give_back(&caller, reservation, Sent::Refused).await;
             return Ok(Response::from_parts(parts, Answered::Whole(whole)));
         }
         let Some((used, text_bytes)) = charge(self.api, &whole) else {
@@ -129,6 +133,22 @@ impl Forward<'_> {
     /// Says whether the answer is to come as a stream.
     pub fn streams(&self) -> bool {
         self.body.get("stream").and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// Says what of it does not tell how much may be written: anything but one length and one small count.
+    pub fn unclear(&self) -> Option<String> {
+        let given = |key: &str| self.body.get(key).filter(|value| !value.is_null());
+        let is_odd = |key: &str, most: u64| {
+            given(key).is_some_and(|value| value.as_u64().is_none_or(|number| number > most))
+        };
+        if is_odd("n", COMPLETIONS_MAX) {
+            return Some(format!("`n` is a whole number, at most {COMPLETIONS_MAX}"));
+        }
+        let lengths = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
+        let odd = lengths.iter().find(|key| is_odd(key, u64::from(u32::MAX)));
+        let odd = odd.map(|key| format!("`{key}` is a whole number, and no large one"));
+        let is_many = lengths.iter().filter(|key| given(key).is_some()).count() > 1;
+        odd.or_else(|| is_many.then(|| format!("of {}, one is given", lengths.join(", "))))
     }
 
     pub(super) fn length_key(&self) -> &'static str {
@@ -236,7 +256,7 @@ impl Providers {
 
 impl Inner {
     /// Says whether a limit looks at what requests to a provider use.
-    fn is_bounded(&self, plan: &ProviderPlan, caller: &Caller) -> bool {
+    pub(super) fn is_bounded(&self, plan: &ProviderPlan, caller: &Caller) -> bool {
         plan.limits != ProviderLimits::default()
             || self.budget(&caller.agent).is_some()
             || self.rates.tokens_per_hour.is_some()

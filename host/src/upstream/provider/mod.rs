@@ -16,6 +16,7 @@ mod book;
 mod costs;
 mod embed;
 mod forward;
+mod open;
 mod openai;
 mod request;
 mod wire;
@@ -26,6 +27,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::PROMPT_TOKENS_MAX;
 use clawhost_core::manifest::{Manifest, ProviderPlan};
 use clawhost_core::policy::{Rates, Usage};
 use clawhost_core::quota::{Ask, Budget, Reservation, Used};
@@ -279,15 +281,28 @@ impl Inner {
 
     async fn reserve(&self, caller: &Caller, wire: &Wire<'_>) -> Result<Reservation, CallError> {
         let (plan, size) = (wire.plan, &wire.size);
+        // What is read beside the request may fill the model's window, whatever the request's own length.
+        let window = match size.is_open && self.is_bounded(plan, caller) {
+            true => plan.limits.max_context_window.unwrap_or(PROMPT_TOKENS_MAX),
+            false => 0,
+        };
         let ask = Ask {
             provider: plan.name.clone(),
             limits: plan.limits,
             prices: plan.prices,
-            prompt_tokens: size.bytes,
+            prompt_tokens: size.bytes.max(window),
+            is_open: size.is_open,
             completion_tokens: size.completion_tokens,
             left_nano_usd: None,
         };
-        self.book.reserve(caller, ask, self.rates, self.budget(&caller.agent)).await
+        let made = self.book.reserve(caller, ask, self.rates, self.budget(&caller.agent)).await;
+        made.map_err(|mut error| {
+            if window > 0 {
+                let why = "; it refers to what stands elsewhere, which may have as many tokens as the model reads: the provider's `max_context_window`, or";
+                error.message.push_str(&format!("{why} {PROMPT_TOKENS_MAX}"));
+            }
+            error
+        })
     }
 
     /// Charges what the provider reports for texts of so many bytes, of the prompt and of the answer.

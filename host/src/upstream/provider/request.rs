@@ -152,10 +152,12 @@ fn length(rest: &mut Map<String, Value>) -> Result<(&'static str, Option<u64>), 
     let given: Vec<_> = keys.iter().filter_map(|key| Some((*key, rest.remove(*key)?))).collect();
     match given.as_slice() {
         [] => Ok(("max_tokens", None)),
-        [(key, value)] => match value.as_u64().filter(|tokens| *tokens > 0) {
-            Some(tokens) => Ok((key, Some(tokens))),
-            None => Err(wrong(format!("`{key}` is no whole number above 0"))),
-        },
+        [(key, value)] => {
+            match value.as_u64().filter(|tokens| (1..=u64::from(u32::MAX)).contains(tokens)) {
+                Some(tokens) => Ok((key, Some(tokens))),
+                None => Err(wrong(format!("`{key}` is no whole number above 0, or a large one"))),
+            }
+        }
         _ => Err(wrong("`max_tokens` and `max_completion_tokens` are the same: give one")),
     }
 }
@@ -218,6 +220,7 @@ mod tests {
             ("best_of", json!(5)),
             ("stream", json!(true)),
             ("max_tokens", json!(0)),
+            ("max_tokens", json!(9_000_000_000_000_000_000_u64)),
             ("max_tokens", json!(-1)),
             ("max_tokens", json!(1.5)),
             ("max_tokens", json!("9")),

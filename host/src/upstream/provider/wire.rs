@@ -17,6 +17,7 @@ use url::Url;
 use super::api::Api;
 use super::attempt::Failure;
 use super::forward::Forward;
+use super::open::is_open;
 use super::request::{ChatRequest, text_bytes};
 use super::{anthropic, openai};
 use crate::secrets::Secrets;
@@ -38,6 +39,8 @@ pub(super) struct Size {
     pub(super) bytes: u64,
     /// Those of all texts that the model reads.
     pub(super) text_bytes: u64,
+    /// Whether it [`is_open`].
+    pub(super) is_open: bool,
     pub(super) completion_tokens: Option<u64>,
 }
 
@@ -71,7 +74,8 @@ impl<'a> Wire<'a> {
             ProviderProtocol::Anthropic => (Api::Messages.below(), anthropic::body(chat)?),
         };
         let (bytes, text_bytes) = (chat.bytes, chat.text_bytes());
-        let size = Size { bytes, text_bytes, completion_tokens: chat.completion_tokens };
+        let completion_tokens = chat.completion_tokens;
+        let size = Size { bytes, text_bytes, is_open: false, completion_tokens };
         let body = (Cow::Owned(body), Some(length_key));
         Self::to((plan, &plan.model), path, body, size, secrets).await
     }
@@ -91,7 +95,8 @@ impl<'a> Wire<'a> {
         }
         let text_bytes = texts.iter().map(|text| text.len() as u64).sum();
         // The ledger refuses where there is no room for one token beside those of the texts.
-        let size = Size { bytes: text_bytes, text_bytes, completion_tokens: Some(1) };
+        let size =
+            Size { bytes: text_bytes, text_bytes, is_open: false, completion_tokens: Some(1) };
         let body = (Cow::Owned(openai::embeddings_body(texts)), None);
         Self::to((plan, model), openai::EMBEDDINGS_PATH, body, size, secrets).await
     }
@@ -114,7 +119,10 @@ impl<'a> Wire<'a> {
         let body = (body, Some(request.length_key()));
         let length = request.length();
         let completion_tokens = length.map(|length| length.saturating_mul(request.count()));
-        let size = Size { bytes: 0, text_bytes: text_bytes(&request.body), completion_tokens };
+        // A count is a request and no more: nothing is made of it.
+        let is_open = request.api != Api::Count && is_open(&request.body);
+        let text_bytes = text_bytes(&request.body);
+        let size = Size { bytes: 0, text_bytes, is_open, completion_tokens };
         let mut wire = Self::to((plan, &plan.model), path, body, size, secrets).await?;
         wire.headers.retain(|(name, _)| !request.headers.contains_key(name));
         let own = request.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
@@ -127,7 +135,6 @@ impl<'a> Wire<'a> {
         };
         wire.size.bytes = plain.len() as u64;
         if request.api == Api::Count {
-            // Nothing is made of it, so it is a request and no more.
             (wire.size.bytes, wire.size.text_bytes) = (0, 0);
         }
         Ok((wire, plain))

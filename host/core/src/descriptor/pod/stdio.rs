@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use super::{CLAW, POD};
-use crate::exposed::Exposure;
-use crate::manifest::node::{self, Entry, Node};
+use super::{CLAW, parsed};
+use crate::manifest::node::{Entry, Node};
 use crate::manifest::problem::{Problems, choices};
-use crate::manifest::shape::{self, STRING, Shape, TEXT, opt, req, shape, shown};
+use crate::manifest::shape::{STRING, Shape, TEXT, opt, req, shape, shown};
 use crate::manifest::{DocumentError, McpReach, McpServer};
 
 /// The key of such a service.
@@ -38,19 +37,7 @@ pub fn pod_server(
     name: &str,
     sandbox: &str,
 ) -> Result<McpServer, Vec<DocumentError>> {
-    let mut problems = Problems::default();
-    let server = match node::parse(file, bytes) {
-        Ok(root) if shape::check(&mut problems, &root, &POD, "") => {
-            read(&root, name, sandbox, &mut problems)
-        }
-        Ok(_) => None,
-        Err(problem) => {
-            problems.push(*problem);
-            None
-        }
-    };
-    let told = problems.finish(server);
-    told.map_err(|all| all.into_iter().map(DocumentError::hidden).collect())
+    parsed(file, bytes, |root, problems| read(root, name, sandbox, problems))
 }
 
 fn read(root: &Node, name: &str, sandbox: &str, problems: &mut Problems) -> Option<McpServer> {
@@ -69,28 +56,6 @@ fn read(root: &Node, name: &str, sandbox: &str, problems: &mut Problems) -> Opti
     };
     let args = stdio.texts(&["args"]).map(|(_, text)| text.to_owned()).collect();
     let command = stdio.text(&["command"])?.to_owned();
-    Some(McpServer::program(name, command, args, sandbox, &service.at.to_string()))
-}
-
-impl McpServer {
-    /// Returns a server that is a program without variables, of which nothing is served but its tools.
-    pub fn program(
-        name: &str,
-        command: String,
-        args: Vec<String>,
-        sandbox: &str,
-        at: &str,
-    ) -> Self {
-        Self {
-            name: name.to_owned(),
-            reach: McpReach::Program { command, args, env: Vec::new() },
-            endpoint: None,
-            pinned: None,
-            internal_only: false,
-            expose: Exposure::default(),
-            sandbox: sandbox.to_owned(),
-            policy: None,
-            at: at.to_owned(),
-        }
-    }
+    let reach = McpReach::Program { command, args, env: Vec::new() };
+    Some(McpServer::new(name, reach, sandbox, &service.at.to_string()))
 }

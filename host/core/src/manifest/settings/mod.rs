@@ -49,8 +49,7 @@ use super::shape::shown;
 use super::{Governance, Manifest, Profile, TelemetryPlan};
 use crate::grants::{AgentGrants, Shell};
 use crate::limits::{
-    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_RUNNING_PER_AGENT_MAX, CALLS_WAITING_MAX,
-    REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
+    ARGUMENTS_BYTES_MAX, CALLS_RUNNING_MAX, CALLS_WAITING_MAX, REPLY_BYTES_MAX, SHUTDOWN_GRACE_MS,
 };
 use crate::package::VerifyingKey;
 use crate::screen::Filter;
@@ -154,7 +153,7 @@ pub struct LimitSettings {
     /// Calls that run at the same time.
     pub calls_running_max: usize,
     /// Of these, calls of one agent.
-    pub calls_running_per_agent_max: usize,
+    pub calls_running_per_agent_max: Option<usize>,
     /// Calls that may wait for a place.
     pub calls_waiting_max: usize,
     /// A reply, in bytes of JSON; at most the host's own bound.
@@ -447,7 +446,7 @@ impl Default for LimitSettings {
         Self {
             arguments_bytes_max: ARGUMENTS_BYTES_MAX,
             calls_running_max: CALLS_RUNNING_MAX,
-            calls_running_per_agent_max: CALLS_RUNNING_PER_AGENT_MAX,
+            calls_running_per_agent_max: None,
             calls_waiting_max: CALLS_WAITING_MAX,
             reply_bytes_max: REPLY_BYTES_MAX,
             shutdown_grace_ms: SHUTDOWN_GRACE_MS,

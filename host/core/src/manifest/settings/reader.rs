@@ -141,7 +141,9 @@ impl Reader {
             self.settings.http.allowed_hosts =
                 self.take_list(root, &["http", "allowed_hosts"], right, is_host);
         }
-        self.settings.http.console = root.flag(&["http", "console"]);
+        if let Some(console) = root.flag(&["http", "console"]) {
+            self.settings.http.console = Some(console);
+        }
         if root.get(&["http", "allowed_origins"]).is_some() {
             let right = "https://name` or `https://name:port";
             self.settings.http.allowed_origins =
@@ -256,7 +258,7 @@ impl LimitSettings {
         match key {
             "arguments_bytes_max" => self.arguments_bytes_max = size,
             "calls_running_max" => self.calls_running_max = size,
-            "calls_running_per_agent_max" => self.calls_running_per_agent_max = size,
+            "calls_running_per_agent_max" => self.calls_running_per_agent_max = Some(size),
             "calls_waiting_max" => self.calls_waiting_max = size,
             "reply_bytes_max" => self.reply_bytes_max = size,
             _ => self.shutdown_grace_ms = number,

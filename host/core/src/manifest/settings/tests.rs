@@ -20,6 +20,8 @@ state: ./state
 tools:
   directory: ../tools
   replace_builtins: [read_file]
+  catalog: search
+  pins: require
 limits:
   calls_running_max: 8
   shutdown_grace_ms: 100
@@ -27,6 +29,8 @@ http:
   address: 127.0.0.1:7000
   allowed_hosts: [tools.example.com, "tools.example.com:8443"]
   allowed_origins: ["https://console.example.com"]
+  console: false
+  metrics: 127.0.0.1:9464
 audit: { webhook: "https://audit.example.com/in", syslog: run/log }
 agents:
   - { name: claude, elicitation: true }
@@ -70,6 +74,15 @@ fn nothing_said_is_the_default() {
         read("version: 1", &[("CLAWHOST_STATE", ""), ("PATH", "/bin")]).unwrap(),
         Settings::default()
     );
+}
+
+#[test]
+fn a_variable_changes_its_own_key_only() {
+    let file = read(FULL, &[]).unwrap();
+    let mut both = read(FULL, &[("CLAWHOST_STATE", "there")]).unwrap();
+    assert_eq!(both.state.as_deref(), Some(Path::new("there")));
+    both.state.clone_from(&file.state);
+    assert_eq!(both, file);
 }
 
 #[test]
@@ -120,7 +133,7 @@ fn every_key_has_a_variable_and_variables_win() {
         reply_bytes_max,
         shutdown_grace_ms,
     );
-    assert_eq!(limits, (1, 2, 6, 3, 4, 5));
+    assert_eq!(limits, (1, 2, Some(6), 3, 4, 5));
     assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);
     assert_eq!(settings.channels.keys().collect::<Vec<_>>(), ["ops"]);
     assert_eq!(settings.providers.keys().collect::<Vec<_>>(), ["own"]);
@@ -235,7 +248,11 @@ fn the_page_of_the_runtime_file_has_every_key_and_no_other() {
     for key in shape::keys(&LIMITS) {
         let mut settings = LimitSettings::default();
         let row = rows.iter().find(|row| row.starts_with(&format!("| `limits.{key}`"))).unwrap();
-        settings.set(key, row.split(" | ").nth(3).unwrap().parse().unwrap());
+        let default = row.split(" | ").nth(3).unwrap();
+        match default.parse() {
+            Ok(number) => settings.set(key, number),
+            Err(_) => assert!(default.contains(" of `"), "{default} is taken from no other key"),
+        }
         assert_eq!(settings, LimitSettings::default(), "the default of {key}");
     }
 }

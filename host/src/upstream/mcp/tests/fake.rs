@@ -157,6 +157,7 @@ impl Fake {
                 let names: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
                 json!({"names": names, "value": std::env::var("GIVEN").unwrap()}).to_string()
             }
+            "elicits" if params["arguments"]["silent"] == true => return,
             "asks" | "elicits" => self.ask(),
             "modern" => params.to_string(),
             "reads" => {

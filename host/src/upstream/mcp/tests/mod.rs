@@ -284,6 +284,14 @@ async fn m15_an_older_server_asks_the_client_of_its_call_where_that_is_passed_on
     // Who has no client to ask is told nothing else.
     let told = echo(&server, "{}").await.unwrap();
     assert!(told.contains(r#""uri":"file://"#) && told.starts_with("[-32601,"), "{told}");
+    // It may ask for a call that has ended here and not there: another's client is not asked then.
+    let short = Duration::from_millis(100);
+    let (first, (caller, asks)) = (asking("elicitation").0, asking("elicitation"));
+    let silent = server.call("echo", None, r#"{"silent":true}"#, short, first).await;
+    assert_eq!(silent.unwrap_err().kind, ErrorKind::Timeout);
+    let told = server.call("echo", None, "{}", PATIENCE, caller);
+    let Content::Text(told) = &told.await.unwrap().content[0] else { panic!() };
+    assert!(told.contains("},-32601,{}]") && asks.now().borrow().is_none(), "{told}");
 }
 
 #[tokio::test]
@@ -356,6 +364,7 @@ async fn m17_a_stubborn_server_is_gone_when_it_is_stopped() {
     server.stop().await;
     assert_eq!(alive(), 0);
     assert!(echo(&server, "{}").await.is_err());
+    assert_eq!(server.offers().borrow().state, State::Ready, "to be stopped is no failure");
 
     // Dropping the last handle does the same.
     let server = Server::start(plan, parts());
