@@ -367,6 +367,23 @@ impl Origin {
     }
 }
 
+impl Origin {
+    /// Says in a word or two where the code of a tool comes from.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Bridged { .. } => "bridged",
+            Self::BuiltIn { .. } => "built-in",
+            Self::Composite { .. } => "composite",
+            Self::DropIn { .. } => "dropped in",
+            Self::Native { .. } => "native",
+            Self::Own => "the host's",
+            Self::Registry { .. } => "registry",
+            Self::Release => "registry version",
+            Self::Service { .. } => "service",
+        }
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -77,8 +77,8 @@ limits! {
     PROGRESS_PAUSE_MS: u64 = 100;
     /// Calls that hold an instance at the same time; the pool has twice as many and a few, for calls that components make and components that describe themselves.
     CALLS_RUNNING_MAX: usize = 64;
-    /// Of these, calls of one agent: whatever it does, a quarter is left for the others.
-    CALLS_RUNNING_PER_AGENT_MAX: usize = 48;
+    /// Of the running calls and of those that wait, those of one agent: whatever it does, a quarter is left for the others.
+    CALLS_PER_AGENT_PERMILLE: usize = 750;
     /// Calls that may wait for an instance; one more is refused as overload.
     CALLS_WAITING_MAX: usize = 1_024;
     /// Arguments of one call, as serialised JSON.
@@ -160,8 +160,10 @@ limits! {
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
     /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
     HTTP_SESSION_MESSAGES_MAX: usize = 4;
-    /// Sessions of the clients of one wrapped server; the one unused for longest gives its place to another.
+    /// Sessions of the clients of one wrapped server; the one idle for longest gives its place to another.
     WRAP_SESSIONS_MAX: usize = 1_000;
+    /// Requests of one such session that wait for the server at the same time: a quarter of all that may.
+    WRAP_SESSION_REQUESTS_MAX: usize = BRIDGE_REQUESTS_MAX / 4;
     /// One request to a wrapped server, where nothing else is said.
     WRAP_BODY_BYTES: usize = 1_048_576;
     /// The time of one request to a wrapped server, where nothing else is said.
@@ -378,6 +380,9 @@ limits! {
     AUDIT_WINDOW_BYTES_MAX: u64 = 1_048_576;
     /// What one search of the log reads, which takes less than a second; then it says where it goes on.
     AUDIT_SEARCH_BYTES_MAX: u64 = 67_108_864;
+    /// Rounds in which a profile is learnt, each of which grants one thing more; a tool that needs so many needs a
+    /// person who thinks.
+    LEARN_ROUNDS_MAX: usize = 8;
     /// Events that wait for one exporter of telemetry; more are dropped and counted, as nothing waits for an exporter.
     TELEMETRY_QUEUE_MAX: usize = 2_048;
     /// Events of one batch where the manifest does not say.
@@ -398,6 +403,8 @@ limits! {
     CALL_STAGES_MAX: usize = 64;
     /// Scrapes of the measurements that may be answered at once; who else connects waits.
     METRICS_REQUESTS_MAX: usize = 4;
+    /// Time who reads measurements, or from a registry, has to send the header: meanwhile it holds one of few places.
+    ONE_HEADER_READ_MS: u64 = 2_000;
     /// Time one scrape may take from connecting to the last byte.
     METRICS_REQUEST_MS: u64 = 10_000;
     /// A telemetry file; at this size it becomes `<name>.1`, in place of the one before.
@@ -442,6 +449,11 @@ limits! {
     CALL_RATES_PRINCIPALS_MAX: usize = 1_024;
     /// Tokens of a completion that names no length and that no limit makes shorter: what every model can give.
     COMPLETION_TOKENS_MAX: u64 = 4_096;
+    /// Tokens of a prompt whose request refers to what stands elsewhere, where no `max_context_window` says
+    /// otherwise: as many as large models look at. No report of such a prompt is believed beyond it.
+    PROMPT_TOKENS_MAX: u64 = 2_000_000;
+    /// Completions that one request may ask for: `n`, as OpenAI has it.
+    COMPLETIONS_MAX: u64 = 128;
     /// A chat request for a provider, as JSON: as long as the arguments of a call.
     PROVIDER_REQUEST_BYTES_MAX: usize = 4_194_304;
     /// A provider's answer: a completion of 100,000 tokens is under a tenth of it.
@@ -462,6 +474,8 @@ limits! {
     PROXY_RESULT_BYTES_MAX: usize = 16_384;
     /// The least that such a result may be given: less holds no envelope.
     PROXY_RESULT_BYTES_MIN: u64 = 256;
+    /// The pieces that such a window is counted in, and the shortest one: a minute.
+    BUDGET_PIECE_MS: u64 = 60_000;
     /// The longest window of an agent's budget: a month. What was spent is kept so long, by the minute.
     BUDGET_WINDOW_MS_MAX: u64 = 2_678_400_000;
     /// The name of a pod's service: it is a part of a host's name.
@@ -620,6 +634,8 @@ limits! {
     BRIDGE_UNASKED_MS: u64 = 60_000;
     /// Requests that wait for one bridged server at the same time: as many as calls run.
     BRIDGE_REQUESTS_MAX: usize = 64;
+    /// Requests to one program that nobody waits for any longer and that it may still answer. With more, nobody is asked what it wants to know: it might want it for one that is forgotten.
+    BRIDGE_LEFT_MAX: usize = 1_024;
     /// Time a bridged server has to say that it speaks the newest revision; then it is asked in the older way. Programs take up to three seconds to start.
     BRIDGE_PROBE_MS: u64 = 5_000;
     /// Time from the start of a bridged server until its tools are known.

@@ -278,7 +278,7 @@ pub(super) struct ToolsArgs {
 /// file is checked as well, and so is the tools folder, whose components are asked in an empty sandbox
 /// what they offer; no tool is called, and nothing is made. An unknown key is a problem, as a misspelt
 /// restriction would otherwise restrict nothing. The exit code is 3 where there is any problem.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost validate host/examples/manifest.yaml")]
 pub(super) struct ValidateArgs {
     /// Documents, or directories of them

@@ -20,8 +20,8 @@ use crate::state::{FolderEnv, StateDir, open_cache};
 
 /// Say what this machine can give, and whether it is enough for a manifest
 ///
-/// Looks at the jail of native programs, the memory of instances, the folders and the clock, and makes a host as `run` would, without serving. The exit code is 6 where a tool is
-/// refused, or something is missing that the documents, or the embedded default, cannot do without;
+/// Looks at the jail of native programs, the memory of instances, the folders and the clock, and makes a
+/// host as `run` would, without serving. The exit code is 6 where a tool is refused, or something is missing that the documents, or the embedded default, cannot do without;
 /// what is only weaker than it could be is said and is no error.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost doctor host/examples/manifest.yaml --json")]

@@ -36,13 +36,9 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
         policy: args.policy.clone(),
         ..CallContext::default()
     };
-    let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), &context);
-    let mut rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
-    if let Some(agent) = &args.agent
-        && let Err(error) = setup.host.granted(tool, agent)
-    {
-        rehearsal.ask = Err(error);
-    }
+    let agent = args.agent.as_deref();
+    let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), agent, &context);
+    let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
     let mut story = Story::of(&setup.host, tool, rehearsal, given);
     story.tool_refuses = arguments.as_ref().and_then(|it| story.refused_by_tool(it));
     if args.json {

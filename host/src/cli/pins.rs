@@ -18,7 +18,7 @@ use crate::registry::{Pin, PinState};
 ///
 /// What a server says about a tool is remembered when it is first seen. When it says something else,
 /// the tool is not served until that is accepted here. So it is with a dropped-in component that needs more than
-/// before: its file's name stands for the server's, and `imports` for the tool's. `tools.pins: require` of the runtime file wants
+/// before: `tool:NAME` stands for the server's name, and `imports` for the tool's. `tools.pins: require` of the runtime file wants
 /// each tool accepted before it is served at all. Running hosts heed it within a second.
 #[derive(Debug, Args)]
 #[command(
@@ -127,12 +127,10 @@ fn print(pins: &[Pin], as_json: bool, text: fn(&Pin) -> String) {
     pins.iter().for_each(|pin| show::line(&text(pin)));
 }
 
-const fn word(state: PinState) -> &'static str {
-    match state {
-        PinState::Accepted => "accepted",
-        PinState::Changed => "CHANGED",
-        PinState::New => "NEW",
-    }
+/// Returns the word for it; what waits stands out.
+fn word(state: PinState) -> String {
+    let is_accepted = state == PinState::Accepted;
+    if is_accepted { state.name().to_owned() } else { state.name().to_uppercase() }
 }
 
 /// What a server says is made visible: whoever accepts it does not trust it yet.

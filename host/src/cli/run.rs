@@ -96,7 +96,7 @@ async fn metrics(setup: &Setup, shutdown: &Shutdown) -> Result<(), Fail> {
     Ok(())
 }
 
-fn cannot_listen(address: SocketAddr, error: &std::io::Error, with: &str) -> Fail {
+pub(super) fn cannot_listen(address: SocketAddr, error: &std::io::Error, with: &str) -> Fail {
     let hint = format!("choose another address with {with}");
     Fail::usage(format!("HTTP cannot be served on {address}: {error}"), &hint)
 }
@@ -179,20 +179,22 @@ async fn http(
     shutdown: Shutdown,
 ) -> Result<u8, Fail> {
     let address = args.http.or(setup.settings.http.address).unwrap_or(DEFAULT_ADDRESS);
+    let defaults = HttpOptions::new(address);
+    let has_console = setup.settings.http.console.unwrap_or(defaults.console);
     let options = HttpOptions {
         require_token: !args.no_auth,
         allowed_hosts: setup.settings.http.allowed_hosts.clone(),
         allowed_origins: setup.settings.http.allowed_origins.clone(),
-        console: setup.settings.http.console.unwrap_or_else(|| address.ip().is_loopback()),
+        console: has_console,
         proxy: proxy::options(&setup),
-        ..HttpOptions::new(address)
+        ..defaults
     };
     let credentials = Arc::new(setup.credentials);
     let server = serve_http(setup.host.clone(), Arc::clone(&credentials), options, shutdown).await;
     let server: BoundServer =
         server.map_err(|error| cannot_listen(address, &error, "--http ADDR"))?;
     let (host, settings, state) = (&setup.host, &setup.settings, setup.state.path());
-    greet(host, settings, &server, &credentials, args, state);
+    greet(host, settings, &server, &credentials, args, state, has_console);
     if !is_proxy {
         show::line("\nor into one that starts the host itself:");
         show::json(&client_config::stdio(&program(), &given(args, settings)));
@@ -213,6 +215,7 @@ fn greet(
     credentials: &crate::state::Credentials,
     args: &RunArgs,
     state: &std::path::Path,
+    has_console: bool,
 ) {
     show::line(&tools::table(host, &host.catalog()));
     if host.manifest().supplied_by_host {
@@ -231,7 +234,7 @@ fn greet(
             address = server.local_addr,
         ));
     }
-    if settings.http.console.unwrap_or_else(|| server.local_addr.ip().is_loopback()) {
+    if has_console {
         show::line(&format!(
             "serving the operator's console on http://{}/console",
             server.local_addr

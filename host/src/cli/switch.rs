@@ -125,8 +125,7 @@ fn unknown(which: &Which, looked: &Value) -> Fail {
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
     let kept = off(common).await?;
     if common.json {
-        let row = |(tool, off): (&String, &Off)| json!({"tool": tool, "by": off.by, "reason": off.reason, "since_ms": off.since_ms});
-        show::json(&kept.iter().map(row).collect());
+        show::json(&kept.iter().map(|(tool, off)| off.to_json(tool)).collect());
     } else if kept.is_empty() {
         show::line("no tool is disabled");
     } else {

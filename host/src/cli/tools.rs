@@ -9,7 +9,7 @@ use super::fail::{Fail, print_document};
 use super::setup::{self, Purpose};
 use super::show;
 use crate::Host;
-use crate::serve::status::{self, kind, standing};
+use crate::serve::status;
 
 pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
     let setup = setup::open(&args.paths, &args.places, Purpose::Look).await?;
@@ -46,7 +46,7 @@ fn served(host: &Host, catalog: &Catalog) -> String {
         let grants = &tool.grants;
         table.add_row([
             &tool.definition.name,
-            kind(tool),
+            tool.origin.kind(),
             &grants.profile,
             &tool.calls().unwrap_or_else(|| show::touches(grants)),
             &told(host, tool),
@@ -66,7 +66,7 @@ fn told(host: &Host, tool: &Tool) -> String {
     let rests = host.quarantine().resting(&tool.ckp_name).into_iter().map(|hold| hold.told());
     let agents = tool.managed.as_deref().and_then(Granted::agents);
     let agents = agents.map(|agents| format!("for {} only", agents.join(", ")));
-    std::iter::once(standing(host, tool).to_owned())
+    std::iter::once(host.standing(tool).name().to_owned())
         .chain(agents)
         .chain(rests)
         .collect::<Vec<_>>()

@@ -40,7 +40,7 @@ pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
     } else {
         problems.iter().for_each(print_document);
         eprintln!("{} problem(s)", problems.len());
-        if let Some(folder) = beside(&args, &problems).await {
+        if let Some(folder) = beside(&args) {
             let folder = folder.display();
             eprintln!("hint: what is not there lies beside it: clawhost validate {folder}");
         }
@@ -49,15 +49,16 @@ pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
 }
 
 /// Returns the folder of the only document that was given, where what it lacks is in that folder.
-async fn beside(args: &ValidateArgs, problems: &[DocumentError]) -> Option<PathBuf> {
+fn beside(args: &ValidateArgs) -> Option<PathBuf> {
     let [file] = args.files.as_slice() else { return None };
-    let is_missing = |problem: &&DocumentError| problem.code == PRIMITIVE_NOT_FOUND;
-    let missing = problems.iter().filter(is_missing).count();
-    let folder = file.parent().filter(|_| file.is_file() && missing > 0)?;
+    let folder = file.parent().filter(|_| file.is_file())?;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let all = ValidateArgs { files: vec![folder.to_owned()], ..args.clone() };
-    let left = check_all(&all).await.err().unwrap_or_default();
-    (left.iter().filter(is_missing).count() < missing).then(|| folder.to_owned())
+    let registries = settings(&args.files, args.config.as_deref()).0.registries;
+    let missing = |path: &Path| {
+        let problems = setup::manifest(&[path.to_owned()], &registries).err().unwrap_or_default();
+        problems.iter().filter(|problem| problem.code == PRIMITIVE_NOT_FOUND).count()
+    };
+    (missing(folder) < missing(file)).then(|| folder.to_owned())
 }
 
 /// Returns every note, or every problem, once each.

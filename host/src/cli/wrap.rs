@@ -1,7 +1,6 @@
 //! `clawhost wrap`: one MCP server that speaks on standard input and output, served over HTTP.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use clawhost_core::limits::{
     BRIDGE_MESSAGE_BYTES_MAX, SECRET_BYTES_MAX, SHUTDOWN_GRACE_MS, TOOL_TIMEOUT_CEILING_MS,
     WRAP_BODY_BYTES, WRAP_REQUEST_MS, WRAP_RESTART_CEILING_MS, WRAP_RESTART_MS,
 };
-use clawhost_core::manifest::{McpServer, Settings};
+use clawhost_core::manifest::{McpReach, McpServer, Settings};
 
 use super::args::{Places, http_address};
 use super::discover::Named;
@@ -59,7 +58,7 @@ const NAME: &str = "wrapped";
 /// _REQUEST_TIMEOUT_MS, _RESTART_BACKOFF_MS, _RESTART_MAX_MS and _MAX_BODY_BYTES say.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  clawhost wrap finder --http 127.0.0.1:8080\n  clawhost wrap --sandbox servers --token-file token.txt -- mcp-server-git --repository ."
+    after_help = "Examples:\n  clawhost wrap finder --http 127.0.0.1:8080\n  clawhost wrap --sandbox process --token-file token.txt -- mcp-server-git --repository ."
 )]
 pub(super) struct WrapArgs {
     #[command(flatten)]
@@ -88,16 +87,26 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
         Some((command, rest)) => {
             let profile = manifest.default_profile_name();
             let profile = args.named.sandbox.as_deref().unwrap_or(profile);
-            McpServer::program(NAME, command, rest, profile, "the command line")
+            let reach = McpReach::Program { command, args: rest, env: Vec::new() };
+            McpServer::new(NAME, reach, profile, "the command line")
         }
         None => args.named.server(&manifest)?,
     };
     let secrets = setup::opened_secrets(&settings, args.places.state.as_deref())?;
     secrets.learn(entry.secrets());
     let options = variables.options(&args, &settings, &secrets)?;
+    if options.token.is_none() && !options.http.address.ip().is_loopback() {
+        let reason = "a token is needed where others can reach the address";
+        return Err(Fail::usage(reason, "say which with --token-file FILE"));
+    }
     let backends = Backends { secrets: secrets.clone(), ..Backends::none() };
     let plan = plan_alone(&entry, &manifest, &backends).map_err(|reason| {
-        Fail::usage(reason, "name a program that is there, and its profile with --sandbox")
+        let profiles: Vec<_> = manifest.profiles.keys().map(String::as_str).collect();
+        let hint = format!(
+            "name a program that is there, and its profile with --sandbox, one of {}",
+            profiles.join(", ")
+        );
+        Fail::usage(reason, &hint)
     })?;
     let parts = Parts { client: backends.client, secrets };
     let server = Server::relayed(plan, parts, variables.restart()?);
@@ -110,13 +119,8 @@ async fn serve(server: Server, options: WrapOptions) -> Result<u8, Fail> {
     let door = if options.token.is_some() { "a token opens it" } else { "no token is asked for" };
     let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
     let shutdown = Shutdown { told: run::stop_signal(), grace };
-    let bound = serve_wrapped(server, options, shutdown).await.map_err(|error| {
-        let hint = match error.kind() {
-            ErrorKind::InvalidInput => "say which with --token-file FILE",
-            _ => "choose another address with --http ADDR",
-        };
-        Fail::usage(format!("HTTP cannot be served on {address}: {error}"), hint)
-    })?;
+    let bound = serve_wrapped(server, options, shutdown).await;
+    let bound = bound.map_err(|error| run::cannot_listen(address, &error, "--http ADDR"))?;
     show::line(&format!("serving MCP on http://{}{path}; {door}", bound.local_addr));
     show::line("this is a transport, not a gate: let a host bridge it, which applies policy");
     let ended = bound.task.await;

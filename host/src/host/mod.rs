@@ -33,6 +33,7 @@ use crate::engine::{Allocator, Engine, Loaded};
 use crate::gate::{CallContext, Rehearsal, Standing};
 use crate::memory::Memory;
 use crate::quarantine::Quarantine;
+use crate::recording::Recordings;
 use crate::registry::Code;
 use crate::registry::{Pin, Pins};
 use crate::replay::Replay;
@@ -114,25 +115,18 @@ impl Host {
         self.0.dispatch.terms().gate.offers(tool, &principal.0)
     }
 
-    /// Says whether `tool` is one of those that `principal` has: pods and skills hold agents to theirs.
-    ///
-    /// # Errors
-    /// Why it is not.
-    pub fn granted(&self, tool: &Tool, principal: &str) -> Result<(), CallError> {
-        self.0.dispatch.terms().gate.granted(tool, principal)
-    }
-
-    /// Says what would become of a call of `tool`, short of asking anybody; nothing where nobody
-    /// offers it.
+    /// Says what would become of a call of `tool` by `agent`, or by one that has the tool, short of asking
+    /// anybody; nothing where nobody offers it.
     pub fn rehearse(
         &self,
         tool: &str,
         arguments: Option<&Value>,
+        agent: Option<&str>,
         context: &CallContext,
     ) -> Option<Rehearsal> {
         let terms = self.0.dispatch.terms();
         let resolved = terms.shelf.resolve(tool)?;
-        Some(terms.gate.rehearse(resolved, arguments, context))
+        Some(terms.gate.rehearse(resolved, arguments, agent, context))
     }
 
     /// Says what would become of a call of `tool` with the best of arguments.
@@ -218,6 +212,11 @@ impl Host {
     /// Returns the record.
     pub(crate) fn audit(&self) -> &AuditLog {
         &self.0.audit
+    }
+
+    /// Returns the recordings of calls.
+    pub(crate) fn recordings(&self) -> &Recordings {
+        self.0.dispatch.recordings()
     }
 
     /// Returns what was accepted of what MCP servers say.

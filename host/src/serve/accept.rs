@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS};
+use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, ONE_HEADER_READ_MS};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -35,7 +35,7 @@ pub(super) fn http_server() -> http1::Builder {
 }
 
 /// Answers one request a connection until it is told to shut down: of `places` at a time, each within
-/// `patience`. Whoever is too slow to ask or to read gives the place to another.
+/// `patience`. Whoever is slow to ask, or too slow to read, gives the place to another.
 pub(super) async fn answer_each<Answer, Answered>(
     listener: TcpListener,
     (places, patience): (usize, Duration),
@@ -59,6 +59,7 @@ pub(super) async fn answer_each<Answer, Answered>(
                 async { Ok::<_, Infallible>(answered.await) }
             });
             let mut server = http_server();
+            server.header_read_timeout(Duration::from_millis(ONE_HEADER_READ_MS));
             let connection =
                 server.keep_alive(false).serve_connection(TokioIo::new(stream), service);
             match timeout(patience, connection).await {
@@ -104,5 +105,36 @@ where
             }
         }
         while connections.try_join_next().is_some() {}
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "its client connects to the server under test")]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn half_a_header_keeps_nobody_out_for_long() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, told) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let answer = async |_| Response::new(Full::from("here"));
+        let bounds = (1, Duration::from_secs(60));
+        let server =
+            tokio::spawn(answer_each(listener, bounds, answer, Shutdown::from(told.clone())));
+        let asks = async |head: &str| {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream
+        };
+        let _slow = asks("GET / HT").await;
+        let (mut text, mut quick) =
+            (String::new(), asks("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await);
+        let patience = Duration::from_millis(HTTP_HEADER_READ_MS / 2);
+        timeout(patience, quick.read_to_string(&mut text)).await.unwrap().unwrap();
+        assert!(text.ends_with("here"), "{text}");
+        told.cancel();
+        server.await.unwrap();
     }
 }

@@ -8,10 +8,11 @@
 //! writing.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{
@@ -298,10 +299,15 @@ impl Connection {
         let mut output = self.output.as_ref().map(|output| output.lock());
         if let Some(output) = &mut output
             && self.waiting.load(Ordering::Acquire) == 0
-            && is_out(&mut **output, &mut text)
         {
-            let _ = written.send(());
-            return receiver;
+            let (mut rest, mut context) = (text.as_slice(), Context::from_waker(Waker::noop()));
+            // Of an output that fails, the writer hears.
+            if let Poll::Ready(Ok(())) = poll_out(&mut **output, &mut context, &mut rest) {
+                let _ = written.send(());
+                return receiver;
+            }
+            let out = text.len() - rest.len();
+            drop(text.drain(..out));
         }
         self.waiting.fetch_add(1, Ordering::AcqRel);
         self.answers.send_modify(|answers| answers.unread += bytes);
@@ -350,17 +356,19 @@ impl Open {
     }
 }
 
-/// Writes `text` without waiting and says whether all of it is out; else what is left of it is not. Of an
-/// output that fails, the writer hears.
-fn is_out(mut output: &mut (dyn AsyncWrite + Send + Unpin), text: &mut Vec<u8>) -> bool {
-    let mut context = Context::from_waker(Waker::noop());
+/// Writes `text` as far as `output` takes it, and says when all of it is out; `text` is what is not.
+pub(super) fn poll_out(
+    mut output: &mut (dyn AsyncWrite + Send + Unpin),
+    cx: &mut Context<'_>,
+    text: &mut &[u8],
+) -> Poll<io::Result<()>> {
     while !text.is_empty() {
-        match Pin::new(&mut output).poll_write(&mut context, text) {
-            Poll::Ready(Ok(bytes @ 1..)) => drop(text.drain(..bytes)),
-            _ => return false,
+        match ready!(Pin::new(&mut output).poll_write(cx, text))? {
+            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            bytes => *text = text.get(bytes..).unwrap_or_default(),
         }
     }
-    matches!(Pin::new(&mut output).poll_flush(&mut context), Poll::Ready(Ok(())))
+    Pin::new(&mut output).poll_flush(cx)
 }
 
 /// What an unread line counts at least. So an answer for each running

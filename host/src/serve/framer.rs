@@ -9,11 +9,9 @@
 //! without reading: requests, their bytes and unread answers are all counted.
 
 use std::future::poll_fn;
-use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use clawhost_core::limits::{CLAW_NOTICES_MAX, MESSAGE_BYTES_MAX};
 use futures_util::FutureExt as _;
@@ -29,7 +27,7 @@ use tracing::debug;
 use super::Shutdown;
 use super::calls::{Calls, host_failed};
 use super::ckp::{Answer, Authority, Session};
-use super::connection::{Connection, Outgoing, Output};
+use super::connection::{Connection, Outgoing, Output, poll_out};
 use super::direct::Direct;
 use super::lane::{self, Inbound, Lane};
 use super::mcp::McpServer;
@@ -169,17 +167,7 @@ async fn write_all(
 }
 
 async fn send(output: &Output, mut line: &[u8]) -> std::io::Result<()> {
-    poll_fn(|cx| {
-        let mut output = output.lock();
-        while !line.is_empty() {
-            match ready!(Pin::new(&mut *output).poll_write(cx, line))? {
-                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
-                bytes => line = line.get(bytes..).unwrap_or_default(),
-            }
-        }
-        Pin::new(&mut *output).poll_flush(cx)
-    })
-    .await
+    poll_fn(|cx| poll_out(&mut *output.lock(), cx, &mut line)).await
 }
 
 /// Sends what answers nothing, each when the one before is out.

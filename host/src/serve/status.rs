@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use clawhost_core::catalog::{Catalog, Origin, Refused, Tool};
+use clawhost_core::catalog::{Catalog, Refused};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::calls::Calls;
-use crate::gate::Standing;
 use crate::host::Host;
 
 /// Says what a host serves, and what it does now, `started` being when it began to serve.
@@ -40,13 +39,13 @@ pub(crate) fn tools(host: &Host, catalog: &Catalog, place: fn(&Path) -> String) 
         json!({
             "name": tool.definition.name,
             "uri": format!("claw://local/tool/{}", tool.ckp_name),
-            "kind": kind(tool),
+            "kind": tool.origin.kind(),
             "origin": tool.origin.to_string(),
             "digest": tool.digest,
             "sandbox": tool.grants.profile,
             "may_touch": tool.calls().unwrap_or_else(|| tool.grants.touches(place)),
             "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
-            "policy": standing(host, tool),
+            "policy": host.standing(tool).name(),
             "quarantine": host.quarantine().resting(&tool.ckp_name),
         })
     });
@@ -59,29 +58,4 @@ pub(crate) fn tools(host: &Host, catalog: &Catalog, place: fn(&Path) -> String) 
 fn refused(catalog: &Catalog) -> Value {
     let told = |one: &Refused| json!({"source": one.source, "reason": one.reason});
     catalog.refused.iter().map(told).collect()
-}
-
-/// Says what becomes of a call of `tool` with the best of arguments.
-pub(crate) fn standing(host: &Host, tool: &Tool) -> &'static str {
-    match host.standing(tool) {
-        Standing::Allowed => "allowed",
-        Standing::Asks => "asks",
-        Standing::Disabled => "disabled",
-        Standing::Refused => "refused",
-    }
-}
-
-/// Says where the code of `tool` comes from.
-pub(crate) fn kind(tool: &Tool) -> &'static str {
-    match tool.origin {
-        Origin::Bridged { .. } => "bridged",
-        Origin::BuiltIn { .. } => "built-in",
-        Origin::Composite { .. } => "composite",
-        Origin::DropIn { .. } => "dropped in",
-        Origin::Native { .. } => "native",
-        Origin::Own => "the host's",
-        Origin::Registry { .. } => "registry",
-        Origin::Release => "registry version",
-        Origin::Service { .. } => "service",
-    }
 }

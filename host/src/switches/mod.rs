@@ -14,6 +14,7 @@ use clawhost_core::limits::{APPROVAL_REASON_BYTES_MAX, TOOL_NAME_BYTES_MAX};
 use clawhost_core::uri::ClawUri;
 use clawhost_core::{truncate, visible};
 use rusqlite::{Connection, Row, params};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::audit::{AuditLog, Event};
@@ -36,6 +37,13 @@ pub struct Off {
     pub cuts: bool,
     /// It is in the store.
     is_kept: bool,
+}
+
+impl Off {
+    /// Returns it as programs read it.
+    pub fn to_json(&self, tool: &str) -> Value {
+        json!({"tool": tool, "by": self.by, "reason": self.reason, "since_ms": self.since_ms})
+    }
 }
 
 /// What is done with a switch.
@@ -136,6 +144,11 @@ impl Switches {
     /// [`DatabaseError`].
     pub async fn kept(database: &Database) -> Result<BTreeMap<String, Off>, DatabaseError> {
         database.run(read).await
+    }
+
+    /// Returns all that is off, by CKP name.
+    pub fn all(&self) -> BTreeMap<String, Off> {
+        self.off.borrow().clone()
     }
 
     /// Says whether a tool is off, with who, why and since when.

@@ -28,12 +28,7 @@ pub(super) fn plan(kinds: Vec<ExporterKind>) -> TelemetryPlan {
             lifecycle: true,
             errors: true,
         },
-        metrics: MetricFlags {
-            token_usage: true,
-            cost_usd: true,
-            latency_histogram: true,
-            retrieval_hit_rate: true,
-        },
+        metrics: MetricFlags::ALL,
         sampling_rate: 1.0,
         strip_arguments: true,
         strip_results: true,

@@ -20,6 +20,7 @@ impl Grants {
             let inside = if rules.block_private { " outside private networks" } else { "" };
             match &rules.hosts {
                 HostRules::Any => format!("any host{inside}"),
+                HostRules::Only(hosts) if hosts.is_empty() => "no host".to_owned(),
                 HostRules::Only(hosts) => format!("the hosts {}{inside}", listed(hosts)),
             }
         }));

@@ -1,8 +1,8 @@
 //! One MCP server that is a program, over streamable HTTP, for hosts that can be told a URL only.
 //!
 //! It is a transport and no gate: whoever may ask may ask for anything, and the host that bridges it applies
-//! policy. Its clients share one process; what it said to `initialize` is said to each of them again, and each
-//! has a session of its own, which lasts as long as the process. Deliberately absent: streams, and with them
+//! policy. Its clients share one process; what it said to `initialize` is said to each of them again, as of the
+//! older revision that a client asks for, and each has a session of its own, which lasts as long as the process. Deliberately absent: streams, and with them
 //! whatever the server says unasked.
 
 use std::collections::HashMap;
@@ -10,15 +10,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clawhost_core::limits::WRAP_SESSIONS_MAX;
+use clawhost_core::limits::{WRAP_SESSION_REQUESTS_MAX, WRAP_SESSIONS_MAX};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use parking_lot::Mutex;
-use rmcp::model::RequestId;
+use rmcp::model::{ProtocolVersion, RequestId};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{accepted, answer_json, denied, read_bounded, refused};
+use super::body::{accepted, answer_json, denied, read_bounded, refused, require_json};
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Places, Seat};
@@ -115,11 +115,13 @@ impl Wrapped {
             return Err(Denied::method("POST"));
         }
         self.check_token(request.headers())?;
+        require_json(request.headers())?;
         let busy = busy(seat, Room::Any)?;
         let (parts, body) = request.into_parts();
-        let body = read_bounded(body, self.options.body_bytes_max).await?;
         let session = session_id(&parts.headers).unwrap_or_default();
-        Ok(until_sent(self.take(session, message::read(&body)).await, busy))
+        // The body ends here: what waits for the server is held once.
+        let message = message::read(&read_bounded(body, self.options.body_bytes_max).await?);
+        Ok(until_sent(self.take(session, message).await, busy))
     }
 
     fn health(&self) -> Response<Body> {
@@ -149,8 +151,8 @@ impl Wrapped {
                 self.told(session, &method, params(value)).await;
                 accepted()
             }
-            Ok(Incoming::Request { id, method, .. }) if method == "initialize" => {
-                self.initialize(id).await
+            Ok(Incoming::Request { id, method, value }) if method == "initialize" => {
+                self.initialize(id, value.pointer("/params/protocolVersion")).await
             }
             Ok(Incoming::Request { id, method, value }) => {
                 self.ask(session, id, &method, params(value)).await
@@ -162,12 +164,12 @@ impl Wrapped {
         Instant::now() + Duration::from_millis(self.options.request_ms)
     }
 
-    async fn initialize(&self, id: RequestId) -> Response<Body> {
+    async fn initialize(&self, id: RequestId, version: Option<&Value>) -> Response<Body> {
         let (life, met) = match self.server.met(self.deadline()).await {
             Ok(met) => met,
             Err(why) => return failed(id, &why),
         };
-        let mut answer = answered(&id, Ok(met));
+        let mut answer = answered(&id, Ok(as_of(version, met)));
         match random::hex::<SESSION_BYTES>() {
             Ok(name) if let Ok(value) = HeaderValue::from_str(&name) => {
                 self.open(name, life);
@@ -178,15 +180,11 @@ impl Wrapped {
         }
     }
 
-    /// Opens a session, in the place of those whose process has ended, or of the one unused for longest.
+    /// Opens a session, in the place of those whose process has ended.
     fn open(&self, name: String, life: Life) {
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| self.server.is_in(&session.life));
-        if sessions.len() >= WRAP_SESSIONS_MAX {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
-            let oldest = oldest.map(|(name, _)| name.clone()).unwrap_or_default();
-            sessions.remove(&oldest);
-        }
+        make_room(&mut sessions);
         let session = Session { life, used: Instant::now(), asked: HashMap::new() };
         sessions.insert(name, session);
     }
@@ -198,8 +196,9 @@ impl Wrapped {
         method: &str,
         params: Option<Value>,
     ) -> Response<Body> {
-        let Some(asking) = self.asking(session, &id) else {
-            return failed(id, &NoResult::Over);
+        let asking = match self.asking(session, &id) {
+            Ok(asking) => asking,
+            Err(refusal) => return refusal.of(id.clone()),
         };
         let outcome = tokio::select! {
             outcome = self.server.relay(&asking.life, method, params, self.deadline()) => outcome,
@@ -215,13 +214,11 @@ impl Wrapped {
         }
     }
 
-    fn asking<'a>(&'a self, name: &'a str, id: &'a RequestId) -> Option<Asking<'a>> {
+    fn asking<'a>(&'a self, name: &'a str, id: &'a RequestId) -> Result<Asking<'a>, Refusal> {
         let mut sessions = self.sessions.lock();
-        let session = sessions.get_mut(name)?;
-        let cancelled = CancellationToken::new();
-        session.used = Instant::now();
-        session.asked.insert(id.clone(), cancelled.clone());
-        Some(Asking { wrapped: self, session: name, id, life: session.life.clone(), cancelled })
+        let session = sessions.get_mut(name).ok_or_else(|| Refusal::from(&NoResult::Over))?;
+        let cancelled = session.begin(id)?;
+        Ok(Asking { wrapped: self, session: name, id, life: session.life.clone(), cancelled })
     }
 
     /// Takes a notification. That its client is ready was said for it, when the process was met.
@@ -249,6 +246,48 @@ impl Drop for Asking<'_> {
     }
 }
 
+impl Session {
+    /// Notes a request, and returns what ends it. One session leaves places for the others.
+    fn begin(&mut self, id: &RequestId) -> Result<CancellationToken, Refusal> {
+        if self.asked.contains_key(id) {
+            let text = "a request with this id is still running";
+            return Err(Refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, text));
+        }
+        if self.asked.len() >= WRAP_SESSION_REQUESTS_MAX {
+            let text = "too many requests of this session wait for the server";
+            return Err(Refusal::from(&NoResult::Silent(text)));
+        }
+        let cancelled = CancellationToken::new();
+        self.used = Instant::now();
+        self.asked.insert(id.clone(), cancelled.clone());
+        Ok(cancelled)
+    }
+}
+
+/// Where there are as many as may be, ends the session unused for longest of those that wait for nothing.
+fn make_room(sessions: &mut HashMap<String, Session>) {
+    if sessions.len() < WRAP_SESSIONS_MAX {
+        return;
+    }
+    let idle = sessions.iter().filter(|(_, session)| session.asked.is_empty());
+    let oldest = idle.min_by_key(|(_, session)| session.used).map(|(name, _)| name.clone());
+    sessions.remove(&oldest.unwrap_or_default());
+}
+
+/// Returns what was said to `initialize` as of the revision a client asks for, where that is an older one: strict
+/// clients hang up on any other.
+fn as_of(asked: Option<&Value>, mut met: Value) -> Value {
+    let asked = asked.and_then(Value::as_str).unwrap_or_default();
+    let is_known = ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == asked);
+    if let Some(Value::String(version)) = met.get_mut("protocolVersion")
+        && is_known
+        && asked < version.as_str()
+    {
+        asked.clone_into(version);
+    }
+    met
+}
+
 fn params(mut message: Value) -> Option<Value> {
     message.get_mut("params").map(Value::take)
 }
@@ -258,12 +297,87 @@ fn answered(id: &RequestId, outcome: message::Outcome) -> Response<Body> {
 }
 
 fn failed(id: RequestId, why: &NoResult) -> Response<Body> {
-    let (status, code, text) = match why {
-        NoResult::Over => (StatusCode::NOT_FOUND, UNKNOWN_SESSION, "there is no such session"),
-        NoResult::Silent(text) => (StatusCode::SERVICE_UNAVAILABLE, SILENT, *text),
-        NoResult::Error { .. } => {
-            (StatusCode::SERVICE_UNAVAILABLE, SILENT, "the server does not begin")
+    Refusal::from(why).of(id)
+}
+
+/// Why a request has no answer of the server: the status, the code and the words.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal(StatusCode, i32, &'static str);
+
+impl Refusal {
+    fn of(self, id: RequestId) -> Response<Body> {
+        refused(self.0, &Fault::new(self.1, self.2).to(id))
+    }
+}
+
+impl From<&NoResult> for Refusal {
+    fn from(why: &NoResult) -> Self {
+        match why {
+            NoResult::Over => {
+                Self(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "there is no such session")
+            }
+            NoResult::Silent(text) => Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, text),
+            NoResult::Error { .. } => {
+                Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, "the server does not begin")
+            }
         }
-    };
-    refused(status, &Fault::new(code, text).to(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn session() -> Session {
+        Session { life: Life::default(), used: Instant::now(), asked: HashMap::new() }
+    }
+
+    #[test]
+    fn an_id_runs_once_and_no_session_takes_every_place() {
+        let mut session = session();
+        for id in (0..).take(WRAP_SESSION_REQUESTS_MAX) {
+            assert!(session.begin(&RequestId::Number(id)).is_ok());
+        }
+        let twice = session.begin(&RequestId::Number(0)).unwrap_err();
+        assert_eq!((twice.0, twice.1), (StatusCode::BAD_REQUEST, INVALID_REQUEST));
+        let more = session.begin(&RequestId::Number(-1)).unwrap_err();
+        assert_eq!((more.0, more.1), (StatusCode::SERVICE_UNAVAILABLE, SILENT));
+        assert!(session.begin(&RequestId::Number(0)).is_err(), "the first still runs");
+        session.asked.remove(&RequestId::Number(0));
+        assert!(session.begin(&RequestId::Number(0)).is_ok());
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_loses_no_session_to_another() {
+        let named = |number: usize| (number.to_string(), session());
+        let mut sessions: HashMap<_, _> = (0..WRAP_SESSIONS_MAX).map(named).collect();
+        let now = Instant::now();
+        for (number, ago) in [("3", 9), ("7", 5), ("9", 2)] {
+            let session = sessions.get_mut(number).unwrap();
+            session.used = now.checked_sub(Duration::from_secs(ago)).unwrap();
+        }
+        sessions.get_mut("3").unwrap().begin(&RequestId::Number(1)).unwrap();
+        sessions.get_mut("3").unwrap().used = now.checked_sub(Duration::from_secs(9)).unwrap();
+        let before: HashSet<_> = sessions.keys().cloned().collect();
+        make_room(&mut sessions);
+        let left: HashSet<_> = sessions.keys().cloned().collect();
+        assert_eq!(before.difference(&left).collect::<Vec<_>>(), ["7"]);
+        make_room(&mut sessions);
+        assert_eq!(sessions.len(), left.len(), "there is room");
+    }
+
+    #[test]
+    fn a_client_is_told_the_older_revision_that_it_asks_for() {
+        let told = |asked: &str| {
+            let met = json!({"protocolVersion": "2025-06-18", "serverInfo": {}});
+            as_of(Some(&json!(asked)), met)["protocolVersion"].clone()
+        };
+        assert_eq!(told("2024-11-05"), "2024-11-05");
+        assert_eq!(told("2025-06-18"), "2025-06-18");
+        for other in ["2025-11-25", "2026-07-28", "2024-01-01", "", "2025-03-2"] {
+            assert_eq!(told(other), "2025-06-18", "{other}");
+        }
+    }
 }

@@ -17,11 +17,10 @@ use clawhost_core::visible;
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{OPERATOR, Operator, unavailable};
+use super::{OPERATOR, Operator, no_such, unavailable};
 use crate::approvals::Pending;
-use crate::audit::Place;
-use crate::clock::now_ms;
-use crate::host::Switches;
+use crate::audit::{Filter, Place};
+use crate::clock::{now_ms, read_rfc3339};
 use crate::offload;
 use crate::registry::{Pin, PinState};
 use crate::serve::message::{Fault, Outcome};
@@ -52,52 +51,38 @@ impl Operator {
     /// Answers what only looks, and what it shows is for.
     pub(super) async fn look(&self, method: &str, params: Params<'_>) -> Outcome {
         match method {
-            "clawhost.news" => {
-                params.only(&["seen"])?;
-                self.news(params.object_or_none("seen")?).await
-            }
-            "clawhost.tools.list" => {
-                params.only(&[])?;
-                self.tools().await
-            }
+            "clawhost.news" => self.news(params.object_or_none("seen")?).await,
+            "clawhost.tools.list" => self.tools().await,
             "clawhost.quarantine.list" => {
-                params.only(&[])?;
                 let quarantine = self.host.quarantine();
                 let holds = quarantine.holds().await.map_err(unavailable)?;
                 let seen = quarantine.anomalies().await.map_err(unavailable)?;
                 Ok(json!({"holds": holds, "anomalies": seen}))
             }
             "clawhost.quarantine.release" => {
-                params.only(&["tool", "reason"])?;
                 let (tool, reason) = (params.text("tool")?, params.text_or_none("reason")?);
                 let tool = meant(tool).map_err(|error| params.fault("tool", error.to_string()))?;
                 let done = self.host.quarantine().release(&tool, OPERATOR, reason).await;
                 Ok(json!({"acknowledged": done.map_err(unavailable)?}))
             }
             "clawhost.pins.list" => {
-                params.only(&[])?;
                 let pins = self.waiting_pins().await?;
                 Ok(json!({"pins": Value::from_iter(pins.iter().map(Pin::to_json))}))
             }
             "clawhost.pins.accept" => {
-                params.only(&["digest"])?;
                 let digest = params.text("digest")?;
                 let mut pins = self.waiting_pins().await?;
                 pins.retain(|pin| pin.digest() == digest);
                 let done = self.host.accept(pins).await.map_err(unavailable)?;
                 Ok(json!({"acknowledged": done > 0}))
             }
-            "clawhost.audit.search" => {
-                params.only(&["since", "agent", "tool", "ended", "before"])?;
-                self.search(params).await
-            }
+            "clawhost.audit.search" => self.search(params).await,
             "clawhost.audit.verify" => {
-                params.only(&[])?;
                 let _turn = self.reading.lock().await;
                 let chains = offload::blocking(true, || self.host.audit().verify());
                 Ok(json!({"chains": chains.map_err(unavailable)?}))
             }
-            _ => Err(Fault::method(method, "there is no such method here")),
+            _ => Err(no_such(method)),
         }
     }
 
@@ -149,11 +134,8 @@ impl Operator {
         for (one, tool) in listed.zip(catalog.tools()) {
             add(one, "description", tool.definition.description.as_str());
         }
-        let off = Switches::kept(self.host.database()).await.map_err(unavailable)?;
-        let off = off.into_iter().map(|(tool, off)| {
-            json!({"tool": tool, "by": off.by, "reason": off.reason, "since_ms": off.since_ms})
-        });
-        add(&mut told, "off", Value::from_iter(off));
+        let off = self.host.switches().all();
+        add(&mut told, "off", Value::from_iter(off.iter().map(|(tool, off)| off.to_json(tool))));
         let servers = manifest.mcp_servers.iter().map(|one| {
             let is_its = |origin: &Origin| matches!(origin, Origin::Bridged { server, .. } if *server == one.name);
             let tools = catalog.tools().filter(|tool| is_its(&tool.origin)).count();
@@ -177,7 +159,10 @@ impl Operator {
 
     async fn search(&self, params: Params<'_>) -> Outcome {
         let (agent, tool) = (params.text_or_none("agent")?, params.text_or_none("tool")?);
-        let (since, how) = (params.text_or_none("since")?, params.text_or_none("ended")?);
+        let how = params.text_or_none("ended")?;
+        let no_time = || params.fault("since", "is no time, 2026-11-22T10:00:00Z");
+        let time = |since: &str| read_rfc3339(since).ok_or_else(no_time);
+        let since = params.text_or_none("since")?.map(time).transpose()?;
         let wrong = || params.fault("before", "is no place of the log");
         let read = |place: &str| {
             let (chain, end) = place.split_once('/')?;
@@ -185,13 +170,10 @@ impl Operator {
         };
         let before = params.text_or_none("before")?;
         let before = before.map(|place| read(place).ok_or_else(wrong)).transpose()?;
-        let named = |name: &str| meant(name).unwrap_or_else(|_| name.to_owned());
-        let tool = tool.map(named);
+        let filter = Filter::new(since, agent, tool);
         let fits = |record: &Value| {
-            since.is_none_or(|since| text(record, "time") >= since)
-                && agent.is_none_or(|agent| text(record, "principal") == agent)
-                && how.is_none_or(|how| ended(record) == how)
-                && tool.as_ref().is_none_or(|tool| named(text(record, "tool")) == *tool)
+            let [time, agent, tool] = ["time", "principal", "tool"].map(|key| text(record, key));
+            how.is_none_or(|how| ended(record) == how) && filter.fits(time, agent, tool)
         };
         let _turn = self.reading.lock().await;
         let audit = self.host.audit();
@@ -209,7 +191,7 @@ impl Operator {
 }
 
 /// Returns a question with about as much of its arguments as lists show.
-fn listed_question(one: &Pending) -> Value {
+pub(super) fn listed_question(one: &Pending) -> Value {
     one.to_json(&one.shown(APPROVAL_LISTED_BYTES_MAX))
 }
 

@@ -31,7 +31,6 @@ mod look;
 use std::time::Duration;
 
 use clawhost_core::lease::Covers;
-use clawhost_core::limits::APPROVAL_LISTED_BYTES_MAX;
 use clawhost_core::manifest::nearest;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -46,6 +45,27 @@ pub(super) use self::look::told;
 
 /// Who turns switches here, for the record.
 const OPERATOR: &str = "operator";
+
+/// The methods and the parameters that each knows: a misspelt one would restrict nothing.
+const METHODS: [(&str, &[&str]); 17] = [
+    ("clawhost.status", &[]),
+    ("clawhost.approvals.list", &["id"]),
+    ("clawhost.approvals.show", &["id"]),
+    ("clawhost.approvals.approve", &["id", "lease"]),
+    ("clawhost.approvals.deny", &["id", "reason"]),
+    ("clawhost.approvals.leases", &[]),
+    ("clawhost.approvals.revoke", &["id"]),
+    ("clawhost.tools.disable", &["tool", "reason", "now", "dry_run"]),
+    ("clawhost.tools.enable", &["tool", "reason", "dry_run"]),
+    ("clawhost.tools.list", &[]),
+    ("clawhost.quarantine.list", &[]),
+    ("clawhost.quarantine.release", &["tool", "reason"]),
+    ("clawhost.pins.list", &[]),
+    ("clawhost.pins.accept", &["digest"]),
+    ("clawhost.audit.search", &["since", "agent", "tool", "ended", "before"]),
+    ("clawhost.audit.verify", &[]),
+    ("clawhost.news", &["seen"]),
+];
 
 /// A host, as its operator asks it.
 pub(super) struct Operator {
@@ -79,29 +99,25 @@ impl Operator {
     }
 
     async fn result(&self, method: &str, params: Params<'_>) -> Outcome {
+        let known = METHODS.iter().find(|(name, _)| *name == method);
+        let (_, known) = known.ok_or_else(|| no_such(method))?;
+        params.only(known)?;
         let approvals = self.host.approvals();
         match method {
-            "clawhost.status" => {
-                params.only(&[])?;
-                Ok(status(&self.host, self.started))
-            }
+            "clawhost.status" => Ok(status(&self.host, self.started)),
             "clawhost.approvals.list" => {
-                params.only(&["id"])?;
                 let pending = match params.text_or_none("id")? {
                     Some(id) => approvals.named(id),
                     None => approvals.pending(),
                 };
-                let short = |one: &Pending| one.to_json(&one.shown(APPROVAL_LISTED_BYTES_MAX));
-                Ok(json!({"pending": Value::from_iter(pending.iter().map(short))}))
+                Ok(json!({"pending": Value::from_iter(pending.iter().map(look::listed_question))}))
             }
             "clawhost.approvals.show" => {
-                params.only(&["id"])?;
                 let pending = approvals.find(params.text("id")?);
                 let full = |one: Pending| one.to_json(&Shown::whole(&one.asked.arguments));
                 Ok(json!({"pending": Value::from_iter(pending.map(full))}))
             }
             "clawhost.approvals.approve" => {
-                params.only(&["id", "lease"])?;
                 let lease = params.object_or_none("lease")?;
                 let lease =
                     lease.map(|lease| read_lease(Params::within(lease, "lease."))).transpose()?;
@@ -109,29 +125,21 @@ impl Operator {
                 self.decide(params, Answer::Approve { lease }).await
             }
             "clawhost.approvals.deny" => {
-                params.only(&["id", "reason"])?;
                 let reason = params.text_or_none("reason")?.map(str::to_owned);
                 self.decide(params, Answer::Deny { reason }).await
             }
             "clawhost.approvals.leases" => {
-                params.only(&[])?;
                 let leases = approvals.leases().await.map_err(unavailable)?;
                 Ok(json!({"leases": Value::from_iter(leases.iter().map(|one| one.to_json()))}))
             }
             "clawhost.approvals.revoke" => {
-                params.only(&["id"])?;
                 let revoked = approvals.revoke(params.text("id")?).await.map_err(unavailable)?;
                 Ok(json!({"acknowledged": revoked}))
             }
             "clawhost.tools.disable" => {
-                params.only(&["tool", "reason", "now", "dry_run"])?;
-                let now = flag(params, "now")?;
-                self.switch(params, Turn::Off { now }).await
+                self.switch(params, Turn::Off { now: flag(params, "now")? }).await
             }
-            "clawhost.tools.enable" => {
-                params.only(&["tool", "reason", "dry_run"])?;
-                self.switch(params, Turn::On).await
-            }
+            "clawhost.tools.enable" => self.switch(params, Turn::On).await,
             _ => self.look(method, params).await,
         }
     }
@@ -182,6 +190,10 @@ impl Operator {
         let done = self.host.approvals().answer(id, None, answer, &Approver::Operator).await;
         Ok(json!({"acknowledged": done}))
     }
+}
+
+fn no_such(method: &str) -> Fault {
+    Fault::method(method, "there is no such method here")
 }
 
 /// Reads a yes; what is absent is a no.
