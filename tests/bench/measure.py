@@ -3,11 +3,12 @@
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import time
 
-from servers import Http, Stdio, bubblewrap, call, wassette
+from servers import Http, Stdio, call, wassette
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
@@ -87,7 +88,7 @@ class World:
                                       "--disable-builtin-tools", *place], None, {"port": 7392})
         else:
             self.skipped["wassette"] = why
-        self.bwrap = bubblewrap(peers)
+        self.bwrap = shutil.which("bwrap")
 
     def start(self, name):
         command, env = self.stdio[name]

@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import select
-import shutil
 import socket
 import subprocess
 import time
@@ -178,16 +177,13 @@ def wassette(folder):
     if not program.exists():
         return None, "its package could not be installed"
     program.chmod(0o755)
-    loader = folder / "libc/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
     command = [program]
-    if loader.exists():
-        # It wants a newer C library than some systems have.
-        command = [loader, "--library-path", f"{loader.parent}:/usr/lib/x86_64-linux-gnu", program]
+    if libc := os.environ.get("BENCH_LIBC"):
+        # It wants a newer C library than some systems have: that folder of one, and the system's for the rest.
+        loader = pathlib.Path(libc) / "ld-linux-x86-64.so.2"
+        command = [loader, "--library-path", f"{libc}:/usr/lib/x86_64-linux-gnu", program]
     if subprocess.run([*command, "--version"], capture_output=True).returncode != 0:
-        return None, "it needs glibc 2.39, or one unpacked in target/bench/libc"
+        return None, "it needs glibc 2.39: say in BENCH_LIBC which folder has one"
     return command, None
 
 
-def bubblewrap(folder):
-    here = folder / "bwrap/usr/bin/bwrap"
-    return str(here) if here.exists() else shutil.which("bwrap")

@@ -17,8 +17,8 @@ use crate::{TOOLS, WORLD, answer_on, arguments, linked_on};
 const CALLS: usize = 2_000;
 /// How long good calls are made beside hostile ones.
 const BESIDE: Duration = Duration::from_millis(1_500);
-/// The places of that host, those of one agent, and its queue.
-const FAIR: (usize, usize, usize) = (64, 48, 200);
+/// What one agent may have of the places and of the queue of that host.
+const FAIR: (usize, usize) = (48, 200);
 /// Calls that sleep while memory is looked at.
 const ASLEEP: usize = 200;
 /// Tools that do nothing while memory is looked at.
@@ -51,12 +51,12 @@ pub(crate) fn all() -> Value {
     json!({"call": tools, "composite": composite(), "fairness": fairness(), "memory": memory()})
 }
 
-/// A call and its stages, beside the same component on wasmtime alone.
 /// Lets what was begun come as far as it does in that time.
 fn pause(time: Duration) {
     WORLD.runtime.block_on(tokio::time::sleep(time));
 }
 
+/// A call and its stages, beside the same component on wasmtime alone.
 fn of_tool(tool: &'static str) -> Value {
     let text = arguments(tool).to_string();
     let mut times: BTreeMap<&str, Times> = BTreeMap::new();
@@ -123,9 +123,12 @@ fn composite() -> Value {
 /// A good agent's calls in quiet, and while another agent spins in every place it may have and queues more.
 fn fairness() -> Value {
     let limited = |host: HostBuilder| {
-        let (calls_running_max, calls_running_per_agent_max, calls_waiting_max) = FAIR;
-        let limits = LimitSettings { calls_running_max, ..LimitSettings::default() };
-        host.limits(LimitSettings { calls_running_per_agent_max, calls_waiting_max, ..limits })
+        let (calls_running_max, calls_waiting_max) = (64, 267);
+        host.limits(LimitSettings {
+            calls_running_max,
+            calls_waiting_max,
+            ..LimitSettings::default()
+        })
     };
     let guests = ["answer", "spin"].map(Guest::read);
     let builder = TestHost::builder().limits("timeout_ms: 60000").extend(limited);
@@ -134,7 +137,7 @@ fn fairness() -> Value {
     good_calls(host.host());
     let quiet = good_calls(host.host());
     let mut hostile = JoinSet::new();
-    let (_, share, queue) = FAIR;
+    let (share, queue) = FAIR;
     for _ in 0..share + queue {
         hostile.spawn_on(call_of("hostile", "spin", host.host()), WORLD.runtime.handle());
     }

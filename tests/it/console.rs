@@ -224,7 +224,7 @@ fn news_are_what_the_record_says_from_there_on_and_searches_go_back() {
         json!({"tool": "write_file"}),
         json!({"agent": "x"}),
         json!({"ended": "failed"}),
-        json!({"since": "2999"}),
+        json!({"since": "2999-01-01T00:00:00Z"}),
     ] {
         assert_eq!(found(none.clone()), json!([]), "{none}");
     }
@@ -287,10 +287,10 @@ fn consoles_that_ask_at_once_have_an_end() {
     // One that was sent may not have begun to wait when the next question came.
     assert!(refused == 429 && open.len() >= CONSOLE_REQUESTS_MAX, "{refused}, {}", open.len());
     // They hold nobody else up.
-    assert!(write_nothing(&served).contains("hello"));
+    assert!(read_hello(&served).contains("hello"));
 }
 
-fn write_nothing(served: &Served) -> String {
+fn read_hello(served: &Served) -> String {
     let call = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
     post(served, "tools/call", call, &[("authorization", &served.bearer())]).1
 }

@@ -429,11 +429,13 @@ async fn a_service_that_is_an_mcp_server_serves_what_was_compiled_to_whom_it_was
     assert_eq!(clawhost_tests::host::text(&reply), "found by search");
 
     // What was compiled is what was accepted: no later word of the server is.
-    let other = tools.to_string().replace("\"description\":\"d\"", "\"description\":\"e\"");
-    let host = TestHost::builder().secrets(secrets()).context("a", &other).build().await;
-    assert!(!host.names().contains(&"finder__search".to_owned()));
-    let refused = host.refused();
-    assert!(refused.contains("than the descriptor of `finder`"), "{refused}");
+    for stated in [r#""description":"e""#, r#""description":"d","annotations":{"readOnly":true}"#] {
+        let other = tools.to_string().replace(r#""description":"d""#, stated);
+        let host = TestHost::builder().secrets(secrets()).context("a", &other).build().await;
+        assert!(!host.names().contains(&"finder__search".to_owned()));
+        let refused = host.refused();
+        assert!(refused.contains("than the descriptor of `finder`"), "{refused}");
+    }
 }
 
 #[tokio::test]

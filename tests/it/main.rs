@@ -14,6 +14,7 @@ mod audit_terms;
 mod bridge;
 mod bridge_attacks;
 mod bridge_hostile;
+mod budgets;
 mod built_in;
 mod catalogs;
 mod ckp;

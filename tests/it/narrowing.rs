@@ -133,7 +133,7 @@ fn both(mut one: Value, other: &Value) -> Value {
 /// rehearsal says is held against it.
 async fn refused(host: &TestHost, tool: &str, arguments: Value, spec: &Value) -> Option<ErrorKind> {
     let context = session(host, spec);
-    let rehearsal = host.host().rehearse(tool, Some(&arguments), &context).unwrap();
+    let rehearsal = host.host().rehearse(tool, Some(&arguments), None, &context).unwrap();
     let outcome = within(host, tool, arguments, context).await;
     let admitted = matches!(&rehearsal.ask, Ok(None));
     let stage = outcome.as_ref().err().and_then(|error| error.data.get("stage"));

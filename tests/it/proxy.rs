@@ -47,7 +47,7 @@ fn said<'v>(path: &str, body: &'v Value) -> &'v [Value] {
 type Said = (&'static str, Vec<(&'static str, Value)>);
 
 /// A model of the protocol of `path` that says these things one after the other: a text and calls.
-fn says(path: &str, script: &[(&str, &[(&str, Value)])]) -> Vec<Say> {
+pub(crate) fn says(path: &str, script: &[(&str, &[(&str, Value)])]) -> Vec<Say> {
     let numbered = (0..).zip(script);
     let say = numbered.map(|(number, (text, calls)): (i32, _)| {
         Say::Json(answer_of(path, text, calls, &format!("call_{number}_")))
@@ -664,12 +664,12 @@ async fn who_speaks_another_protocol_is_passed_over_and_it_is_said_who_would_do(
     );
 }
 
-fn program() -> Cli {
+pub(crate) fn program() -> Cli {
     Cli::new(env!("CARGO_BIN_EXE_clawhost-under-test"))
 }
 
 /// A manifest whose provider is `model`, and whose agents may call everything.
-fn manifest(model: &Model) -> String {
+pub(crate) fn manifest(model: &Model) -> String {
     format!(
         "claw: \"0.3.0\"\nkind: Claw\nmetadata: {{name: test}}\nspec:\n  identity: {{inline: {{personality: Tests., autonomy: autonomous}}}}\n  providers:\n    - inline: {{protocol: openai-compatible, name: main, endpoint: \"{}\", model: none, auth: {{type: none}}}}\n  tools: [{{name: calculator, sandbox: claw://sandbox/none}}]\n  policies:\n    - inline: {{name: all, rules: [{{id: all, action: allow, scope: all}}]}}\n",
         model.endpoint("/v1")
@@ -827,37 +827,4 @@ async fn tools_of_a_compiled_context_are_their_agents_and_one_can_end_the_turn()
     let asked = service.asked();
     assert_eq!(asked.len(), 2);
     assert!(asked[0].head.starts_with("post /send/ada http/1.1"), "{}", asked[0].head);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_budget_of_money_bounds_each_answer_and_outlives_the_host() {
-    let model = Model::saying(says(OPENAI_PATH, &[("Hello.", &[])])).await;
-    let cli = program();
-    cli.write("claw.yaml", manifest(&model));
-    // A dollar a token; each answer has at least five of them, whatever its provider says.
-    cli.write(
-        "clawhost.yaml",
-        "version: 1\nproviders: {main: {output_usd_per_million: 1000000}}\nproxy: {history: false}\n",
-    );
-    let budget = json!({ "limit_usd": 10, "window": "24h" });
-    let file = json!({ "version": 1, "tools": [], "budget": budget });
-    cli.write("context/ada/tools.json", file.to_string());
-    let body = json!({ "model": "main", "messages": [{ "role": "user", "content": "hi" }] });
-    let statuses = tokio::task::block_in_place(|| {
-        let one = || {
-            let served = Served::verb(&cli, "proxy", &["claw.yaml", "--context", "context"]);
-            let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
-            let credentials: Value = serde_json::from_slice(&credentials).unwrap();
-            let key = format!("Bearer {}", credentials["agents"]["ada"].as_str().unwrap());
-            let headers = [("content-type", "application/json"), ("authorization", &*key)];
-            [(); 2].map(|()| served.send("POST", OPENAI_PATH, &headers, &body.to_string()))
-        };
-        [one(), one()].concat()
-    });
-    let said: Vec<u16> = statuses.iter().map(|(status, _)| *status).collect();
-    assert_eq!(said, [200, 200, 429, 429], "{statuses:?}");
-    assert!(statuses[2].1.contains("`limit_usd`"), "{statuses:?}");
-    let lengths =
-        model.asked().iter().map(|asked| asked.body["max_tokens"].clone()).collect::<Vec<_>>();
-    assert_eq!(lengths, [10, 5]);
 }

@@ -81,7 +81,10 @@ struct Answer(u16, Option<String>, Value);
 
 fn send(served: &Served, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut answer = String::new();
-    served.open(method, "/mcp", headers, body).read_to_string(&mut answer).unwrap();
+    let typed = headers.iter().any(|(name, _)| *name == "content-type");
+    let json = (!typed).then_some(("content-type", "application/json"));
+    let headers: Vec<_> = headers.iter().copied().chain(json).collect();
+    served.open(method, "/mcp", &headers, body).read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
@@ -100,7 +103,11 @@ fn ask(served: &Served, session: &str, id: &Value, method: &str, params: &Value)
 }
 
 fn greet(served: &Served) -> Answer {
-    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    greet_as(served, "2025-11-25")
+}
+
+fn greet_as(served: &Served, version: &str) -> Answer {
+    let client = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     ask(served, "", &json!("hello"), "initialize", &client)
 }
 
@@ -128,11 +135,12 @@ fn every_answer_is_that_of_the_table() {
     let (long, ping) = ("x".repeat(3_001), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     type Row<'r> = (&'r str, &'r [(&'r str, &'r str)], &'r str, u16, i64);
-    let table: [Row<'_>; 13] = [
+    let table: [Row<'_>; 14] = [
         ("GET", &known, "", 405, 0),
         ("DELETE", &known, "", 405, 0),
         ("POST", &[], ping, 401, 0),
         ("POST", &[("authorization", "Bearer token")], ping, 401, 0),
+        ("POST", &[known[0], ("content-type", "text/plain")], ping, 415, 0),
         ("POST", &known, "{", 400, -32_700),
         ("POST", &known, r#"{"jsonrpc":"2.0","id":1}"#, 400, -32_600),
         ("POST", &known, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400, -32_600),
@@ -158,6 +166,8 @@ fn every_answer_is_that_of_the_table() {
     let other = other.unwrap();
     assert_ne!(session, other, "each client has a session of its own");
     assert_eq!(&again["result"], result, "the one process was greeted once");
+    let older = greet_as(&served, "2024-11-05").2;
+    assert_eq!(older["result"]["protocolVersion"], "2024-11-05");
     for (session, id) in [(&session, json!(7)), (&other, json!(7)), (&other, json!("seven"))] {
         let Answer(status, _, said) = call(&served, session, &id, "echo", &json!({"a": 1}));
         assert_eq!((status, &said["id"]), (200, &id));
@@ -246,7 +256,12 @@ fn nothing_is_served_to_others_without_a_token_and_no_misspelt_variable_is_passe
     let Some(cli) = prepared() else { return };
     let open = cli.run(&["wrap", "--http", "0.0.0.0:0", "--sandbox", "servers", "--", PYTHON]);
     assert_eq!(open.code, Some(2), "{open:?}");
-    assert!(open.stderr.contains("--token-file"), "{open:?}");
+    assert!(
+        open.stderr.contains("a token is needed") && open.stderr.contains("--token-file"),
+        "{open:?}"
+    );
+    let unknown = cli.run(&["wrap", "--sandbox", "nobody", "--", PYTHON]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("process, servers"), "{unknown:?}");
     for (name, value) in
         [("AUTH_TOKN", "x"), ("ARGS", "-v"), ("PORT", "x"), ("REQUEST_TIMEOUT_MS", "0")]
     {

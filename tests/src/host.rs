@@ -330,7 +330,7 @@ impl TestHostBuilder {
     #[must_use]
     pub fn calls_running(mut self, calls: usize) -> Self {
         self.host_limits.calls_running_max = calls;
-        self.host_limits.calls_running_per_agent_max = calls;
+        self.host_limits.calls_running_per_agent_max = Some(calls);
         self
     }
 
