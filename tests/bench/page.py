@@ -185,7 +185,8 @@ def main():
     sizes(table, figures, processes)
     fairness(table, figures)
     skipped = "".join(f"- Skipped: {NAMES.get(name, name)}: {why}.\n" for name, why in world.skipped.items())
-    about = (f"{datetime.date.today()}, {os.cpu_count()} cores, Linux {platform.release().split("-")[0]}, the release build. "
+    kernel = platform.release().split("-")[0]
+    about = (f"{datetime.date.today()}, {os.cpu_count()} cores, Linux {kernel}, the release build. "
              "Read the ratios: they compare times of the same run, taken in turns.")
     text = (f"{BEGIN}\n{about}\n\n{table.text()}\n\n{stages(figures)}\n\n{skipped}\n"
             f"A bridged server, called directly and through the host (`tests/conformance/overhead.py`):\n\n```text\n{bridged}```\n\n"

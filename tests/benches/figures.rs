@@ -53,7 +53,7 @@ pub(crate) fn all() -> Value {
 
 /// Lets what was begun come as far as it does in that time.
 fn pause(time: Duration) {
-    WORLD.runtime.block_on(tokio::time::sleep(time));
+    WORLD.runtime.block_on(async { tokio::time::sleep(time).await });
 }
 
 /// A call and its stages, beside the same component on wasmtime alone.
