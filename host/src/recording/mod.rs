@@ -147,6 +147,11 @@ impl Tape {
         self.0.is_some()
     }
 
+    /// Says whether it neither keeps nor plays, as in most calls.
+    pub(crate) fn is_off(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Says whether answers come from a recording.
     pub(crate) fn plays(&self) -> bool {
         self.0.as_ref().is_some_and(|reel| reel.lock().plays)
