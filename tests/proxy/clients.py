@@ -116,13 +116,12 @@ def anthropic_broken():
         return [type(error).__name__, error.body["error"]["type"]]
 
 
-def pydantic_ai():
+def run_with_a_tool_of_its_own(of_model):
     from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(base_url=f"http://{AUTHORITY}/v1", api_key=KEY)
-    agent = Agent(OpenAIChatModel("main", provider=provider))
+    agent = Agent(of_model("main", provider=provider))
     called = []
 
     @agent.tool_plain
@@ -132,24 +131,18 @@ def pydantic_ai():
         return "mine"
 
     return [agent.run_sync("What is it?").output, called]
+
+
+def pydantic_ai():
+    from pydantic_ai.models.openai import OpenAIChatModel
+
+    return run_with_a_tool_of_its_own(OpenAIChatModel)
 
 
 def pydantic_ai_responses():
-    from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
 
-    provider = OpenAIProvider(base_url=f"http://{AUTHORITY}/v1", api_key=KEY)
-    agent = Agent(OpenAIResponsesModel("main", provider=provider))
-    called = []
-
-    @agent.tool_plain
-    def own(a: int) -> str:
-        """The runner's own tool."""
-        called.append(a)
-        return "mine"
-
-    return [agent.run_sync("What is it?").output, called]
+    return run_with_a_tool_of_its_own(OpenAIResponsesModel)
 
 
 def pydantic_ai_streamed():
