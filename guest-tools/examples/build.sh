@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the examples of this folder, each with its own toolchain, into target/examples, where
-# tests/it/components.rs finds them. Those of C, JavaScript and Python are installed there too, once,
+# tests/it/components.rs and tests/p3 find them. Those of C, JavaScript and Python are installed there too, once,
 # and nowhere else; Rust's has to have the target wasm32-unknown-unknown.
 #
-#   guest-tools/examples/build.sh [c] [js] [python] [rust]
+#   guest-tools/examples/build.sh [c] [js] [python] [rust] [rust-async]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$here/../.." && pwd)/target/examples
@@ -34,16 +34,16 @@ build_python() {
         componentize --stub-wasi app -o tools/example-tool.wasm >&2)
 }
 
-build_rust() {
-    cp -r "$here"/rust/. "$out/rust/"
-    (cd "$out/rust" && cargo build --quiet --release --target-dir target)
-    cp "$out/rust/target/wasm32-unknown-unknown/release/example_tool.wasm" "$out/rust/tools/example-tool.wasm"
+build_rust() { # FOLDER
+    cp -r "$here/$1/." "$out/$1/"
+    (cd "$out/$1" && cargo build --quiet --release --target-dir target)
+    cp "$out/$1/target/wasm32-unknown-unknown/release/example_tool.wasm" "$out/$1/tools/example-tool.wasm"
 }
 
-for language in "${@:-c js python rust}"; do
+for language in "${@:-c js python rust rust-async}"; do
     for one in $language; do
         mkdir -p "$out/$one/tools"
-        "build_$one"
+        "build_${one%-async}" "$one"
         echo "$out/$one/tools/example-tool.wasm"
     done
 done

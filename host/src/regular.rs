@@ -11,6 +11,9 @@ use cap_std::fs::{Dir, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
+/// No link is followed to what is opened so, and nothing is waited for: opening a FIFO would block.
+const UNLINKED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+
 /// Returns the bytes of `file`, and of a larger one the first `bytes_max` and one more, so that
 /// whoever bounds it can say that it is too large.
 ///
@@ -32,9 +35,21 @@ pub(crate) fn read_unlinked(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> 
         return Err(io::Error::other("it is no regular file"));
     }
     // Nor is one that has taken its place since.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
-    bounded(options.read(true).custom_flags(flags.bits().cast_signed()).open(file)?, bytes_max)
+    bounded(options.read(true).custom_flags(UNLINKED).open(file)?, bytes_max)
+}
+
+/// Opens a file of a folder that is held, to read it, and returns it with its length in bytes. No link in its
+/// place is followed.
+///
+/// # Errors
+/// It does not exist, cannot be read, or is no regular file.
+pub(crate) fn open_in(dir: &Dir, name: &str) -> io::Result<(cap_std::fs::File, u64)> {
+    let mut options = cap_std::fs::OpenOptions::new();
+    let file = dir.open_with(name, options.read(true).custom_flags(UNLINKED))?;
+    let found = file.metadata()?;
+    let is_file = found.is_file().then(|| (file, found.len()));
+    is_file.ok_or_else(|| io::Error::other("it is no regular file"))
 }
 
 fn bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {

@@ -157,6 +157,23 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Says for people that its calls are not recorded where its profile wants that.
+    pub fn unrecorded(&self) -> Option<String> {
+        let is_code = matches!(
+            self.origin,
+            Origin::BuiltIn { .. }
+                | Origin::DropIn { .. }
+                | Origin::Registry { .. }
+                | Origin::Release
+        );
+        (self.grants.record && !is_code).then(|| {
+            let (name, profile) = (&self.ckp_name, &self.grants.profile);
+            format!(
+                "`record: true` of the profile `{profile}` does nothing for `{name}`, which is no component: give those that are to be recorded a profile of their own"
+            )
+        })
+    }
+
     /// Returns what the runtime file may call it: its CKP name, and its own name in that form, which
     /// differs for a server's tool.
     pub fn names(&self) -> [String; 2] {

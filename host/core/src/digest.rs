@@ -1,23 +1,29 @@
 //! Digests: sha256 over bytes, and over JSON in the canonical form of RFC 8785.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// Returns `sha256:<64 hex digits>` of `bytes`.
 pub fn of_bytes(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(bytes)))
+    spelt("sha256:", &Sha256::digest(bytes))
 }
 
 /// Returns `bytes` as hexadecimal digits in lower case, two a byte.
 pub fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-    let mut digits = String::with_capacity(2 * bytes.len());
+    spelt("", bytes)
+}
+
+/// Each call is told by digests: this takes no longer than it has to.
+fn spelt(prefix: &str, bytes: &[u8]) -> String {
+    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+    let mut text = Vec::with_capacity(prefix.len() + 2 * bytes.len());
+    text.extend_from_slice(prefix.as_bytes());
     for byte in bytes {
-        digits.push(digit(byte >> 4));
-        digits.push(digit(byte & 15));
+        text.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
-    digits
+    // All of it is ASCII.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Returns the bytes that hexadecimal digits stand for; nothing where `text` holds anything else.
@@ -56,6 +62,14 @@ pub fn canonical(value: &Value) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
+/// As [`canonical`], of an object that has these members, each key once.
+pub fn canonical_object<'m>(members: impl Iterator<Item = (&'m str, &'m Value)>) -> String {
+    // As long as many a record, so that it does not grow in steps.
+    let mut text = Vec::with_capacity(1_024);
+    write_object(members.collect(), &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
 fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Array(items) => {
@@ -69,16 +83,7 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
             out.push(b']');
         }
         Value::Object(map) => {
-            out.push(b'{');
-            for (index, (key, item)) in sorted(map).into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_json(key, out);
-                out.push(b':');
-                write_canonical(item, out);
-            }
-            out.push(b'}');
+            write_object(map.iter().map(|(key, item)| (key.as_str(), item)).collect(), out);
         }
         Value::Number(number) if number.is_f64() => {
             out.extend_from_slice(canonical_number(number).as_bytes());
@@ -87,15 +92,23 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns what an object holds by UTF-16 code units, in which ASCII alone is as in bytes.
-fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut items: Vec<_> = map.iter().collect();
-    if items.iter().all(|(key, _)| key.is_ascii()) {
-        items.sort_unstable_by_key(|(key, _)| *key);
+/// Writes an object's members by UTF-16 code units, in which ASCII alone is as in bytes.
+fn write_object(mut members: Vec<(&str, &Value)>, out: &mut Vec<u8>) {
+    if members.iter().all(|(key, _)| key.is_ascii()) {
+        members.sort_unstable_by_key(|(key, _)| *key);
     } else {
-        items.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+        members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     }
-    items
+    out.push(b'{');
+    for (index, (key, item)) in members.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_json(key, out);
+        out.push(b':');
+        write_canonical(item, out);
+    }
+    out.push(b'}');
 }
 
 fn write_json(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {

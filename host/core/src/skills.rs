@@ -56,13 +56,9 @@ impl Skills {
     /// Says whether `agent` may have a tool: its skills allow it, or it has none and the tool is not one that
     /// only skills bring to light.
     pub fn allow(&self, agent: &str, tool: &Tool) -> bool {
+        let Some(patterns) = self.0.get(agent) else { return !tool.surfaced };
         let names = [tool.canonical(), tool.ckp_name.as_str().into()];
-        match self.0.get(agent) {
-            Some(patterns) => {
-                patterns.iter().any(|pattern| names.iter().any(|name| pattern.is_match(name)))
-            }
-            None => !tool.surfaced,
-        }
+        patterns.iter().any(|pattern| names.iter().any(|name| pattern.is_match(name)))
     }
 
     /// Says whether anybody's skills name the tool.

@@ -39,7 +39,9 @@ impl ToolCall {
 
     /// Returns who waits for it.
     pub(super) fn caller(&self) -> Caller {
-        Caller { progress: self.progress.clone(), dialogue: self.context.dialogue.clone() }
+        let (progress, dialogue) = (self.progress.clone(), self.context.dialogue.clone());
+        let trace = self.context.trace.map(|trace| trace.to_string());
+        Caller { progress, dialogue, model: None, trace }
     }
 }
 

@@ -70,7 +70,7 @@ impl Ran {
         let Some(anomaly) = anomaly(&outcome, had_its_time) else {
             // What kept a trial from running says nothing about the tool.
             if let (Some(trial), Ok(_)) = (trial, &outcome) {
-                quarantine.passed(trial).await;
+                Box::pin(quarantine.passed(trial)).await;
             }
             return outcome;
         };
@@ -82,7 +82,8 @@ impl Ran {
             arguments,
             is_trial: trial.is_some(),
         };
-        if let Some(lesson) = quarantine.learn(failure, &manifest.governance.immune).await {
+        let learnt = Box::pin(quarantine.learn(failure, &manifest.governance.immune)).await;
+        if let Some(lesson) = learnt {
             span.note("anomaly", lesson.signature);
             lesson.procedure.iter().for_each(|procedure| hint(&mut outcome, procedure));
         }

@@ -21,6 +21,7 @@ use clawhost_core::manifest::{CatalogMode, LimitSettings};
 use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::{truncate, visible};
+use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditLog, CallSpan};
@@ -227,7 +228,6 @@ impl Dispatch {
         terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());
-        let engine = self.parts.engine.wasmtime();
         let name = admitted.resolved().tool().ckp_name.clone();
         let desk = Desk {
             gate: &terms.gate,
@@ -235,17 +235,19 @@ impl Dispatch {
             results: &self.parts.results,
             reply_bytes_max: self.parts.limits.reply_bytes_max,
         };
-        // On the heap: all that it may become is large, and calls within calls lie on one stack.
-        let ran = Box::pin(exec::run(engine, desk, admitted, self.caller(call)));
         let (outcome, usage) = tokio::select! {
             biased;
             cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
-            ran = ran => ran,
+            ran = exec::run(desk, admitted, self.caller(call)) => ran,
         };
         timings.guest += usage.guest;
         timings.instantiate += told.stage("run", watch.lap()).saturating_sub(usage.guest);
         span.note("fuel", usage.fuel);
-        for (what, all) in [("egress", usage.egress), ("violations", usage.violations)] {
+        let lacks = usage.violations.iter().filter_map(|one| one.lacks.as_ref());
+        let lacks = lacks.map(|lack| json!(lack)).collect::<Vec<_>>();
+        let violations = usage.violations.into_iter().map(|one| one.text.into()).collect();
+        let egress = usage.egress.into_iter().map(Value::from).collect();
+        for (what, all) in [("egress", egress), ("violations", violations), ("lacks", lacks)] {
             if !all.is_empty() {
                 span.note(what, all);
             }
@@ -326,7 +328,7 @@ impl Dispatch {
         let Filtered { mut reply, whole, masked } = filtered?;
         underway.masked = masked;
         if let Some(whole) = whole {
-            let kept = self.parts.results.keep(&underway.call.principal.0, whole).await;
+            let kept = Box::pin(self.parts.results.keep(&underway.call.principal.0, whole)).await;
             reply.content.push(Content::Text(kept_as(kept)));
         }
         Ok(reply)

@@ -12,6 +12,7 @@ use tokio::time::timeout_at;
 
 use super::{Dispatch, Principal, ToolCall, Underway};
 use crate::gate::{Admitted, CallContext, Child, Nest, Nesting, Reenter};
+use crate::registry::Code;
 
 impl Reenter for Dispatch {
     fn reenter(&self, child: Child) -> BoxFuture<'_, Result<ToolReply, CallError>> {
@@ -37,8 +38,13 @@ impl Reenter for Dispatch {
 }
 
 impl Dispatch {
-    /// Gives an admitted call what its tool's own calls are made with. Its clock starts now.
+    /// Gives an admitted call what its tool's own calls are made with, where it may make any. Its clock starts now.
     pub(super) fn let_call(&self, admitted: &mut Admitted, call: &ToolCall, id: &str) {
+        let resolved = admitted.resolved();
+        let may_call = resolved.grants().agent.tool_calls > 0;
+        if !may_call && !matches!(resolved.code(), Code::Composite(_)) {
+            return;
+        }
         let path: Weak<dyn Reenter> = Weak::clone(&self.own) as Weak<dyn Reenter>;
         let ends_at = Instant::now() + admitted.timeout();
         let own = call.context.nested.as_deref();

@@ -1,18 +1,27 @@
-//! Compiled code on disk, authenticated before a byte of it is mapped.
+//! Compiled code on disk, and what is known of it, authenticated before either is used.
 //!
 //! Loading native code is as powerful as linking it, so an entry counts only with a keyed
-//! BLAKE3 over its name, the tool definitions and the code. The key lives in the state
-//! folder, not beside the entries. A damaged or foreign entry is compiled anew.
+//! BLAKE3 over its name, its length, what is known of the component and the hash of its code. The key
+//! lives in the state folder, not beside the entries. A damaged or foreign entry is compiled anew. What
+//! is known is read alone where tools are listed; code is read whole, where the length is right, and held
+//! against the hash that was read then, and never mapped: a file can change after it was looked at.
 
-use cap_std::fs::Dir;
-use clawhost_core::catalog::ToolDefinition;
+use std::io::Read as _;
 
+use cap_std::fs::{Dir, File};
+
+use super::loaded::About;
 use crate::regular;
 
-/// Length of the authentication code at the start of an entry, in bytes.
-const MAC_BYTES: usize = blake3::OUT_LEN;
-/// Length of the size of the definitions that follows it, in bytes.
+/// Length of a hash, in bytes. An entry begins with two: its authentication code, and that of the code.
+const HASH_BYTES: usize = blake3::OUT_LEN;
+/// Length of the size of what is known, in bytes, which follows them.
 const SIZE_BYTES: usize = size_of::<u32>();
+/// How long an entry is before what is known begins, in bytes.
+const HEAD_BYTES: usize = 2 * HASH_BYTES + SIZE_BYTES;
+/// Length of what is known, in bytes, at most: it is read before it is authenticated. Hundreds of tools with
+/// long schemas; a component with more is compiled at each start.
+const ABOUT_BYTES_MAX: usize = 8 << 20;
 
 /// Digits of the key's fingerprint in a file name: enough to tell hosts apart.
 const OWNER_DIGITS: usize = 8;
@@ -26,19 +35,31 @@ pub struct CodeCache {
     owner: String,
 }
 
-/// What one entry holds.
+/// What one entry says.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// What the component described when it was compiled.
-    pub(super) definitions: Vec<ToolDefinition>,
-    bytes: Vec<u8>,
-    code_at: usize,
+    /// What was known of the component when it was compiled.
+    pub(super) about: About,
+    /// The hash of its code, which alone is the code of this entry.
+    pub(super) code: blake3::Hash,
 }
 
-impl Entry {
-    /// Returns its native code.
-    pub(super) fn code(&self) -> &[u8] {
-        self.bytes.get(self.code_at..).unwrap_or_default()
+/// The beginning of an entry, as it was read.
+struct Head {
+    mac: [u8; HASH_BYTES],
+    code: [u8; HASH_BYTES],
+    size: u32,
+}
+
+impl Head {
+    fn read(file: &mut File) -> Option<Self> {
+        let mut bytes = [0; HEAD_BYTES];
+        file.read_exact(&mut bytes).ok()?;
+        let (mac, rest) = bytes.split_first_chunk()?;
+        let (code, size) = rest.split_first_chunk()?;
+        let size = u32::from_le_bytes(size.try_into().ok()?);
+        let is_known = size as usize <= ABOUT_BYTES_MAX;
+        is_known.then_some(Self { mac: *mac, code: *code, size })
     }
 }
 
@@ -50,40 +71,57 @@ impl CodeCache {
         Self { dir, key, owner }
     }
 
-    /// Returns the entry `name`, or none where it is absent, damaged or not ours.
+    /// Returns what the entry `name` says, or none where it is absent, damaged or not ours. Its code is not
+    /// looked at.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
-        let bytes = self.dir.read(self.file(name)).ok()?;
-        let (mac, rest) = bytes.split_at_checked(MAC_BYTES)?;
-        // blake3::Hash compares in constant time.
-        if blake3::Hash::from_slice(mac).ok()? != self.mac(name, rest) {
+        let (mut file, bytes) = regular::open_in(&self.dir, &self.file(name)).ok()?;
+        let entry = self.read(name, &mut file, bytes);
+        if entry.is_none() {
             tracing::warn!("the cached code `{name}` is damaged or foreign; compiling anew");
-            return None;
         }
-        let (size, rest) = rest.split_at_checked(SIZE_BYTES)?;
-        let size = usize::try_from(u32::from_le_bytes(size.try_into().ok()?)).ok()?;
-        let (definitions, code) = rest.split_at_checked(size)?;
-        let definitions = serde_json::from_slice(definitions).ok()?;
-        let code_at = bytes.len() - code.len();
-        Some(Entry { definitions, bytes, code_at })
+        entry
+    }
+
+    /// Reads what an entry of this length says; what follows is its code.
+    fn read(&self, name: &str, file: &mut File, bytes: u64) -> Option<Entry> {
+        let head = Head::read(file)?;
+        let mut about = Vec::new();
+        file.take(head.size.into()).read_to_end(&mut about).ok()?;
+        let code = blake3::Hash::from_bytes(head.code);
+        // blake3::Hash compares in constant time.
+        let is_ours = self.mac(name, bytes, &code, &about) == blake3::Hash::from_bytes(head.mac);
+        let about = is_ours.then(|| serde_json::from_slice(&about).ok()).flatten()?;
+        Some(Entry { about, code })
+    }
+
+    /// Returns the code of the entry `name`, or none where what lies there now is not the code of this hash,
+    /// which [`get`](Self::get) has told.
+    pub(super) fn code(&self, name: &str, hash: blake3::Hash) -> Option<Vec<u8>> {
+        let (mut file, bytes) = regular::open_in(&self.dir, &self.file(name)).ok()?;
+        // No more is read than there was when its length was authenticated.
+        self.read(name, &mut file, bytes).filter(|entry| entry.code == hash)?;
+        let mut code = Vec::new();
+        file.take(bytes).read_to_end(&mut code).ok()?;
+        (blake3::hash(&code) == hash).then_some(code)
     }
 
     /// Stores an entry under `name`. Failing to is no error: the next start compiles again.
-    pub(super) fn put(&self, name: &str, definitions: &[ToolDefinition], code: &[u8]) {
-        if let Err(error) = self.try_put(name, definitions, code) {
+    pub(super) fn put(&self, name: &str, about: &About, code: &[u8]) {
+        if let Err(error) = self.try_put(name, about, code) {
             tracing::warn!("could not cache compiled code: {error}");
         }
     }
 
-    fn try_put(
-        &self,
-        name: &str,
-        definitions: &[ToolDefinition],
-        code: &[u8],
-    ) -> std::io::Result<()> {
-        let definitions = serde_json::to_vec(definitions)?;
-        let size = u32::try_from(definitions.len()).map_err(std::io::Error::other)?;
-        let rest = [&size.to_le_bytes()[..], &definitions, code].concat();
-        let entry = [self.mac(name, &rest).as_bytes(), &rest[..]].concat();
+    fn try_put(&self, name: &str, about: &About, code: &[u8]) -> std::io::Result<()> {
+        let about = serde_json::to_vec(about)?;
+        if about.len() > ABOUT_BYTES_MAX {
+            return Err(std::io::Error::other("what is known of it is too long"));
+        }
+        let size = u32::try_from(about.len()).map_err(std::io::Error::other)?.to_le_bytes();
+        let hash = blake3::hash(code);
+        let bytes = HEAD_BYTES + about.len() + code.len();
+        let mac = self.mac(name, bytes as u64, &hash, &about);
+        let entry = [mac.as_bytes(), hash.as_bytes(), &size[..], &about, code].concat();
         regular::replace_in(&self.dir, &self.file(name), &entry)
     }
 
@@ -91,29 +129,59 @@ impl CodeCache {
         format!("{name}-{}.code", self.owner)
     }
 
-    fn mac(&self, name: &str, rest: &[u8]) -> blake3::Hash {
+    fn mac(&self, name: &str, bytes: u64, code: &blake3::Hash, about: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        // The length keeps (name, rest) from being split differently.
-        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(rest);
-        hasher.finalize()
+        // The length keeps what follows the name from being split differently.
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+        hasher.update(&bytes.to_le_bytes()).update(code.as_bytes()).update(about).finalize()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::kinds::World;
     use super::*;
     use cap_std::ambient_authority;
 
+    /// How long a test waits for what must come at once.
+    const SOON: Duration = Duration::from_secs(10);
+
     fn cache(dir: &tempfile::TempDir, key: u8) -> CodeCache {
         CodeCache::new(Dir::open_ambient_dir(dir.path(), ambient_authority()).unwrap(), [key; 32])
+    }
+
+    fn about() -> About {
+        About {
+            digest: "sha256:0".to_owned(),
+            size_bytes: 7,
+            imports: vec!["wasi:io/poll".to_owned()],
+            definitions: Vec::new(),
+            left_out: Vec::new(),
+            world: World::Tool,
+            is_p3: false,
+        }
+    }
+
+    /// Returns a file of these bytes.
+    fn file(dir: &tempfile::TempDir, bytes: &[u8]) -> File {
+        std::fs::write(dir.path().join("file"), bytes).unwrap();
+        File::from_std(std::fs::File::open(dir.path().join("file")).unwrap())
+    }
+
+    /// Returns the code that is listed under a name.
+    fn read(cache: &CodeCache, name: &str) -> Option<Vec<u8>> {
+        cache.get(name).and_then(|entry| cache.code(name, entry.code))
     }
 
     #[test]
     fn an_entry_counts_only_whole_and_under_its_own_name_and_key() {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(&dir, 1);
-        ours.put("a", &[], b"native code");
-        assert_eq!(cache(&dir, 1).get("a").unwrap().code(), b"native code");
+        ours.put("a", &about(), b"native code");
+        assert_eq!(cache(&dir, 1).get("a").unwrap().about.imports, about().imports);
+        assert_eq!(read(&cache(&dir, 1), "a").unwrap(), b"native code");
         let path = dir.path().join(ours.file("a"));
         std::fs::copy(&path, dir.path().join(cache(&dir, 2).file("a"))).unwrap();
         assert!(cache(&dir, 2).get("a").is_none(), "another key");
@@ -124,9 +192,51 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
             std::fs::write(&path, &damaged).unwrap();
-            assert!(ours.get("a").is_none(), "byte {at}");
+            assert!(read(&ours, "a").is_none(), "byte {at}");
         }
-        std::fs::write(&path, &bytes[..20]).unwrap();
-        assert!(ours.get("a").is_none(), "truncated");
+        let longer = [&bytes[..], b"\0"].concat();
+        for other in [&bytes[..20], &bytes[..bytes.len() - 1], &longer] {
+            std::fs::write(&path, other).unwrap();
+            assert!(ours.get("a").is_none(), "{} bytes", other.len());
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_not_read_where_it_is_longer_than_what_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = cache(&dir, 1);
+        let long = About { digest: "0".repeat(ABOUT_BYTES_MAX), ..about() };
+        cache.try_put("a", &long, b"native code").unwrap_err();
+        let head = [&[0; 2 * HASH_BYTES][..], &u32::MAX.to_le_bytes()].concat();
+        assert!(Head::read(&mut file(&dir, &head)).is_none());
+        let head = [&[0; 2 * HASH_BYTES][..], &7_u32.to_le_bytes()].concat();
+        assert!(Head::read(&mut file(&dir, &head)).is_some());
+    }
+
+    #[test]
+    fn a_fifo_in_the_place_of_an_entry_is_none_and_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = cache(&dir, 1);
+        let path = dir.path().join(cache.file("a"));
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let found = cache.get("a").is_some() || cache.code("a", blake3::hash(b"")).is_some();
+            cache.put("a", &about(), b"native code");
+            sender.send((found, read(&cache, "a").is_some())).unwrap();
+        });
+        assert_eq!(receiver.recv_timeout(SOON).unwrap(), (false, true));
+    }
+
+    #[test]
+    fn code_that_was_put_there_after_the_list_was_read_is_not_that_of_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = cache(&dir, 1);
+        cache.put("a", &about(), b"native code");
+        let listed = cache.get("a").unwrap();
+        cache.put("a", &about(), b"other code, as well authenticated");
+        assert!(cache.code("a", listed.code).is_none());
+        assert!(read(&cache, "a").is_some());
     }
 }

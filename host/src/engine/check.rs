@@ -11,14 +11,17 @@ use clawhost_core::limits::{
     COMPONENT_FUNCTIONS_MAX, COMPONENT_NESTING_MAX, COMPONENT_TYPES_MAX, COMPONENT_WORK_MAX,
 };
 use clawhost_core::{digest, imports, truncate};
-use wasmparser::{BinaryReaderError, Encoding, FunctionBody, Operator, Parser, Payload};
+use wasmparser::{
+    BinaryReaderError, CanonicalFunction, CanonicalOption, ComponentType, Encoding, FunctionBody,
+    Operator, Parser, Payload,
+};
 
 use super::kinds::docs::{self, Docs};
 use super::kinds::{check_exports, preview1};
 
 const WASM_MAGIC: &[u8] = b"\0asm";
-/// What follows it in a component, and not in a module.
-const COMPONENT_VERSION: &[u8] = b"\x0d\0\x01\0";
+/// What is said of components of WASI 0.3 where this build does not have it.
+const NO_P3: &str = "it is of WASI 0.3, which the engine calls incomplete: build clawhost with the feature `wasi-p3`, or the component for WASI 0.2";
 /// The part of a parser's message that is shown: it may quote the file.
 const REASON_BYTES_MAX: usize = 1_024;
 /// Names of an [`Outline`] that are kept of each list: more is no table for people.
@@ -59,7 +62,6 @@ pub(crate) fn outline(bytes: &[u8]) -> Option<Outline> {
 }
 
 /// A component that may be compiled, and what is known of the file that it comes from.
-#[derive(Default)]
 pub(super) struct Checked {
     /// The component in binary form.
     pub(super) binary: Vec<u8>,
@@ -67,10 +69,10 @@ pub(super) struct Checked {
     pub(super) digest: String,
     /// The file's size in bytes, in binary form.
     pub(super) size_bytes: usize,
-    /// It is a preview-1 module, and the component was made around it.
-    pub(super) is_wrapped: bool,
     /// What its author wrote about its functions.
     pub(super) docs: Docs,
+    /// It is of WASI 0.3, or of its kind: functions that others run beside.
+    pub(super) is_p3: bool,
 }
 
 /// Returns the component that `bytes` are, or that can be made of them: a component or a preview-1
@@ -82,15 +84,9 @@ pub(super) fn component(bytes: &[u8]) -> Result<Checked, String> {
     let file = binary(bytes)?;
     let (digest, size_bytes) = (digest::of_bytes(&file), file.len());
     let names = walk(&file)?;
-    let (is_wrapped, docs) = (names.is_core, names.docs);
-    let binary = if is_wrapped { wrapped(&file)? } else { file };
-    Ok(Checked { binary, digest, size_bytes, is_wrapped, docs })
-}
-
-/// Returns the digest of a component in binary form; none of anything else, and nothing is checked.
-pub(super) fn component_digest(bytes: &[u8]) -> Option<String> {
-    let is_component = bytes.strip_prefix(WASM_MAGIC)?.starts_with(COMPONENT_VERSION);
-    is_component.then(|| digest::of_bytes(bytes))
+    let (is_core, is_p3, docs) = (names.is_core, names.is_p3, names.docs);
+    let binary = if is_core { wrapped(&file)? } else { file };
+    Ok(Checked { binary, digest, size_bytes, docs, is_p3 })
 }
 
 fn wrapped(module: &[u8]) -> Result<Vec<u8>, String> {
@@ -130,11 +126,10 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
 /// Reads the structure once; refuses truncation, what exceeds a bound, a world that is not served,
 /// and imports that no profile grants.
 fn walk(binary: &[u8]) -> Result<Names<'_>, String> {
-    let mut shape = Shape::default();
-    for payload in Parser::new(0).parse_all(binary) {
-        shape.take(payload.map_err(|error| damaged(&error))?)?;
+    let names = names(binary)?;
+    if names.is_p3 && !cfg!(feature = "wasi-p3") {
+        return Err(NO_P3.to_owned());
     }
-    let names = shape.names;
     if names.is_core {
         let imports_from = names.imports_from.iter().copied();
         preview1::check(imports_from, &names.exports, names.sections.iter().copied())?;
@@ -145,6 +140,14 @@ fn walk(binary: &[u8]) -> Result<Names<'_>, String> {
         error.map_or(Ok(()), |error| Err(truncate::text(&error, REASON_BYTES_MAX).to_owned()))?;
     }
     Ok(names)
+}
+
+fn names(binary: &[u8]) -> Result<Names<'_>, String> {
+    let mut shape = Shape::default();
+    for payload in Parser::new(0).parse_all(binary) {
+        shape.take(payload.map_err(|error| damaged(&error))?)?;
+    }
+    Ok(shape.names)
 }
 
 /// What was read of a file's own imports and exports so far, not of what is nested in it.
@@ -160,6 +163,7 @@ struct Names<'a> {
     /// Its custom sections.
     sections: BTreeSet<&'a str>,
     docs: Docs,
+    is_p3: bool,
 }
 
 impl<'a> Names<'a> {
@@ -174,19 +178,28 @@ impl<'a> Names<'a> {
             _ if self.depth == 0 => self.take_names(payload).map_err(|error| damaged(&error))?,
             _ => {}
         }
+        self.is_p3 |= is_async(payload).map_err(|error| damaged(&error))?;
         Ok(())
+    }
+
+    /// Keeps a name that the component itself imports or exports.
+    fn note(&mut self, name: &'a str) -> Cow<'a, str> {
+        self.is_p3 |= name.starts_with("wasi:") && name.contains("@0.3.");
+        name.into()
     }
 
     fn take_names(&mut self, payload: &Payload<'a>) -> Result<(), BinaryReaderError> {
         match payload {
             Payload::ComponentImportSection(section) => {
                 for import in section.clone() {
-                    self.imports.push(import?.name.name.into());
+                    let name = self.note(import?.name.name);
+                    self.imports.push(name);
                 }
             }
             Payload::ComponentExportSection(section) => {
                 for export in section.clone() {
-                    self.exports.push(export?.name.name.into());
+                    let name = self.note(export?.name.name);
+                    self.exports.push(name);
                 }
             }
             Payload::CustomSection(section) => {
@@ -211,6 +224,30 @@ impl<'a> Names<'a> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Says whether something of a component, nested or not, takes tasks that run beside each other.
+fn is_async(payload: &Payload<'_>) -> Result<bool, BinaryReaderError> {
+    let is_type = |ty: &ComponentType<'_>| matches!(ty, ComponentType::Func(ty) if ty.async_);
+    let is_call = |call: &CanonicalFunction| match call {
+        CanonicalFunction::Lift { options, .. } | CanonicalFunction::Lower { options, .. } => {
+            options.contains(&CanonicalOption::Async)
+        }
+        CanonicalFunction::ResourceNew { .. }
+        | CanonicalFunction::ResourceDrop { .. }
+        | CanonicalFunction::ResourceRep { .. } => false,
+        _ => true,
+    };
+    let any = |found: bool, more: Result<bool, BinaryReaderError>| Ok(found | more?);
+    match payload {
+        Payload::ComponentTypeSection(section) => {
+            section.clone().into_iter().map(|ty| Ok(is_type(&ty?))).try_fold(false, any)
+        }
+        Payload::ComponentCanonicalSection(section) => {
+            section.clone().into_iter().map(|call| Ok(is_call(&call?))).try_fold(false, any)
+        }
+        _ => Ok(false),
     }
 }
 
@@ -327,12 +364,29 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_wasi_0_3_is_told_before_it_is_compiled() {
+        for (text, is_p3) in [
+            (r#"(import "wasi:clocks/system-clock@0.3.0" (instance))"#, true),
+            (r#"(import "wasi:clocks/wall-clock@0.2.12" (instance))"#, false),
+            ("(component (component (type (func async))))", true),
+            ("(type (func))", false),
+            ("(core func (canon waitable-set.new))", true),
+            ("(type $r (resource (rep i32))) (core func (canon resource.new $r))", false),
+        ] {
+            let file = wat::parse_str(format!("(component {text})")).unwrap();
+            assert_eq!(names(&file).unwrap().is_p3, is_p3, "{text}");
+            let is_refused_for_it = is_p3 && !cfg!(feature = "wasi-p3");
+            assert_eq!(refusal(&file) == NO_P3, is_refused_for_it, "{text}");
+        }
+    }
+
+    #[test]
     fn only_programs_of_preview_1_are_core_modules_that_run() {
         const HEAD: &str =
             r#"(module (import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))"#;
         let program = format!(r#"{HEAD} (memory (export "memory") 1) (func (export "_start")))"#);
         let checked = component(program.as_bytes()).unwrap();
-        assert!(checked.is_wrapped && checked.size_bytes < checked.binary.len());
+        assert!(checked.size_bytes < checked.binary.len());
         for (module, reason) in [
             (program.replace("_snapshot_preview1", "_unstable"), "imports from \"wasi_unstable\""),
             (program.replace("_start", "_initialize"), "no WASI program"),

@@ -19,12 +19,11 @@ const STARTUP: Duration = Duration::from_millis(GUEST_STARTUP_MS);
 
 /// Returns the checked definitions of a component, sorted by name.
 pub(super) async fn describe(
-    engine: &wasmtime::Engine,
     pre: &InstancePre<CallState>,
     indices: &GuestIndices,
 ) -> Result<Vec<ToolDefinition>, LoadError> {
     let state = Sandbox::empty().enter("describe", STARTUP, None).map_err(|e| e.to_string())?;
-    let mut store = state.into_store(engine).map_err(|e| e.to_string())?;
+    let mut store = state.into_store(pre.engine()).map_err(|e| e.to_string())?;
     let answer = watch(Instant::now() + STARTUP, async {
         let instance = pre.instantiate_async(&mut store).await?;
         let guest = indices.load(&mut store, &instance)?;

@@ -6,25 +6,28 @@ mod cache;
 pub(crate) mod check;
 mod describe;
 pub(crate) mod kinds;
+mod loaded;
 mod schemas;
 mod settings;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::limits::NESTING_DEPTH_MAX;
+use clawhost_core::schema::Schema;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::component::{Component, Linker};
 
 pub use cache::CodeCache;
+pub use loaded::{About, Loaded};
+pub(crate) use loaded::{Code, Source};
 pub use schemas::Schemas;
 pub use settings::Allocator;
 pub(crate) use settings::given_back;
 
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
-use cache::Entry;
 use check::Checked;
+use kinds::docs::Docs;
 use kinds::{Kind, Outline};
 
 /// Components that are compiled at the same time.
@@ -34,26 +37,23 @@ const COMPILING_NICE: i32 = 10;
 
 /// A wasmtime engine, the linker of every tool, and the cache of compiled code.
 pub struct Engine {
-    inner: wasmtime::Engine,
-    linker: Linker<CallState>,
+    plain: Runtime,
+    /// For components of WASI 0.3, from the first one on: what runs tasks beside each other would make the host
+    /// calls of all others dearer, and hang them on the newest part of wasmtime.
+    beside: OnceLock<Runtime>,
+    instances_max: usize,
     allocator: Allocator,
+    /// Of everything but the component that shapes its code: part of the names in the cache.
+    shape: u64,
     cache: Option<CodeCache>,
     schemas: Schemas,
     compiling: Arc<Semaphore>,
 }
 
-/// A component that is compiled, linked and has said what it offers.
-pub struct Loaded {
-    /// `sha256:…` of the component's binary.
-    pub digest: String,
-    /// Its size in bytes, in binary form.
-    pub size_bytes: usize,
-    /// What it imports, with versions.
-    pub imports: Vec<String>,
-    /// The tools it offers; of a command, one whose name is its file's to give.
-    pub definitions: Vec<ToolDefinition>,
-    pub(crate) kind: Kind,
-    pub(crate) pre: InstancePre<CallState>,
+/// What compiles components, and what they may import.
+struct Runtime {
+    engine: wasmtime::Engine,
+    linker: Linker<CallState>,
 }
 
 /// Why a component cannot be used; the text names the reason and what would be right.
@@ -73,24 +73,6 @@ impl From<String> for LoadError {
     }
 }
 
-impl Loaded {
-    /// Returns the tools it offers in a file, or under an address, of this name.
-    pub fn definitions_as(&self, stem: &str) -> Vec<ToolDefinition> {
-        match self.kind {
-            Kind::Command(_) => vec![kinds::command(&kinds::tool_name(stem))],
-            _ => self.definitions.clone(),
-        }
-    }
-
-    /// Returns why functions that it exports are no tools, one sentence each.
-    pub fn left_out(&self) -> &[String] {
-        match &self.kind {
-            Kind::Functions(functions) => functions.left_out(),
-            _ => &[],
-        }
-    }
-}
-
 /// The right to read, compile and describe one component. It goes along with the work, onto
 /// its thread too: work that nobody waits for any more still counts until it ends.
 pub(crate) type Turn = OwnedSemaphorePermit;
@@ -105,11 +87,12 @@ impl Engine {
         // A guest keeps its instance while calls of its own run: each running call may be made by one, and
         // a single place has room for a whole chain.
         let instances_max = calls_max.saturating_mul(2) + NESTING_DEPTH_MAX + COMPILING_MAX;
-        let (inner, allocator) = settings::engine(instances_max)?;
-        let linker = crate::sandbox::link(&inner)?;
+        let (engine, allocator) = settings::engine(instances_max, false)?;
+        let (shape, schemas) = (shape(&engine), Schemas::default());
+        let plain = Runtime { linker: crate::sandbox::link(&engine)?, engine };
         let compiling = Arc::new(Semaphore::new(COMPILING_MAX));
-        let schemas = Schemas::default();
-        Ok(Self { inner, linker, allocator, cache, schemas, compiling })
+        let beside = OnceLock::new();
+        Ok(Self { plain, beside, instances_max, allocator, shape, cache, schemas, compiling })
     }
 
     /// Returns where instances get their memory.
@@ -122,20 +105,36 @@ impl Engine {
         &self.schemas
     }
 
-    pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {
-        &self.inner
+    /// Returns what components run on, or those of WASI 0.3.
+    fn runtime(&self, is_p3: bool) -> Result<&Runtime, LoadError> {
+        if !is_p3 {
+            return Ok(&self.plain);
+        }
+        if let Some(made) = self.beside.get() {
+            return Ok(made);
+        }
+        let make = || {
+            let (engine, _) = settings::engine(self.instances_max, true)?;
+            Ok(Runtime { linker: crate::sandbox::link_p3(&engine)?, engine })
+        };
+        let made =
+            make().map_err(|error: wasmtime::Error| LoadError::Passing(error.to_string()))?;
+        Ok(self.beside.get_or_init(|| made))
     }
 
     /// Reads `bytes` (binary or text form), compiles or takes it from the cache, links it
-    /// and asks it what it offers. Whether a profile grants what it imports is decided for
-    /// each of its tools, when the tool is bound.
+    /// and asks it what it offers. Its code is there then. Whether a profile grants what it imports is
+    /// decided for each of its tools, when the tool is bound.
     ///
     /// # Errors
     /// [`LoadError`]: not a component, too large, of another world, an import that no
     /// profile can grant, or a description that fails or breaks a rule.
     pub async fn load(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Arc<Loaded>, LoadError> {
         let turn = self.turn().await?;
-        self.load_in(turn, move || Ok(bytes)).await.map(|(loaded, _)| loaded)
+        let source = Source::new(move || Ok(bytes.clone().into()));
+        let (loaded, _) = self.load_in(turn, source).await?;
+        loaded.code().await?;
+        Ok(loaded)
     }
 
     /// Waits until one more component may be worked on.
@@ -147,104 +146,132 @@ impl Engine {
         turn.map_err(|error| LoadError::Passing(error.to_string()))
     }
 
-    /// As [`Engine::load`], of the bytes that `read` returns, which runs on the compiling
-    /// thread: no file is held in memory while it waits for its turn.
+    /// Returns what the cache knows of a source that is known by its digest, or the source: a short read.
+    pub(crate) fn listed(self: &Arc<Self>, source: Source) -> Result<Arc<Loaded>, Source> {
+        match source.digest().map(|digest| self.cache_name(digest)) {
+            Some(name) => self.find(name, source).map_err(|(_, source)| source),
+            None => Err(source),
+        }
+    }
+
+    fn find(
+        self: &Arc<Self>,
+        name: String,
+        source: Source,
+    ) -> Result<Arc<Loaded>, (String, Source)> {
+        match self.cache.as_ref().and_then(|cache| cache.get(&name)) {
+            Some(entry) => Ok(Arc::new(Loaded::listed(self, name, entry, source))),
+            None => Err((name, source)),
+        }
+    }
+
+    /// As [`Engine::load`], of a source that is read on the compiling thread: no file is held in memory
+    /// while it waits for its turn. Code that is in the cache is not loaded yet.
     ///
     /// # Errors
-    /// As [`Engine::load`], and what `read` fails with.
+    /// As [`Engine::load`], and what the source cannot be read for.
     pub(crate) async fn load_in(
         self: &Arc<Self>,
         turn: Turn,
-        read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
+        source: Source,
     ) -> Result<(Arc<Loaded>, Turn), LoadError> {
         let this = Arc::clone(self);
-        let (compiled, turn) = background(turn, move || this.compile(&read()?)).await?;
-        let mut compiled = compiled?;
-        let (pre, kind) = self.link(&compiled.component, compiled.outline)?;
-        let (definitions, turn) = match compiled.known.take() {
-            Some(definitions) => (definitions, turn),
-            None => {
-                let definitions = match &kind {
-                    Kind::Tool(indices) => describe::describe(&self.inner, &pre, indices).await?,
-                    told => told.definitions(),
-                };
-                let this = Arc::clone(self);
-                let (name, component) = (compiled.cache_name, compiled.component);
-                background(turn, move || {
-                    this.remember(&name, &component, &definitions);
-                    give_memory_back();
-                    definitions
-                })
-                .await?
-            }
+        let (found, turn) = background(turn, move || this.found(source)).await?;
+        let (name, mut compiled) = match found? {
+            Found::Listed(loaded) => return Ok((loaded, turn)),
+            Found::Compiled(name, compiled) => (name, compiled),
         };
-        let Compiled { digest, size_bytes, imports, .. } = compiled;
-        Ok((Arc::new(Loaded { digest, size_bytes, imports, definitions, kind, pre }), turn))
-    }
-
-    fn compile(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
-        if let Some(digest) = check::component_digest(bytes)
-            && let cache_name = self.cache_name(&digest)
-            && let Some((component, known)) = self.cached(&cache_name)
-        {
-            // It was checked when it was put there, by this version of the host, and read to the end.
-            let checked = Checked { digest, size_bytes: bytes.len(), ..Checked::default() };
-            return self.outlined(checked, cache_name, component, Some(known));
+        if let Kind::Tool(indices) = &compiled.code.kind {
+            let described = describe::describe(&compiled.code.pre, indices);
+            compiled.about.definitions = described.await?;
         }
-        let checked = check::component(bytes)?;
-        // What is compiled of a preview-1 module depends on the adapter as well.
-        let compiled_digest =
-            checked.is_wrapped.then(|| clawhost_core::digest::of_bytes(&checked.binary));
-        let cache_name = self.cache_name(compiled_digest.as_deref().unwrap_or(&checked.digest));
-        let (component, known) = match self.cached(&cache_name) {
-            Some((component, definitions)) => (component, Some(definitions)),
-            None => (self.cranelift(&checked.binary)?, None),
+        let this = Arc::clone(self);
+        background(turn, move || {
+            let Compiled { about, component, code } = *compiled;
+            let schemas = this.remember(&name, &component, &about).unwrap_or_default();
+            give_memory_back();
+            Arc::new(Loaded::compiled(&this, about, code, schemas))
+        })
+        .await
+    }
+
+    fn found(self: &Arc<Self>, source: Source) -> Result<Found, LoadError> {
+        let (digest, bytes) = source.identity()?;
+        let (name, source) = match self.find(self.cache_name(&digest), source) {
+            Ok(loaded) => return Ok(Found::Listed(loaded)),
+            Err(none) => none,
         };
-        self.outlined(checked, cache_name, component, known)
+        let bytes = bytes.map_or_else(|| source.read(), Ok)?;
+        Ok(Found::Compiled(name, Box::new(self.compiled(&bytes)?)))
     }
 
-    fn outlined(
-        &self,
-        checked: Checked,
-        cache_name: String,
-        component: Component,
-        known: Option<Vec<ToolDefinition>>,
-    ) -> Result<Compiled, LoadError> {
-        let Checked { digest, size_bytes, docs, .. } = checked;
-        let outline = kinds::outline(&self.inner, &component, &docs)?;
+    /// Compiles and links. What a component of our own world offers is not asked here.
+    fn compiled(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
+        let Checked { binary, digest, size_bytes, docs, is_p3 } = check::component(bytes)?;
+        let runtime = self.runtime(is_p3)?;
+        let component = runtime.cranelift(&binary)?;
+        let code = runtime.linked(&component, &docs)?;
         let imports = component.component_type();
-        let imports = imports.imports(&self.inner).map(|(name, _)| name.to_owned()).collect();
-        Ok(Compiled { digest, size_bytes, cache_name, imports, component, outline, known })
+        let about = About {
+            digest,
+            size_bytes,
+            imports: imports.imports(&runtime.engine).map(|(name, _)| name.to_owned()).collect(),
+            definitions: code.kind.definitions(),
+            left_out: code.kind.left_out().to_vec(),
+            world: code.kind.world(),
+            is_p3,
+        };
+        Ok(Compiled { about, component, code })
     }
 
-    fn cached(&self, name: &str) -> Option<(Component, Vec<ToolDefinition>)> {
-        self.restore(self.cache.as_ref()?.get(name)?)
+    /// Keeps what was compiled, if all its schemas can be too: they are not checked again where they are listed.
+    /// Returns them: as long as they are held, nobody compiles them anew.
+    fn remember(
+        &self,
+        name: &str,
+        component: &Component,
+        about: &About,
+    ) -> Option<Vec<Arc<Schema>>> {
+        let cache = self.cache.as_ref()?;
+        let all = about.definitions.iter();
+        let all = all.flat_map(|tool| [Some(&tool.input_schema), tool.output_schema.as_ref()]);
+        let all = all.flatten().map(|schema| self.schemas.get(schema));
+        let schemas = all.collect::<Result<_, _>>().ok()?;
+        match component.serialize() {
+            Ok(code) => cache.put(name, about, &code),
+            Err(error) => tracing::warn!("compiled code cannot be cached: {error:#}"),
+        }
+        Some(schemas)
     }
 
+    /// Names an entry by what was read, and by everything else that shapes its code.
+    fn cache_name(&self, digest: &str) -> String {
+        let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
+        format!("{digest}-{:016x}", self.shape)
+    }
+}
+
+impl Runtime {
     fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
-        Component::from_binary(&self.inner, binary)
+        Component::from_binary(&self.engine, binary)
             .map_err(|error| LoadError::Unusable(format!("it does not compile: {error:#}")))
     }
 
-    fn restore(&self, entry: Entry) -> Option<(Component, Vec<ToolDefinition>)> {
+    fn restore(&self, code: &[u8]) -> Option<Component> {
         #[expect(
             unsafe_code,
             reason = "compiled code is loaded from the cache, as wasmtime offers only unsafely"
         )]
-        // SAFETY: `deserialize` runs what it is given. The bytes were just authenticated with
-        // the host's own key, so they are what this host's Cranelift wrote for this engine.
-        let component = unsafe { Component::deserialize(&self.inner, entry.code()) };
+        // SAFETY: `deserialize` runs what it is given. The bytes were just held against a hash that
+        // is authenticated with the host's own key, so they are what this host's Cranelift wrote.
+        let component = unsafe { Component::deserialize(&self.engine, code) };
         component
             .inspect_err(|error| tracing::warn!("cached code is of another engine: {error:#}"))
             .ok()
-            .map(|component| (component, entry.definitions))
     }
 
-    fn link(
-        &self,
-        component: &Component,
-        outline: Outline,
-    ) -> Result<(InstancePre<CallState>, Kind), LoadError> {
+    fn linked(&self, component: &Component, docs: &Docs) -> Result<Code, LoadError> {
+        let outline = kinds::outline(&self.engine, component, docs)?;
         let pre = self.linker.instantiate_pre(component).map_err(|error| {
             LoadError::Unusable(format!("its imports do not fit what the host offers: {error:#}"))
         })?;
@@ -256,36 +283,30 @@ impl Engine {
                 ))
             })?),
         };
-        Ok((pre, kind))
-    }
-
-    fn remember(&self, name: &str, component: &Component, definitions: &[ToolDefinition]) {
-        let Some(cache) = &self.cache else { return };
-        match component.serialize() {
-            Ok(code) => cache.put(name, definitions, &code),
-            Err(error) => tracing::warn!("compiled code cannot be cached: {error:#}"),
-        }
-    }
-
-    /// Names an entry by content and by everything about the engine that shapes its code.
-    fn cache_name(&self, digest: &str) -> String {
-        use std::hash::{Hash as _, Hasher as _};
-        let mut hasher = std::hash::DefaultHasher::new();
-        self.inner.precompile_compatibility_hash().hash(&mut hasher);
-        env!("CARGO_PKG_VERSION").hash(&mut hasher);
-        let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
-        format!("{digest}-{:016x}", hasher.finish())
+        Ok(Code { kind, pre })
     }
 }
 
+fn shape(engine: &wasmtime::Engine) -> u64 {
+    use std::hash::{Hash as _, Hasher as _};
+    let mut hasher = std::hash::DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    cfg!(feature = "wasi-p3").hash(&mut hasher);
+    kinds::preview1::adapter_hash().as_bytes().hash(&mut hasher);
+    hasher.finish()
+}
+
+enum Found {
+    Listed(Arc<Loaded>),
+    /// What there was not, under the name that it will have in the cache.
+    Compiled(String, Box<Compiled>),
+}
+
 struct Compiled {
-    digest: String,
-    size_bytes: usize,
-    cache_name: String,
-    imports: Vec<String>,
+    about: About,
     component: Component,
-    outline: Outline,
-    known: Option<Vec<ToolDefinition>>,
+    code: Code,
 }
 
 /// Runs `work` on a thread of its own, at low priority: compiling never starves calls. The
@@ -337,15 +358,6 @@ fn give_memory_back() {}
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("allocator", &self.allocator).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Loaded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loaded")
-            .field("digest", &self.digest)
-            .field("imports", &self.imports)
-            .finish_non_exhaustive()
     }
 }
 

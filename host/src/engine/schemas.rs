@@ -22,17 +22,40 @@ impl Schemas {
     /// # Errors
     /// As [`Schema::compile`].
     pub fn get(&self, schema: &Value) -> Result<Arc<Schema>, String> {
+        self.shared(schema, |_| {
+            let compiled = Schema::compile(schema)?;
+            self.compiled.fetch_add(1, Ordering::Relaxed);
+            Ok(compiled)
+        })
+    }
+
+    /// As [`Schemas::get`], of a schema that was compiled before, and is compiled again where a value is
+    /// checked first.
+    ///
+    /// # Errors
+    /// None that occurs.
+    pub(crate) fn known(&self, schema: &Value) -> Result<Arc<Schema>, String> {
+        self.shared(schema, |digest| Ok(Schema::known(schema.clone(), digest)))
+    }
+
+    fn shared(
+        &self,
+        schema: &Value,
+        make: impl FnOnce(String) -> Result<Schema, String>,
+    ) -> Result<Arc<Schema>, String> {
         let digest = digest::of_json(schema);
         // Held while it compiles: two that want the same one compile it once.
         let mut used = self.used.lock();
         if let Some(schema) = used.get(&digest).and_then(Weak::upgrade) {
             return Ok(schema);
         }
-        let compiled = Arc::new(Schema::compile(schema)?);
-        self.compiled.fetch_add(1, Ordering::Relaxed);
-        used.retain(|_, schema| schema.strong_count() > 0);
-        used.insert(digest, Arc::downgrade(&compiled));
-        Ok(compiled)
+        let made = Arc::new(make(digest.clone())?);
+        // Now and then: a start with many would look through all of them for each.
+        if used.len().is_power_of_two() {
+            used.retain(|_, schema| schema.strong_count() > 0);
+        }
+        used.insert(digest, Arc::downgrade(&made));
+        Ok(made)
     }
 
     /// Returns how often a schema was compiled.
@@ -59,5 +82,16 @@ mod tests {
         let again = schemas.get(&json!({"type": "object"})).unwrap();
         assert!(again.check(&json!({})).is_ok());
         assert_eq!((schemas.compiled(), schemas.used.lock().len()), (3, 1));
+    }
+
+    #[test]
+    fn what_nobody_uses_any_more_is_forgotten_also_where_nothing_is_compiled() {
+        let schemas = Schemas::default();
+        for at in 0..100 {
+            let known = schemas.known(&json!({"minProperties": at})).unwrap();
+            assert!(Arc::ptr_eq(&known, &schemas.get(&json!({"minProperties": at})).unwrap()));
+        }
+        assert_eq!(schemas.compiled(), 0);
+        assert!(schemas.used.lock().len() < 3);
     }
 }

@@ -18,16 +18,25 @@ const SLOTS_PER_CALL: usize = 4;
 /// an interpreter may be forty.
 const CORE_INSTANCES_PER_CALL: usize = 16;
 
+/// Stacks in the pool for each call whose guest may run tasks beside each other: each of its core instances
+/// may have one that waits. A hostile one takes more, and a call that finds none left is told to try again.
+const STACKS_PER_CALL: usize = 16;
+
 /// Returns an engine with a pool for `instances_max` instances at once, or, where the address space
-/// for a pool cannot be had (`ulimit -v`, strict overcommit), one that allocates on demand.
-pub(super) fn engine(instances_max: usize) -> wasmtime::Result<(Engine, Allocator)> {
-    let mut config = base();
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances_max)));
+/// for a pool cannot be had (`ulimit -v`, strict overcommit), one that allocates on demand. Tasks
+/// `beside` each other, as of WASI 0.3, make every host call dearer.
+pub(super) fn engine(instances_max: usize, beside: bool) -> wasmtime::Result<(Engine, Allocator)> {
+    let mut config = base(beside);
+    let mut pool = pool(instances_max);
+    if beside {
+        pool.total_stacks(count(instances_max * STACKS_PER_CALL));
+    }
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     match Engine::new(&config) {
         Ok(engine) => Ok((engine, Allocator::Pool)),
         Err(error) => {
             tracing::warn!("no instance pool, each call allocates its own memory: {error:#}");
-            Engine::new(&base()).map(|engine| (engine, Allocator::OnDemand))
+            Engine::new(&base(beside)).map(|engine| (engine, Allocator::OnDemand))
         }
     }
 }
@@ -41,8 +50,13 @@ pub enum Allocator {
     OnDemand,
 }
 
-fn base() -> Config {
+fn base(beside: bool) -> Config {
     let mut config = Config::new();
+    // A stack of each of many tasks at once: what they wrote is not kept for good.
+    config.concurrency_support(beside).async_stack_zeroing(beside);
+    // What is cancelled without waiting for it stays in queues of the engine that have no end.
+    #[cfg(feature = "wasi-p3")]
+    config.wasm_component_model_async(beside).wasm_component_model_more_async_builtins(false);
     config
         .wasm_component_model(true)
         .consume_fuel(true)
@@ -68,7 +82,9 @@ fn pool(instances_max: usize) -> PoolingAllocationConfig {
         .max_memory_size(usize::try_from(GUEST_MEMORY_CEILING_MB << 20).unwrap_or(usize::MAX))
         .table_elements(GUEST_TABLE_ELEMENTS_MAX);
     if given_back().is_none() {
-        pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(GUEST_MEMORY_KEPT_BYTES);
+        pool.pagemap_scan(Enabled::Yes)
+            .linear_memory_keep_resident(GUEST_MEMORY_KEPT_BYTES)
+            .table_keep_resident(GUEST_MEMORY_KEPT_BYTES);
     } else {
         pool.pagemap_scan(Enabled::No).decommit_batch_size(DECOMMIT_BATCH);
     }
@@ -99,15 +115,33 @@ mod tests {
 
     use super::*;
 
+    /// Calls itself as often as its argument says.
+    const DEEP: &str = r#"(module (func $run (export "run") (param $n i32)
+        (if (local.get $n) (then (call $run (i32.sub (local.get $n) (i32.const 1)))))))"#;
     /// Counts down from its argument.
     const COUNTS: &str = r#"(module (func (export "run") (param $n i32)
         (loop $more (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))"#;
     /// Fuel is looked at where a loop begins anew: the last turn is not stopped midway.
     const TURN_FUEL: u64 = 5;
 
+    #[cfg(feature = "wasi-p3")]
+    #[tokio::test]
+    async fn stacks_of_tasks_beside_each_other_are_given_back() {
+        let (engine, _) = engine(1, true).unwrap();
+        let module = Module::new(&engine, wat::parse_str(DEEP).unwrap()).unwrap();
+        let mut store = Store::new(&engine, ());
+        store.set_fuel(1_000_000).unwrap();
+        let instance = Instance::new_async(&mut store, &module, &[]).await.unwrap();
+        let run = instance.get_typed_func::<i32, ()>(&mut store, "run").unwrap();
+        run.call_async(&mut store, 1_000).await.unwrap();
+        drop(store);
+        let pool = engine.pooling_allocator_metrics().unwrap();
+        assert_eq!(pool.unused_stack_bytes_resident(), Some(0));
+    }
+
     #[tokio::test]
     async fn w5_one_amount_of_fuel_is_enough_and_one_less_is_not_each_time() {
-        let (engine, _) = engine(1).unwrap();
+        let (engine, _) = engine(1, false).unwrap();
         let module = Module::new(&engine, wat::parse_str(COUNTS).unwrap()).unwrap();
         let run = async |fuel: u64| {
             let mut store = Store::new(&engine, ());

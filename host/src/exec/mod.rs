@@ -25,24 +25,26 @@ pub use wasm::{Again, Usage, again};
 /// # Errors
 /// Whatever keeps it from an answer; a tool that ran and failed is a reply with `is_error`.
 pub async fn run(
-    engine: &wasmtime::Engine,
     desk: Desk<'_>,
     admitted: Admitted,
     caller: Caller,
 ) -> (Result<ToolReply, CallError>, Usage) {
+    // Each on the heap: some are large, none pays for another, and calls within calls lie on one stack.
     let started = Instant::now();
+    let records = admitted.resolved().grants().record;
     let outcome = match admitted.resolved().code().clone() {
         Code::Component(loaded) => {
-            let ran = wasm::run(engine, &loaded, admitted, caller.progress).await;
+            let ran = Box::pin(wasm::run(&loaded, admitted, caller.progress)).await;
             return ran.unwrap_or_else(|error| (Err(error), Usage::default()));
         }
-        Code::Bridged(bridged) => mcp::run(&bridged, admitted, caller).await,
+        Code::Bridged(bridged) => Box::pin(mcp::run(&bridged, desk, admitted, caller)).await,
         Code::Composite(composite) => {
-            composite::run(&composite, desk, admitted, caller.progress).await
+            Box::pin(composite::run(&composite, desk, admitted, caller.progress)).await
         }
-        Code::Native(native) => native::run(&native, admitted).await,
-        Code::Own(tool) => own::run(tool, desk, admitted).await,
-        Code::Service(granted) => http::run(&granted, admitted).await,
+        Code::Native(native) => Box::pin(native::run(&native, admitted)).await,
+        Code::Own(tool) => Box::pin(own::run(tool, desk, admitted)).await,
+        Code::Service(granted) => Box::pin(http::run(&granted, admitted)).await,
     };
-    (outcome, Usage { guest: started.elapsed(), ..Usage::default() })
+    let recording = records.then(|| Err("only calls of components are recorded".to_owned()));
+    (outcome, Usage { guest: started.elapsed(), recording, ..Usage::default() })
 }

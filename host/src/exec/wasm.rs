@@ -12,10 +12,11 @@ use clawhost_core::grants::Grants;
 use clawhost_core::limits::GUEST_STARTUP_MS;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::shell::Refusal;
+use clawhost_core::violation::Violation;
 use wasmtime::Store;
 use wasmtime::component::ResourceTableError;
 
-use crate::engine::Loaded;
+use crate::engine::{self, LoadError, Loaded};
 use crate::gate::Admitted;
 use crate::recording::{End, Recording, Tape};
 use crate::sandbox::clock::{CallClock, Exceeded, watch};
@@ -32,7 +33,7 @@ pub struct Usage {
     /// Where its requests were let out to.
     pub egress: Vec<String>,
     /// What the guest tried and was refused.
-    pub violations: Vec<String>,
+    pub violations: Vec<Violation>,
     /// What was recorded of it, or why nothing was; absent where nothing was to be.
     pub recording: Option<Result<Recording, String>>,
 }
@@ -70,31 +71,61 @@ struct Entered {
 /// It could not be begun. Of its answer: -32014 at the deadline or out of fuel, -32010 at another
 /// limit or after a refused attempt. A tool-error, trap, panic or exit is a reply with `is_error`.
 pub(super) async fn run(
-    engine: &wasmtime::Engine,
-    loaded: &Loaded,
+    loaded: &Arc<Loaded>,
     mut admitted: Admitted,
     progress: Option<ProgressSink>,
 ) -> Result<(Result<ToolReply, CallError>, Usage), CallError> {
+    let (component, timeout) = ready(loaded, admitted.timeout()).await?;
     let name = admitted.resolved().tool().definition.name.clone();
-    let state = state(&mut admitted, &name, progress)?;
+    let mut state = state(&mut admitted, &name, progress)?;
     let arguments = match arguments(&admitted) {
         Ok(arguments) => arguments,
         Err(refusal) => {
             let violation = format!("shell: {refusal}");
             let error = refused(&admitted, &violation);
-            return Ok((Err(error), Usage { violations: vec![violation], ..Usage::default() }));
+            let violations = vec![violation.into()];
+            return Ok((Err(error), Usage { violations, ..Usage::default() }));
         }
     };
-    let (grants, timeout) = (admitted.resolved().grants(), admitted.timeout());
+    let grants = admitted.resolved().grants();
     state.tape.begin(&arguments, timeout);
     let job = Job { name: &name, arguments: &arguments, grants };
-    let ready = match Code::of(loaded, &job, state) {
-        Ok(ready) => ready,
+    let code = match Code::of(component, &job, &mut state) {
+        Ok(code) => code,
         Err(failed) => return Ok((Ok(*failed), Usage::default())),
     };
-    let entered = entered(engine, loaded, ready, timeout).await?;
+    let entered = entered(component, code, stored(component, state)?, timeout).await;
     let usage = entered.usage(loaded);
     Ok((conclude(entered.answer, &entered.store, &admitted, &usage), usage))
+}
+
+/// Returns the code of `loaded`, which the first call has to load, and how much is left of its time.
+///
+/// # Errors
+/// It is not there `within` that time: compiling it goes on, for the calls that come then.
+async fn ready(
+    loaded: &Arc<Loaded>,
+    within: Duration,
+) -> Result<(&engine::Code, Duration), CallError> {
+    if let Some(code) = loaded.code_at_hand() {
+        return Ok((code, within));
+    }
+    let began = Instant::now();
+    let late = |_| Err(LoadError::Passing("it is being compiled; try again".to_owned()));
+    // Rare, so that no other call has room for it in its own future.
+    let loading = Box::pin(tokio::time::timeout(within, loaded.code()));
+    let code = loading.await.unwrap_or_else(late);
+    let left = within.saturating_sub(began.elapsed());
+    code.map(|code| (code, left)).map_err(|error| missing(&error))
+}
+
+fn missing(error: &LoadError) -> CallError {
+    let kind = match error {
+        LoadError::Unusable(_) => ErrorKind::Internal,
+        LoadError::Passing(_) => ErrorKind::Overloaded,
+    };
+    let why = "the component's code is not there";
+    CallError::new(kind, format!("{why}: {error}")).with("stage", "code")
 }
 
 /// Returns what the guest of a call can reach.
@@ -104,33 +135,31 @@ fn state(
     progress: Option<ProgressSink>,
 ) -> Result<CallState, CallError> {
     let startup = Duration::from_millis(GUEST_STARTUP_MS);
-    let state = admitted.resolved().sandbox().enter(name, startup, progress)?;
-    let state = state.called_by(admitted.principal());
-    Ok(match admitted.take_nest() {
-        Some(nest) => state.calling_by(Arc::new(nest)),
-        None => state,
-    })
+    let mut state = admitted.resolved().sandbox().enter(name, startup, progress)?;
+    state.called_by(admitted.principal());
+    if let Some(nest) = admitted.take_nest() {
+        state.calling_by(Arc::new(nest));
+    }
+    Ok(state)
 }
 
 /// Runs a recorded call of `loaded` again: nothing is granted, and the recording answers in the host's place.
 ///
 /// # Errors
 /// It cannot be begun.
-pub async fn again(
-    engine: &wasmtime::Engine,
-    loaded: &Loaded,
-    recording: Recording,
-) -> Result<Again, CallError> {
+pub async fn again(loaded: &Arc<Loaded>, recording: Recording) -> Result<Again, CallError> {
     let (name, arguments) = (recording.tool.clone(), recording.arguments.clone());
     let (grants, tape) = (recording.grants(), Tape::playing(recording));
     let sandbox = Sandbox::playing(grants.clone(), tape.clone());
-    let state = sandbox.enter(&name, Duration::from_millis(GUEST_STARTUP_MS), None)?;
+    let (component, _) = ready(loaded, grants.limits.timeout).await?;
+    let mut state = sandbox.enter(&name, Duration::from_millis(GUEST_STARTUP_MS), None)?;
     let job = Job { name: &name, arguments: &arguments, grants: &grants };
-    let ready = Code::of(loaded, &job, state).map_err(|failed| {
+    let code = Code::of(component, &job, &mut state).map_err(|failed| {
         let why = failed.texts().collect::<String>();
         CallError::new(ErrorKind::InvalidArguments, why)
     })?;
-    let entered = entered(engine, loaded, ready, grants.limits.timeout).await?;
+    let store = stored(component, state)?;
+    let entered = entered(component, code, store, grants.limits.timeout).await;
     let left = || match tape.unasked() {
         0 => None,
         left => Some(format!("{left} more answers were asked for then")),
@@ -138,21 +167,25 @@ pub async fn again(
     Ok(Again { end: entered.end(), parted: tape.parted().or_else(left) })
 }
 
-/// Enters a fresh instance of `loaded`.
+/// Returns the store of one call, before anything waits: what waits is moved about, with all that it holds.
 ///
 /// # Errors
 /// None can be made.
+fn stored(component: &engine::Code, state: CallState) -> Result<Store<CallState>, CallError> {
+    state.into_store(component.pre.engine()).map_err(|error| internal(&error))
+}
+
+/// Enters a fresh instance of `component`.
 async fn entered(
-    engine: &wasmtime::Engine,
-    loaded: &Loaded,
-    (code, state): (Code<'_>, CallState),
+    component: &engine::Code,
+    code: Code<'_>,
+    mut store: Store<CallState>,
     timeout: Duration,
-) -> Result<Entered, CallError> {
-    let mut store = state.into_store(engine).map_err(|error| internal(&error))?;
+) -> Entered {
     let mut guest = Duration::ZERO;
-    let answer = execute(&mut store, loaded, timeout, code, &mut guest).await;
+    let answer = execute(&mut store, component, timeout, code, &mut guest).await;
     let fuel = store.data().clock.fuel_used(store.get_fuel().unwrap_or(0));
-    Ok(Entered { store, answer, guest, fuel })
+    Entered { store, answer, guest, fuel }
 }
 
 impl Entered {
@@ -195,13 +228,13 @@ fn arguments(admitted: &Admitted) -> Result<String, Refusal> {
 /// Instantiates, then starts the call's clock and calls. An error leaves the store unusable.
 async fn execute(
     store: &mut Store<CallState>,
-    loaded: &Loaded,
+    component: &engine::Code,
     timeout: Duration,
     code: Code<'_>,
     spent: &mut Duration,
 ) -> wasmtime::Result<Answer> {
     let startup = store.data().clock.ends_at();
-    let starting = watch(startup, loaded.pre.instantiate_async(&mut *store)).await;
+    let starting = watch(startup, component.pre.instantiate_async(&mut *store)).await;
     let instance = match starting.map_err(wasmtime::Error::from).flatten() {
         // Out of time or fuel before the call's own clock: the bound of start-up ended it.
         Err(error) if matches!(exceeded(&error), Some(Exceeded::Time | Exceeded::Fuel)) => {
@@ -235,7 +268,7 @@ fn conclude(
     // The guest may hide a refusal behind any error of its own: a failed tool that was refused
     // something was refused.
     if let Some(violation) = usage.violations.first() {
-        return Err(refused(admitted, violation).with_internal(text_of(&failed)));
+        return Err(refused(admitted, &violation.text).with_internal(text_of(&failed)));
     }
     // So was one that needed a completion, or a place for a program, and got none.
     match store.data().backend_failure() {
@@ -336,4 +369,16 @@ fn internal(error: &wasmtime::Error) -> CallError {
 
 fn text_of(reply: &ToolReply) -> String {
     reply.internal.clone().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_is_not_there_yet_is_asked_for_again() {
+        let passing = LoadError::Passing("it is being compiled; try again".to_owned());
+        assert_eq!(missing(&passing).kind, ErrorKind::Overloaded);
+        assert_eq!(missing(&LoadError::Unusable("no".to_owned())).kind, ErrorKind::Internal);
+    }
 }

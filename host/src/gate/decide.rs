@@ -3,7 +3,9 @@
 use clawhost_core::catalog::{Tool, declares};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Autonomy;
-use clawhost_core::policy::{ApprovalTerms, CallFacts, Explanation, RuleRef, Scope, Verdict};
+use clawhost_core::policy::{
+    ApprovalTerms, CallFacts, Explanation, PolicySet, RuleRef, Scope, Verdict,
+};
 use serde_json::{Map, Value};
 
 use super::{CallContext, Gate};
@@ -42,7 +44,10 @@ impl Gate {
         if autonomy == Autonomy::Observer {
             return Err(refused("autonomy", "the identity is an observer: it runs no tool"));
         }
-        let paths = arguments.map(|it| tool.paths.paths(it));
+        // Where no rule looks at them, none are looked for: a rule that did would allow nothing without any.
+        let sees_paths = self.lists(context).any(PolicySet::sees_paths);
+        let paths = |given| if sees_paths { tool.paths.paths(given) } else { Vec::new() };
+        let paths = arguments.map(paths);
         let facts = self.facts(tool, paths.as_deref());
         // Only the operator's own document counts, and a session that asks for more care.
         let careful = context.narrowing(tool).and_then(|session| session.careful(facts.declared));

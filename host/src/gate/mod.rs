@@ -169,6 +169,11 @@ impl Gate {
         &self.sides.switches
     }
 
+    /// Returns what it asks beside its manifest.
+    pub(crate) const fn sides(&self) -> &Sides {
+        &self.sides
+    }
+
     /// Returns what knows which tools rest.
     pub fn quarantine(&self) -> &Quarantine {
         &self.sides.quarantine
@@ -227,14 +232,14 @@ impl Gate {
         let Checked { arguments, text } = checked.unwrap_or_else(|| Checked::of(request.arguments));
         span.note("policy", decision.rule.policy.as_str());
         span.note("rule_id", decision.rule.id.as_str());
-        let shown = self.shown(arguments, context);
         if decision.detailed || self.logs(context, |terms| terms.log_inputs) {
-            span.note_inputs(&shown);
+            span.note_inputs(&self.shown(arguments, context));
         }
         let mut approved = None;
         if let Some(ask) = &decision.ask {
             self.rates_left(principal, context)?;
-            approved = Some(self.ask(&tool, arguments, ask, request, span).await?);
+            // On the heap: few calls ask, and all would carry the room for it.
+            approved = Some(Box::pin(self.ask(&tool, arguments, ask, request, span)).await?);
             // Minutes may have passed: what was spent meanwhile counts.
             self.decide(&tool, Some(arguments), context)?;
         }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use clawhost_core::catalog::{self, Catalog, Origin, Refused, Tool, ToolDefinition};
+use clawhost_core::grants::Grants;
 use clawhost_core::manifest::{Manifest, PROFILE_NONE, ToolBinding};
 
 use super::bridge::Bridges;
@@ -24,7 +25,7 @@ use super::own::Own;
 use super::package;
 use super::releases::Served;
 use super::{Code, Runnable, Snapshot, Sources};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Backends, Sandbox};
 
 /// Makes snapshots; keeps bound tools and their opened sandboxes from one to the next.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ struct Draft {
     /// What is there and not served, for people.
     notes: Vec<String>,
     bound: BTreeMap<Key, Bound>,
+    /// What was opened for this catalog, and for which grants: tools with the same ones share it.
+    opened: Vec<(Grants, Arc<Sandbox>)>,
 }
 
 impl Binder {
@@ -97,6 +100,7 @@ impl Binder {
             offered: BTreeSet::new(),
             notes: Vec::new(),
             bound: BTreeMap::new(),
+            opened: Vec::new(),
         };
         self.bind_built_in(&mut draft, false);
         let plain = self.own.iter().filter(|own| own.as_composite().is_none());
@@ -274,7 +278,7 @@ impl Binder {
         binding: Option<&ToolBinding>,
     ) {
         draft.offered.extend(binding.map(|binding| binding.name.clone()));
-        match self.bound(source, tool, binding) {
+        match self.bound(draft, source, tool, binding) {
             Ok(bound) => draft.add(source, bound),
             Err(reason) => {
                 let name = &tool.definition.name;
@@ -286,6 +290,7 @@ impl Binder {
     /// Returns the tool as it was bound before where nothing about it has changed.
     fn bound(
         &self,
+        draft: &mut Draft,
         source: &Source<'_>,
         offered: &Offered,
         binding: Option<&ToolBinding>,
@@ -302,10 +307,7 @@ impl Binder {
         let open = before.filter(|bound| bound.tool.grants == tool.grants);
         let sandbox = match open {
             Some(bound) => Arc::clone(&bound.runnable.sandbox),
-            None => {
-                let opened = Sandbox::open(tool.grants.clone(), self.sources.backends.clone());
-                Arc::new(opened.map_err(|error| error.to_string())?)
-            }
+            None => draft.open(&tool.grants, &self.sources.backends)?,
         };
         let runnable = Runnable { code: source.code.clone(), sandbox };
         Ok(Bound { binding: binding.cloned(), tool: Arc::new(tool), runnable })
@@ -319,6 +321,16 @@ impl Offer {
 }
 
 impl Draft {
+    fn open(&mut self, grants: &Grants, backends: &Backends) -> Result<Arc<Sandbox>, String> {
+        if let Some((_, opened)) = self.opened.iter().find(|(of, _)| of == grants) {
+            return Ok(Arc::clone(opened));
+        }
+        let opened = Sandbox::open(grants.clone(), backends.clone());
+        let opened = Arc::new(opened.map_err(|error| error.to_string())?);
+        self.opened.push((grants.clone(), Arc::clone(&opened)));
+        Ok(opened)
+    }
+
     fn add(&mut self, source: &Source<'_>, bound: Bound) {
         match self.catalog.add(Arc::clone(&bound.tool)) {
             Ok(()) => {

@@ -7,6 +7,7 @@ use clawhost_core::manifest::{Manifest, Profile};
 
 use super::Sources;
 use super::offer::Offer;
+use crate::engine::Source;
 
 /// The components shipped inside the host: names, bytes and digests.
 pub const BUILT_IN_COMPONENTS: &[Artifact] = BUILT_IN;
@@ -122,7 +123,8 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
     let load = async |artifact: &Artifact| {
         let origin = Origin::BuiltIn { component: artifact.name };
         let bytes = artifact.bytes;
-        let offer = Offer::load(&sources.engine, origin, || Ok(bytes.to_vec())).await;
+        let component = Source::new(|| Ok(bytes.into())).known(artifact.digest);
+        let offer = Offer::load(&sources.engine, origin, component).await;
         let source = format!("built-in component `{}`", artifact.name);
         offer.map_err(|error| Refused::new(&source, &error.to_string()))
     };

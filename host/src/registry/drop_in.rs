@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::time::SystemTime;
 
-use cap_std::fs::{Dir, MetadataExt as _};
+use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use clawhost_core::limits::DROP_IN_FILES_MAX;
 use clawhost_core::manifest::{DocumentError, ToolBinding};
 use clawhost_core::package::SIGNATURE_ENDING;
@@ -93,9 +93,9 @@ impl DropIn {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint(Vec<Facts>);
 
-/// What is looked at of one file.
+/// What is looked at of one file: it tells one state of it from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Facts {
+pub(super) struct Facts {
     name: String,
     regular: bool,
     len: u64,
@@ -132,15 +132,7 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
             )));
         }
         let Ok(meta) = entry.metadata() else { continue };
-        let modified = meta.modified().ok().map(cap_std::time::SystemTime::into_std);
-        let facts = Facts {
-            name: name.clone(),
-            regular: meta.is_file(),
-            len: meta.len(),
-            inode: meta.ino(),
-            modified,
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        };
+        let facts = Facts::of(&name, &meta);
         files.insert(name, facts);
     }
     Ok(listing(&files))
@@ -165,6 +157,19 @@ fn listing(files: &BTreeMap<String, Facts>) -> Listing {
         now.components.insert(name.clone(), print);
     }
     now
+}
+
+impl Facts {
+    pub(super) fn of(name: &str, meta: &Metadata) -> Self {
+        Self {
+            name: name.to_owned(),
+            regular: meta.is_file(),
+            len: meta.len(),
+            inode: meta.ino(),
+            modified: meta.modified().ok().map(cap_std::time::SystemTime::into_std),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
 }
 
 impl Fingerprint {

@@ -8,9 +8,10 @@ use clawhost_core::manifest::{Definition, ToolBinding};
 use clawhost_core::package::VerifyingKey;
 use clawhost_core::schema::Schema;
 use clawhost_core::visible;
+use serde_json::Value;
 
 use super::drop_in;
-use crate::engine::{Engine, LoadError, Loaded, Schemas, Turn, background};
+use crate::engine::{Engine, LoadError, Loaded, Schemas, Source, Turn, background};
 
 /// One loaded component, and the tools that it is to serve.
 #[derive(Debug, Clone)]
@@ -37,13 +38,16 @@ pub(super) struct Offered {
 }
 
 impl Offer {
-    /// Loads the component that `read` returns, and all that it describes.
+    /// Loads the component of a source, and all that it describes.
     pub(super) async fn load(
         engine: &Arc<Engine>,
         origin: Origin,
-        read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
+        source: Source,
     ) -> Result<Self, LoadError> {
-        Self::load_in(engine, engine.turn().await?, origin, read).await
+        match engine.listed(source) {
+            Ok(loaded) => Ok(Self::new(origin, loaded, engine.schemas())?),
+            Err(source) => Self::load_in(engine, engine.turn().await?, origin, source).await,
+        }
     }
 
     /// As [`Offer::load`], in a turn that has begun.
@@ -51,27 +55,34 @@ impl Offer {
         engine: &Arc<Engine>,
         turn: Turn,
         origin: Origin,
-        read: impl FnOnce() -> Result<Vec<u8>, LoadError> + Send + 'static,
+        source: Source,
     ) -> Result<Self, LoadError> {
-        let (loaded, turn) = engine.load_in(turn, read).await?;
+        let (loaded, turn) = engine.load_in(turn, source).await?;
+        if loaded.is_listed() {
+            return Ok(Self::new(origin, loaded, engine.schemas())?);
+        }
         let engine = Arc::clone(engine);
         let new = move || Self::new(origin, loaded, engine.schemas());
         let (offer, _) = background(turn, new).await?;
         Ok(offer?)
     }
 
-    /// Compiles the schemas of everything that `loaded` describes.
+    /// Compiles the schemas of everything that `loaded` describes, or will where they were compiled before.
     pub(super) fn new(
         origin: Origin,
         loaded: Arc<Loaded>,
         schemas: &Schemas,
     ) -> Result<Self, String> {
-        for why in loaded.left_out() {
+        for why in &loaded.left_out {
             tracing::warn!("{origin}: {}", visible::line(why));
         }
         let definitions = loaded.definitions_as(stem(&origin));
-        let offered = |definition| Offered::new(definition, schemas);
-        let tools = definitions.iter().map(offered).collect::<Result<_, _>>()?;
+        let made = |schema: &Value| match loaded.is_listed() {
+            true => schemas.known(schema),
+            false => schemas.get(schema),
+        };
+        let tools = definitions.iter().map(|definition| Offered::made(definition, made));
+        let tools = tools.collect::<Result<_, _>>()?;
         Ok(Self { origin, loaded, tools, signed_by: Vec::new() })
     }
 }
@@ -93,11 +104,18 @@ impl Offered {
     /// Cleans and checks what is said of one tool, and compiles its schemas: each once, as long as
     /// somebody uses it.
     pub(super) fn new(definition: &ToolDefinition, schemas: &Schemas) -> Result<Self, String> {
+        Self::made(definition, |schema| schemas.get(schema))
+    }
+
+    fn made(
+        definition: &ToolDefinition,
+        schemas: impl Fn(&Value) -> Result<Arc<Schema>, String>,
+    ) -> Result<Self, String> {
         // A name that a file or a server gave is checked here first.
         let definition = bridged::cleaned(definition, &definition.name)?;
         let name = &definition.name;
         let compile = |what, schema| {
-            let compiled = schemas.get(schema);
+            let compiled = schemas(schema);
             compiled.map_err(|error| format!("the {what} schema of tool `{name}` is {error}"))
         };
         let input = compile("input", &definition.input_schema)?;

@@ -11,6 +11,7 @@ use clawhost_core::package::signers;
 
 use super::Sources;
 use super::offer::Offer;
+use crate::engine::Source;
 
 /// Says whether the tool's code came with its document: nothing else may then offer it.
 pub(super) fn brings_code(fetched: &[Fetched], binding: &ToolBinding) -> bool {
@@ -42,7 +43,8 @@ async fn load_one(
 ) -> Result<Offer, String> {
     let origin = Origin::Registry { uri: fetched.uri.clone() };
     let bytes = Arc::clone(&component.bytes);
-    let offer = Offer::load(&sources.engine, origin, move || Ok(bytes.to_vec())).await;
+    let source = Source::new(move || Ok(bytes.to_vec().into())).known(&component.digest);
+    let offer = Offer::load(&sources.engine, origin, source).await;
     let mut offer = offer.map_err(|error| error.to_string())?;
     let (keys, text) = (sources.manifest.signing_keys(), component.signature.as_deref());
     let signed_by = signers(&keys, &component.bytes, text.unwrap_or_default());

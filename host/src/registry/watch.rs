@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cap_std::fs::{Dir, MetadataExt as _};
+use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use clawhost_core::catalog::{Origin, ckp_name};
 use clawhost_core::limits::{
     COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS,
@@ -25,12 +25,12 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::bind::Binder;
 use super::bridge::Pins;
-use super::drop_in::{self, DropIn, Fingerprint, Listing, Load, Status};
-use super::locked;
+use super::drop_in::{self, DropIn, Facts, Fingerprint, Listing, Load, Status};
+use super::locked::{self, LOCK_FILE};
 use super::offer::Offer;
 use super::releases::{Follower, Served};
 use super::{Shelf, Sources};
-use crate::engine::{Engine, LoadError, background};
+use crate::engine::{Engine, LoadError, Source, background};
 
 const DEBOUNCE: Duration = Duration::from_millis(DROP_IN_DEBOUNCE_MS);
 const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
@@ -68,6 +68,8 @@ struct Folder {
     pins: Pins,
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
+    /// Which lock file the files were held against.
+    lock: Option<Facts>,
     /// Documents without a component, the same in two looks.
     strays: BTreeSet<String>,
     seen: u64,
@@ -254,6 +256,12 @@ fn notifications(path: &Path, notes: mpsc::Sender<()>) -> Option<notify::Recomme
         .ok()
 }
 
+/// Returns which lock file there is in `folder`.
+fn which(folder: &Path) -> Option<Facts> {
+    let facts = std::fs::symlink_metadata(folder.join(LOCK_FILE)).ok()?;
+    Some(Facts::of(LOCK_FILE, &Metadata::from_just_metadata(facts)))
+}
+
 /// Tells a change from a look: the host's own looks must not make it look again.
 fn is_change(kind: EventKind) -> bool {
     match kind {
@@ -280,6 +288,7 @@ impl Folder {
             pins: sources.pins.clone(),
             files: BTreeMap::new(),
             last_look,
+            lock: None,
             strays: BTreeSet::new(),
             seen: 0,
             trouble: String::new(),
@@ -304,6 +313,11 @@ impl Folder {
         self.trouble.clear();
         let stable = now == self.last_look;
         let mut changed = self.forget_deleted(&now);
+        let lock = self.manifest.locked.as_deref().and_then(which);
+        if self.lock != lock {
+            self.lock = lock;
+            self.files.values_mut().for_each(|file| file.print = Fingerprint::default());
+        }
         for (name, print) in &now.components {
             let due = |file: &DropIn| file.print != *print || file.is_due_again();
             let is_due = self.files.get(name).is_none_or(due);
@@ -415,9 +429,11 @@ impl Job {
                 "`{name}` is no regular file: links are not followed here, copy the file itself"
             )));
         }
-        let turn = self.engine.turn().await?;
-        let this = Arc::clone(self);
-        let (sidecars, turn) = background(turn, move || this.sidecars()).await?;
+        let mut turn = self.engine.turn().await?;
+        let (this, mut sidecars) = (Arc::clone(self), Ok(Ok(Vec::new())));
+        if self.print.sidecars().next().is_some() {
+            (sidecars, turn) = background(turn, move || this.sidecars()).await?;
+        }
         let sidecars = match sidecars? {
             Ok(sidecars) => sidecars,
             Err(problems) => return Ok(Status::Wrong(problems)),
@@ -427,13 +443,13 @@ impl Job {
         let read = move || {
             let bytes = drop_in::read(&this.dir, &this.name, COMPONENT_BYTES_MAX)?;
             if let Some(folder) = &this.manifest.locked {
-                locked::check(folder, &this.name, &bytes).map_err(LoadError::Passing)?;
+                locked::check(folder, &this.name, &bytes)?;
             }
             drop(tell.set(this.signers(&bytes)?));
-            Ok(bytes)
+            Ok(bytes.into())
         };
         let origin = Origin::DropIn { file: self.name.clone() };
-        let mut offer = Offer::load_in(&self.engine, turn, origin, read).await?;
+        let mut offer = Offer::load_in(&self.engine, turn, origin, Source::new(read)).await?;
         offer.signed_by = signed_by.get().cloned().unwrap_or_default();
         self.check(&sidecars, &offer)?;
         Ok(match &self.pins {

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_header};
 use clawhost_core::limits::{EGRESS_ORIGINS_MAX, EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
 use clawhost_core::redact::Redactor;
+use clawhost_core::violation::Violation;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_RANGE, RANGE, TRANSFER_ENCODING};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -78,7 +80,7 @@ impl HttpCtx {
         }
     }
 
-    /// Tells `tape` of requests, which it does not keep.
+    /// Has `tape` keep what is requested and answered, or answer it.
     pub(super) fn taped(self, tape: Tape) -> Self {
         Self { tape, ..self }
     }
@@ -96,7 +98,7 @@ impl HttpCtx {
 
     /// Returns what the guest tried and was refused, in full, for the audit record: the first
     /// [`EGRESS_VIOLATIONS_MAX`] and a count of the rest.
-    pub fn violations(&self) -> Vec<String> {
+    pub fn violations(&self) -> Vec<Violation> {
         self.violations.list()
     }
 
@@ -161,6 +163,34 @@ impl HttpCtx {
             ..defaults
         }
     }
+
+    /// Sends a request out, past every check.
+    fn pass(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Box<dyn Future<Output = Sent> + Send> {
+        let limits = self.limits(options);
+        let (client, violations) = (self.client.clone(), self.violations.clone());
+        let mut request = match self.admit(request) {
+            Ok(request) => request,
+            Err(denied) => return Box::new(ready(Err(violations.refuse(&denied)))),
+        };
+        let mask = match self.fill(&mut request) {
+            Ok(mask) => mask,
+            Err(error) => return Box::new(ready(Err(unfilled(&error)))),
+        };
+        Box::new(async move {
+            let answer = client.send(request, &limits).await;
+            let answer = answer.map_err(|error| violations.explain(error))?;
+            match mask {
+                Some(_) if !is_plain(answer.headers()) => Err(compressed()),
+                Some(_) if answer.status() == StatusCode::PARTIAL_CONTENT => Err(partial()),
+                Some(redactor) => Ok(into_wasi(masked::mask(answer, redactor))),
+                None => Ok(into_wasi(answer)),
+            }
+        })
+    }
 }
 
 impl WasiHttpHooks for HttpCtx {
@@ -183,28 +213,30 @@ impl WasiHttpHooks for HttpCtx {
         options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
-        self.tape.give_up("it made a request over HTTP, whose answer is not recorded");
-        let limits = self.limits(options);
-        let (client, violations) = (self.client.clone(), self.violations.clone());
-        let mut request = match self.admit(request) {
-            Ok(request) => request,
-            Err(denied) => return Box::new(ready(Err(violations.refuse(&denied)))),
-        };
-        let mask = match self.fill(&mut request) {
-            Ok(mask) => mask,
-            Err(error) => return Box::new(ready(Err(unfilled(&error)))),
-        };
+        if self.tape.is_off() {
+            return self.pass(request, options);
+        }
+        let asked = format!("{} {}", request.method(), request.uri());
+        if self.tape.plays() {
+            let answer = self.tape.answered(&asked);
+            return Box::new(async move { Ok((answer.await?, drained(request.into_body()))) });
+        }
+        let track = self.tape.request(asked);
+        let sent = Pin::from(self.pass(request, options));
         Box::new(async move {
-            let answer = client.send(request, &limits).await;
-            let answer = answer.map_err(|error| violations.explain(error))?;
-            match mask {
-                Some(_) if !is_plain(answer.headers()) => Err(compressed()),
-                Some(_) if answer.status() == StatusCode::PARTIAL_CONTENT => Err(partial()),
-                Some(redactor) => Ok(into_wasi(masked::mask(answer, redactor))),
-                None => Ok(into_wasi(answer)),
-            }
+            let Some(track) = track else { return sent.await };
+            let (answer, work) = sent.await.inspect_err(|_| track.lost())?;
+            Ok((track.kept(answer), work))
         })
     }
+}
+
+/// Takes what a guest still sends, as a server would.
+fn drained(mut body: WasiBody) -> Box<dyn Future<Output = Result<(), Error>> + Send> {
+    Box::new(async move {
+        while body.frame().await.is_some() {}
+        Ok(())
+    })
 }
 
 /// Says whether a body comes as it is: in no coding that would hide a secret from the mask.
@@ -243,22 +275,22 @@ struct Violations(Arc<Mutex<Refused>>);
 
 #[derive(Debug, Default)]
 struct Refused {
-    first: Vec<String>,
+    first: Vec<Violation>,
     more: u64,
 }
 
 impl Violations {
-    fn list(&self) -> Vec<String> {
+    fn list(&self) -> Vec<Violation> {
         let refused = self.0.lock();
         let more = (refused.more > 0).then(|| format!("and {} more requests", refused.more));
-        refused.first.iter().cloned().chain(more).collect()
+        refused.first.iter().cloned().chain(more.map(Violation::from)).collect()
     }
 
     /// Records `denied`, and returns what the guest sees of it.
     fn refuse(&self, denied: &EgressDenied) -> Error {
         let mut refused = self.0.lock();
         if refused.first.len() < EGRESS_VIOLATIONS_MAX {
-            refused.first.push(format!("network: {}", denied.internal()));
+            refused.first.push(denied.violation());
         } else {
             refused.more = refused.more.saturating_add(1);
         }

@@ -34,6 +34,18 @@ pub fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     Ok(linker)
 }
 
+/// Returns a linker that has the interfaces of WASI 0.3 too, where this build has them.
+///
+/// # Errors
+/// As [`link`].
+pub(crate) fn link_p3(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
+    #[cfg_attr(not(feature = "wasi-p3"), expect(unused_mut, reason = "nothing is added then"))]
+    let mut linker = link(engine)?;
+    #[cfg(feature = "wasi-p3")]
+    super::p3::add_to_linker(&mut linker)?;
+    Ok(linker)
+}
+
 /// Links what every tool may import: no power by itself, backed by nothing of the host's.
 fn inert(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type S = CallState;

@@ -14,6 +14,8 @@ mod limiter;
 mod linker;
 pub mod log;
 mod masked;
+#[cfg(feature = "wasi-p3")]
+mod p3;
 mod process;
 mod provider;
 mod script;
@@ -31,6 +33,7 @@ use clawhost_core::shell::{Refusal, ShellPolicy};
 
 pub use crate::progress::ProgressSink;
 pub use linker::link;
+pub(crate) use linker::link_p3;
 pub(crate) use masked::{Masked, mask};
 pub use state::CallState;
 

@@ -10,6 +10,7 @@ use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::{Access, Grants};
 use clawhost_core::limits::{PROCESS_ARGUMENTS_BYTES_MAX, SCRIPT_BYTES_MAX, SPAWNS_MAX};
 use clawhost_core::shell::{Machine, Refusal, ShellPolicy, check_variable};
+use clawhost_core::violation::Violation;
 
 use super::bindings::claw::host::process::{self, Outcome, ProcessError, Program};
 use super::fs::Private;
@@ -27,7 +28,7 @@ pub(super) struct ProcessCtx {
     spawns: Spawns,
     principal: String,
     ends_at: Instant,
-    violations: Vec<String>,
+    violations: Vec<Violation>,
     failed: Option<CallError>,
 }
 
@@ -48,7 +49,7 @@ impl ProcessCtx {
         principal.clone_into(&mut self.principal);
     }
 
-    pub(super) fn violations(&self) -> &[String] {
+    pub(super) fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
@@ -59,7 +60,7 @@ impl ProcessCtx {
 
     fn refuse(&mut self, reason: &str) -> ProcessError {
         if self.violations.len() < VIOLATIONS_MAX {
-            self.violations.push(format!("process: {reason}"));
+            self.violations.push(format!("process: {reason}").into());
         }
         ProcessError::Denied(reason.to_owned())
     }

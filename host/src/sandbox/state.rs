@@ -1,9 +1,13 @@
 //! The live capabilities of one call: what the store of a guest instance holds.
 
+use std::future::{poll_fn, ready};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
+use clawhost_core::violation::Violation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wasmtime::component::ResourceTable;
@@ -89,36 +93,30 @@ impl CallState {
     }
 
     /// Says who calls: what is counted and kept for each agent is so for this one.
-    #[must_use]
-    pub fn called_by(mut self, principal: &str) -> Self {
+    pub fn called_by(&mut self, principal: &str) {
         self.process.set_principal(principal);
         self.agent.set_agent(principal);
-        self
     }
 
     /// Lets the guest make calls of its own by `caller`, as far as its profile grants them.
-    #[must_use]
-    pub(crate) fn calling_by(mut self, caller: Arc<dyn CallTools>) -> Self {
+    pub(crate) fn calling_by(&mut self, caller: Arc<dyn CallTools>) {
         self.tools.set_caller(caller);
-        self
     }
 
     /// Makes this the call of a command, with these arguments after its name and this standard
     /// input; what it writes to standard output goes to `stdout` and not to the log.
-    #[must_use]
     pub(crate) fn for_command(
-        mut self,
+        &mut self,
         grants: &Grants,
         args: &[String],
         stdin: String,
         stdout: MemoryOutputPipe,
-    ) -> Self {
+    ) {
         self.wasi = wasi_of(grants, &self.secrets, &self.log, &self.tape)
             .args(args)
             .stdin(MemoryInputPipe::new(stdin))
             .stdout(stdout)
             .build();
-        self
     }
 
     /// Puts this state into a store that meters, limits and yields as a call must.
@@ -131,6 +129,8 @@ impl CallState {
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
         store.call_hook_async(HostCallWatch);
+        #[cfg(feature = "wasi-p3")]
+        super::p3::bound(&mut store);
         store.set_fuel(fuel)?;
         store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))?;
         Ok(store)
@@ -179,13 +179,12 @@ impl CallState {
     }
 
     /// Returns what the guest tried and was refused, for the audit record.
-    pub fn violations(&self) -> Vec<String> {
+    pub fn violations(&self) -> Vec<Violation> {
         let mut all = self.fs.violations().to_vec();
         all.extend(self.http.violations());
         all.extend_from_slice(self.process.violations());
-        all.extend(self.provider.violation());
-        all.extend(self.agent.violations());
-        all.extend(self.tools.violation().cloned());
+        let rest = self.provider.violation().into_iter().chain(self.agent.violations());
+        all.extend(rest.chain(self.tools.violation().cloned()).map(Violation::from));
         all
     }
 
@@ -234,25 +233,44 @@ fn wasi_of(grants: &Grants, secrets: &CallSecrets, log: &CallLog, tape: &Tape) -
 /// its thread until its deadline.
 struct HostCallWatch;
 
-#[async_trait::async_trait]
 impl CallHookHandler<CallState> for HostCallWatch {
-    async fn handle_call_event(
-        &self,
-        mut store: StoreContextMut<'_, CallState>,
+    // As `async_trait` writes it, but that what has nothing to wait for, which is nearly all, allocates nothing.
+    fn handle_call_event<'a, 'b, 'c>(
+        &'a self,
+        mut store: StoreContextMut<'b, CallState>,
         event: CallHook,
-    ) -> wasmtime::Result<()> {
-        if matches!(event, CallHook::CallingHost) {
+    ) -> Pin<Box<dyn Future<Output = wasmtime::Result<()>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        match watched(&mut store, event) {
+            Ok(false) => Box::pin(poll_fn(|_| Poll::Ready(Ok(())))),
+            Ok(true) => Box::pin(async move {
+                tokio::task::yield_now().await;
+                store.data_mut().clock.yielded();
+                Ok(())
+            }),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+}
+
+/// Looks at the clock, and says whether others should run first.
+fn watched(store: &mut StoreContextMut<'_, CallState>, event: CallHook) -> wasmtime::Result<bool> {
+    match event {
+        CallHook::CallingHost => {
             let fuel_left = store.get_fuel()?;
             store.data_mut().enter_host_call(fuel_left)?;
-        } else if let Some(parted) = store.data().tape.parted() {
+            Ok(false)
+        }
+        CallHook::ReturningFromHost => match store.data().tape.parted() {
             // What was answered since is made up.
-            return Err(wasmtime::Error::msg(parted));
-        }
-        if store.data_mut().clock.owes_yield() {
-            tokio::task::yield_now().await;
-            store.data_mut().clock.yielded();
-        }
-        Ok(())
+            Some(parted) => Err(wasmtime::Error::msg(parted)),
+            None => Ok(store.data().clock.owes_yield()),
+        },
+        CallHook::CallingWasm | CallHook::ReturningFromWasm => Ok(false),
     }
 }
 

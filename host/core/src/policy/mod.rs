@@ -59,6 +59,7 @@ pub struct PolicySet {
     screens: Screens,
     rates: Rates,
     audit: AuditTerms,
+    sees_paths: bool,
 }
 
 /// What a policy may look at.
@@ -145,7 +146,9 @@ impl PolicySet {
         let audit =
             policies.iter().fold(AuditTerms::default(), |all, one| all.and(one.audit.clone()));
         let screens = Screens::new(policies.iter().map(|one| (one.name.as_str(), &one.screen)));
-        Self { policies, screens, rates, audit }
+        let mut rules = policies.iter().flat_map(|policy| &policy.rules);
+        let sees_paths = rules.any(|rule| rule.path_within.is_some());
+        Self { policies, screens, rates, audit, sees_paths }
     }
 
     /// Has arguments and results searched for more, by the names that findings show.
@@ -176,6 +179,11 @@ impl PolicySet {
     /// Returns what is recorded: all that any policy wants.
     pub const fn audit(&self) -> &AuditTerms {
         &self.audit
+    }
+
+    /// Says whether any rule looks at the paths of a call.
+    pub const fn sees_paths(&self) -> bool {
+        self.sees_paths
     }
 
     /// Decides about a call: the whole list, and each policy of `scope`. All of them have to

@@ -5,6 +5,8 @@
 
 mod cost;
 
+use std::sync::OnceLock;
+
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
@@ -26,9 +28,16 @@ const SUBSCHEMAS_MAX: usize = 10_000;
 /// A schema that values can be checked against.
 #[derive(Debug)]
 pub struct Schema {
+    compiled: OnceLock<Result<Compiled, String>>,
+    /// What is compiled where a value is checked first, of a [known](Schema::known) one.
+    source: Value,
+    digest: String,
+}
+
+#[derive(Debug)]
+struct Compiled {
     validator: Validator,
     cost: Cost,
-    digest: String,
 }
 
 impl Schema {
@@ -38,11 +47,19 @@ impl Schema {
     /// A sentence naming the place: not a valid schema, a reference to another document, a
     /// pattern that is too large, or nesting over [`JSON_DEPTH_MAX`].
     pub fn compile(schema: &Value) -> Result<Self, String> {
-        Self::compile_within(schema, &mut { u64::MAX }).map_err(|fault| {
-            let at = &fault.at;
-            let at = if at.is_empty() { String::new() } else { format!(" (at `{at}`)") };
-            format!("{}{at}", fault.reason)
-        })
+        let compiled = Compiled::of(schema, &mut { u64::MAX }).map_err(Fault::in_a_line)?;
+        Ok(Self::new(compiled, schema))
+    }
+
+    /// Returns a schema of this [`digest`](Schema::digest) that this version of the host has compiled before: it
+    /// is compiled again when a value is checked first. Where it cannot be, no value fits it.
+    pub fn known(schema: Value, digest: String) -> Self {
+        Self { compiled: OnceLock::new(), source: schema, digest }
+    }
+
+    fn new(compiled: Compiled, schema: &Value) -> Self {
+        let digest = digest::of_json(schema);
+        Self { compiled: OnceLock::from(Ok(compiled)), source: Value::Null, digest }
     }
 
     /// As [`Schema::compile`], for one of several that may compile to so many bytes of patterns
@@ -51,19 +68,12 @@ impl Schema {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn compile_within(schema: &Value, pattern_bytes_left: &mut u64) -> Result<Self, Fault> {
-        let mut budget = SUBSCHEMAS_MAX;
-        bound(schema, JSON_DEPTH_MAX, &mut budget)?;
-        let pattern_bytes = usize::try_from(SCHEMA_PATTERN_BYTES_MAX).unwrap_or(usize::MAX);
-        let patterns =
-            PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
-        let cost = Cost::of(schema, pattern_bytes_left)?;
-        jsonschema::options()
-            .with_draft(draft_of(schema)?)
-            .with_pattern_options(patterns)
-            .offline()
-            .build(schema)
-            .map(|validator| Self { validator, cost, digest: digest::of_json(schema) })
-            .map_err(|error| Fault::of(&error))
+        Ok(Self::new(Compiled::of(schema, pattern_bytes_left)?, schema))
+    }
+
+    fn compiled(&self) -> Result<&Compiled, String> {
+        let compile = || Compiled::of(&self.source, &mut { u64::MAX }).map_err(Fault::in_a_line);
+        self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
     }
 
     /// Returns `sha256:…` of its canonical form.
@@ -91,13 +101,36 @@ impl Schema {
         value: &Value,
         run: impl FnOnce(bool, &dyn Fn() -> Result<(), String>) -> Result<(), String>,
     ) -> Result<(), String> {
-        let evaluations = self.cost.bound(value);
+        let Some(compiled) = self.compiled.get() else {
+            // Compiling takes long too.
+            return run(true, &|| self.compiled().and_then(|_| self.check(value)));
+        };
+        let compiled = compiled.as_ref().map_err(Clone::clone)?;
+        let evaluations = compiled.cost.bound(value);
         if evaluations > SCHEMA_EVALUATIONS_MAX {
             return Err(
                 "too large or too deeply nested to be checked against this schema".to_owned()
             );
         }
-        run(evaluations > LONG_EVALUATIONS, &|| self.compare(value))
+        run(evaluations > LONG_EVALUATIONS, &|| compiled.compare(value))
+    }
+}
+
+impl Compiled {
+    fn of(schema: &Value, pattern_bytes_left: &mut u64) -> Result<Self, Fault> {
+        let mut budget = SUBSCHEMAS_MAX;
+        bound(schema, JSON_DEPTH_MAX, &mut budget)?;
+        let pattern_bytes = usize::try_from(SCHEMA_PATTERN_BYTES_MAX).unwrap_or(usize::MAX);
+        let patterns =
+            PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
+        let cost = Cost::of(schema, pattern_bytes_left)?;
+        jsonschema::options()
+            .with_draft(draft_of(schema)?)
+            .with_pattern_options(patterns)
+            .offline()
+            .build(schema)
+            .map(|validator| Self { validator, cost })
+            .map_err(|error| Fault::of(&error))
     }
 
     fn compare(&self, value: &Value) -> Result<(), String> {
@@ -135,6 +168,11 @@ pub struct Fault {
 }
 
 impl Fault {
+    fn in_a_line(self) -> String {
+        let Self { at, reason, .. } = self;
+        if at.is_empty() { reason } else { format!("{reason} (at `{at}`)") }
+    }
+
     fn of(error: &jsonschema::ValidationError<'_>) -> Self {
         let (at, value) = (error.instance_path().to_string(), error.instance());
         let (reason, help) = match at.rsplit('/').next() {
@@ -218,6 +256,23 @@ mod tests {
         assert!(!text.contains("4242"), "{text}");
         assert!(path_schema().check(&json!({"path": "a"})).is_ok());
         assert!(path_schema().check(&json!({"path": "a", "x": 1})).is_err());
+    }
+
+    #[test]
+    fn a_known_schema_is_compiled_with_the_first_value_and_checks_as_any_other() {
+        let known = Schema::known(json!({"type": "object", "required": ["path"]}), String::new());
+        let is_long = |value| {
+            let mut told = None;
+            let checked = known.check_with(&value, |is_long, check| {
+                told = Some(is_long);
+                check()
+            });
+            (told, checked.is_ok())
+        };
+        assert_eq!(is_long(json!({"x": 1})), (Some(true), false));
+        assert_eq!(is_long(json!({"path": 1})), (Some(false), true));
+        let broken = Schema::known(json!({"type": "no such type"}), String::new());
+        assert!([json!({}), json!(1)].iter().all(|value| broken.check(value).is_err()));
     }
 
     #[test]

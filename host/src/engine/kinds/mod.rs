@@ -2,7 +2,7 @@
 //!
 //! Looked for in this order: a tool of our own world, a WASI command, functions of any other
 //! world. A core preview-1 module is wrapped into a command before it gets here ([`preview1`]).
-//! Deliberately absent: WASI 0.3, and any power. What a component of any kind reaches is decided
+//! Deliberately absent: any power. What a component of any kind reaches is decided
 //! by its imports and its profile alone.
 
 pub(super) mod docs;
@@ -14,6 +14,7 @@ mod tests;
 pub(crate) mod value;
 
 use clawhost_core::catalog::{Annotations, ToolDefinition};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentExportIndex, Type};
@@ -24,8 +25,8 @@ pub(crate) use functions::{Function, Functions};
 
 /// The world of our own tools: its export, up to the patch version.
 const TOOL_EXPORT: &str = "claw:tool/tool@0.1.";
-/// The export of a command, likewise.
-const COMMAND_EXPORT: &str = "wasi:cli/run@0.2.";
+/// The exports of commands, likewise.
+const COMMAND_EXPORTS: [&str; 2] = ["wasi:cli/run@0.2.", "wasi:cli/run@0.3."];
 /// Exports of worlds that are ours to serve, in a version that this host does not know.
 const OTHER_VERSIONS: [&str; 2] = ["claw:tool/", "wasi:cli/run"];
 /// What a command is called until its file gives it a name.
@@ -39,6 +40,17 @@ pub(crate) enum Kind {
     Command(ComponentExportIndex),
     /// A component of another world: each function that it exports is a tool.
     Functions(Functions),
+}
+
+/// What a component is, as is known without its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum World {
+    /// [`Kind::Command`].
+    Command,
+    /// [`Kind::Functions`].
+    Functions,
+    /// [`Kind::Tool`].
+    Tool,
 }
 
 /// What can be told from a component alone.
@@ -57,12 +69,12 @@ pub(super) fn check_exports<'a>(mut exports: impl Iterator<Item = &'a str>) -> R
     let mut any = false;
     let unknown = exports.find(|name| {
         any = true;
-        let is_known = name.starts_with(TOOL_EXPORT) || name.starts_with(COMMAND_EXPORT);
+        let is_known = name.starts_with(TOOL_EXPORT) || is_command(name);
         !is_known && OTHER_VERSIONS.iter().any(|other| name.starts_with(other))
     });
     match unknown {
         Some(name) => Err(format!(
-            "it is of another world: it exports `{name}`; this host serves `{TOOL_EXPORT}0` and `{COMMAND_EXPORT}x`"
+            "it is of another world: it exports `{name}`; this host serves `{TOOL_EXPORT}0` and `wasi:cli/run@0.2.x`"
         )),
         None if any => Ok(()),
         None => Err("it is of another world: it exports no function that could be a tool".into()),
@@ -84,11 +96,15 @@ pub(super) fn outline(
         return Ok(Outline::Tool);
     }
     let mut names = component_type.exports(engine).map(|(name, _)| name);
-    let kind = match names.find(|name| name.starts_with(COMMAND_EXPORT)) {
+    let kind = match names.find(|name| is_command(name)) {
         Some(name) => Kind::Command(run_of(component, name)?),
         None => Kind::Functions(Functions::of(engine, component, docs)?),
     };
     Ok(Outline::Settled(kind))
+}
+
+fn is_command(export: &str) -> bool {
+    COMMAND_EXPORTS.iter().any(|known| export.starts_with(known))
 }
 
 /// Returns the entry of a command.
@@ -117,12 +133,27 @@ impl Kind {
         }
     }
 
-    /// Returns what the component is, in a few words for people.
-    pub(crate) fn world(&self) -> &'static str {
+    /// Returns why functions that it exports are no tools, one sentence each.
+    pub(super) fn left_out(&self) -> &[String] {
+        if let Self::Functions(functions) = self { functions.left_out() } else { &[] }
+    }
+
+    pub(super) fn world(&self) -> World {
         match self {
-            Self::Tool(_) => "claw:tool/tool@0.1.0",
-            Self::Command(_) => "wasi:cli/command (a program; its file's name is the tool's)",
-            Self::Functions(_) => "its own (each function that it exports is a tool)",
+            Self::Command(_) => World::Command,
+            Self::Functions(_) => World::Functions,
+            Self::Tool(_) => World::Tool,
+        }
+    }
+}
+
+impl World {
+    /// Returns what the component is, in a few words for people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Tool => "claw:tool/tool@0.1.0",
+            Self::Command => "wasi:cli/command (a program; its file's name is the tool's)",
+            Self::Functions => "its own (each function that it exports is a tool)",
         }
     }
 }

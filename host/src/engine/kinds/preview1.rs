@@ -45,6 +45,11 @@ pub(crate) fn check<'a>(
     refuse("and no WASI program, which exports `_start` and `memory`")
 }
 
+/// Returns the hash of what is made around such a program.
+pub(crate) fn adapter_hash() -> blake3::Hash {
+    blake3::hash(WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)
+}
+
 /// Returns the component around a preview-1 command, whose size was bounded before.
 ///
 /// # Errors

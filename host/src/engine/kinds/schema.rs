@@ -32,9 +32,6 @@ const DIGITS_MAX: usize = 20;
 /// # Errors
 /// Says which type has no form in JSON, or that there are too many.
 pub(super) fn of_function(func: &ComponentFunc) -> Result<(Value, Option<Value>), String> {
-    if func.async_() {
-        return Err("it is asynchronous, which this host does not call".to_owned());
-    }
     let mut schemas = Schemas { left: FUNCTION_TYPES_MAX };
     let input = schemas.object(func.params())?;
     let result = match func.results().next() {

@@ -167,13 +167,14 @@ fn only_versions_that_are_known_are_served() {
     for exports in [
         &["claw:tool/tool@0.1.7"][..],
         &["wasi:cli/run@0.2.0"],
+        &["wasi:cli/run@0.3.0"],
         &["add"],
         &["docs:adder/add@0.3.0", "memory"],
     ] {
         assert_eq!(super::check_exports(exports.iter().copied()), Ok(()), "{exports:?}");
     }
     for exports in
-        [&[][..], &["add", "claw:tool/tool@0.2.0"], &["claw:tool/tool"], &["wasi:cli/run@0.3.0"]]
+        [&[][..], &["add", "claw:tool/tool@0.2.0"], &["claw:tool/tool"], &["wasi:cli/run@0.4.0"]]
     {
         let error = super::check_exports(exports.iter().copied()).unwrap_err();
         assert!(error.contains("another world"), "{error}");

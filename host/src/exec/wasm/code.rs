@@ -10,7 +10,7 @@ use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
 use super::{Answer, Job, tool};
-use crate::engine::Loaded;
+use crate::engine;
 use crate::engine::kinds::{Function, Kind, value};
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
@@ -32,13 +32,13 @@ impl<'a> Code<'a> {
     /// # Errors
     /// The failed call, where the arguments have no form in the component's types.
     pub(super) fn of(
-        loaded: &'a Loaded,
+        component: &'a engine::Code,
         job: &Job<'a>,
-        state: CallState,
-    ) -> Result<(Self, CallState), Box<ToolReply>> {
+        state: &mut CallState,
+    ) -> Result<Self, Box<ToolReply>> {
         let Job { name, arguments, .. } = *job;
-        match &loaded.kind {
-            Kind::Tool(indices) => Ok((Self::Tool { indices, name, arguments }, state)),
+        match &component.kind {
+            Kind::Tool(indices) => Ok(Self::Tool { indices, name, arguments }),
             Kind::Command(run) => Ok(command(*run, job, state)),
             Kind::Functions(functions) => {
                 let given = parsed(job);
@@ -51,7 +51,7 @@ impl<'a> Code<'a> {
                 let arguments = value::arguments(&function.params, &given).map_err(|why| {
                     Box::new(ToolReply::error("invalid-args", format!("invalid-args: {why}")))
                 })?;
-                Ok((Self::Function { function, arguments }, state))
+                Ok(Self::Function { function, arguments })
             }
         }
     }
@@ -93,11 +93,7 @@ fn parsed(job: &Job<'_>) -> Value {
     json::parse(job.arguments.as_bytes()).unwrap_or_default()
 }
 
-fn command<'a>(
-    run: ComponentExportIndex,
-    job: &Job<'_>,
-    state: CallState,
-) -> (Code<'a>, CallState) {
+fn command<'a>(run: ComponentExportIndex, job: &Job<'_>, state: &mut CallState) -> Code<'a> {
     let given = parsed(job);
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let args = given.get("args").and_then(Value::as_array).into_iter().flatten();
@@ -107,8 +103,8 @@ fn command<'a>(
     let stdout_bytes_max = usize::try_from(job.grants.limits.output_bytes).unwrap_or(usize::MAX);
     // One byte more tells a program that wrote too much from one that wrote all it may.
     let stdout = MemoryOutputPipe::new(stdout_bytes_max.saturating_add(1));
-    let state = state.for_command(job.grants, &args, stdin, stdout.clone());
-    (Code::Command { run, stdout, stdout_bytes_max }, state)
+    state.for_command(job.grants, &args, stdin, stdout.clone());
+    Code::Command { run, stdout, stdout_bytes_max }
 }
 
 /// Enters an exported function and returns what it returns.

@@ -66,6 +66,7 @@ impl Binder {
         draft.notes.extend(manifest.stray_rules(names, is_declared));
         let tools = || draft.catalog.tools().map(AsRef::as_ref);
         draft.notes.extend(Governance::idle(tools()));
+        draft.notes.extend(tools().filter_map(Tool::unrecorded));
         let find = |name: &str| draft.catalog.find(name);
         draft.notes.extend(manifest.governance.idle_steps(find));
         let served = tools().flat_map(Tool::names);

@@ -12,6 +12,7 @@ mod remote;
 use std::sync::Arc;
 
 use clawhost_core::catalog::{Refused, ToolDefinition};
+use clawhost_core::descriptor::{self, Credential};
 use clawhost_core::exposed::{Exposed, Kind};
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::{Manifest, McpServer};
@@ -30,8 +31,7 @@ use crate::upstream::mcp::{Offers, Parts, Server, ServerPlan, State};
 /// A tool of a server, by the server's own name for it.
 #[derive(Debug)]
 pub(crate) struct Bridged {
-    /// Who has it. The last one to let go ends it.
-    pub(crate) server: Server,
+    sessions: Sessions,
     /// What it stands for, where it is no tool of the server.
     pub(crate) kind: Option<Kind>,
     /// What the server says of it, which is what was accepted.
@@ -40,8 +40,31 @@ pub(crate) struct Bridged {
     pub(super) url: Option<String>,
     /// The policy of its server's entry.
     pub(super) policy: Option<String>,
+    /// The provider that answers what its server asks of a model.
+    pub(crate) sampling: Option<String>,
     /// The digest of its definition, and of where the server is and how it is reached.
     pub(super) digest: String,
+}
+
+/// Who has a server's tools. The last one to let go ends it.
+#[derive(Debug, Clone)]
+struct Sessions {
+    first: Server,
+    /// The same by who comes, where several do: each has one of its own.
+    own: Arc<[(Credential, Server)]>,
+}
+
+impl Bridged {
+    /// Returns the server as who comes as `credential` has it: two never share a session. Nothing where nobody
+    /// comes so.
+    pub(crate) fn server(&self, credential: Option<&Credential>) -> Option<&Server> {
+        let Sessions { first, own: all } = &self.sessions;
+        let own = |credential| all.iter().find(|(known, _)| known == credential);
+        match credential.filter(|_| !all.is_empty()) {
+            Some(credential) => own(credential).map(|(_, server)| server),
+            None => Some(first),
+        }
+    }
 }
 
 /// All servers of one host.
@@ -65,7 +88,7 @@ pub(super) struct Connection {
     pub(super) failed: Option<String>,
     /// Attempts that failed since it could last be called.
     failures: u32,
-    server: Server,
+    sessions: Sessions,
     offers: watch::Receiver<Offers>,
     generation: u64,
     /// It was ready or failed at least once.
@@ -136,15 +159,13 @@ impl Bridges {
 
 impl Connection {
     async fn start(plan: Plan, sources: &Sources) -> Result<Self, String> {
-        let endpoint = plan.endpoint(grants(&plan, &sources.manifest, &sources.backends)?);
-        let (backends, schemas) = (&sources.backends, sources.engine.schemas());
-        let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
-        let (name, expose) = (plan.server.clone(), plan.expose.clone());
-        let server = Server::start(ServerPlan { name, endpoint, expose }, parts);
-        let offers = server.offers();
+        let schemas = sources.engine.schemas();
+        let first = begun(&plan, sources)?;
+        let offers = first.offers();
+        let sessions = Sessions { own: own(&plan, &first, sources)?, first };
         let pins = sources.pins.list(Some(plan.server.clone()), None).await.unwrap_or_default();
-        let tools = remote::accepted(&plan, &server, &pins, schemas);
-        let (beside, exposed) = (remote::beside(&plan, &server, schemas), Arc::default());
+        let tools = remote::accepted(&plan, &sessions, &pins, schemas);
+        let (beside, exposed) = (remote::beside(&plan, &sessions, schemas), Arc::default());
         let (failed, failures, generation) = (None, 0, 0);
         let (is_known, is_over) = (false, false);
         Ok(Self {
@@ -154,7 +175,7 @@ impl Connection {
             exposed,
             failed,
             failures,
-            server,
+            sessions,
             offers,
             generation,
             is_known,
@@ -203,9 +224,36 @@ impl Connection {
         self.generation = generation;
         let before = std::mem::take(&mut self.tools);
         let waiting = before.iter().filter(|tool| tool.waits).count();
-        self.tools = remote::read(&self.plan, &self.server, &tools, before, sources).await;
+        self.tools = remote::read(&self.plan, &self.sessions, &tools, before, sources).await;
         !again || self.tools.iter().filter(|tool| tool.waits).count() != waiting
     }
+}
+
+fn begun(plan: &Plan, sources: &Sources) -> Result<Server, String> {
+    let backends = &sources.backends;
+    let endpoint = plan.endpoint(grants(plan, &sources.manifest, backends)?);
+    let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
+    let (name, expose) = (plan.server.clone(), plan.expose.clone());
+    Ok(Server::start(ServerPlan { name, endpoint, expose }, parts))
+}
+
+/// Returns the sessions of a service by who comes, of whom `first` is one; none where all come alike.
+fn own(
+    plan: &Plan,
+    first: &Server,
+    sources: &Sources,
+) -> Result<Arc<[(Credential, Server)]>, String> {
+    let all = descriptor::credentials(&sources.manifest.services, &plan.server);
+    let Some((lead, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(Arc::default());
+    };
+    let another = |credential: &&Credential| {
+        let headers = descriptor::headers(credential).unwrap_or_default();
+        let server = begun(&plan.clone().sending(headers), sources)?;
+        Ok(((*credential).clone(), server))
+    };
+    let lead = Ok(((*lead).clone(), first.clone()));
+    std::iter::once(lead).chain(others.iter().map(another)).collect()
 }
 
 /// Returns how a server is kept going that no host serves.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clawhost_core::catalog::Refused;
 use clawhost_core::exposed::Exposure;
 use clawhost_core::grants::Grants;
-use clawhost_core::manifest::{Manifest, McpEndpoint, McpReach, McpServer, McpSource, ToolBinding};
+use clawhost_core::manifest::{
+    Manifest, McpEndpoint, McpReach, McpServer, McpSource, McpValue, ToolBinding,
+};
 
 use crate::upstream::mcp::Endpoint;
 
@@ -62,6 +64,14 @@ impl Plan {
     /// Returns how it is reached.
     pub(super) const fn reach(&self) -> &McpReach {
         &self.reach
+    }
+
+    /// Returns it for who sends these `headers` and nothing else.
+    pub(super) fn sending(mut self, sent: Vec<(String, McpValue)>) -> Self {
+        if let McpReach::Url { headers, .. } = &mut self.reach {
+            *headers = sent;
+        }
+        self
     }
 
     /// Returns what starts it, or connects to it, under `grants`.

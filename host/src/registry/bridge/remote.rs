@@ -11,12 +11,11 @@ use clawhost_core::manifest::McpReach;
 use serde_json::Value;
 
 use super::pins::{Pin, PinState, Seen, Verdict};
-use super::{Bridged, Plan};
+use super::{Bridged, Plan, Sessions};
 use crate::engine::Schemas;
 use crate::offload;
 use crate::registry::Sources;
 use crate::registry::offer::Offered;
-use crate::upstream::mcp::Server;
 
 /// A tool that a server offers.
 #[derive(Debug)]
@@ -32,10 +31,10 @@ pub(in crate::registry) struct Remote {
 /// A tool that can be served: what runs it, and its definition with its schemas compiled.
 type Ready = (Arc<Bridged>, Offered);
 
-/// Reads what `server` says it has. What is as it was `before` is kept.
+/// Reads what a server says it has. What is as it was `before` is kept.
 pub(super) async fn read(
     plan: &Plan,
-    server: &Server,
+    sessions: &Sessions,
     tools: &[ToolDefinition],
     before: Vec<Remote>,
     sources: &Sources,
@@ -45,7 +44,7 @@ pub(super) async fn read(
         if alike.contains(&remembered_as(&raw.name)) {
             return Err("another tool of its server is called alike: neither is served".to_owned());
         }
-        let (mut ready, seen) = sound(plan, server, raw, &before, sources.engine.schemas())?;
+        let (mut ready, seen) = sound(plan, sessions, raw, &before, sources.engine.schemas())?;
         let Some(annotations) = described(plan, &raw.name, &ready.1, sources)? else {
             return Ok((ready, Some(seen)));
         };
@@ -75,7 +74,7 @@ pub(super) async fn read(
 /// once, and their calls wait for it.
 pub(super) fn accepted(
     plan: &Plan,
-    server: &Server,
+    sessions: &Sessions,
     pins: &[Pin],
     schemas: &Schemas,
 ) -> Vec<Remote> {
@@ -85,7 +84,7 @@ pub(super) fn accepted(
         let raw: ToolDefinition =
             serde_json::from_value(kept.get_mut("definition")?.take()).ok()?;
         // Another address or command line is another server.
-        let (ready, seen) = sound(plan, server, &raw, &[], schemas).ok()?;
+        let (ready, seen) = sound(plan, sessions, &raw, &[], schemas).ok()?;
         (seen.definition == offered).then_some(Remote {
             name: raw.name,
             offered: Ok(ready),
@@ -97,13 +96,13 @@ pub(super) fn accepted(
 
 /// Returns the host's own tools that stand for what a server has beside tools: they are its words, so
 /// there is nothing to accept.
-pub(super) fn beside(plan: &Plan, server: &Server, schemas: &Schemas) -> Vec<Remote> {
+pub(super) fn beside(plan: &Plan, sessions: &Sessions, schemas: &Schemas) -> Vec<Remote> {
     let one = |kind: &Kind| {
         let definition = kind.definition();
         let offered = Offered::new(&definition, schemas).map(|offered| {
             let seen = pinned(&plan.endpoint, plan.reach(), &definition);
             let digest = digest::of_json(&seen);
-            (Arc::new(bridged(plan, server, Some(*kind), definition, digest)), offered)
+            (Arc::new(bridged(plan, sessions, Some(*kind), definition, digest)), offered)
         });
         Remote { name: kind.method().to_owned(), offered, waits: false }
     };
@@ -146,7 +145,7 @@ fn alike(tools: &[ToolDefinition]) -> BTreeSet<String> {
 /// Returns a tool as it would be served, and what is to be remembered of it.
 fn sound(
     plan: &Plan,
-    server: &Server,
+    sessions: &Sessions,
     raw: &ToolDefinition,
     before: &[Remote],
     schemas: &Schemas,
@@ -159,7 +158,7 @@ fn sound(
         Some(ready) => ready,
         None => {
             let offered = Offered::new(&ToolDefinition { name, ..raw.clone() }, schemas)?;
-            (Arc::new(bridged(plan, server, None, raw.clone(), digest.clone())), offered)
+            (Arc::new(bridged(plan, sessions, None, raw.clone(), digest.clone())), offered)
         }
     };
     Ok((ready, Seen { tool: remembered_as(&raw.name), definition, digest }))
@@ -167,17 +166,18 @@ fn sound(
 
 fn bridged(
     plan: &Plan,
-    server: &Server,
+    sessions: &Sessions,
     kind: Option<Kind>,
     definition: ToolDefinition,
     digest: String,
 ) -> Bridged {
-    let (server, policy) = (server.clone(), plan.policy.clone());
+    let (sessions, policy) = (sessions.clone(), plan.policy.clone());
+    let sampling = plan.expose.sampling.clone();
     let url = match plan.reach() {
         McpReach::Url { url, .. } => Some(url.to_string()),
         McpReach::Program { .. } => None,
     };
-    Bridged { server, kind, definition, url, policy, digest }
+    Bridged { sessions, kind, definition, url, policy, sampling, digest }
 }
 
 /// Returns the tool of that definition, where it was there.

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::{Origin, Refused, ckp_name};
-use clawhost_core::limits::{DROP_IN_RESCAN_MS, RELEASE_RETRY_MS};
+use clawhost_core::limits::RELEASE_RETRY_MS;
 use clawhost_core::manifest::{Definition, DocumentError, Manifest};
 use clawhost_core::package::{VerifyingKey, signers};
 use clawhost_core::release::{Release, Released, ReleasedCode};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::{Pin, ReleaseError, Releases};
 use crate::engine::{Engine, LoadError, Loaded};
@@ -60,12 +61,16 @@ impl Follower {
             failed: None,
         };
         let (tell, served) = watch::channel(None);
+        let mut touched = sources.touched.clone();
+        let wait = Duration::from_millis(load.releases.asked_each_ms());
         let task = tokio::spawn(async move {
             loop {
                 if load.look().await {
                     tell.send_replace(Some(Arc::new(load.served.clone())));
                 }
-                tokio::time::sleep(Duration::from_millis(DROP_IN_RESCAN_MS)).await;
+                if let Ok(Err(_)) = timeout(wait, touched.changed()).await {
+                    tokio::time::sleep(wait).await;
+                }
             }
         });
         Self { served, task }
@@ -95,7 +100,7 @@ pub(super) struct Verified {
     pin: Pin,
     release: Release,
     /// Its components, by digest: what the next version has too is not compiled again.
-    components: BTreeMap<String, Component>,
+    pub(super) components: BTreeMap<String, Component>,
 }
 
 struct Load {
@@ -184,7 +189,7 @@ impl Load {
             if !components.contains_key(&code.component) {
                 let bytes = self.releases.component(&code.component).await?.map_err(broken)?;
                 let known = known(&code.component);
-                let component = self.component(code, bytes, known).await?;
+                let component = self.component(code, &bytes, known).await?;
                 components.insert(code.component.clone(), component);
             }
         }
@@ -220,19 +225,26 @@ impl Load {
     async fn component(
         &self,
         code: &ReleasedCode,
-        bytes: Vec<u8>,
+        bytes: &[u8],
         known: Option<Arc<Loaded>>,
     ) -> Result<Component, ReleaseError> {
         let keys = self.manifest.signing_keys();
         let signature = code.signature.as_deref().unwrap_or_default();
-        let signed_by = signers(&keys, &bytes, signature).into_iter().cloned().collect();
+        let signed_by = signers(&keys, bytes, signature).into_iter().cloned().collect();
         if let Some(loaded) = known {
             return Ok((Ok(loaded), signed_by));
         }
-        match self.engine.load(bytes).await {
+        match self.loaded(&code.component).await {
             Ok(loaded) => Ok((Ok(loaded), signed_by)),
             Err(LoadError::Unusable(reason)) => Ok((Err(reason), signed_by)),
             Err(LoadError::Passing(reason)) => Err(ReleaseError::Store(reason)),
+        }
+    }
+
+    async fn loaded(&self, digest: &str) -> Result<Arc<Loaded>, LoadError> {
+        match self.engine.listed(self.releases.source(digest)) {
+            Ok(loaded) => Ok(loaded),
+            Err(source) => Ok(self.engine.load_in(self.engine.turn().await?, source).await?.0),
         }
     }
 

@@ -14,9 +14,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clawhost_core::digest;
-use clawhost_core::limits::{COMPONENT_BYTES_MAX, RELEASE_BYTES_MAX};
+use clawhost_core::limits::{
+    COMPONENT_BYTES_MAX, DROP_IN_RESCAN_MS, RELEASE_BYTES_MAX, RELEASE_RETRY_MS,
+};
 use clawhost_core::release::Release;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 use self::follow::Verified;
 pub(super) use self::follow::{Follower, Served};
@@ -25,6 +28,7 @@ pub use self::seed::{Seed, gather};
 pub use self::store::MIGRATIONS;
 use self::store::{Cell, Row, Store};
 use crate::clock;
+use crate::engine::{LoadError, Source};
 use crate::state::Database;
 use crate::upstream::http::TrustedRoots;
 
@@ -206,6 +210,18 @@ impl Releases {
         })
     }
 
+    /// Returns the component of a digest, to be read where it has to be compiled.
+    fn source(&self, digest: &str) -> Source {
+        // Not with what was verified, which has what comes of this.
+        let releases = Self { verified: Arc::default(), ..self.clone() };
+        let (runtime, wanted) = (Handle::current(), digest.to_owned());
+        let read = move || match runtime.block_on(releases.component(&wanted)) {
+            Ok(found) => Ok(found?.into()),
+            Err(error) => Err(LoadError::Passing(error.to_string())),
+        };
+        Source::new(read).known(digest)
+    }
+
     /// Returns the version that hosts serve.
     ///
     /// # Errors
@@ -217,6 +233,22 @@ impl Releases {
             _ => Err(no_number("in another form")),
         });
         pin.transpose()
+    }
+
+    /// Returns the embedded store, whose version shows that somebody else has written to it.
+    pub(crate) fn database(&self) -> Option<&Database> {
+        match &self.store {
+            Store::Embedded(database) => Some(database),
+            Store::Postgres(_) => None,
+        }
+    }
+
+    /// Returns how often to ask for the pin beside the times when the embedded store shows it.
+    fn asked_each_ms(&self) -> u64 {
+        match self.store {
+            Store::Embedded(_) => RELEASE_RETRY_MS,
+            Store::Postgres(_) => DROP_IN_RESCAN_MS,
+        }
     }
 
     /// Lets hosts serve a version, after every byte of it was looked at.

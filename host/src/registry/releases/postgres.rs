@@ -157,7 +157,6 @@ fn is_here(host: &Host) -> bool {
                 name.parse().map_or_else(|_| TargetHost::Name(name.clone()), TargetHost::Address);
             name.is_this_machine()
         }
-        #[cfg(unix)]
         Host::Unix(_) => true,
     }
 }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use clawhost_core::manifest::{self, PinMode, Surroundings};
 use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use super::postgres::Postgres;
 use super::{MIGRATIONS, ReleaseError, Releases, gather};
 use crate::attack::Guest;
-use crate::engine::Engine;
+use crate::engine::{CodeCache, Engine};
 use crate::registry::{
     DEFAULT_MANIFEST, MIGRATIONS as PINS, Patience, Pins, Shelf, Sources, Watcher, open,
 };
@@ -43,7 +46,8 @@ async fn serve(
     engine: &Arc<Engine>,
     releases: &Releases,
     database: &Database,
-) -> (Arc<Shelf>, Watcher) {
+) -> (Arc<Shelf>, Watcher, watch::Sender<i64>) {
+    let (tell, touched) = watch::channel(0);
     let profiles = manifest::builtin_profiles(Path::new("/")).unwrap();
     let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
     let claw = manifest::OneDocument(DEFAULT_MANIFEST.as_bytes().to_vec());
@@ -56,11 +60,11 @@ async fn serve(
         replaceable: BTreeSet::new(),
         pins: Pins::new(database.clone(), None, PinMode::default()),
         releases: Some(releases.clone()),
-        touched: tokio::sync::watch::channel(0).1,
+        touched,
     };
     let shelf = Arc::new(Shelf::default());
     let watcher = open(sources, Vec::new(), None, Patience::default(), Arc::clone(&shelf)).await;
-    (shelf, watcher.unwrap().unwrap())
+    (shelf, watcher.unwrap().unwrap(), tell)
 }
 
 #[tokio::test]
@@ -71,16 +75,17 @@ async fn a_schema_is_compiled_once_whatever_is_published_and_however_often() {
     seed(&releases, 2).await;
     releases.pin(1, "test").await.unwrap();
     let engine = Arc::new(Engine::new(1, None).unwrap());
-    let (shelf, _watcher) = serve(&engine, &releases, &database).await;
+    let (shelf, _watcher, tell) = serve(&engine, &releases, &database).await;
     let compiled = engine.schemas().compiled();
     assert_eq!(shelf.catalog().find("greet").unwrap().input.len(), 2);
     assert!(compiled >= 2, "the component's and the document's");
 
-    let (again, _watcher) = serve(&engine, &releases, &database).await;
+    let (again, _watcher, _) = serve(&engine, &releases, &database).await;
     assert_eq!(again.catalog().release, Some(1));
     let mut versions = shelf.versions();
     versions.mark_unchanged();
     releases.pin(2, "test").await.unwrap();
+    tell.send_replace(1);
     tokio::time::timeout(NEVER, versions.changed()).await.unwrap().unwrap();
     assert_eq!(shelf.catalog().release, Some(2));
     assert_eq!(engine.schemas().compiled(), compiled);
@@ -96,15 +101,39 @@ async fn what_was_verified_outlives_a_reload_while_the_store_cannot_be_asked() {
     serve(&engine, &releases, &database).await;
     let gone = "ALTER TABLE registry_pins RENAME TO elsewhere";
     database.run(move |db| db.execute_batch(gone)).await.unwrap();
-    let (again, _watcher) = serve(&engine, &releases, &database).await;
+    let (again, _watcher, _) = serve(&engine, &releases, &database).await;
     let catalog = again.catalog();
     assert!(catalog.release == Some(1) && catalog.find("greet").is_some());
     let told = &catalog.refused[0].reason;
     assert!(told.contains("version 1 stays in service"), "{told}");
     // One that starts now has verified nothing.
     let other = Releases::embedded(database.clone(), "default");
-    let (new, _watcher) = serve(&engine, &other, &database).await;
+    let (new, _watcher, _) = serve(&engine, &other, &database).await;
     assert!(new.catalog().find("greet").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_is_in_the_cache_is_served_without_its_code() {
+    let database = Database::in_memory(&[("registry", MIGRATIONS), ("pins", PINS)]).unwrap();
+    let releases = Releases::embedded(database.clone(), "default");
+    seed(&releases, 1).await;
+    releases.pin(1, "test").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for is_known in [false, true] {
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let cache = CodeCache::new(dir.try_clone().unwrap(), [7; 32]);
+        let engine = Arc::new(Engine::new(1, Some(cache)).unwrap());
+        let releases = Releases::embedded(database.clone(), "default");
+        let (_shelf, _watcher, _tell) = serve(&engine, &releases, &database).await;
+        let verified = releases.verified.lock().clone().unwrap();
+        let loaded = verified.components.values().next().unwrap().0.clone().unwrap();
+        assert_eq!(loaded.code_at_hand().is_none(), is_known);
+        if is_known {
+            dir.entries().unwrap().for_each(|entry| entry.unwrap().remove_file().unwrap());
+        }
+        // Compiled anew, from what the registry has.
+        assert!(loaded.code().await.is_ok());
+    }
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub(super) const fn code_of(fault: Fault) -> types::ErrorCode {
         | Fault::LinkRefused
         | Fault::LinkTarget
         | Fault::Pinned => Code::NotPermitted,
-        Fault::ReadOnly => Code::ReadOnly,
+        Fault::ReadOnly(_) => Code::ReadOnly,
         Fault::Special => Code::Unsupported,
         Fault::Limit(_) => Code::Quota,
         Fault::Os(errno) => code_of_errno(errno),

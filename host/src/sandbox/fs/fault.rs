@@ -4,6 +4,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::meter::Limit;
+use super::stat::Id;
 
 /// Why a file operation did not happen.
 ///
@@ -17,9 +18,9 @@ pub enum Fault {
     /// The profile closes this path.
     #[error("the path is closed by the profile")]
     Closed,
-    /// The grant is for reading only.
+    /// The grant is for reading only: that of this directory, which is not kept in recordings.
     #[error("the directory is granted read-only")]
-    ReadOnly,
+    ReadOnly(#[serde(skip)] Id),
     /// The file has more than one name, and the other may lie outside the grant.
     #[error("the file has several hard links and may not be written")]
     HardLinked,
@@ -77,4 +78,17 @@ fn to_number<S: Serializer>(errno: &Errno, serializer: S) -> Result<S::Ok, S::Er
 
 fn of_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Errno, D::Error> {
     i32::deserialize(deserializer).map(Errno::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_recording_has_which_directory_is_read_only() {
+        let kept = serde_json::to_string(&Fault::ReadOnly(Id { device: 1, inode: 2 })).unwrap();
+        assert_eq!(kept, r#""ReadOnly""#);
+        let played: Fault = serde_json::from_str(&kept).unwrap();
+        assert_eq!(played, Fault::ReadOnly(Id::default()));
+    }
 }

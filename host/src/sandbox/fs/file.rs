@@ -8,10 +8,11 @@ use rustix::fs::{OFlags, Timestamps};
 use rustix::io::Errno;
 
 use super::fault::Fault;
+use super::folder::Folder;
 use super::meter::{Hold, Limit, Meter};
 use super::open::OpenHow;
 use super::rules::Rules;
-use super::stat::{Facts, Kind};
+use super::stat::{Facts, Id, Kind};
 
 /// Bytes moved by one system call, on the thread that runs the guest: some ten microseconds of
 /// copying.
@@ -22,10 +23,14 @@ pub const READ_BYTES_MAX: usize = 1_048_576;
 /// An open regular file of a call.
 #[derive(Debug)]
 pub struct OpenFile {
-    file: Arc<std::fs::File>,
+    file: std::fs::File,
     access: Access,
+    /// The granted directory that this access is of.
+    granted: Id,
     read: bool,
     write: bool,
+    /// Its bytes when it was opened, where that was only to read it.
+    size: u64,
     meter: Arc<Meter>,
     _hold: Hold,
 }
@@ -49,19 +54,20 @@ pub(super) fn require_one_name(facts: &Facts) -> Result<(), Fault> {
 impl OpenFile {
     pub(super) fn new(
         file: std::fs::File,
-        access: Access,
+        &Folder { access, granted, .. }: &Folder,
         how: OpenHow,
         meter: Arc<Meter>,
         hold: Hold,
     ) -> Self {
         // An open for nothing in particular may read, as in POSIX.
         let read = how.read || !how.write;
-        Self { file: Arc::new(file), access, read, write: how.write, meter, _hold: hold }
+        Self { file, access, granted, read, write: how.write, size: 0, meter, _hold: hold }
     }
 
     /// Checks the handle itself, now that no rename can exchange what it stands for.
-    pub(super) fn require_open(&self, how: &OpenHow, rules: &Rules) -> Result<(), Fault> {
+    pub(super) fn require_open(&mut self, how: &OpenHow, rules: &Rules) -> Result<(), Fault> {
         let facts = self.facts()?;
+        self.size = if how.changes_bytes() { 0 } else { facts.size };
         if facts.kind != Kind::File {
             return Err(Fault::Special);
         }
@@ -94,18 +100,28 @@ impl OpenFile {
     /// # Errors
     /// Not opened for reading, or the system's answer.
     pub fn read_at(&self, size: usize, offset: u64) -> Result<Vec<u8>, Fault> {
+        self.piece(size, offset).map(|(bytes, _)| bytes)
+    }
+
+    /// As [`OpenFile::read_at`], and says whether the file ends there.
+    pub(super) fn piece(&self, size: usize, offset: u64) -> Result<(Vec<u8>, bool), Fault> {
         if !self.read {
             return Err(Errno::BADF.into());
         }
-        // Not more than is there: a guest that asks for much of a small file costs little.
-        let there = usize::try_from(self.facts()?.size.saturating_sub(offset));
-        let size = size.min(there.unwrap_or(usize::MAX).max(1)).min(CHUNK_BYTES_MAX);
+        // One more than is there, which shows the end, and no more: a guest that asks for much of a small file
+        // costs little.
+        let there = match self.size.saturating_sub(offset) {
+            0 => self.facts()?.size.saturating_sub(offset),
+            there => there,
+        };
+        let there = usize::try_from(there).unwrap_or(usize::MAX).saturating_add(1);
+        let size = size.min(there).min(CHUNK_BYTES_MAX);
         let mut bytes = vec![0; size];
         let count =
             self.meter.io(as_u64(size), || retry(|| self.file.read_at(&mut bytes, offset)))?;
         bytes.truncate(count);
         self.meter.add_work(as_u64(count));
-        Ok(bytes)
+        Ok((bytes, count < size))
     }
 
     /// Writes `bytes`, at most [`CHUNK_BYTES_MAX`], at `offset`, and returns how many it wrote.
@@ -152,7 +168,7 @@ impl OpenFile {
     /// A read-only grant, several names, or the system's answer.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), Fault> {
         if self.access == Access::ReadOnly {
-            return Err(Fault::ReadOnly);
+            return Err(Fault::ReadOnly(self.granted));
         }
         require_one_name(&self.facts()?)?;
         Ok(rustix::fs::futimens(&self.file, times)?)
@@ -167,9 +183,14 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Returns the handle, to wait for the disk on another thread.
-    pub(super) fn handle(&self) -> Arc<std::fs::File> {
-        Arc::clone(&self.file)
+    #[cfg(test)]
+    pub(super) const fn handle(&self) -> &std::fs::File {
+        &self.file
+    }
+
+    /// Waits until its bytes are on the disk, and `all` that is known of it.
+    pub(super) fn sync(&self, all: bool) -> Result<(), Fault> {
+        Ok(if all { self.file.sync_all() } else { self.file.sync_data() }?)
     }
 
     /// Empties the file, at open only: the open asked for it and the grant was checked.
@@ -181,7 +202,7 @@ impl OpenFile {
     fn writable_facts(&self) -> Result<Facts, Fault> {
         if !self.write {
             return Err(if self.access == Access::ReadOnly {
-                Fault::ReadOnly
+                Fault::ReadOnly(self.granted)
             } else {
                 Errno::BADF.into()
             });
@@ -207,24 +228,24 @@ impl OpenFile {
     }
 }
 
-/// Reads up to `len` bytes at `offset`, with a yield between chunks, so that a deadline ends it.
+/// Reads up to `len` bytes at `offset`, with a yield between chunks, so that a deadline ends it; and says whether
+/// the file ends there.
 pub(super) async fn read_chunks(
     file: &OpenFile,
     len: usize,
     offset: u64,
-) -> Result<Vec<u8>, Fault> {
-    let mut bytes = file.read_at(len, offset)?;
-    let mut last = bytes.len();
-    while last > 0 && bytes.len() < len {
+) -> Result<(Vec<u8>, bool), Fault> {
+    let (mut bytes, mut ended) = file.piece(len, offset)?;
+    while !ended && bytes.len() < len {
         tokio::task::yield_now().await;
         let Some(next) = offset.checked_add(as_u64(bytes.len())) else {
             break;
         };
-        let more = file.read_at(len.saturating_sub(bytes.len()), next)?;
-        last = more.len();
+        let (more, is_end) = file.piece(len.saturating_sub(bytes.len()), next)?;
         bytes.extend(more);
+        ended = is_end;
     }
-    Ok(bytes)
+    Ok((bytes, ended))
 }
 
 /// Writes all of `bytes` at `offset`, with a yield between chunks, and returns how many it

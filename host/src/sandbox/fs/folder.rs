@@ -30,30 +30,37 @@ pub struct Folder {
     pub(super) dir: Arc<Dir>,
     pub(super) id: Id,
     pub(super) access: Access,
+    /// The granted directory that this access is of.
+    pub(super) granted: Id,
     /// The place it takes in the call's count of open handles; none for roots and for steps of
     /// a walk.
     pub(super) _hold: Option<Arc<Hold>>,
 }
 
 impl Folder {
-    /// Takes an open directory in, if nothing closes it, with the stricter of `access` and
-    /// what its identity is marked with.
-    pub(super) fn enter(dir: Dir, access: Access, rules: &Rules) -> Result<Self, Fault> {
+    /// Takes an open directory in, if nothing closes it, with the stricter of the `access` to
+    /// `granted`, which else is this one, and what its identity is marked with.
+    pub(super) fn enter(
+        dir: Dir,
+        (access, granted): (Access, Option<Id>),
+        rules: &Rules,
+    ) -> Result<Self, Fault> {
         let id = Facts::of_dir(&dir)?.id;
         let access = rules.enter(id, access)?;
-        Ok(Self { dir: Arc::new(dir), id, access, _hold: None })
+        let granted = if rules.is_read_only(id) { id } else { granted.unwrap_or(id) };
+        Ok(Self { dir: Arc::new(dir), id, access, granted, _hold: None })
     }
 
     /// Opens the directory `name` in this one. A link is an error, not followed.
     pub(super) fn child(&self, name: &str, rules: &Rules) -> Result<Self, Fault> {
         let fd = rustix::fs::openat(&self.dir, name, DIR_FLAGS, Mode::empty())?;
-        Self::enter(Dir::from(fd), self.access, rules)
+        Self::enter(Dir::from(fd), (self.access, Some(self.granted)), rules)
     }
 
     /// Fails unless this directory may be changed.
     pub(super) fn require_write(&self) -> Result<(), Fault> {
         match self.access {
-            Access::ReadOnly => Err(Fault::ReadOnly),
+            Access::ReadOnly => Err(Fault::ReadOnly(self.granted)),
             Access::ReadWrite => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use clawhost_core::grants::CallLimits;
+use clawhost_core::violation::{Lack, Violation};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
@@ -34,8 +35,11 @@ const VIOLATION_PATH_CHARS_MAX: usize = 200;
 #[derive(Debug)]
 pub struct FsCtx {
     tree: Tree,
-    violations: Vec<String>,
+    violations: Vec<Violation>,
     pub(super) tape: Tape,
+    /// Held by what waits for the disk: one at a time, as each holds a thread.
+    #[cfg(feature = "wasi-p3")]
+    pub(super) disk: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl FsCtx {
@@ -43,7 +47,13 @@ impl FsCtx {
     #[must_use]
     pub fn new(roots: Arc<Roots>, limits: &CallLimits) -> Self {
         let meter = Arc::new(Meter::new(FsLimits::of(limits)));
-        Self { tree: Tree::new(roots, meter), violations: Vec::new(), tape: Tape::default() }
+        Self {
+            tree: Tree::new(roots, meter),
+            violations: Vec::new(),
+            tape: Tape::default(),
+            #[cfg(feature = "wasi-p3")]
+            disk: Arc::default(),
+        }
     }
 
     /// Has `tape` keep what the guest is answered, or answer it.
@@ -66,7 +76,7 @@ impl FsCtx {
 
     /// Returns what the guest reached for without a grant, each as one printable line.
     #[must_use]
-    pub fn violations(&self) -> &[String] {
+    pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
@@ -82,11 +92,17 @@ impl FsCtx {
             return;
         }
         let path: String = path.chars().take(VIOLATION_PATH_CHARS_MAX).collect();
-        self.violations.push(if path.is_empty() {
+        let text = if path.is_empty() {
             format!("{action}: {fault}")
         } else {
             format!("{action} {path:?}: {fault}")
-        });
+        };
+        let lacks = match fault {
+            Fault::ReadOnly(granted) => self.tree.roots().read_only_name(granted),
+            _ => None,
+        };
+        let lacks = lacks.map(Lack::Write);
+        self.violations.push(Violation { text, lacks });
     }
 }
 
@@ -206,8 +222,7 @@ impl FsView<'_> {
         if len == 0 {
             return Ok((Blob::default(), false));
         }
-        let bytes = file::read_chunks(&file, len, offset).await?;
-        let ended = bytes.is_empty();
+        let (bytes, ended) = file::read_chunks(&file, len, offset).await?;
         Ok((Blob(bytes), ended))
     }
 
@@ -223,21 +238,17 @@ impl FsView<'_> {
     }
 
     async fn synced(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
-        tape::soon(self.ctx.tape.clone(), "sync", self.wait_for_disk(node, all)).await
+        let tape = self.ctx.tape.clone();
+        let file = if tape.plays() { None } else { self.disk_file(node)? };
+        tape::soon(tape, "sync", wait_for_disk(file, all, ())).await
     }
 
-    async fn wait_for_disk(&mut self, node: &Resource<Node>, all: bool) -> Answer<()> {
-        let Node::File(file) = self.table.get(node)? else {
-            // A directory handle carries no data of its own; its entries are the system's.
-            return Ok(());
-        };
-        let file = file.handle();
-        let wait = move || {
-            if all { file.sync_all() } else { file.sync_data() }
-        };
-        let done = tokio::task::spawn_blocking(wait).await;
-        let done = done.map_err(|error| HostFault::Trap(error.into()))?;
-        done.map_err(|error| Fault::from(error).into())
+    /// Returns the file that has to reach the disk; none of a directory, whose entries are the system's.
+    pub(super) fn disk_file(&self, node: &Resource<Node>) -> Answer<Option<Arc<OpenFile>>> {
+        Ok(match self.table.get(node)? {
+            Node::File(file) => Some(Arc::clone(file)),
+            Node::Folder(_) => None,
+        })
     }
 }
 
@@ -537,6 +548,24 @@ impl types::HostDirectoryEntryStream for FsView<'_> {
     fn drop(&mut self, listing: Resource<Listing>) -> wasmtime::Result<()> {
         self.close(listing)
     }
+}
+
+/// Waits until `file` is on the disk. Nothing ends that: it keeps the file's handle and `turn` also where nobody
+/// waits for it any more.
+pub(super) async fn wait_for_disk(
+    file: Option<Arc<OpenFile>>,
+    all: bool,
+    turn: impl Send + 'static,
+) -> Answer<()> {
+    let Some(file) = file else { return Ok(()) };
+    let wait = move || {
+        let done = file.sync(all);
+        drop((file, turn));
+        done
+    };
+    let done = tokio::task::spawn_blocking(wait).await;
+    let done = done.map_err(|error| HostFault::Trap(error.into()))?;
+    done.map_err(HostFault::from)
 }
 
 fn facts_of(node: &Node) -> Result<Facts, Fault> {

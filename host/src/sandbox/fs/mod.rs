@@ -40,6 +40,8 @@ mod listing;
 mod meter;
 mod mounted;
 mod open;
+#[cfg(feature = "wasi-p3")]
+pub(super) mod p3;
 mod path;
 mod places;
 mod private;

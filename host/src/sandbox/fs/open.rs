@@ -76,19 +76,20 @@ impl Tree {
         if how.create || how.changes_bytes() {
             place.folder.require_write()?;
         }
-        self.open_entry(&place, how)
+        self.open_entry(place, how)
     }
 
-    fn open_entry(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
+    fn open_entry(&self, mut place: Place, how: OpenHow) -> Result<Node, Fault> {
         for _ in 1..OPEN_ATTEMPTS_MAX {
-            match self.try_open(place, how) {
+            match self.try_open(&place, how) {
                 // The entry went, or came, between the look and the open.
                 Err(Fault::Os(Errno::NOENT)) if how.create => {}
                 Err(Fault::Os(Errno::EXIST)) if !how.exclusive => {}
                 result => return result,
             }
+            place.seen = None;
         }
-        self.try_open(place, how)
+        self.try_open(&place, how)
     }
 
     fn try_open(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
@@ -127,7 +128,7 @@ impl Tree {
         if how.directory || place.dir_only {
             return Err(Errno::NOTDIR.into());
         }
-        let file = self.open_handle(place, how, OFlags::empty())?;
+        let mut file = self.open_handle(place, how, OFlags::empty())?;
         file.require_open(&how, self.rules())?;
         if how.truncate {
             file.truncate()?;
@@ -153,6 +154,6 @@ impl Tree {
         let flags = file::open_flags(how).union(more);
         let mode = Mode::from_raw_mode(0o666);
         let fd = rustix::fs::openat(&place.folder.dir, &place.name, flags, mode)?;
-        Ok(OpenFile::new(fd.into(), place.folder.access, how, Arc::clone(self.meter()), hold))
+        Ok(OpenFile::new(fd.into(), &place.folder, how, Arc::clone(self.meter()), hold))
     }
 }

@@ -137,6 +137,14 @@ impl Roots {
         self.roots.iter().map(folder).collect()
     }
 
+    /// Returns the name that guests have for the directory `id`, where that is granted for reading only.
+    pub(super) fn read_only_name(&self, id: Id) -> Option<String> {
+        let is_it = |folder: &Folder| folder.id == id;
+        let mut made = self.made().filter(|(_, folder)| folder.is_some_and(is_it));
+        let found = made.find(|(mount, _)| mount.access == Access::ReadOnly);
+        found.map(|(mount, _)| mount.guest.clone())
+    }
+
     /// Returns each mount with its directory, but for one that is still to be made.
     pub(super) fn made(&self) -> impl Iterator<Item = (&Mount, Option<&Folder>)> {
         self.roots.iter().map(|root| (&root.mount, root.folder.get()))
@@ -212,8 +220,10 @@ impl Root {
 
 fn folder_of(mount: &Mount, dir: Dir, rules: &Rules) -> Result<Folder, RootError> {
     let enter = || {
-        let access = rules.access_of_mount(&dir, mount.access)?;
-        Folder::enter(dir, access, rules)
+        let chain = self_and_above(&dir)?;
+        let access = rules.access_of(&chain, mount.access)?;
+        let strict = chain.iter().copied().find(|id| rules.is_read_only(*id));
+        Folder::enter(dir, (access, strict), rules)
     };
     enter().map_err(|fault| match fault {
         Fault::Closed => RootError::Closed(mount.host.clone()),

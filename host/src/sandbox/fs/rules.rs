@@ -50,7 +50,12 @@ impl Rules {
         if self.closed.contains(&id) {
             return Err(Fault::Closed);
         }
-        Ok(if self.read_only.contains(&id) { Access::ReadOnly } else { access })
+        Ok(if self.is_read_only(id) { Access::ReadOnly } else { access })
+    }
+
+    /// Says whether the directory `id` is granted for reading only.
+    pub(super) fn is_read_only(&self, id: Id) -> bool {
+        self.read_only.contains(&id)
     }
 
     /// Fails if `name` is closed in the directory `id`, whether it exists or not.
@@ -69,7 +74,7 @@ impl Rules {
         if self.closed.contains(&id) {
             return Err(Fault::Closed);
         }
-        if self.pinned.contains(&id) || self.read_only.contains(&id) {
+        if self.pinned.contains(&id) || self.is_read_only(id) {
             return Err(Fault::Pinned);
         }
         Ok(())
@@ -119,13 +124,8 @@ impl Rules {
         Err(Errno::INVAL.into())
     }
 
-    /// Returns the access that remains of `access` for a mount at `dir`: the strictest of it,
-    /// its own marks and those of every directory above it.
-    pub(super) fn access_of_mount(&self, dir: &Dir, access: Access) -> Result<Access, Fault> {
-        self.access_of(&self_and_above(dir)?, access)
-    }
-
-    /// Returns the access that remains of `access` below the directories of `chain`.
+    /// Returns the access that remains of `access` below the directories of `chain`: the strictest of it and
+    /// of all their marks.
     pub(super) fn access_of(&self, chain: &[Id], access: Access) -> Result<Access, Fault> {
         chain.iter().copied().try_fold(access, |access, id| self.enter(id, access))
     }

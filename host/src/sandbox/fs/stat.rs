@@ -9,7 +9,7 @@ use super::fault::Fault;
 const PERMISSION_BITS: u32 = 0o777;
 
 /// Which object it is, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Id {
     /// The device that holds it.
     pub device: u64,

@@ -45,9 +45,9 @@ impl InputStream for FileInput {
         if size == 0 {
             return Ok(Bytes::new());
         }
-        let bytes = self.file.read_at(size, self.offset).map_err(failed)?;
+        let (bytes, ended) = self.file.piece(size, self.offset).map_err(failed)?;
+        self.ended = ended;
         if bytes.is_empty() {
-            self.ended = true;
             return Err(StreamError::Closed);
         }
         self.offset = advance(self.offset, bytes.len())?;

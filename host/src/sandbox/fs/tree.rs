@@ -191,7 +191,7 @@ impl Tree {
         place.folder.require_write()?;
         let facts = place.facts()?;
         if self.rules().enter(facts.id, place.folder.access)? != place.folder.access {
-            return Err(Fault::ReadOnly);
+            return Err(Fault::ReadOnly(facts.id));
         }
         require_kind(&place, facts.kind)?;
         file::require_one_name(&facts)?;

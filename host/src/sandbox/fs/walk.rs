@@ -38,12 +38,14 @@ pub(super) struct Place {
     pub(super) name: String,
     /// The path ended in a slash: only a directory will do.
     pub(super) dir_only: bool,
+    /// What the walk saw of it, where it looked.
+    pub(super) seen: Option<Facts>,
 }
 
 impl Place {
-    /// Returns the facts about the entry itself.
+    /// Returns the facts about the entry itself, as the walk saw them where it looked.
     pub(super) fn facts(&self) -> Result<Facts, Fault> {
-        Facts::of_entry(&self.folder.dir, &self.name)
+        self.seen.map_or_else(|| Facts::of_entry(&self.folder.dir, &self.name), Ok)
     }
 }
 
@@ -105,11 +107,13 @@ impl Walk<'_> {
 
     fn last(&mut self, name: String) -> Result<Option<Place>, Fault> {
         self.check_name(&name)?;
-        if (self.follow || self.dir_only) && self.is_link(&name)? {
+        let looks = self.follow || self.dir_only;
+        let seen = if looks { self.look(&name)? } else { None };
+        if seen.is_some_and(|facts| facts.kind == Kind::Link) {
             self.follow_link(&name)?;
             return Ok(None);
         }
-        Ok(Some(Place { folder: self.top.clone(), name, dir_only: self.dir_only }))
+        Ok(Some(Place { folder: self.top.clone(), name, dir_only: self.dir_only, seen }))
     }
 
     fn enter(&mut self, name: &str) -> Result<(), Fault> {
@@ -142,11 +146,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_link(&self, name: &str) -> Result<bool, Fault> {
+    fn look(&self, name: &str) -> Result<Option<Facts>, Fault> {
         match Facts::of_entry(&self.top.dir, name) {
-            Ok(facts) => Ok(facts.kind == Kind::Link),
-            Err(Fault::Os(Errno::NOENT)) => Ok(false),
-            Err(fault) => Err(fault),
+            Err(Fault::Os(Errno::NOENT)) => Ok(None),
+            seen => seen.map(Some),
         }
     }
 

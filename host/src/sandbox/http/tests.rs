@@ -2,7 +2,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
 use clawhost_core::egress::{HostPattern, HostRules, Schemes};
-use clawhost_core::grants::{Injection, SecretGrant};
+use clawhost_core::grants::{Grants, Injection, SecretGrant};
 use http::HeaderName;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http_body_util::Full;
@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
+use crate::recording::End;
 use crate::secrets::{SecretSources, Secrets};
 use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
 
@@ -93,7 +94,7 @@ async fn without_a_grant_nothing_is_reached_and_the_attempt_is_recorded() {
     let refused = send(&mut ctx, get("https://example.com/x")).await;
     assert!(matches!(refused, Err(Error::HttpRequestDenied)), "{refused:?}");
     let expected = "network: host not allowed: no network is granted: https://example.com/x";
-    assert_eq!(ctx.violations(), [expected]);
+    assert_eq!(ctx.violations(), [expected.to_owned().into()]);
 }
 
 #[tokio::test]
@@ -104,7 +105,8 @@ async fn a_private_address_is_prohibited_by_name_and_by_number() {
         let refused = send(&mut ctx, get(url)).await;
         assert!(matches!(refused, Err(Error::DestinationIpProhibited)), "{url}: {refused:?}");
     }
-    assert_eq!(ctx.violations(), ["network: address not allowed: 127.0.0.1"; 2]);
+    let told: Violation = "network: address not allowed: 127.0.0.1".to_owned().into();
+    assert_eq!(ctx.violations(), [told.clone(), told]);
 }
 
 #[tokio::test]
@@ -130,7 +132,7 @@ async fn n24_a_call_sends_a_bounded_number_of_requests_and_its_record_stays_boun
     }
     let violations = ctx.violations();
     assert_eq!(violations.len(), EGRESS_VIOLATIONS_MAX + 1);
-    assert_eq!(violations.last().map(String::as_str), Some("and 5 more requests"));
+    assert_eq!(violations.last().map(|last| last.text.as_str()), Some("and 5 more requests"));
 }
 
 #[tokio::test]
@@ -246,4 +248,54 @@ async fn an_answer_to_no_secret_may_be_compressed() {
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     assert_eq!(send(&mut ctx, request).await.unwrap().headers()[CONTENT_ENCODING], "gzip");
     assert!(heard.recv().await.unwrap().contains("accept-encoding: gzip\r\n"));
+}
+
+/// Returns the answer's status, a header and the pieces of its body.
+async fn told(answer: Response<WasiBody>) -> (StatusCode, Option<HeaderValue>, Vec<Bytes>) {
+    let (status, header) = (answer.status(), answer.headers().get("x-own").cloned());
+    let (mut body, mut pieces) = (answer.into_body(), Vec::new());
+    while let Some(frame) = body.frame().await {
+        pieces.extend(frame.unwrap().into_data());
+    }
+    (status, header, pieces)
+}
+
+const CHUNKED: &[u8] = b"HTTP/1.1 201 Made\r\nx-own: \xff\r\ntransfer-encoding: chunked\r\n\r\n\
+    8\r\nhunter2-\r\n7\r\nhunter2\r\n0\r\n\r\n";
+
+#[tokio::test]
+async fn an_answer_that_was_recorded_comes_again_piece_by_piece_with_nothing_granted() {
+    let address = server(CHUNKED).await;
+    let url = format!("http://here.test:{}/", address.port());
+    let tape = Tape::keeping("t", &Grants::default(), Secrets::none());
+    let mut live = ctx(Some(rules(&["here.test"], address.port()))).taped(tape.clone());
+    let then = told(send(&mut live, get(&url)).await.unwrap()).await;
+    assert_eq!((then.0.as_u16(), then.2.len()), (201, 2));
+    let recording = serde_json::to_string(&tape.kept("sha256:0", End::default).unwrap().unwrap());
+    let tape = Tape::playing(serde_json::from_str(&recording.unwrap()).unwrap());
+    let mut played = ctx(None).taped(tape.clone());
+    assert_eq!(tape.unasked(), 1);
+    assert_eq!(told(send(&mut played, get(&url)).await.unwrap()).await, then);
+    assert_eq!((tape.unasked(), tape.parted(), played.violations().len()), (0, None, 0));
+    assert!(send(&mut played, get(&url)).await.is_err());
+    assert!(tape.parted().unwrap().contains(&url));
+}
+
+#[tokio::test]
+async fn a_request_that_failed_and_a_secret_in_pieces_leave_no_recording() {
+    let secrets = Secrets::none();
+    secrets.hide("token", "hunter2-hunter2").unwrap();
+    let address = server(CHUNKED).await;
+    for (host, why) in [("gone.test", "failed"), ("closed.test", "failed"), ("here.test", "secret")]
+    {
+        let tape = Tape::keeping("t", &Grants::default(), secrets.clone());
+        let rules = rules(&["here.test", "gone.test"], address.port());
+        let mut ctx = ctx(Some(rules)).taped(tape.clone());
+        if let Ok(answer) = send(&mut ctx, get(&format!("http://{host}:{}/", address.port()))).await
+        {
+            told(answer).await;
+        }
+        let kept = tape.kept("sha256:0", End::default).unwrap();
+        assert!(kept.unwrap_err().contains(why), "{host}");
+    }
 }

@@ -18,7 +18,7 @@ fn f10_guests_make_no_hard_links() {
     place.file("f", b"x");
     assert_eq!(place.tree.link(&place.root, "f", &place.root, "g"), Err(Fault::LinkRefused));
     let ro = place.folder(1);
-    assert_eq!(place.tree.link(&ro, "canary", &place.root, "g"), Err(Fault::ReadOnly));
+    assert_eq!(place.tree.link(&ro, "canary", &place.root, "g"), Err(Fault::ReadOnly(ro.id)));
     assert_eq!(names(&place, &place.root), ["f"]);
 }
 
@@ -48,33 +48,36 @@ fn f12_nothing_moves_into_or_out_of_a_read_only_grant() {
     let place = Place::granting(&mounts, &[], FsLimits::default());
     place.file("f", b"x");
     let ro = place.folder(1);
-    assert_eq!(place.tree.rename(&place.root, "f", &ro, "f"), Err(Fault::ReadOnly));
-    assert_eq!(place.tree.rename(&ro, "canary", &place.root, "g"), Err(Fault::ReadOnly));
-    assert_eq!(place.tree.rename(&ro, "canary", &ro, "moved"), Err(Fault::ReadOnly));
+    let refused = Fault::ReadOnly(ro.id);
+    assert_eq!(place.tree.rename(&place.root, "f", &ro, "f"), Err(refused));
+    assert_eq!(place.tree.rename(&ro, "canary", &place.root, "g"), Err(refused));
+    assert_eq!(place.tree.rename(&ro, "canary", &ro, "moved"), Err(refused));
+    assert_eq!(place.tree.roots().read_only_name(ro.id).as_deref(), Some("/root2"));
+    assert_eq!(place.tree.roots().read_only_name(place.root.id), None);
     assert_eq!(names(&place, &ro), ["canary"]);
 }
 
 #[test]
 fn f13_f14_a_read_only_grant_changes_in_no_way() {
     let place = Place::granting(&[("root2", Access::ReadOnly)], &[], FsLimits::default());
-    let before = place.outside();
+    let (before, refused) = (place.outside(), Fault::ReadOnly(place.root.id));
     let truncate_only = OpenHow { truncate: true, ..READ };
     for how in [WRITE, CREATE, TRUNCATE, truncate_only, OpenHow { create: true, ..READ }] {
-        assert_eq!(place.open("canary", how).unwrap_err(), Fault::ReadOnly);
-        assert_eq!(place.open("new", how).unwrap_err(), Fault::ReadOnly);
+        assert_eq!(place.open("canary", how).unwrap_err(), refused);
+        assert_eq!(place.open("new", how).unwrap_err(), refused);
     }
     for follow in [Follow::No, Follow::Yes] {
         let times = |path| place.tree.set_times(&place.root, path, follow, &TIMES);
-        assert_eq!((times("canary"), times(".")), (Err(Fault::ReadOnly), Err(Fault::ReadOnly)));
+        assert_eq!((times("canary"), times(".")), (Err(refused), Err(refused)));
     }
     let open = place.open("canary", READ).map(file).unwrap();
-    assert_eq!(open.set_times(&TIMES), Err(Fault::ReadOnly));
-    assert_eq!(open.set_size(0), Err(Fault::ReadOnly));
-    assert_eq!(open.write_at(b"x", 0), Err(Fault::ReadOnly));
-    assert_eq!(open.append(b"x"), Err(Fault::ReadOnly));
-    assert_eq!(place.tree.remove_file(&place.root, "canary"), Err(Fault::ReadOnly));
-    assert_eq!(place.tree.create_dir(&place.root, "d"), Err(Fault::ReadOnly));
-    assert_eq!(place.tree.symlink("x", &place.root, "l"), Err(Fault::ReadOnly));
+    assert_eq!(open.set_times(&TIMES), Err(refused));
+    assert_eq!(open.set_size(0), Err(refused));
+    assert_eq!(open.write_at(b"x", 0), Err(refused));
+    assert_eq!(open.append(b"x"), Err(refused));
+    assert_eq!(place.tree.remove_file(&place.root, "canary"), Err(refused));
+    assert_eq!(place.tree.create_dir(&place.root, "d"), Err(refused));
+    assert_eq!(place.tree.symlink("x", &place.root, "l"), Err(refused));
     assert_eq!(open.read_at(64, 0).unwrap(), CANARY);
     assert_eq!(place.outside(), before);
 }
@@ -174,7 +177,7 @@ fn f31_a_nested_read_only_grant_is_read_only_on_every_route() {
         ("root/a/ro/deep", Access::ReadWrite),
     ];
     let place = Place::laid_out(lay_out, &mounts, &[], FsLimits::default());
-    let tree = &place.tree;
+    let (tree, refused) = (&place.tree, Fault::ReadOnly(place.folder(1).id));
     let via_root = place.dir("a").unwrap();
     let routes = [
         (place.root.clone(), "a/ro/"),
@@ -188,14 +191,14 @@ fn f31_a_nested_read_only_grant_is_read_only_on_every_route() {
         let at = |name: &str| format!("{route}{name}");
         for how in [WRITE, TRUNCATE, CREATE] {
             let open = tree.open(&base, &at("f"), Follow::Yes, how);
-            assert_eq!(open.unwrap_err(), Fault::ReadOnly, "{route}");
+            assert_eq!(open.unwrap_err(), refused, "{route}");
         }
-        assert_eq!(tree.create_dir(&base, &at("deep/new")), Err(Fault::ReadOnly), "{route}");
-        assert_eq!(tree.remove_file(&base, &at("f")), Err(Fault::ReadOnly), "{route}");
-        assert_eq!(tree.rename(&base, &at("f"), &place.root, "f"), Err(Fault::ReadOnly));
+        assert_eq!(tree.create_dir(&base, &at("deep/new")), Err(refused), "{route}");
+        assert_eq!(tree.remove_file(&base, &at("f")), Err(refused), "{route}");
+        assert_eq!(tree.rename(&base, &at("f"), &place.root, "f"), Err(refused));
     }
-    assert_eq!(tree.create_dir(&place.folder(2), "new"), Err(Fault::ReadOnly));
-    assert_eq!(tree.set_times(&place.root, "a/ro", Follow::Yes, &TIMES), Err(Fault::ReadOnly));
+    assert_eq!(tree.create_dir(&place.folder(2), "new"), Err(refused));
+    assert_eq!(tree.set_times(&place.root, "a/ro", Follow::Yes, &TIMES), Err(refused));
     for (path, to) in [("a/ro", "x"), ("a", "x")] {
         assert_eq!(tree.rename(&place.root, path, &place.root, to), Err(Fault::Pinned), "{path}");
         assert_eq!(tree.remove_dir(&place.root, path), Err(Fault::Pinned), "{path}");
@@ -209,7 +212,7 @@ fn f31_a_nested_read_only_grant_is_read_only_on_every_route() {
 fn f31_the_same_directory_granted_twice_has_the_stricter_grant() {
     let mounts = [("root", Access::ReadWrite), ("root", Access::ReadOnly)];
     let place = Place::granting(&mounts, &[], FsLimits::default());
-    assert_eq!(place.open("f", CREATE).unwrap_err(), Fault::ReadOnly);
+    assert_eq!(place.open("f", CREATE).unwrap_err(), Fault::ReadOnly(place.root.id));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clawhost_core::grants::{Access, CallLimits, Mount};
+use clawhost_core::violation::Lack;
 use wasmtime::component::{Component, Linker, Resource, ResourceTable};
 use wasmtime_wasi_io::streams::StreamError;
 
@@ -13,6 +14,7 @@ use crate::sandbox::fs::bindings::wasi::filesystem::types::{
 };
 use crate::sandbox::fs::convert::code_of;
 use crate::sandbox::fs::file::READ_BYTES_MAX;
+use crate::sandbox::fs::host::wait_for_disk;
 use crate::sandbox::fs::{FsCtx, FsView, HostFault, Node, Roots, add_to_linker};
 
 /// A guest's state, over a fresh directory.
@@ -121,7 +123,9 @@ fn refusals_have_their_codes_and_leave_one_printable_line_each() {
     assert_eq!(guest.refused("f", none, sync), ErrorCode::Unsupported);
     let lines = guest.ctx.violations();
     assert_eq!(lines.len(), 3);
-    assert_eq!(lines[0], r#"open "../x\n\u{1b}[2J": the path leaves the granted directory"#);
+    assert_eq!(lines[0].text, r#"open "../x\n\u{1b}[2J": the path leaves the granted directory"#);
+    let write = Some(Lack::Write("/".to_owned()));
+    assert_eq!([&lines[0].lacks, &lines[1].lacks], [&None, &write]);
     for _ in 0..100 {
         let _ = guest.open("..", none, read);
     }
@@ -220,4 +224,29 @@ fn a_component_that_imports_the_interfaces_links() {
                 (func (result (list (tuple (own $d) string))))))))"#;
     let component = Component::new(&engine, wat).unwrap();
     assert!(linker.instantiate_pre(&component).is_ok());
+}
+
+#[test]
+fn a_wait_for_the_disk_that_nobody_waits_for_keeps_its_turn_and_its_handle_until_it_ends() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
+    runtime.unwrap().block_on(async {
+        let limits = CallLimits { open_files: 1, ..CallLimits::default() };
+        let mut guest = Guest::new(Access::ReadWrite, &limits);
+        let file = guest.open_rw("f");
+        let (end, busy) = std::sync::mpsc::channel::<()>();
+        let before = tokio::task::spawn_blocking(move || busy.recv().unwrap_err());
+        let turn = Arc::new(tokio::sync::Mutex::new(()));
+        let disk = guest.view().disk_file(&file).unwrap();
+        let wait = wait_for_disk(disk, true, Arc::clone(&turn).lock_owned().await);
+        // It is asked once whether it is done, and given up.
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, wait).await.is_err());
+        guest.view().close(file).unwrap();
+        assert!(turn.try_lock().is_err());
+        assert_eq!(guest.refused("f", OpenFlags::empty(), DescriptorFlags::READ), ErrorCode::Quota);
+        drop(end);
+        before.await.unwrap();
+        drop(turn.lock().await);
+        guest.open("f", OpenFlags::empty(), DescriptorFlags::READ).unwrap();
+    });
 }

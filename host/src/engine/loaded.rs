@@ -1,0 +1,333 @@
+//! What is known of a component, and its code, which is loaded at the first call.
+//!
+//! What a list of tools needs (names, schemas, imports) was found out when the component was compiled, and
+//! lies in the cache beside its code under the same authentication. So a host starts without the code, and
+//! a tool that nobody calls takes no memory for it. Deliberately absent: giving code back.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::digest;
+use clawhost_core::schema::Schema;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+use wasmtime::component::InstancePre;
+
+use super::cache::Entry;
+use super::kinds::docs::Docs;
+use super::kinds::{self, Kind, World};
+use super::{Engine, LoadError, background};
+use crate::offload;
+use crate::sandbox::CallState;
+
+type Bytes = Cow<'static, [u8]>;
+type Read = dyn Fn() -> Result<Bytes, LoadError> + Send + Sync;
+
+/// Where a component comes from. It is read where it has to be compiled: before it is listed, or at a call
+/// for which its compiled code is not there any more.
+pub(crate) struct Source {
+    digest: Option<String>,
+    read: Box<Read>,
+}
+
+/// What a component says of itself and what was found out about it, in the cache beside its code.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct About {
+    /// `sha256:…` of the component's binary.
+    pub digest: String,
+    /// Its size in bytes, in binary form.
+    pub size_bytes: usize,
+    /// What it imports, with versions.
+    pub imports: Vec<String>,
+    /// The tools it offers; of a command, one whose name is its file's to give.
+    pub definitions: Vec<ToolDefinition>,
+    /// Why functions that it exports are no tools, one sentence each.
+    pub left_out: Vec<String>,
+    pub(crate) world: World,
+    /// It is of WASI 0.3.
+    pub(crate) is_p3: bool,
+}
+
+/// A component that was compiled and linked once, and has said what it offers.
+pub struct Loaded {
+    engine: Arc<Engine>,
+    about: About,
+    /// Its code was not looked at yet: only what is known of it was.
+    is_listed: bool,
+    /// What of the cache holds the code that belongs to what is known.
+    entry: Option<(String, blake3::Hash)>,
+    source: Mutex<Option<Source>>,
+    code: OnceCell<Code>,
+    /// Of what was just compiled, for its offer.
+    _schemas: Vec<Arc<Schema>>,
+}
+
+/// The code of a component, linked.
+pub(crate) struct Code {
+    pub(crate) kind: Kind,
+    pub(crate) pre: InstancePre<CallState>,
+}
+
+impl Source {
+    /// A file, or whatever else has to be read to know what it is.
+    pub(crate) fn new(read: impl Fn() -> Result<Bytes, LoadError> + Send + Sync + 'static) -> Self {
+        Self { digest: None, read: Box::new(read) }
+    }
+
+    /// What is known by its digest, which is `sha256:…` of what is read.
+    pub(crate) fn known(self, digest: &str) -> Self {
+        Self { digest: Some(digest.to_owned()), ..self }
+    }
+
+    /// Returns what it is known by, and its bytes where they had to be read for that.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn identity(&self) -> Result<(String, Option<Bytes>), LoadError> {
+        if let Some(digest) = &self.digest {
+            return Ok((digest.clone(), None));
+        }
+        let bytes = self.read()?;
+        Ok((digest::of_bytes(&bytes), Some(bytes)))
+    }
+
+    pub(super) fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    pub(super) fn read(&self) -> Result<Bytes, LoadError> {
+        (self.read)()
+    }
+}
+
+impl std::ops::Deref for Loaded {
+    type Target = About;
+
+    fn deref(&self) -> &About {
+        &self.about
+    }
+}
+
+impl Loaded {
+    /// What the cache knows, without the code.
+    pub(super) fn listed(
+        engine: &Arc<Engine>,
+        name: String,
+        Entry { about, code }: Entry,
+        source: Source,
+    ) -> Self {
+        let (engine, entry) = (Arc::clone(engine), Some((name, code)));
+        let (source, code) = (Mutex::new(Some(source)), OnceCell::new());
+        Self { engine, about, is_listed: true, entry, source, code, _schemas: Vec::new() }
+    }
+
+    /// What was just compiled.
+    pub(super) fn compiled(
+        engine: &Arc<Engine>,
+        about: About,
+        code: Code,
+        schemas: Vec<Arc<Schema>>,
+    ) -> Self {
+        let (engine, entry) = (Arc::clone(engine), None);
+        let (source, code) = (Mutex::default(), OnceCell::new_with(Some(code)));
+        Self { engine, about, is_listed: false, entry, source, code, _schemas: schemas }
+    }
+
+    /// Returns the tools it offers in a file, or under an address, of this name.
+    pub fn definitions_as(&self, stem: &str) -> Vec<ToolDefinition> {
+        match self.world {
+            World::Command => vec![kinds::command(&kinds::tool_name(stem))],
+            World::Functions | World::Tool => self.definitions.clone(),
+        }
+    }
+
+    /// Says whether all that it says was checked when it was put into the cache.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    /// Returns its code where a call before has loaded it.
+    pub(crate) fn code_at_hand(&self) -> Option<&Code> {
+        self.code.get()
+    }
+
+    /// Returns its code: from the cache, or compiled anew where what lies there is not the code that belongs
+    /// to what was listed.
+    ///
+    /// # Errors
+    /// It has to be compiled, and its source is another one by now or cannot be read.
+    pub(crate) async fn code(self: &Arc<Self>) -> Result<&Code, LoadError> {
+        if self.code.get().is_none() {
+            let this = Arc::clone(self);
+            // A task of its own: what was begun is not lost with the call that began it.
+            let work = tokio::spawn(async move {
+                let done = this.code.get_or_try_init(|| this.prepared()).await.map(|_| ());
+                done.inspect(|()| *this.source.lock() = None)
+            });
+            work.await.map_err(|error| LoadError::Passing(error.to_string()))??;
+        }
+        let gone = || LoadError::Passing("its code is not there".to_owned());
+        self.code.get().ok_or_else(gone)
+    }
+
+    async fn prepared(self: &Arc<Self>) -> Result<Code, LoadError> {
+        if let Some(code) = offload::blocking(true, || self.restored()) {
+            return Ok(code);
+        }
+        tracing::warn!("the compiled code of {} is lost; compiling it anew", self.digest);
+        let this = Arc::clone(self);
+        background(self.engine.turn().await?, move || this.recompiled()).await?.0
+    }
+
+    fn restored(&self) -> Option<Code> {
+        let (name, hash) = self.entry.as_ref()?;
+        let code = self.engine.cache.as_ref()?.code(name, *hash)?;
+        let runtime = self.engine.runtime(self.is_p3).ok()?;
+        let component = runtime.restore(&code)?;
+        drop(code);
+        runtime.linked(&component, &Docs::default()).ok()
+    }
+
+    fn recompiled(&self) -> Result<Code, LoadError> {
+        let source = self.source.lock();
+        let bytes = source.as_ref().map(Source::read).transpose()?.unwrap_or_default();
+        let name = self.engine.cache_name(&digest::of_bytes(&bytes));
+        if self.entry.as_ref().is_none_or(|(listed, _)| *listed != name) {
+            return Err(LoadError::Passing("it was replaced since it was listed".to_owned()));
+        }
+        let compiled = self.engine.compiled(&bytes)?;
+        self.engine.remember(&name, &compiled.component, &self.about);
+        Ok(compiled.code)
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded")
+            .field("digest", &self.digest)
+            .field("imports", &self.imports)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+    use claw_guest_artifacts::{Artifact, BUILT_IN};
+    use serde_json::json;
+
+    use super::super::CodeCache;
+    use super::*;
+
+    fn artifact(name: &str) -> &'static Artifact {
+        BUILT_IN.iter().find(|artifact| artifact.name == name).unwrap()
+    }
+
+    fn engine(cache: &tempfile::TempDir) -> Arc<Engine> {
+        let dir = Dir::open_ambient_dir(cache.path(), ambient_authority()).unwrap();
+        Arc::new(Engine::new(1, Some(CodeCache::new(dir, [7; 32]))).unwrap())
+    }
+
+    /// Returns a source of the calculator that gives `bytes`, and how often it was read.
+    fn source(bytes: &'static [u8]) -> (Source, Arc<AtomicUsize>) {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        let source = Source::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(bytes.into())
+        });
+        (source.known(artifact("calculator").digest), reads)
+    }
+
+    /// Returns what a second host on the cache of a first one lists.
+    async fn listed(
+        cache: &tempfile::TempDir,
+        bytes: &'static [u8],
+    ) -> (Arc<Loaded>, Arc<AtomicUsize>) {
+        let first = engine(cache).load(artifact("calculator").bytes.to_vec()).await.unwrap();
+        let (source, reads) = source(bytes);
+        let second = engine(cache).listed(source).ok().unwrap();
+        assert_eq!(second.definitions, first.definitions);
+        assert_eq!((&second.digest, &second.imports), (&first.digest, &first.imports));
+        assert!(second.code.get().is_none() && first.code.get().is_some());
+        (second, reads)
+    }
+
+    /// Changes the last byte of the one entry there is: a byte of its code.
+    fn damage(cache: &tempfile::TempDir) {
+        let path = std::fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_listed_has_its_code_from_the_first_call_on_and_is_not_read() {
+        let cache = tempfile::tempdir().unwrap();
+        let (loaded, reads) = listed(&cache, artifact("calculator").bytes).await;
+        let (one, other) = tokio::join!(loaded.code(), loaded.code());
+        assert!(std::ptr::eq(one.ok().unwrap(), other.ok().unwrap()));
+        assert_eq!(reads.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn code_that_is_damaged_after_the_list_is_compiled_anew_and_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let (loaded, reads) = listed(&cache, artifact("calculator").bytes).await;
+        damage(&cache);
+        assert!(loaded.code().await.is_ok());
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        let (loaded, reads) = listed(&cache, artifact("calculator").bytes).await;
+        assert!(loaded.code().await.is_ok());
+        assert_eq!(reads.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn another_component_never_runs_in_the_place_of_what_was_listed() {
+        let cache = tempfile::tempdir().unwrap();
+        let (loaded, _) = listed(&cache, artifact("key-value").bytes).await;
+        assert!(loaded.code().await.is_ok(), "the cache has the code of what was listed");
+        // Nor is it compiled.
+        for other in [artifact("key-value").bytes, b"no component"] {
+            let (loaded, _) = listed(&cache, other).await;
+            damage(&cache);
+            let error = loaded.code().await.err().unwrap();
+            let LoadError::Passing(why) = &error else { panic!("{error}") };
+            assert!(why.contains("replaced"), "{why}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_a_schema_that_is_none_is_not_remembered() {
+        let cache = tempfile::tempdir().unwrap();
+        let engine = engine(&cache);
+        let compiled = engine.compiled(artifact("calculator").bytes).unwrap();
+        let tool = |kind: &str| ToolDefinition {
+            input_schema: json!({"type": kind}),
+            output_schema: None,
+            ..kinds::command("tool")
+        };
+        for (kind, entries) in [("no such type", 0), ("object", 1)] {
+            let about = About { definitions: vec![tool(kind)], ..compiled.about.clone() };
+            let schemas = engine.remember("name", &compiled.component, &about);
+            assert_eq!(schemas.map_or(0, |schemas| schemas.len()), entries);
+            assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), entries);
+        }
+    }
+
+    #[tokio::test]
+    async fn schemas_that_were_compiled_for_the_cache_are_not_compiled_again() {
+        let cache = tempfile::tempdir().unwrap();
+        let engine = engine(&cache);
+        let loaded = engine.load(artifact("calculator").bytes.to_vec()).await.unwrap();
+        let compiled = engine.schemas().compiled();
+        engine.schemas().get(&loaded.definitions[0].input_schema).unwrap();
+        assert!(compiled > 0);
+        assert_eq!(engine.schemas().compiled(), compiled);
+    }
+}
