@@ -1,7 +1,7 @@
 //! Writing one chain: an append-only file, and its head stored beside it.
 
+use std::borrow::Borrow;
 use std::io::Write as _;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::copies::{Copies, Copy};
+use super::head;
 use super::key::{PublicKey, SigningKey};
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
@@ -81,7 +82,7 @@ impl AuditLog {
     /// # Errors
     /// The folder cannot be read or written.
     pub fn open(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
-        let previous = newest_head(dir)?;
+        let previous = head::newest(dir)?;
         let old = match terms.retention {
             Some(keep) => retention::plan(dir, keep, now_ms())?,
             None => Pruning::default(),
@@ -105,26 +106,10 @@ impl AuditLog {
     ) -> std::io::Result<Self> {
         let Terms { copies, key, .. } = terms;
         let public = key.as_ref().map(SigningKey::public);
-        let sign = |key| {
-            Signer::start(name, create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?, key)
-        };
-        let chain = Chain {
-            log,
-            head: create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std(),
-            len: 0,
-            room: Room::default(),
-            records: 0,
-            last_hash: CHAIN_START.to_owned(),
-            broken: false,
-            signer: key.map(sign).transpose()?.map(Arc::new),
-        };
-        // Held as long as the chain grows: nobody takes it for an old one.
-        chain.head.try_lock()?;
-        let (chain, copies) = (Mutex::new(chain), Copies::new(copies));
         let log = Self {
-            chain,
+            chain: Mutex::new(Chain::new(dir, name, log)?),
             secrets: Secrets::none(),
-            copies,
+            copies: Copies::new(copies),
             dir: dir.try_clone()?,
             name: name.to_owned(),
             key: public,
@@ -136,6 +121,10 @@ impl AuditLog {
         facts.insert("chain".to_owned(), name.into());
         facts.extend(public.map(|key| (SIGNED_WITH.to_owned(), key.to_string().into())));
         log.append(Event::ChainOpened, facts)?;
+        if let Some(key) = key {
+            let file = create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?;
+            log.chain.lock().sign(name, file, key)?;
+        }
         // So that deleting it whole shows.
         regular::replace_in(dir, NEWEST, name.as_bytes())?;
         Ok(log)
@@ -149,12 +138,17 @@ impl AuditLog {
     }
 
     /// Appends one record; it has reached the kernel when this returns, so that it outlives
-    /// the process.
+    /// the process. The head has it then too; of a signed chain the head follows with the signature,
+    /// and the host goes on where the disk refuses those two, and says so.
     ///
     /// # Errors
-    /// The disk refuses. The caller must then refuse the call: no record, no execution.
-    pub fn append(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
-        self.append_one(event, self.redacted(facts))?;
+    /// The disk refuses the record. The caller must then refuse the call: no record, no execution.
+    pub fn append(
+        &self,
+        event: Event,
+        facts: impl Borrow<Map<String, Value>>,
+    ) -> std::io::Result<()> {
+        self.append_one(event, &self.secrets.redactor().object(facts.borrow()))?;
         self.note_gaps(self.copies.gaps())
     }
 
@@ -169,7 +163,7 @@ impl AuditLog {
         facts: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> std::io::Result<()> {
         let facts = facts.into_iter().map(|(key, fact)| (key.to_owned(), fact.into()));
-        self.append(event, facts.collect())
+        self.append(event, facts.collect::<Map<_, _>>())
     }
 
     /// Waits until what was appended so far is signed and the copies have it, `patience` at the longest.
@@ -190,14 +184,15 @@ impl AuditLog {
             let mut facts = Map::new();
             facts.insert("copy".to_owned(), copy.into());
             facts.insert("missing".to_owned(), missing.into());
-            self.append_one(Event::CopyIncomplete, facts)?;
+            self.append_one(Event::CopyIncomplete, &facts)?;
         }
         Ok(())
     }
 
-    fn append_one(&self, event: Event, facts: Map<String, Value>) -> std::io::Result<()> {
+    fn append_one(&self, event: Event, facts: &Map<String, Value>) -> std::io::Result<()> {
         let chain = &mut *self.chain.lock();
-        let mut line = record::line(chain.records, now_ms(), event, facts, &chain.last_hash);
+        let place = (chain.records, chain.last_hash.as_str());
+        let mut line = record::line(place, now_ms(), event, facts);
         let hash = digest::of_bytes(line.as_bytes());
         line.push('\n');
         if chain.broken {
@@ -216,26 +211,16 @@ impl AuditLog {
         chain.room.count(event);
         chain.len += line.len() as u64;
         chain.records += 1;
-        if let Some(signer) = &chain.signer {
-            signer.take(hash.clone());
-        }
         chain.last_hash = hash;
-        chain.write_head()?;
+        chain.count()?;
         // Under the lock, so that a copy has them in the same order.
         self.copies.take(&line);
-        self.grown.send_replace(chain.len);
+        // Where nobody looks, nobody is told.
+        self.grown.send_if_modified(|grown| {
+            *grown = chain.len;
+            self.grown.receiver_count() > 0
+        });
         Ok(())
-    }
-
-    fn redacted(&self, facts: Map<String, Value>) -> Map<String, Value> {
-        let redactor = self.secrets.redactor();
-        if redactor.is_empty() {
-            return facts;
-        }
-        match redactor.json(Value::Object(facts)) {
-            Value::Object(facts) => facts,
-            other => Map::from_iter([("record".to_owned(), other)]),
-        }
     }
 }
 
@@ -257,11 +242,38 @@ impl Drop for Chain {
 }
 
 impl Chain {
-    /// Stores count and hash after the record, so that a dropped last line shows.
-    fn write_head(&self) -> std::io::Result<()> {
-        let text = format!("{:020} {}\n", self.records, self.last_hash);
-        // In place and of fixed size: one system call, never torn by a kill.
-        self.head.write_all_at(text.as_bytes(), 0)
+    fn new(dir: &Dir, name: &str, log: File) -> std::io::Result<Self> {
+        let head = create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std();
+        // Held as long as the chain grows: nobody takes it for an old one.
+        head.try_lock()?;
+        Ok(Self {
+            log,
+            head,
+            len: 0,
+            room: Room::default(),
+            records: 0,
+            last_hash: CHAIN_START.to_owned(),
+            broken: false,
+            signer: None,
+        })
+    }
+
+    /// Has a thread of its own sign the records from the first on, and store count and hash of each batch.
+    fn sign(&mut self, name: &str, file: File, key: SigningKey) -> std::io::Result<()> {
+        let signer = Signer::start(name, (file, self.head.try_clone()?), key)?;
+        signer.take(self.last_hash.clone());
+        self.signer = Some(Arc::new(signer));
+        Ok(())
+    }
+
+    /// Stores count and hash after the record, or with its batch where it is signed: an end that was dropped
+    /// shows by either.
+    fn count(&self) -> std::io::Result<()> {
+        match &self.signer {
+            Some(signer) => signer.take(self.last_hash.clone()),
+            None => head::write(&self.head, self.records, &self.last_hash)?,
+        }
+        Ok(())
     }
 }
 
@@ -293,20 +305,6 @@ fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
         name,
         OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600),
     )
-}
-
-/// Returns the newest chain's name and head, as the link of the next one.
-fn newest_head(dir: &Dir) -> std::io::Result<Value> {
-    let mut newest: Option<String> = None;
-    for name in file_names(dir)? {
-        if name.ends_with(HEAD_SUFFIX) && newest.as_ref().is_none_or(|best| *best < name) {
-            newest = Some(name);
-        }
-    }
-    let Some(name) = newest else { return Ok(Value::Null) };
-    let head = dir.read_to_string(&name)?;
-    let chain = name.strip_suffix(HEAD_SUFFIX).unwrap_or(&name);
-    Ok(serde_json::json!({ "chain": chain, "head": head.trim() }))
 }
 
 /// Returns the names of the regular files in `dir`: reading anything else could block.

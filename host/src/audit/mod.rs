@@ -6,6 +6,7 @@
 
 mod copies;
 mod filter;
+mod head;
 mod key;
 mod log;
 mod look;
@@ -129,6 +130,51 @@ mod tests {
         for suffix in [".jsonl", ".head"] {
             std::fs::remove_file(folder.path().join(name.replace(".jsonl", suffix))).unwrap();
         }
+        assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
+    }
+
+    #[test]
+    fn a_head_that_is_behind_holds_and_one_of_another_record_does_not() {
+        let (folder, dir, name) = logged(1);
+        let text = std::fs::read_to_string(folder.path().join(&name)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let holds = |records: u64, line: &str| {
+            let hash = clawhost_core::digest::of_bytes(line.as_bytes());
+            let head = folder.path().join(name.replace(".jsonl", ".head"));
+            std::fs::write(head, format!("{records:020} {hash}\n")).unwrap();
+            verify(&dir, &Trust::default()).unwrap()[0].broken.is_none()
+        };
+        assert!(holds(3, lines[2]) && holds(2, lines[1]));
+        assert!(!holds(2, lines[0]) && !holds(4, lines[2]));
+    }
+
+    #[test]
+    fn the_next_chain_names_an_end_that_the_head_of_a_killed_one_does_not_know() {
+        let (folder, dir, name) = logged(2);
+        let log = folder.path().join(&name);
+        let text = std::fs::read_to_string(&log).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let hash = clawhost_core::digest::of_bytes(lines[0].trim_end().as_bytes());
+        let head = folder.path().join(name.replace(".jsonl", ".head"));
+        std::fs::write(head, format!("{:020} {hash}\n", 1)).unwrap();
+        // Half a line is no record.
+        std::fs::write(&log, format!("{text}{{\"v\":1")).unwrap();
+        drop(AuditLog::open(&dir, Terms::default()).unwrap());
+        let holds = |lines: &[&str]| {
+            std::fs::write(&log, lines.concat()).unwrap();
+            verify(&dir, &Trust::default()).unwrap()[0].broken.is_none()
+        };
+        assert!(holds(&lines));
+        for kept in 0..lines.len() {
+            assert!(!holds(&lines[..kept]), "{kept} of {}", lines.len());
+        }
+    }
+
+    #[test]
+    fn a_head_of_no_record_is_none() {
+        let (folder, dir, name) = logged(1);
+        let head = folder.path().join(name.replace(".jsonl", ".head"));
+        std::fs::write(head, format!("{:020} sha256:0\n", 0)).unwrap();
         assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
     }
 

@@ -1,6 +1,7 @@
 //! The lines of an audit log: versioned, one JSON object each, each carrying the hash of the
 //! line before it.
 
+use clawhost_core::digest;
 use serde_json::{Map, Value};
 
 use crate::clock::rfc3339;
@@ -78,19 +79,23 @@ impl Event {
     }
 }
 
-/// Returns the line for one event, without the newline, in canonical form.
+/// Returns the line for one event, without the newline, in canonical form. It has its number, and the hash of
+/// the line before it.
 pub(super) fn line(
-    seq: u64,
+    (seq, prev): (u64, &str),
     time_ms: i64,
     event: Event,
-    facts: Map<String, Value>,
-    prev: &str,
+    facts: &Map<String, Value>,
 ) -> String {
-    let mut record = facts;
-    record.insert("v".to_owned(), FORMAT_VERSION.into());
-    record.insert("seq".to_owned(), seq.into());
-    record.insert("time".to_owned(), rfc3339(time_ms).into());
-    record.insert("event".to_owned(), event.name().into());
-    record.insert("prev".to_owned(), prev.into());
-    clawhost_core::digest::canonical(&Value::Object(record))
+    let own: [(&str, Value); 5] = [
+        ("v", FORMAT_VERSION.into()),
+        ("seq", seq.into()),
+        ("time", rfc3339(time_ms).into()),
+        ("event", event.name().into()),
+        ("prev", prev.into()),
+    ];
+    let is_own = |key: &str| own.iter().any(|(name, _)| *name == key);
+    let facts = facts.iter().map(|(key, fact)| (key.as_str(), fact));
+    let facts = facts.filter(|(key, _)| !is_own(key));
+    digest::canonical_object(own.iter().map(|(name, value)| (*name, value)).chain(facts))
 }

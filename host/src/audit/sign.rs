@@ -1,7 +1,7 @@
 //! Signing a chain while it grows: batch after batch, on a thread of its own, so that no call waits
 //! for a signature.
 //!
-//! A batch is the records since the last one. What is signed says which they are, the hash of the
+//! A batch is the records since the last one, which the chain's head then knows. What is signed says which they are, the hash of the
 //! last of them, and the root of a Merkle tree over all, so that one record can be shown to
 //! somebody without the others (`receipt`).
 
@@ -17,6 +17,7 @@ use clawhost_core::merkle::{self, Hash, leaf};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 
+use super::head;
 use super::key::{PublicKey, SigningKey};
 
 /// Ending of the file that holds a chain's signatures, a line each.
@@ -101,16 +102,25 @@ struct Queue {
 }
 
 impl Signer {
-    /// Starts signing the chain `name`, from its first record on.
-    pub(super) fn start(name: &str, file: File, key: SigningKey) -> std::io::Result<Self> {
+    /// Starts signing the chain `name`, from its first record on, into `file`, and storing its `head`.
+    pub(super) fn start(
+        name: &str,
+        (file, head): (File, std::fs::File),
+        key: SigningKey,
+    ) -> std::io::Result<Self> {
         let waiting = Arc::new(Waiting::default());
         let (chain, unsigned) = (name.to_owned(), Vec::new());
-        let mut sheet = Sheet { chain, file, key, len: 0, signed: 0, unsigned };
+        let mut sheet = Sheet { chain, file, head, key, len: 0, signed: 0, unsigned };
         let queue = Arc::clone(&waiting);
         let thread =
             std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
                 while let Some(batch) = queue.next() {
-                    if let Err(error) = sheet.sign(batch) {
+                    sheet.unsigned.extend(batch);
+                    // Without it the signatures still say how many records there are.
+                    if let Err(error) = sheet.count() {
+                        tracing::error!("the audit log's head could not be stored: {error}");
+                    }
+                    if let Err(error) = sheet.sign() {
                         tracing::error!("records of the audit log could not be signed: {error}");
                     }
                 }
@@ -173,6 +183,7 @@ impl Waiting {
 struct Sheet {
     chain: String,
     file: File,
+    head: std::fs::File,
     key: SigningKey,
     /// Bytes of whole lines.
     len: u64,
@@ -183,9 +194,14 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// Signs `hashes` with whatever waits.
-    fn sign(&mut self, hashes: Vec<String>) -> std::io::Result<()> {
-        self.unsigned.extend(hashes);
+    /// Stores how many records there are, signed or not, and the hash of the last.
+    fn count(&self) -> std::io::Result<()> {
+        let Some(last) = self.unsigned.last() else { return Ok(()) };
+        head::write(&self.head, self.signed + self.unsigned.len() as u64, last)
+    }
+
+    /// Signs what waits.
+    fn sign(&mut self) -> std::io::Result<()> {
         while !self.unsigned.is_empty() {
             let records = self.unsigned.len().min(AUDIT_BATCH_RECORDS_MAX);
             let batch = self.unsigned.get(..records).unwrap_or_default();

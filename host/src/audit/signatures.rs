@@ -126,6 +126,19 @@ fn what_a_killed_host_left_unsigned_is_counted_and_half_a_line_is_none() {
 }
 
 #[test]
+fn a_head_that_cannot_be_written_stops_no_signature() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+    dir.write("head", "").unwrap();
+    let read_only = dir.open("head").unwrap().into_std();
+    let files = (dir.create("signatures").unwrap(), read_only);
+    let signer = super::sign::Signer::start("chain", files, key(7)).unwrap();
+    signer.take(digest::of_bytes(b"record"));
+    drop(signer);
+    assert_eq!(dir.read_to_string("signatures").unwrap().lines().count(), 1);
+}
+
+#[test]
 fn a_receipt_shows_its_record_and_no_other() {
     let (_folder, dir, chain) = signed(3);
     let wanted = |record: &Value| record["event"] == "call.finished" && record["call"] == "1";

@@ -49,7 +49,7 @@ impl CallSpan {
         facts.insert("principal".to_owned(), principal.into());
         facts.insert("tool".to_owned(), tool.into());
         facts.insert("arguments_digest".to_owned(), arguments_digest.into());
-        log.append(Event::Received, facts.clone())?;
+        log.append(Event::Received, &facts)?;
         Ok(Self {
             log: Arc::clone(log),
             facts,
@@ -203,7 +203,7 @@ impl CallSpan {
     /// Leaves out what a guest can make large, where the record would be over its bound.
     fn keep_small(&mut self) {
         let large: Vec<&str> =
-            ["outputs", "inputs", "violations", "egress", "findings", "data", "internal"]
+            ["outputs", "inputs", "violations", "lacks", "egress", "findings", "data", "internal"]
                 .into_iter()
                 .filter(|key| self.facts.contains_key(*key))
                 .collect();

@@ -7,6 +7,7 @@ use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::Value;
 
+use super::head;
 use super::key::PublicKey;
 use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNED_WITH, file_names};
 use super::record::{CHAIN_START, FORMAT_VERSION};
@@ -52,7 +53,7 @@ pub struct Trust {
 ///
 /// A folder of which every file was rewritten so that all of it fits together again shows by its
 /// signatures alone; what cannot be seen is an end that is missing from the newest chain, with its
-/// signatures and its head.
+/// signatures and its head, or of a killed host what neither has yet.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
@@ -103,12 +104,8 @@ pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Val
 
 fn link(record: &Value) -> Option<Link> {
     let previous = record.get("previous_chain")?;
-    let (records, hash) = previous.get("head")?.as_str()?.split_once(' ')?;
-    Some(Link {
-        chain: previous.get("chain")?.as_str()?.to_owned(),
-        records: records.parse().ok()?,
-        hash: hash.to_owned(),
-    })
+    let (records, hash) = head::read(previous.get("head")?.as_str()?)?;
+    Some(Link { chain: previous.get("chain")?.as_str()?.to_owned(), records, hash })
 }
 
 /// Returns every record of every chain, oldest first, without judging them.
@@ -158,7 +155,12 @@ fn verify_chain(
     wanted: Vec<&Link>,
     trust: &Trust,
 ) -> std::io::Result<ChainReport> {
-    let mut walk = Walk { wanted, ..Walk::default() };
+    // Before the log, which may go on growing.
+    let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
+    let known = head.ok_or("its head is missing");
+    let known = known.and_then(|head| head::read(&head).ok_or("its head is damaged"));
+    let hash = CHAIN_START.to_owned();
+    let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash };
     let first = first_record(dir, chain)?;
     let named = first.as_ref().and_then(|record| record.get(SIGNED_WITH)?.as_str());
     let mut seals = Seals::read(dir, chain)?;
@@ -169,8 +171,7 @@ fn verify_chain(
         }
         Err(error) => return Err(error),
     };
-    let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
-    broken = broken.or_else(|| walk.check_head(head.as_deref()).err());
+    broken = broken.or_else(|| walk.check_end().err());
     let signed = broken.is_none().then(|| seals.finish(named, trust)).transpose();
     Ok(ChainReport {
         chain: chain.to_owned(),
@@ -184,21 +185,12 @@ fn verify_chain(
 struct Walk<'a> {
     /// What later chains say about this one, until it is seen to be so.
     wanted: Vec<&'a Link>,
+    /// What the head knows, or why that cannot be told. Of a killed host it is behind by what is not signed.
+    known: Result<(u64, String), &'static str>,
     records: u64,
     open_calls: u64,
-    /// Hashes of the last two records: a kill can leave the head one behind.
-    hashes: [String; 2],
-}
-
-impl Default for Walk<'_> {
-    fn default() -> Self {
-        Self {
-            wanted: Vec::new(),
-            records: 0,
-            open_calls: 0,
-            hashes: [String::new(), CHAIN_START.to_owned()],
-        }
-    }
+    /// The hash of the last record.
+    hash: String,
 }
 
 impl Walk<'_> {
@@ -212,7 +204,7 @@ impl Walk<'_> {
             if let Err(reason) = self.step(&line?) {
                 return Ok(Some(format!("line {}: {reason}", index + 1)));
             }
-            seals.step(&self.hashes[1]);
+            seals.step(&self.hash);
         }
         Ok(None)
     }
@@ -230,7 +222,7 @@ impl Walk<'_> {
             }
             _ => return Err(format!("is not of format version {FORMAT_VERSION}")),
         }
-        if text("prev") != self.hashes[1] {
+        if text("prev") != self.hash {
             return Err(
                 "does not follow from the line before it: one of them was edited, dropped or moved"
                     .to_owned(),
@@ -245,36 +237,30 @@ impl Walk<'_> {
             _ => {}
         }
         self.records += 1;
-        self.hashes.rotate_left(1);
-        self.hashes[1] = digest::of_bytes(line);
-        let (records, hash) = (self.records, &self.hashes[1]);
+        self.hash = digest::of_bytes(line);
+        let (records, hash) = (self.records, &self.hash);
         self.wanted.retain(|link| link.records != records || link.hash != *hash);
-        Ok(())
+        match &self.known {
+            Ok((count, known)) if *count == records && known != hash => {
+                Err("is not the one that the head knows".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn check_head(&self, head: Option<&str>) -> Result<(), String> {
-        let head = head.ok_or_else(|| "its head is missing".to_owned())?;
-        let (count, hash) =
-            head.trim().split_once(' ').ok_or_else(|| "its head is damaged".to_owned())?;
-        let count: u64 = count.parse().map_err(|_| "its head is damaged".to_owned())?;
-        let expected = match self.records.checked_sub(count) {
-            Some(0) => &self.hashes[1],
-            Some(1) => &self.hashes[0],
-            Some(_) => return Err(format!("has {} records, its head knows {count}", self.records)),
-            None => {
-                return Err(format!(
-                    "ends after {} of {count} records: the last ones were dropped",
-                    self.records
-                ));
-            }
-        };
-        if let Some(link) = self.wanted.first() {
-            return Err(format!("a later chain knows it with another record {}", link.records));
+    fn check_end(&self) -> Result<(), String> {
+        let (count, _) = self.known.as_ref().map_err(|why| (*why).to_owned())?;
+        if self.records < *count {
+            return Err(format!(
+                "ends after {} of {count} records: the last ones were dropped",
+                self.records
+            ));
         }
-        if expected == hash {
-            Ok(())
-        } else {
-            Err("its last line is not the one the head knows".to_owned())
+        match self.wanted.first() {
+            Some(link) => {
+                Err(format!("a later chain knows it with another record {}", link.records))
+            }
+            None => Ok(()),
         }
     }
 }

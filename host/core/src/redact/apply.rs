@@ -1,5 +1,6 @@
 //! Writing markers into texts, JSON values, replies and errors.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -13,10 +14,29 @@ impl Redactor {
     /// Returns `value` with every secret in its texts and keys replaced; a number that spells
     /// one becomes text.
     pub fn json(&self, mut value: Value) -> Value {
-        if !self.is_empty() {
+        if self.is_in(|all| gather(&value, all)) {
             self.redact_json(&mut value);
         }
         value
+    }
+
+    /// As [`Redactor::json`], of an object.
+    pub fn object<'o>(&self, object: &'o Map<String, Value>) -> Cow<'o, Map<String, Value>> {
+        let mut object = Cow::Borrowed(object);
+        if self.is_in(|all| gather_object(&object, all)) {
+            self.redact_object(object.to_mut());
+        }
+        object
+    }
+
+    /// Says whether a secret may be in one of the texts that `gather` puts together: one search in all of them
+    /// is many times faster than one in each.
+    fn is_in(&self, gather: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut all = Vec::new();
+        if !self.is_empty() {
+            gather(&mut all);
+        }
+        !self.find(&all).is_empty()
     }
 
     /// Returns `reply` with every secret in it replaced, also where it is spread over text
@@ -101,6 +121,30 @@ impl Redactor {
             }
         }
     }
+}
+
+/// Adds the texts of `value` to `all`. Each ends in a byte that belongs to no escape and no word, so that what is
+/// found in one of them alone is found in all of them.
+fn gather(value: &Value, all: &mut Vec<u8>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => gather_text(&number.to_string(), all),
+        Value::String(text) => gather_text(text, all),
+        Value::Array(items) => items.iter().for_each(|item| gather(item, all)),
+        Value::Object(entries) => gather_object(entries, all),
+    }
+}
+
+fn gather_object(entries: &Map<String, Value>, all: &mut Vec<u8>) {
+    for (name, value) in entries {
+        gather_text(name, all);
+        gather(value, all);
+    }
+}
+
+fn gather_text(text: &str, all: &mut Vec<u8>) {
+    all.extend_from_slice(text.as_bytes());
+    all.push(0);
 }
 
 /// Returns the bytes `part` of `whole` with what was found in it replaced. What began before

@@ -19,6 +19,9 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     let wide: Vec<u8> = value.iter().flat_map(|byte| [*byte, 0]).collect();
     let wide = wide.strip_suffix(&[0]).filter(|_| value.is_ascii());
     texts.extend(wide.map(<[u8]>::to_vec));
+    // UTF-32, in either order as well.
+    let wider: Vec<u8> = value.iter().flat_map(|byte| [*byte, 0, 0, 0]).collect();
+    texts.extend(wider.strip_suffix(&[0; 3]).filter(|_| value.is_ascii()).map(<[u8]>::to_vec));
     for bytes in std::iter::once(value).chain(wide) {
         for before in 0..3 {
             texts.push(inside_base64(before, bytes, |bytes| STANDARD_NO_PAD.encode(bytes)));

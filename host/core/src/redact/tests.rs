@@ -77,11 +77,17 @@ fn encoded_values_are_found() {
 }
 
 #[test]
-fn a_value_in_two_bytes_a_letter_is_found() {
+fn a_value_in_two_or_four_bytes_a_letter_is_found() {
     let redactor = knows(&[("T", "s3cret-of-the-test")]);
     let wide: Vec<u8> =
         "x s3cret-of-the-test y".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let turned: Vec<u8> = wide.chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
+    let wider: Vec<u8> = wide.chunks(2).flat_map(|pair| [pair[0], pair[1], 0, 0]).collect();
+    let turned_wider: Vec<u8> = wider.chunks(4).flat_map(|c| [c[3], c[2], c[1], c[0]]).collect();
+    for bytes in [wider, turned_wider] {
+        let found = redactor.bytes(&bytes).into_owned();
+        assert!(String::from_utf8_lossy(&found).contains("[redacted:T]"), "{found:?}");
+    }
     for bytes in [wide, turned] {
         let found = redactor.bytes(&bytes).into_owned();
         assert!(String::from_utf8_lossy(&found).contains("[redacted:T]"), "{found:?}");
@@ -143,6 +149,20 @@ fn every_part_of_a_reply_and_of_an_error_is_searched() {
     let error = CallError::new(ErrorKind::Upstream, value).with_internal(value).with(value, value);
     let shown = format!("{:?}", redactor.error(error));
     assert!(!shown.contains(value) && shown.contains("[redacted:T]"), "{shown}");
+}
+
+#[test]
+fn what_stands_before_a_text_hides_nothing_in_it() {
+    let redactor = knows(&[("long", "hunter2-hunter2"), ("word", "opal"), ("number", "31415926")]);
+    let hidden = ["hunter2-hunter2", "opal", "%6fpal", "&#111;pal", "\\u006fpal", "31415926"];
+    for before in ["\\", "%", "%6", "&", "&#111", "\\u00", "\\\\u{6f", "\0", "\\ ", "x", ""] {
+        for text in hidden {
+            let after = redactor.json(json!([before, text, 31_415_926]));
+            let alone = redactor.json(json!(text));
+            assert_eq!((&after[1], &after[2]), (&alone, &json!("[redacted:number]")), "{before:?}");
+            assert!(alone.as_str().unwrap().starts_with("[redacted:"), "{text}");
+        }
+    }
 }
 
 #[test]
