@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use boa_engine::{Context, JsResult, JsString, JsValue, NativeFunction, Source, js_string};
+use boa_engine::{
+    Context, JsNativeError, JsResult, JsString, JsValue, NativeFunction, Source, js_string,
+};
 use claw_interpreter_python::Host;
 use claw_script::{Ran, Script, monotonic};
 use claw_tool::{ToolError, tools};
@@ -55,8 +57,8 @@ fn run_code(code: &Code) -> Result<Ran, ToolError> {
             claw_interpreter_js::interpret(script, output, prepare)
         }
         Language::Python => {
-            let answer = |name: &str, arguments: &str| answer(name, arguments, ends_at);
-            let host = Host { prelude: include_str!("tools.py"), answer: &answer };
+            let answers = |calls: &[(String, String)]| answers(calls, ends_at);
+            let host = Host { prelude: include_str!("tools.py"), answers: &answers, list: &list };
             claw_interpreter_python::interpret(script, output, Some(host))
         }
     })
@@ -65,23 +67,32 @@ fn run_code(code: &Code) -> Result<Ran, ToolError> {
 /// Gives JavaScript programs of `context` their `tools`.
 fn prepare(context: &mut Context, ends_at: Duration) -> JsResult<()> {
     let host = NativeFunction::from_copy_closure(move |_, given, _| {
-        let text = |at| given.get(at).and_then(JsValue::as_string).unwrap_or_default();
-        let [name, arguments] = [0, 1].map(|at| text(at).to_std_string_lossy());
-        Ok(JsString::from(answer(&name, &arguments, ends_at)).into())
+        let calls = given.first().and_then(JsValue::as_string).unwrap_or_default();
+        let calls = serde_json::from_str::<Vec<_>>(&calls.to_std_string_lossy())
+            .map_err(|error| JsNativeError::typ().with_message(error.to_string()))?;
+        let answers = answers(&calls, ends_at).join(",");
+        Ok(JsString::from(format!("[{answers}]")).into())
     });
-    context.register_global_callable(js_string!("__host"), 2, host)?;
+    let list = NativeFunction::from_fn_ptr(|_, _, _| Ok(JsString::from(list()).into()));
+    context.register_global_callable(js_string!("__host"), 1, host)?;
+    context.register_global_callable(js_string!("__list"), 0, list)?;
     context.eval(Source::from_bytes(include_str!("tools.js"))).map(drop)
 }
 
-/// Calls the tool `name`, or lists all tools where it is empty; as JSON, `value` or `error`.
-fn answer(name: &str, arguments: &str, ends_at: Duration) -> String {
-    if name.is_empty() {
-        let listed = tools::list();
-        let listed = listed.iter().map(self::listed);
-        return json!({ "value": listed.collect::<Value>() }).to_string();
-    }
+/// Calls tools by their names side by side; returns each answer as JSON, `value` or `error`.
+fn answers(calls: &[(String, String)], ends_at: Duration) -> Vec<String> {
     let left = ends_at.saturating_sub(monotonic()).as_millis();
-    match tools::call(name, arguments, Some(u32::try_from(left).unwrap_or(u32::MAX))) {
+    let left = u32::try_from(left).unwrap_or(u32::MAX);
+    tools::call_all(calls, Some(left)).into_iter().map(told).collect()
+}
+
+/// Returns all tools as JSON.
+fn list() -> String {
+    tools::list().iter().map(listed).collect::<Value>().to_string()
+}
+
+fn told(answer: Result<String, tools::CallError>) -> String {
+    match answer {
         // It is JSON already, and may be long.
         Ok(value) => format!("{{\"value\":{value}}}"),
         Err(tools::CallError { code, kind, message }) => {
@@ -104,7 +115,9 @@ claw_tool::export! {
     /// In JavaScript `tools.read_file({path: "a.txt"})` or `tools.call("read_file", {path: "a.txt"})`,
     /// in Python `tools.call("read_file", {"path": "a.txt"})`; `tools.list()` has their names and
     /// schemas. A call returns the tool's result when it is done; `await` is not needed, and a
-    /// program with `await` outside of functions has to return its result. A call that is refused or
+    /// program with `await` outside of functions has to return its result. `tools.start` takes what `tools.call`
+    /// does and waits for nothing, so that calls run side by side:
+    /// `await Promise.all([tools.start("a", {}), tools.start("b", {})])`, in Python `await asyncio.gather(…)`. A call that is refused or
     /// fails raises an error: in JavaScript a `tools.ToolError` with `code`, `kind` and `message`, in
     /// Python a `RuntimeError` whose text has them, as `tools.error["kind"]` and so on do. What the program prints is returned too; it has no files, no network and
     /// no modules but those calls.

@@ -1,3 +1,3 @@
 //! Calls of other tools, through the same gate as every call. Needs a profile that grants them.
 
-pub use crate::bindings::claw::host::tools::{CallError, Tool, call, list};
+pub use crate::bindings::claw::host::tools::{CallError, Tool, call, call_all, list};

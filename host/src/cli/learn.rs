@@ -3,8 +3,9 @@
 //!
 //! Nothing beyond its present profile is touched without a yes: where that has no folder it is shown an empty
 //! one, and no host. What it is let read or reach it is tried with. Writing is not tried: the refusal says
-//! which folder it takes. All else of the profile is kept, or left out where it was not used. Deliberately
-//! absent: what only the runtime file grants, which the refusal of a tool names.
+//! which folder it takes. All else of the profile is kept, or left out where it was not used; ports, which
+//! no document can name, stand above it as a line for the runtime file. Deliberately absent: whatever else only the
+//! runtime file grants, which the refusal of a tool names.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,14 @@ use std::time::Duration;
 
 use clap::Args;
 use clawhost_core::catalog::ckp_name;
-use clawhost_core::egress::{EgressRules, HostPattern, HostRules, Schemes};
+use clawhost_core::egress::{EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Schemes};
 use clawhost_core::error::exit;
 use clawhost_core::grants::{Access, Mount, Shell};
 use clawhost_core::limits::{FLUSH_MS, LEARN_ROUNDS_MAX};
 use clawhost_core::manifest::{Manifest, PROFILE_NONE, Profile, ProfileLimits};
+use clawhost_core::violation::Lack;
 use clawhost_core::visible;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use url::Url;
@@ -27,12 +30,9 @@ use super::fail::Fail;
 use super::setup::{self, Purpose};
 use super::{prompt, show, words};
 use crate::host::{Host, Principal, ToolCall};
-use crate::sandbox::fs::Fault;
 
 /// The name in records of calls made to learn.
 const PRINCIPAL: &str = "learn";
-/// What a record says of a request to a host that the profile does not have, before the address.
-const HOST_REFUSED: &str = "network: host not allowed: ";
 
 /// Operations that begin so are about a path, but for those that a folder for reading refuses.
 const LOOKS: [&str; 4] = ["open", "stat ", "readlink ", "metadata-hash "];
@@ -50,7 +50,7 @@ const CHANGES: [&str; 8] = [
 
 /// Print the smallest sandbox profile that lets a tool do what it is called for
 ///
-/// Makes the call, again and again, and each time grants what was missing: a folder to read, a host. It asks
+/// Makes the call, again and again, and each time grants what was missing: a folder to read, a host, a port. It asks
 /// before anything outside the tool's present profile is touched. Writing that the present profile does not
 /// allow is not tried: it asks whether to print the profile with it. Prints a profile and writes none.
 #[derive(Debug, Args)]
@@ -97,7 +97,8 @@ struct Trial {
     folder: PathBuf,
     /// Whether it is.
     is_shown: bool,
-    hosts: BTreeSet<HostPattern>,
+    /// Hosts and ports that it may reach.
+    granted: Vec<Lack>,
 }
 
 /// What became of one round.
@@ -107,7 +108,8 @@ struct Seen {
     profile: Profile,
     /// What it asked of the host, and the answers; nothing where that cannot be known.
     asked: Option<Vec<(String, Value)>>,
-    violations: Vec<String>,
+    /// Grants that it was refused something for want of.
+    lacks: Vec<Lack>,
     egress: Vec<String>,
     /// Whether writing was let that was not tried.
     is_untried: bool,
@@ -122,7 +124,7 @@ impl Trial {
         let folder = args.folder.canonicalize().map_err(failed)?;
         told(&folder)?;
         let scratch = tempfile::tempdir().map_err(failed)?;
-        Ok(Self { scratch, folder, is_shown: false, hosts: BTreeSet::new() })
+        Ok(Self { scratch, folder, is_shown: false, granted: Vec::new() })
     }
 
     async fn round(&self, args: &LearnArgs) -> Result<Seen, Fail> {
@@ -150,21 +152,12 @@ impl Trial {
         };
         let why = visible::line(&why);
         let record = last_record(&setup.host).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-        let list = |key: &str| {
-            let texts = record.get(key).and_then(Value::as_array).into_iter().flatten();
-            texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
-        };
+        let list = |key: &str| record.get(key).and_then(Value::as_array).into_iter().flatten();
+        let lacks = list("lacks").filter_map(|lack| Lack::deserialize(lack).ok()).collect();
+        let egress = list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect();
         let asked =
             asked(&setup.host, &record).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-        Ok(Seen {
-            works,
-            why,
-            profile,
-            asked,
-            violations: list("violations"),
-            egress: list("egress"),
-            is_untried: false,
-        })
+        Ok(Seen { works, why, profile, asked, lacks, egress, is_untried: false })
     }
 
     /// Gives the tool's profile what is tried, and returns it.
@@ -186,8 +179,18 @@ impl Trial {
             ports: Vec::new(),
             schemes: Schemes::ALL,
         };
-        if let HostRules::Only(hosts) = &mut profile.network.get_or_insert_with(nowhere).hosts {
-            hosts.extend(self.hosts.iter().cloned());
+        let rules = profile.network.get_or_insert_with(nowhere);
+        for lack in &self.granted {
+            match (lack, &mut rules.hosts) {
+                (Lack::Host(host), HostRules::Only(hosts)) => {
+                    hosts.extend(HostPattern::parse(host).ok());
+                }
+                (Lack::Port(port), _) if rules.ports.is_empty() => {
+                    rules.ports = PORTS_DEFAULT.into_iter().chain([*port]).collect();
+                }
+                (Lack::Port(port), _) => rules.ports.push(*port),
+                _ => {}
+            }
         }
         Some(profile.clone())
     }
@@ -199,10 +202,14 @@ impl Trial {
             self.is_shown = true;
             return true;
         }
-        let refused = seen.violations.iter().filter_map(|line| line.strip_prefix(HOST_REFUSED));
-        for host in refused.filter(|_| !seen.works).filter_map(host_of) {
-            if !self.hosts.contains(&host) && may(args, &format!("let it reach {host}?")).await {
-                self.hosts.insert(host);
+        for lack in seen.lacks.iter().filter(|_| !seen.works) {
+            let question = match lack {
+                Lack::Host(host) => format!("let it reach {}?", visible::line(host)),
+                Lack::Port(port) => format!("let it reach port {port} of its hosts?"),
+                Lack::Write(_) => continue,
+            };
+            if !self.granted.contains(lack) && may(args, &question).await {
+                self.granted.push(lack.clone());
                 return true;
             }
         }
@@ -221,8 +228,7 @@ impl Seen {
     }
 
     fn is_refused_writing(&self) -> bool {
-        let refused = format!(": {}", Fault::ReadOnly);
-        self.violations.iter().any(|line| line.ends_with(&refused))
+        self.lacks.iter().any(|lack| matches!(lack, Lack::Write(_)))
     }
 
     fn looks(&self) -> bool {
@@ -234,19 +240,18 @@ impl Seen {
         self.is_untried || self.asked.is_none() || CHANGES.iter().any(|of| self.asks(of))
     }
 
-    /// Grants writing where it was refused, in the one folder that this can be, and does not try it.
+    /// Grants writing in the folders where it was refused, and does not try it.
     async fn may_write(&mut self, args: &LearnArgs) -> bool {
-        let is_refused = self.is_refused_writing();
-        let is_closed = |mount: &&mut Mount| mount.access == Access::ReadOnly;
-        let mut closed = self.profile.mounts.iter_mut().filter(is_closed);
-        let (true, Some(mount), None) = (is_refused, closed.next(), closed.next()) else {
-            return false;
-        };
-        let path = visible::line(&mount.host.display().to_string());
-        if may(args, &format!("let it write {path}, which is not tried?")).await {
-            mount.access = Access::ReadWrite;
-            self.is_untried = true;
-            eprintln!("not tried: writing {path}, and what it does then");
+        for mount in self.profile.mounts.iter_mut().filter(|mount| mount.access == Access::ReadOnly)
+        {
+            let path = visible::line(&mount.host.display().to_string());
+            if self.lacks.contains(&Lack::Write(mount.guest.clone()))
+                && may(args, &format!("let it write {path}, which is not tried?")).await
+            {
+                mount.access = Access::ReadWrite;
+                self.is_untried = true;
+                eprintln!("not tried: writing {path}, and what it does then");
+            }
         }
         self.is_untried
     }
@@ -257,9 +262,11 @@ impl Seen {
         if (self.asked.is_none() || self.looks()) && !self.profile.mounts.is_empty() {
             capabilities.insert("filesystem".to_owned(), self.files()?);
         }
-        let addresses = self.egress.iter().filter_map(|line| Some(line.split_once(' ')?.1));
-        let hosts: BTreeSet<String> =
-            addresses.filter_map(host_of).map(|host| host.to_string()).collect();
+        let reached =
+            self.egress.iter().filter_map(|line| Url::parse(line.split_once(' ')?.1).ok());
+        let reached: Vec<Url> = reached.collect();
+        let hosts = reached.iter().filter_map(|url| HostPattern::parse(url.host_str()?).ok());
+        let hosts: BTreeSet<String> = hosts.map(|host| host.to_string()).collect();
         if !hosts.is_empty() {
             let inside = self.profile.network.as_ref().is_none_or(|rules| rules.block_private);
             let network = json!({
@@ -278,7 +285,15 @@ impl Seen {
                 "capabilities": capabilities, "resource_limits": bounds(&self.profile.limits),
             },
         });
-        serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))
+        let document = serde_saphyr::to_string(&document);
+        let document = document.map_err(|error| Fail::new(exit::INTERNAL, error))?;
+        let ports: BTreeSet<u16> = reached.iter().filter_map(Url::port_or_known_default).collect();
+        Ok(if ports.iter().all(|port| PORTS_DEFAULT.contains(port)) {
+            document
+        } else {
+            let ports: Vec<u16> = ports.into_iter().collect();
+            format!("# in clawhost.yaml: profiles: {{learned: {{ports: {ports:?}}}}}\n{document}")
+        })
     }
 
     fn files(&self) -> Result<Value, Fail> {
@@ -342,13 +357,6 @@ async fn may(args: &LearnArgs, question: &str) -> bool {
     args.yes || prompt::says_yes(question).await
 }
 
-/// Returns the host of an address, or the host that it is.
-fn host_of(address: &str) -> Option<HostPattern> {
-    let url = Url::parse(address).ok();
-    let host = url.as_ref().and_then(Url::host_str).unwrap_or(address);
-    HostPattern::parse(host).ok()
-}
-
 /// Returns the closing record of the call that was just made.
 fn last_record(host: &Host) -> std::io::Result<Value> {
     let audit = host.audit();
@@ -367,20 +375,6 @@ fn asked(host: &Host, record: &Value) -> std::io::Result<Option<Vec<(String, Val
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_refusal_of_a_host_names_one() {
-        for (line, host) in [
-            ("network: host not allowed: http://b.example.com:81/x", Some("b.example.com")),
-            ("network: host not allowed: c.example.com", Some("c.example.com")),
-            ("network: host not allowed: more than 9 requests: http://d.example", None),
-            ("network: address not allowed: 127.0.0.1", None),
-            ("open \"../x network: host not allowed: http://evil.example/y\": outside", None),
-        ] {
-            let found = line.strip_prefix(HOST_REFUSED).and_then(host_of);
-            assert_eq!(found.map(|host| host.to_string()).as_deref(), host, "{line}");
-        }
-    }
 
     #[test]
     fn a_path_that_no_document_can_say_is_refused() {

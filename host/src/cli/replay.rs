@@ -20,9 +20,9 @@ use crate::recording::{End, Recording, Recordings};
 /// Run a recorded call again, and show that its result and its fuel are the same
 ///
 /// A call is recorded where `record: true` stands for its profile in the runtime file. Its component is
-/// run again in a sandbox that grants nothing: clocks, random numbers, the environment, files and what the
+/// run again in a sandbox that grants nothing: clocks, random numbers, the environment, files, requests and what the
 /// host offers are answered from the recording. The exit code is 0 where result and fuel are equal, and 7
-/// where they part. A call that made requests over HTTP has no recording.
+/// where they part. A call of which a request over HTTP failed has no recording.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  clawhost replay 1795256914175-9124-0/3\n  clawhost replay receipt.json --component greet.wasm"
@@ -52,7 +52,7 @@ pub(super) async fn run(args: ReplayArgs) -> Result<u8, Fail> {
     let common = StateArgs { state: state.clone(), config: config.clone(), json: args.json };
     let record = record(&args, &common)?;
     let recording = recording(&record, &common)?;
-    let (engine, loaded) = component(&args, &recording.tool).await?;
+    let loaded = component(&args, &recording.tool).await?;
     if loaded.digest != recording.component {
         return Err(Fail::new(
             exit::DOCUMENT,
@@ -63,7 +63,7 @@ pub(super) async fn run(args: ReplayArgs) -> Result<u8, Fail> {
         ));
     }
     let then = recording.end.clone();
-    let again = exec::again(engine.wasmtime(), &loaded, recording).await.map_err(Fail::Call)?;
+    let again = exec::again(&loaded, recording).await.map_err(Fail::Call)?;
     let is_equal = again.parted.is_none() && again.end == then;
     if args.json {
         show::json(&json!({
@@ -90,6 +90,11 @@ fn record(args: &ReplayArgs, common: &StateArgs) -> Result<Value, Fail> {
 fn recording(record: &Value, common: &StateArgs) -> Result<Recording, Fail> {
     let hint = "write `record: true` for its profile under `profiles` of clawhost.yaml; calls from then on are recorded";
     let digest = match record["recording"].as_str() {
+        None if record["outcome"] != "ok" && record["fuel"].is_null() => {
+            let why = record["message"].as_str().or_else(|| record["error"].as_str());
+            let why = format!("the call ran no component: {}", why.unwrap_or_default());
+            return Err(Fail::new(exit::DENIED, why));
+        }
         None => return Err(Fail::usage("the call was not recorded", hint)),
         Some(none) if none.starts_with("none") => {
             return Err(Fail::new(exit::DENIED, format!("the call has no recording; {none}")));
@@ -121,7 +126,7 @@ fn recording(record: &Value, common: &StateArgs) -> Result<Recording, Fail> {
     }
 }
 
-async fn component(args: &ReplayArgs, tool: &str) -> Result<(Arc<Engine>, Arc<Loaded>), Fail> {
+async fn component(args: &ReplayArgs, tool: &str) -> Result<Arc<Loaded>, Fail> {
     if let Some(file) = &args.component {
         let engine = Engine::new(1, None);
         let engine = engine.map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
@@ -130,7 +135,7 @@ async fn component(args: &ReplayArgs, tool: &str) -> Result<(Arc<Engine>, Arc<Lo
             LoadError::Passing(reason) => Fail::new(exit::UPSTREAM, reason),
             LoadError::Unusable(reason) => Fail::new(exit::DOCUMENT, reason),
         });
-        return Ok((engine, loaded?));
+        return loaded;
     }
     let setup = setup::open(&args.manifest, &args.places, Purpose::Look).await?;
     setup.host.component(tool).ok_or_else(|| {

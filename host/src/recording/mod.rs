@@ -2,14 +2,15 @@
 //! be run again with nothing granted, and shown to come to the same.
 //!
 //! A [`Tape`] is at each place where an answer of the host reaches a guest: the clocks, random numbers, the
-//! environment, files, and what `claw:host` offers. It keeps the answers, or plays what was kept. An answer that
-//! holds a known secret is not kept, nor is anything after it; and nothing at all where answers of one kind that follow
-//! each other hold one together.
+//! environment, files, requests over HTTP, and what `claw:host` offers. It keeps the answers, or plays what was kept.
+//! An answer that holds a known secret is not kept, nor is anything after it; and nothing at all where answers of one
+//! kind that follow each other hold one together.
 //!
-//! Deliberately absent: requests over HTTP, where a call that made one has no recording, and says so; and secrets that
-//! a guest reads in pieces out of order, or in turns with another file.
+//! Deliberately absent: requests over HTTP that failed, where a call that made one has no recording, and says so; which
+//! of several answers came first; and secrets that a guest reads in pieces out of order, or in turns with another file.
 
 mod bytes;
+mod exchange;
 mod shelf;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use serde_json::{Value, json};
 pub(crate) use bytes::Blob;
 pub use shelf::Recordings;
 
+use self::exchange::Exchange;
 use crate::secrets::Secrets;
 
 /// Version of the format of a recording.
@@ -57,6 +59,9 @@ pub struct Recording {
     output_bytes: u64,
     /// What was asked, and the answer.
     answers: VecDeque<(String, Value)>,
+    /// What was requested over HTTP, and the answers.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    requests: VecDeque<Exchange>,
     /// Units of work that the host did for the guest before its host call of this number, where it did any.
     work: VecDeque<(u64, u64)>,
     /// How it ended.
@@ -103,6 +108,7 @@ impl Recording {
             memory_bytes: limits.memory_bytes,
             output_bytes: limits.output_bytes,
             answers: VecDeque::new(),
+            requests: VecDeque::new(),
             work: VecDeque::new(),
             end: End::default(),
         }
@@ -252,7 +258,8 @@ impl Tape {
 
     /// Says how many answers were not asked for.
     pub(crate) fn unasked(&self) -> usize {
-        self.0.as_ref().map_or(0, |reel| reel.lock().recording.answers.len())
+        let left = |recording: &Recording| recording.answers.len() + recording.requests.len();
+        self.0.as_ref().map_or(0, |reel| left(&reel.lock().recording))
     }
 
     fn keeps(&self, work: impl FnOnce(&mut Reel)) {
@@ -279,7 +286,7 @@ impl Reel {
         }
     }
 
-    /// Says whether the answers of one kind, as that of reading on, hold a secret together.
+    /// Says whether the answers of one kind, as that of reading on, or the pieces of a body hold a secret together.
     fn has_secret_in_pieces(&self) -> bool {
         let redactor = self.secrets.redactor();
         if redactor.is_empty() {
@@ -290,7 +297,9 @@ impl Reel {
             let kind = of.split(' ').next().unwrap_or_default();
             bytes::join(answer, joined.entry(kind).or_default());
         }
-        joined.values().any(|text| matches!(redactor.bytes(text), Cow::Owned(_)))
+        let bodies = self.recording.requests.iter().map(Exchange::joined);
+        let mut all = joined.into_values().chain(bodies);
+        all.any(|text| matches!(redactor.bytes(&text), Cow::Owned(_)))
     }
 
     fn next<T: DeserializeOwned>(&mut self, of: &str) -> Option<T> {

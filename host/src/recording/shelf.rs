@@ -79,11 +79,9 @@ fn make_room(folder: &Dir) -> std::io::Result<()> {
     let mut files = Vec::new();
     for entry in folder.entries()? {
         let entry = entry?;
-        let (name, facts) = (entry.file_name(), unless_gone(entry.metadata())?);
-        let is_recording =
-            |facts: &Metadata| facts.is_file() && name.to_string_lossy().ends_with(SUFFIX);
-        if let Some(facts) = facts.filter(is_recording) {
-            files.push((facts.modified()?.into_std(), name));
+        // Also a file that a host was about to put in place when it was killed.
+        if let Some(facts) = unless_gone(entry.metadata())?.filter(Metadata::is_file) {
+            files.push((facts.modified()?.into_std(), entry.file_name()));
         }
     }
     let over = (files.len() + 1).saturating_sub(RECORDINGS_MAX);
@@ -175,10 +173,14 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
         let shelf = Recordings::beside(&dir).unwrap();
+        let aside = temp.path().join(FOLDER).join(".half.1.0");
+        std::fs::create_dir(aside.parent().unwrap()).unwrap();
+        std::fs::write(&aside, "what a killed host left").unwrap();
         let kept: Vec<String> =
             (0..RECORDINGS_MAX + 2).map(|one| shelf.keep(&recording(one)).unwrap()).collect();
         let there = kept.iter().filter(|digest| shelf.find(digest).unwrap().is_some()).count();
         assert_eq!(there, RECORDINGS_MAX);
+        assert!(!aside.exists());
         assert!(shelf.find(kept.last().unwrap()).unwrap().is_some());
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use claw_script::{Failure, Output, Script, monotonic};
-use monty::{MontyRepl, ReplProgress, ReplStartError};
+use monty::{MontyRepl, ReplFunctionCall, ReplProgress, ReplStartError};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, NameLookupResult,
     PrintWriter, PrintWriterCallback, ResourceLimits, ResourceTracker,
@@ -19,6 +19,10 @@ const WRITE: &str =
     "import json as _write\n_write.dumps(_value, ensure_ascii=False, allow_nan=False)";
 /// The function by which a prelude reaches what is around it.
 const HOST: &str = "_host";
+/// The same, for a prelude that awaits the answer.
+const START: &str = "_start";
+/// The function by which a prelude learns what it may call.
+const LIST: &str = "_list";
 /// Places in the program that an error tells, the innermost first.
 const FRAMES_MAX: usize = 8;
 
@@ -28,8 +32,10 @@ const FRAMES_MAX: usize = 8;
 pub struct Host<'a> {
     /// Python that runs before it.
     pub prelude: &'a str,
-    /// What the function `_host` answers to two texts.
-    pub answer: &'a dyn Fn(&str, &str) -> String,
+    /// What the functions `_host` and, awaited, `_start` answer to two texts each; all that wait are asked at once.
+    pub answers: &'a dyn Fn(&[(String, String)]) -> Vec<String>,
+    /// What the function `_list` returns.
+    pub list: &'a dyn Fn() -> String,
 }
 
 /// Runs a program, which has what `host` gives it, and returns its result as JSON.
@@ -83,6 +89,7 @@ fn feed(
     printer: &mut Printer<'_>,
     host: Option<Host<'_>>,
 ) -> (MontyRepl, Result<MontyObject, MontyException>) {
+    let mut started = Vec::new();
     let mut step = repl.feed_start(code, inputs, PrintWriter::Callback(printer));
     loop {
         let print = PrintWriter::Callback(printer);
@@ -90,16 +97,27 @@ fn feed(
             Ok(ReplProgress::Complete { repl, value }) => return (repl, Ok(value)),
             Ok(ReplProgress::OsCall(call)) => call.resume_with(print, |call| system::answer(&call)),
             Ok(ReplProgress::NameLookup(asked)) => {
-                let is_host = host.is_some() && asked.name == HOST;
-                asked.resume(NameLookupResult::from(is_host.then(host_function)), print)
+                let found = [HOST, START, LIST].into_iter().find(|name| asked.name == *name);
+                let found = found.filter(|_| host.is_some()).map(function);
+                asked.resume(NameLookupResult::from(found), print)
             }
-            Ok(ReplProgress::FunctionCall(call)) => {
-                let answer = answer(host, &call.function_name, &call.args);
-                call.resume(answer, print)
-            }
+            Ok(ReplProgress::FunctionCall(call)) => match texts(&call) {
+                Some(texts) if call.function_name == START => {
+                    started.push((call.call_id, texts));
+                    call.resume_pending(print)
+                }
+                texts => {
+                    let answer = answer(host, &call.function_name, texts);
+                    call.resume(answer, print)
+                }
+            },
             Ok(ReplProgress::ResolveFutures(waiting)) => {
-                let why = "it waits for something outside, and there is nothing";
-                return (waiting.into_repl(), Err(MontyException::runtime_error(why)));
+                let answers = answers(host, std::mem::take(&mut started));
+                if answers.is_empty() {
+                    let why = "it waits for something outside, and there is nothing";
+                    return (waiting.into_repl(), Err(MontyException::runtime_error(why)));
+                }
+                waiting.resume(answers, print)
             }
             Err(failed) => {
                 let ReplStartError { repl, error } = *failed;
@@ -109,17 +127,44 @@ fn feed(
     }
 }
 
-fn host_function() -> MontyObject {
-    MontyObject::Function { name: HOST.to_owned(), docstring: None }
+fn function(name: &str) -> MontyObject {
+    MontyObject::Function { name: name.to_owned(), docstring: None }
 }
 
-fn answer(host: Option<Host<'_>>, name: &str, given: &[MontyObject]) -> ExtFunctionResult {
-    match (host, given) {
-        (Some(host), [MontyObject::String(first), MontyObject::String(second)]) if name == HOST => {
-            MontyObject::String((host.answer)(first, second)).into()
+/// Returns the two texts that a function was given.
+fn texts(call: &ReplFunctionCall) -> Option<(String, String)> {
+    match &call.args[..] {
+        [MontyObject::String(first), MontyObject::String(second)] => {
+            Some((first.clone(), second.clone()))
         }
-        _ => ExtFunctionResult::NotFound(name.to_owned()),
+        _ => None,
     }
+}
+
+fn answer(
+    host: Option<Host<'_>>,
+    name: &str,
+    texts: Option<(String, String)>,
+) -> ExtFunctionResult {
+    let answer = host.and_then(|host| match (name, texts) {
+        (HOST, Some(texts)) => (host.answers)(&[texts]).pop(),
+        (LIST, _) => Some((host.list)()),
+        _ => None,
+    });
+    match answer {
+        Some(answer) => MontyObject::String(answer).into(),
+        None => ExtFunctionResult::NotFound(name.to_owned()),
+    }
+}
+
+/// Asks for all that was started, at once.
+fn answers(
+    host: Option<Host<'_>>,
+    started: Vec<(u32, (String, String))>,
+) -> Vec<(u32, ExtFunctionResult)> {
+    let (ids, texts): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+    let answers = host.map(|host| (host.answers)(&texts)).unwrap_or_default();
+    ids.into_iter().zip(answers.into_iter().map(|it| MontyObject::String(it).into())).collect()
 }
 
 /// The time is looked at first: an error that it was over cannot be caught by the program, but

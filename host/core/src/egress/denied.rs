@@ -1,5 +1,7 @@
 //! A refusal: one text for the guest, a reason for the audit record.
 
+use crate::violation::{Lack, Violation};
+
 /// A request that the profile does not allow.
 ///
 /// Its text is the same for every reason: telling a guest whether the name, the port or the
@@ -9,12 +11,24 @@
 pub struct EgressDenied {
     reason: Reason,
     detail: String,
+    lacks: Option<Lack>,
 }
 
 impl EgressDenied {
     /// Returns a refusal for `reason`, with the `detail` that the audit record will show.
     pub fn new(reason: Reason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into() }
+        Self { reason, detail: detail.into(), lacks: None }
+    }
+
+    /// Says which grant would have been enough.
+    #[must_use]
+    pub fn lacking(self, lack: Lack) -> Self {
+        Self { lacks: Some(lack), ..self }
+    }
+
+    /// Returns what the audit record holds of it.
+    pub fn violation(&self) -> Violation {
+        Violation { text: format!("network: {}", self.internal()), lacks: self.lacks.clone() }
     }
 
     /// Returns why, for choosing an error code.

@@ -8,6 +8,7 @@ use url::{Host, Url};
 use super::address::{Reach, reach};
 use super::denied::{EgressDenied, Reason};
 use super::pattern::{HostPattern, canonical};
+use crate::violation::Lack;
 
 /// The ports that are open where a profile names none: plain and encrypted web.
 pub const PORTS_DEFAULT: [u16; 2] = [80, 443];
@@ -197,7 +198,7 @@ impl EgressRules {
         if port != 0 && open.contains(&port) {
             return Ok(());
         }
-        Err(EgressDenied::new(Reason::Port, port.to_string()))
+        Err(EgressDenied::new(Reason::Port, port.to_string()).lacking(Lack::Port(port)))
     }
 
     fn check_host(&self, host: &TargetHost) -> Result<(), EgressDenied> {
@@ -207,7 +208,12 @@ impl EgressRules {
         };
         let blocked = self.blocked.iter().any(|pattern| pattern.blocks(host));
         if !allowed || blocked {
-            return Err(EgressDenied::new(Reason::Host, host.to_string()));
+            let denied = EgressDenied::new(Reason::Host, host.to_string());
+            return Err(if blocked {
+                denied
+            } else {
+                denied.lacking(Lack::Host(host.to_string()))
+            });
         }
         match host {
             TargetHost::Address(ip) => self.check_address(*ip),

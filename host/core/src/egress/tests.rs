@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::violation::Lack;
 
 fn open() -> EgressRules {
     EgressRules {
@@ -285,6 +286,18 @@ fn a_blocked_host_is_refused_even_where_all_are_allowed() {
     );
     assert!(check(&rules, "http://notbad.com/").is_ok());
     assert!(rules.check_addresses(&ips(&["9.9.9.9"])).is_err());
+}
+
+#[test]
+fn a_host_or_port_that_is_not_listed_lacks_a_grant_and_a_blocked_host_lacks_none() {
+    let rules = EgressRules {
+        blocked: vec![HostPattern::parse("bad.a.com").unwrap()],
+        ..only(&["*.a.com"])
+    };
+    let lacks = |url| rules.check_url(&parse_url(url).unwrap()).unwrap_err().violation().lacks;
+    assert_eq!(lacks("http://b.com/"), Some(Lack::Host("b.com".to_owned())));
+    assert_eq!(lacks("http://x.a.com:81/"), Some(Lack::Port(81)));
+    assert_eq!(lacks("http://bad.a.com/"), None);
 }
 
 #[test]
