@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use clawhost_core::limits::{QUESTION_ANSWER_MS, QUESTION_ROUNDS_MAX};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -25,6 +26,49 @@ pub struct Caller {
     pub progress: Option<ProgressSink>,
     /// What its client can be asked for, where it can be asked at all.
     pub dialogue: Option<Arc<Dialogue>>,
+    /// What is asked in place of the client's own model.
+    pub model: Option<Arc<dyn Model>>,
+    /// The trace that the call is part of, as the next one is told.
+    pub trace: Option<String>,
+}
+
+/// A model that answers what a server asks of one.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Returns the result of MCP's `sampling/createMessage` with `params`; nothing where there is none.
+    async fn says(&self, params: Value) -> Option<Value>;
+}
+
+impl Caller {
+    /// As [`Dialogue::ask`]; what is for a model is asked of the one in place of the client's.
+    pub async fn ask(&self, requests: Value) -> Option<Value> {
+        let Value::Object(all) = requests else { return None };
+        let (own, rest): (Map<_, _>, Map<_, _>) =
+            all.into_iter().partition(|(_, request)| self.has_model_for(request));
+        let mut answers = Map::new();
+        if !rest.is_empty() {
+            let Value::Object(said) = self.dialogue.as_ref()?.ask(rest.into()).await? else {
+                return None;
+            };
+            answers = said;
+        }
+        for (name, mut request) in own {
+            let params = request.get_mut("params").map(Value::take).unwrap_or_default();
+            answers.insert(name, self.model.as_ref()?.says(params).await?);
+        }
+        Some(answers.into())
+    }
+
+    /// Says whether there is something in `requests`, and all of it is for the model.
+    pub fn needs_no_client(&self, requests: &Value) -> bool {
+        let all = requests.as_object().filter(|all| !all.is_empty());
+        all.is_some_and(|all| all.values().all(|request| self.has_model_for(request)))
+    }
+
+    fn has_model_for(&self, request: &Value) -> bool {
+        let is_for_one = request.get("method").is_some_and(|it| it == "sampling/createMessage");
+        is_for_one && self.model.is_some()
+    }
 }
 
 /// What a caller's client can be asked for, and what it has brought.
@@ -196,5 +240,37 @@ mod tests {
         // What nobody cleans is not asked.
         let asks = Some(Arc::default());
         assert_eq!(Dialogue { asks, ..dialogue }.ask(form()).await, None);
+    }
+
+    struct Parrot;
+
+    #[async_trait]
+    impl Model for Parrot {
+        async fn says(&self, params: Value) -> Option<Value> {
+            params.is_object().then_some(params)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_for_a_model_is_not_asked_of_the_client_and_the_rest_is() {
+        let model = |params| json!({"method": "sampling/createMessage", "params": params});
+        let (dialogue, asks) = dialogue();
+        let silent = Caller { dialogue: Some(Arc::new(dialogue)), ..Caller::default() };
+        let caller = Caller { model: Some(Arc::new(Parrot)), ..silent.clone() };
+        let only = json!({"m": model(json!({"a": 1}))});
+        assert!(caller.needs_no_client(&only) && !silent.needs_no_client(&only));
+        assert!(!caller.needs_no_client(&json!({})));
+        assert_eq!(caller.ask(only.clone()).await, Some(json!({"m": {"a": 1}})));
+        assert_eq!(silent.ask(only).await, None);
+        let both = json!({"m": model(json!({"a": 1})), "q": form()["q"]});
+        assert!(!caller.needs_no_client(&both));
+        let client = async {
+            let asked = asks.now().wait_for(Option::is_some).await.unwrap().clone().unwrap();
+            assert_eq!(asked.requests, form());
+            asked.answer(Some(json!({"q": 7})));
+        };
+        let (answers, ()) = tokio::join!(caller.ask(both), client);
+        assert_eq!(answers, Some(json!({"m": {"a": 1}, "q": 7})));
+        assert_eq!(caller.ask(json!({"m": model(json!(7))})).await, None);
     }
 }

@@ -29,6 +29,7 @@ use url::Url;
 use super::wasm::sandbox;
 use crate::gate::Admitted;
 use crate::sandbox::WayOut;
+use crate::secrets::SecretError;
 use crate::upstream::fetch::{Unfetched, redirect};
 use crate::upstream::http::{
     CheckedRequest, RequestLimits, ResponseBody, UpstreamError, sensitive,
@@ -101,6 +102,15 @@ impl Trip<'_> {
         self.way.client.clone().for_call().send(checked, &limits).await.map_err(|e| self.lost(&e))
     }
 
+    /// Which token is missing is in the record, for the operator.
+    fn untold(&self, error: &SecretError) -> CallError {
+        let service = &self.granted.tool.service;
+        let text = format!("the operator has to set the token for the service `{service}`");
+        CallError::new(ErrorKind::Upstream, text)
+            .with("stage", "secrets")
+            .with_internal(error.to_string())
+    }
+
     /// Looks the caller's token up, anew each time.
     async fn token(&self) -> Result<Option<(HeaderName, HeaderValue)>, CallError> {
         let principal = self.admitted.principal();
@@ -114,7 +124,7 @@ impl Trip<'_> {
                 (HeaderName::try_from(header).map_err(broken)?, prefix.as_str(), secret)
             }
         };
-        let found = self.way.secrets.find(secret).await.map_err(broken)?;
+        let found = self.way.secrets.find(secret).await.map_err(|error| self.untold(&error))?;
         let unfit = || broken("no header can hold the token");
         Ok(Some((name, sensitive(before, found.expose()).ok_or_else(unfit)?)))
     }

@@ -3,18 +3,24 @@
 use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::exposed::without_hidden;
 use clawhost_core::redact::Redactor;
-use clawhost_core::reply::ToolReply;
+use clawhost_core::reply::{ToolReply, json_bytes};
 use clawhost_core::truncate;
 use clawhost_core::visible;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::questions::INPUT_REQUIRED;
 use crate::upstream::http::UpstreamError;
 use crate::upstream::oauth::NoToken;
 
+/// Where a result says which error a server answered with: its code, and what it says for programs.
+pub const SERVER_ERROR: &str = "clawhost/server-error";
+
 /// How much of a server's own words about an error is repeated.
 const WORDS_BYTES_MAX: usize = 1_024;
+/// What it says of one for programs is passed on up to this size, whole or not at all.
+const DATA_BYTES_MAX: usize = 4_096;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +47,8 @@ pub(super) enum Failure {
         code: i64,
         /// Its words as they are: of any length, hostile, and perhaps with a secret in them.
         message: String,
+        /// What it says for programs, likewise.
+        data: Option<Value>,
     },
     /// It wants a token that is good for more. Nothing more is asked for by itself.
     #[error(
@@ -79,10 +87,10 @@ impl Failure {
                 let kind =
                     if matches!(self, Self::Wrong(_)) { "invalid-result" } else { "server-error" };
                 let text = format!("the MCP server `{name}`: {why}");
-                return Ok(ToolReply {
-                    internal: Some(text.clone()),
-                    ..ToolReply::error(kind, text)
-                });
+                let mut reply = ToolReply::error(kind, text.clone());
+                reply.internal = Some(text);
+                reply.meta.extend(self.for_programs().map(|said| (SERVER_ERROR.to_owned(), said)));
+                return Ok(reply);
             }
             Self::Timeout => CallError::too_late(&tool, timeout),
             Self::InputRequired(asked) => {
@@ -116,6 +124,18 @@ impl Failure {
             ),
         };
         Err(error.with_internal(format!("the MCP server `{name}`: {why}")))
+    }
+
+    /// Returns what a server's error says for programs, with nothing that hides.
+    fn for_programs(&self) -> Option<Value> {
+        let Self::Refused { code, data, .. } = self else { return None };
+        let fits = |data: &&Value| json_bytes(data) <= DATA_BYTES_MAX;
+        let mut said = match data.as_ref().filter(fits) {
+            Some(data) => json!({"code": code, "data": data}),
+            None => json!({"code": code}),
+        };
+        without_hidden(&mut said);
+        Some(said)
     }
 }
 

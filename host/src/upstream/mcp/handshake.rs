@@ -62,12 +62,7 @@ impl Session {
     }
 
     async fn initialize(&self, deadline: Instant) -> Result<Hello, Failure> {
-        let can = match self.may_ask {
-            true => json!({"elicitation": {}, "roots": {}, "sampling": {}}),
-            false => json!({}),
-        };
-        let info =
-            json!({"protocolVersion": LEGACY[0], "capabilities": can, "clientInfo": client_info()});
+        let info = json!({"protocolVersion": LEGACY[0], "capabilities": self.can, "clientInfo": client_info()});
         let whole = info.to_string();
         let members = whole.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let params = members.unwrap_or_default().to_owned();

@@ -81,7 +81,7 @@ fn answered(id: Option<Value>, mut message: Value) -> Said {
 pub(super) fn refusal(error: &Value) -> Failure {
     let message = error.get("message").and_then(Value::as_str).unwrap_or("it says nothing more");
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-    Failure::Refused { code, message: message.to_owned() }
+    Failure::Refused { code, message: message.to_owned(), data: error.get("data").cloned() }
 }
 
 /// Returns a request as one line without its newline. `params` are the members of its parameters.
@@ -132,10 +132,14 @@ mod tests {
 
     #[test]
     fn an_answer_has_a_number_and_one_outcome() {
-        let refused = Failure::Refused { code: -5, message: "no".to_owned() };
+        let data = Some(json!([1]));
+        let refused = Failure::Refused { code: -5, message: "no".to_owned(), data };
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#, Ok(json!({"a": 1}))),
-            (r#"{"jsonrpc":"2.0","id":7,"error":{"code":-5,"message":"no"}}"#, Err(refused)),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-5,"message":"no","data":[1]}}"#,
+                Err(refused),
+            ),
         ] {
             assert_eq!(read(text.as_bytes()), Said::Answer(7, expected));
         }

@@ -52,6 +52,7 @@ use crate::dialogue::Caller;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 use failure::Failure;
+pub use failure::SERVER_ERROR;
 pub use questions::INPUT_REQUIRED;
 pub use relay::Restart;
 pub(crate) use relay::{Life, NoResult};
@@ -248,13 +249,16 @@ impl Server {
         mut ask: Ask,
         read: impl Fn(Value) -> Result<ToolReply, Failure>,
     ) -> Result<ToolReply, Failure> {
+        let asks = ask.caller.dialogue.as_ref().and_then(|all| all.asks.clone());
+        if asks.is_none() && ask.caller.model.is_none() {
+            return read(session.ask(ask).await?);
+        }
+        let asks = asks.unwrap_or_default();
         for _ in 1..QUESTION_ROUNDS_MAX {
-            let dialogue = ask.caller.dialogue.clone();
-            let Some(asks) = dialogue.as_ref().and_then(|all| all.asks.as_ref()) else { break };
             let before = asks.waited().await;
             let outcome = read(session.ask(ask.clone()).await?);
             let Err(Failure::InputRequired(asked)) = &outcome else { return outcome };
-            let answered = questions::answered(&self.0.name, asked, dialogue.as_deref()).await;
+            let answered = questions::answered(&self.0.name, asked, &ask.caller).await;
             let Some(answered) = answered else { return outcome };
             ask.caller.dialogue = Some(Arc::new(answered));
             ask.deadline += asks.waited().await.saturating_sub(before);

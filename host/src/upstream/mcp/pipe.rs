@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::limits::{
     BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, BRIDGE_UNASKED_BYTES_MAX, BRIDGE_UNASKED_MS,
+    WRAP_UNASKED_BYTES_MAX, WRAP_UNASKED_MAX,
 };
 use futures_util::FutureExt as _;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +36,7 @@ const OUTGOING_MAX: usize = 4;
 pub(super) struct Pipe {
     outgoing: mpsc::Sender<String>,
     waiting: Arc<Waiting>,
+    unasked: broadcast::WeakSender<Value>,
 }
 
 /// What keeps a server that is a program going, and hears it.
@@ -49,6 +51,7 @@ pub(super) struct Driver {
     outgoing: mpsc::Receiver<String>,
     back: mpsc::Sender<String>,
     waiting: Arc<Waiting>,
+    unasked: broadcast::Sender<Value>,
 }
 
 impl Pipe {
@@ -61,8 +64,31 @@ impl Pipe {
     ) -> (Self, Driver) {
         let (back, outgoing) = mpsc::channel(OUTGOING_MAX);
         let waiting = Arc::new(Waiting::default());
-        let pipe = Self { outgoing: back.clone(), waiting: Arc::clone(&waiting) };
-        (pipe, Driver { child, complaints, secrets, granted, changed, outgoing, back, waiting })
+        let unasked = broadcast::Sender::new(WRAP_UNASKED_MAX);
+        let pipe = Self {
+            outgoing: back.clone(),
+            waiting: Arc::clone(&waiting),
+            unasked: unasked.downgrade(),
+        };
+        (
+            pipe,
+            Driver {
+                child,
+                complaints,
+                secrets,
+                granted,
+                changed,
+                outgoing,
+                back,
+                waiting,
+                unasked,
+            },
+        )
+    }
+
+    /// Returns what the server says unasked from now on, until it ends; nothing where it has ended.
+    pub(super) fn unasked(&self) -> Option<broadcast::Receiver<Value>> {
+        self.unasked.upgrade().map(|unasked| unasked.subscribe())
     }
 
     /// Sends the request `id` and waits for its answer. Dropping it cancels the request, where it
@@ -117,6 +143,7 @@ impl Driver {
             granted: self.granted,
             secrets: self.secrets,
             waiting: Arc::clone(&self.waiting),
+            unasked: self.unasked,
         };
         let reason = tokio::select! {
             reason = hears.all(output) => reason,
@@ -168,6 +195,7 @@ struct Hears {
     granted: Option<Arc<Granted>>,
     secrets: Secrets,
     waiting: Arc<Waiting>,
+    unasked: broadcast::Sender<Value>,
 }
 
 impl Hears {
@@ -208,22 +236,36 @@ impl Hears {
                     let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
                     self.waiting.progress(&params, clean);
                 }
-                told if told.ends_with("/list_changed") => self.changed.notify_one(),
-                _ => {}
+                told => {
+                    if told.ends_with("/list_changed") {
+                        self.changed.notify_one();
+                    }
+                    self.pass_on(told, &params, text.len());
+                }
             },
             Said::Nothing => {}
         }
         false
     }
 
-    /// Answers a request of the server's own: at once, or where the client of the one call that runs is
-    /// asked, when it has answered. A server that does not read is not answered.
+    /// Lets those hear a notification who listen. What is about one request is no business of all.
+    fn pass_on(&self, method: &str, params: &Map<String, Value>, bytes: usize) {
+        let is_for_all = method != "notifications/cancelled" && bytes <= WRAP_UNASKED_BYTES_MAX;
+        if is_for_all && self.unasked.receiver_count() > 0 {
+            let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            // They may be gone by now.
+            let _ = self.unasked.send(self.secrets.redactor().json(message));
+        }
+    }
+
+    /// Answers a request of the server's own: at once, or where somebody is asked for the one call that runs,
+    /// when they have answered. A server that does not read is not answered.
     fn asked(&self, id: Value, method: String, params: Value) {
         let (caller, over) = self.waiting.only().unzip();
         let (granted, back) = (self.granted.clone(), self.back.clone());
         let answer = async move {
             let asks = (&id, method.as_str(), params);
-            let answer = Granted::answer(granted.as_deref(), asks, caller.as_deref());
+            let answer = Granted::answer(granted.as_deref(), asks, caller.as_ref());
             let over = over.unwrap_or_default();
             let answer = over.run_until_cancelled(answer).await;
             drop(back.try_send(answer.unwrap_or_else(|| message::denial(&id, &method))));

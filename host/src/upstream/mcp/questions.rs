@@ -2,11 +2,13 @@
 //! operator has that passed on. One of the stateless revision asks with its answer to the call, which is
 //! made again with what the client brings; an older one asks while the call runs.
 //!
+//! Completions are the host's own provider's where the operator names one, and nobody is asked for them then.
+//!
 //! Deliberately absent: forms that lead to an address, and questions beside a call.
 
 use std::path::Path;
 
-use clawhost_core::exposed::without_hidden;
+use clawhost_core::exposed::{Exposure, without_hidden};
 use clawhost_core::limits::{QUESTIONS_MAX, REPLY_BYTES_MAX};
 use clawhost_core::rpc::INVALID_PARAMS;
 use clawhost_core::visible;
@@ -15,7 +17,7 @@ use url::Url;
 
 use super::failure::Failure;
 use super::{Endpoint, ServerPlan, message};
-use crate::dialogue::Dialogue;
+use crate::dialogue::{Caller, Dialogue};
 
 /// Where an error of a call says what the server asks, in MCP's words.
 pub const INPUT_REQUIRED: &str = "input_required";
@@ -32,30 +34,43 @@ pub(super) struct Granted {
     roots: Option<Value>,
 }
 
+/// Returns what a server is told that it can ask for while it works.
+pub(super) fn capabilities(expose: &Exposure) -> Value {
+    let mut can = Map::new();
+    if expose.questions {
+        can.insert("elicitation".to_owned(), json!({}));
+        can.insert("roots".to_owned(), json!({}));
+    }
+    if expose.questions || expose.sampling.is_some() {
+        can.insert("sampling".to_owned(), json!({}));
+    }
+    can.into()
+}
+
 impl Granted {
-    /// Returns what the server of `plan` is granted, where the operator has its questions passed on.
+    /// Returns what the server of `plan` is granted, where somebody answers what it asks.
     pub(super) fn of(plan: &ServerPlan) -> Option<Self> {
         let root =
             |path: &Path| Url::from_file_path(path).ok().map(|url| json!({"uri": url.as_str()}));
         let roots = match &plan.endpoint {
-            Endpoint::Stdio { grants, .. } => {
+            Endpoint::Stdio { grants, .. } if plan.expose.questions => {
                 let all = grants.mounts.iter().filter_map(|mount| root(&mount.host));
                 Some(json!({"roots": all.collect::<Vec<_>>()}))
             }
-            Endpoint::Http { .. } => None,
+            Endpoint::Stdio { .. } | Endpoint::Http { .. } => None,
         };
-        plan.expose.questions.then(|| Self { server: plan.name.clone(), roots })
+        let is_granted = plan.expose.questions || plan.expose.sampling.is_some();
+        is_granted.then(|| Self { server: plan.name.clone(), roots })
     }
 
-    /// Returns the answer to a server's own request, as a line: `dialogue` is with the client of the call
-    /// that it belongs to.
+    /// Returns the answer to a server's own request, as a line: `caller` is whose call it belongs to.
     pub(super) async fn answer(
         granted: Option<&Self>,
         (id, method, params): (&Value, &str, Value),
-        dialogue: Option<&Dialogue>,
+        caller: Option<&Caller>,
     ) -> String {
         let answered = match granted {
-            Some(granted) => granted.answered(method, params, dialogue).await,
+            Some(granted) => granted.answered(method, params, caller).await,
             None => None,
         };
         match answered {
@@ -68,7 +83,7 @@ impl Granted {
         &self,
         method: &str,
         params: Value,
-        dialogue: Option<&Dialogue>,
+        caller: Option<&Caller>,
     ) -> Option<Value> {
         if let ("roots/list", Some(roots)) = (method, &self.roots) {
             return Some(roots.clone());
@@ -79,27 +94,23 @@ impl Granted {
         };
         let asked = json!({"inputRequests": {THE_QUESTION: request}});
         let mut asked = passed_on(&self.server, asked)?;
-        let mut answers = dialogue?.ask(asked.get_mut("inputRequests")?.take()).await?;
+        let mut answers = caller?.ask(asked.get_mut("inputRequests")?.take()).await?;
         answers.get_mut(THE_QUESTION).map(Value::take).filter(Value::is_object)
     }
 }
 
-/// Returns what a client of an older revision answers to what the stateless server `server` asks, and the
-/// server's state; nothing where it brings its answers by itself, or has none.
-pub(super) async fn answered(
-    server: &str,
-    asked: &Value,
-    dialogue: Option<&Dialogue>,
-) -> Option<Dialogue> {
-    let dialogue = dialogue.filter(|dialogue| !dialogue.comes_again)?;
+/// Returns what a client of an older revision, or the host's own model, answers to what the stateless server
+/// `server` asks, and the server's state; nothing where a client brings its answers by itself, or has none.
+pub(super) async fn answered(server: &str, asked: &Value, caller: &Caller) -> Option<Dialogue> {
+    let dialogue = caller.dialogue.as_deref().cloned().unwrap_or_default();
     let mut asked = passed_on(server, asked.clone())?;
     let requests = asked.get_mut("inputRequests").map(Value::take).unwrap_or_else(|| json!({}));
-    let responses = match requests.as_object().is_some_and(Map::is_empty) {
-        true => requests,
-        false => dialogue.ask(requests).await?,
-    };
+    if dialogue.comes_again && !caller.needs_no_client(&requests) {
+        return None;
+    }
+    let responses = caller.ask(requests).await?;
     let state = asked.get("requestState").and_then(Value::as_str).map(str::to_owned);
-    let brought = Dialogue { responses: Some(responses), state, ..dialogue.clone() };
+    let brought = Dialogue { responses: Some(responses), state, ..dialogue };
     said_to(server, &brought).ok()
 }
 
@@ -127,6 +138,7 @@ pub(super) fn said_to(server: &str, dialogue: &Dialogue) -> Result<Dialogue, Fai
     let own = own.ok_or_else(|| Failure::Refused {
         code: INVALID_PARAMS.into(),
         message: "the state that was brought back is not its own".to_owned(),
+        data: None,
     })?;
     Ok(Dialogue { state: Some(own.to_owned()), ..dialogue.clone() })
 }

@@ -1,7 +1,7 @@
 //! A program whose messages are only passed on, for a transport that decides nothing about them.
 //!
 //! It is kept going like every other server; ids are this host's own, and known secrets are taken out of what
-//! it says. Deliberately absent: what it says unasked, as there is nobody to tell it, and any look at its tools.
+//! it says. Deliberately absent: reports of progress, whose tokens are of one client, and any look at its tools.
 
 use std::fmt::Display;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::reply::json_bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
 use tokio::time::timeout_at;
 use tracing::debug;
 
@@ -37,13 +38,8 @@ pub(crate) struct Life(Weak<Session>);
 /// Why a message that was passed on has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoResult {
-    /// What the program itself says.
-    Error {
-        /// The JSON-RPC code.
-        code: i64,
-        /// Its words, without secrets.
-        message: String,
-    },
+    /// What the program itself says: the `error` of JSON-RPC, without secrets.
+    Error(Value),
     /// This life of it is over.
     Over,
     /// It is not there, or does not answer: what of it a caller may know.
@@ -105,6 +101,14 @@ impl Server {
         told.unwrap_or(Err(Failure::Timeout)).map_err(|failure| self.no_result(failure))
     }
 
+    /// Returns what the program says unasked from now on, as long as `life` lasts.
+    pub(crate) fn unasked(&self, life: &Life) -> Result<broadcast::Receiver<Value>, NoResult> {
+        match &self.living(life)?.wire {
+            Wire::Pipe(pipe) => pipe.unasked().ok_or(NoResult::Over),
+            Wire::Web(_) => Err(NoResult::Over),
+        }
+    }
+
     fn living(&self, life: &Life) -> Result<Arc<Session>, NoResult> {
         let now = self.0.session.borrow().clone();
         now.filter(|now| Arc::as_ptr(now) == life.0.as_ptr()).ok_or(NoResult::Over)
@@ -119,8 +123,12 @@ impl Server {
         let redactor = self.0.secrets.redactor();
         debug!(server = self.0.name, "no result: {}", failure.told(&redactor));
         match failure {
-            Failure::Refused { code, message, .. } => {
-                NoResult::Error { code, message: redactor.text(&message).into_owned() }
+            Failure::Refused { code, message, data } => {
+                let mut error = json!({"code": code, "message": message, "data": data});
+                if let (None, Some(error)) = (data, error.as_object_mut()) {
+                    error.remove("data");
+                }
+                NoResult::Error(self.cleaned(error))
             }
             Failure::Busy => NoResult::Silent("too many requests wait for the server"),
             Failure::Timeout => NoResult::Silent("the server did not answer in time"),

@@ -17,7 +17,7 @@ use super::pipe::Pipe;
 use super::questions::brought;
 use super::waiting::Outcome;
 use super::web::Web;
-use crate::dialogue::{Asks, Caller, Dialogue};
+use crate::dialogue::{Asks, Caller};
 
 /// The newest revision of the protocol.
 pub(super) const MODERN: &str = "2026-07-28";
@@ -51,8 +51,8 @@ pub(super) struct Session {
     pub(super) era: OnceLock<Era>,
     /// What a server of an older revision answered to `initialize`.
     pub(super) met: OnceLock<Value>,
-    /// Somebody answers what the server asks.
-    pub(super) may_ask: bool,
+    /// What the server can ask for, in MCP's words.
+    pub(super) can: Value,
     ids: AtomicU64,
     places: Semaphore,
 }
@@ -83,9 +83,9 @@ impl Ask {
 }
 
 impl Session {
-    pub(super) fn new(wire: Wire, may_ask: bool) -> Self {
+    pub(super) fn new(wire: Wire, can: Value) -> Self {
         let (ids, places) = (AtomicU64::new(1), Semaphore::new(BRIDGE_REQUESTS_MAX));
-        Self { wire, era: OnceLock::new(), met: OnceLock::new(), may_ask, ids, places }
+        Self { wire, era: OnceLock::new(), met: OnceLock::new(), can, ids, places }
     }
 
     /// Asks in the dialect that was agreed on.
@@ -98,7 +98,7 @@ impl Session {
         let (_place, id) = self.place()?;
         let dialogue = ask.caller.dialogue.as_deref().filter(|_| era == Era::Modern);
         let token = ask.caller.progress.as_ref().map(|_| id);
-        let params = with_meta(&brought(&ask.params, dialogue), meta(era, token, dialogue));
+        let params = with_meta(&brought(&ask.params, dialogue), meta(era, token, &ask.caller));
         let line = message::request(id, ask.method, &params);
         let (until, dialogue) = (ask.deadline, ask.caller.dialogue.clone());
         let asks = dialogue.and_then(|dialogue| dialogue.asks.clone());
@@ -142,7 +142,7 @@ impl Session {
             return Ok(());
         };
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let params = with_meta(LISTENS_TO, meta(Era::Modern, None, None));
+        let params = with_meta(LISTENS_TO, meta(Era::Modern, None, &Caller::default()));
         pipe.tell(message::request(id, "subscriptions/listen", &params)).await
     }
 }
@@ -180,17 +180,24 @@ pub(super) fn client_info() -> Value {
 }
 
 /// Returns the `_meta` of a request; a progress token is the request's own id.
-fn meta(era: Era, token: Option<u64>, dialogue: Option<&Dialogue>) -> Map<String, Value> {
+fn meta(era: Era, token: Option<u64>, caller: &Caller) -> Map<String, Value> {
     let mut meta = Map::new();
     if era == Era::Modern {
         let name = |key| format!("io.modelcontextprotocol/{key}");
         meta.insert(name("protocolVersion"), MODERN.into());
-        let can = dialogue.map(|dialogue| dialogue.capabilities.clone()).unwrap_or_default();
+        let client = caller.dialogue.as_ref();
+        let mut can = client.map(|client| client.capabilities.clone()).unwrap_or_default();
+        if caller.model.is_some() {
+            can.insert("sampling".to_owned(), json!({}));
+        }
         meta.insert(name("clientCapabilities"), Value::Object(can));
         meta.insert(name("clientInfo"), client_info());
     }
     if let Some(token) = token {
         meta.insert("progressToken".to_owned(), token.into());
+    }
+    if let Some(trace) = &caller.trace {
+        meta.insert("traceparent".to_owned(), trace.as_str().into());
     }
     meta
 }
@@ -208,6 +215,7 @@ mod tests {
     use tokio::time::{self, sleep};
 
     use super::*;
+    use crate::dialogue::Dialogue;
 
     #[tokio::test(start_paused = true)]
     async fn a_calls_clock_stands_still_while_its_client_is_asked() {

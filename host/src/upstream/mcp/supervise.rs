@@ -19,7 +19,7 @@ use super::complaints::Complaints;
 use super::failure::{Failure, told};
 use super::handshake::Hello;
 use super::pipe::Pipe;
-use super::questions::Granted;
+use super::questions::{Granted, capabilities};
 use super::session::{Session, Wire};
 use super::web::Web;
 use super::{Endpoint, Offers, Parts, Restart, ServerPlan, State, credentials};
@@ -136,7 +136,7 @@ impl Supervisor {
         let granted = Granted::of(&self.plan).map(Arc::new);
         let beside = (Arc::clone(&changed), granted);
         let (pipe, driver) = Pipe::open(child, complaints, secrets, beside);
-        let session = Arc::new(Session::new(Wire::Pipe(pipe), self.plan.expose.questions));
+        let session = Arc::new(Session::new(Wire::Pipe(pipe), capabilities(&self.plan.expose)));
         // Told by whichever of the two ends first; the program is gone when both have.
         let over = self.stop.child_token();
         let work = async {
@@ -181,7 +181,7 @@ impl Supervisor {
             Err(reason) => return reason,
         };
         let wire = Wire::Web(Arc::clone(&web));
-        let session = Arc::new(Session::new(wire, self.plan.expose.questions));
+        let session = Arc::new(Session::new(wire, capabilities(&self.plan.expose)));
         let changed = Notify::new();
         tokio::select! {
             failure = self.serve(&session, probes, &changed, life) => {

@@ -1,19 +1,22 @@
 //! Who waits for which answer of a server that is spoken to over pipes.
 //!
 //! An id is given out once. What comes for an id that nobody waits for, or not any longer, is
-//! dropped. A server may still work on a request that was left, and ask for it: so it is known until its answer.
+//! dropped. A server may still work on a request that was left, and ask for it: so it is known until its answer,
+//! or for a while where there is none, as the protocol has it of a request that was cancelled.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clawhost_core::limits::BRIDGE_LEFT_MAX;
+use clawhost_core::limits::{BRIDGE_LEFT_MAX, BRIDGE_LEFT_MS};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::failure::Failure;
-use crate::dialogue::{Caller, Dialogue};
+use crate::dialogue::Caller;
 use crate::progress::Progress;
 
 /// What a request comes to.
@@ -26,17 +29,17 @@ pub(super) struct Waiting(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     asked: HashMap<u64, Asked>,
-    /// What nobody waits for any longer, and is not answered yet.
-    left: HashSet<u64>,
-    /// There was more of that than is kept.
-    overflowed: bool,
+    /// What nobody waits for any longer and is not answered yet, and until when it may be asked for.
+    left: HashMap<u64, Instant>,
+    /// There was more of that than is kept: until when that may be asked for.
+    more_left: Option<Instant>,
     ended: bool,
 }
 
 #[derive(Debug)]
 struct Asked {
     answer: oneshot::Sender<Outcome>,
-    caller: Option<Arc<Dialogue>>,
+    caller: Caller,
     progress: Option<Progress>,
     /// Ends what the server asks meanwhile.
     over: DropGuard,
@@ -52,10 +55,10 @@ pub(super) struct Place {
 
 impl Waiting {
     /// Waits for the answer to `id`, which `caller` wants.
-    pub(super) fn place(self: &Arc<Self>, id: u64, caller: Caller) -> Place {
+    pub(super) fn place(self: &Arc<Self>, id: u64, mut caller: Caller) -> Place {
         let (sender, answer) = oneshot::channel();
         let over = CancellationToken::new().drop_guard();
-        let (caller, progress) = (caller.dialogue, caller.progress.map(Progress::new));
+        let progress = caller.progress.take().map(Progress::new);
         let asked = Asked { answer: sender, caller, progress, over };
         let mut table = self.0.lock();
         if !table.ended {
@@ -76,16 +79,14 @@ impl Waiting {
 
     /// Returns whose request it is that waits, and the end of it. Of several nobody knows which a server
     /// asks for, be they left or not.
-    pub(super) fn only(&self) -> Option<(Arc<Dialogue>, CancellationToken)> {
-        let table = self.0.lock();
-        if table.overflowed || !table.left.is_empty() {
+    pub(super) fn only(&self) -> Option<(Caller, CancellationToken)> {
+        let (table, now) = (self.0.lock(), Instant::now());
+        if table.left.values().chain(&table.more_left).any(|until| *until > now) {
             return None;
         }
         let mut asked = table.asked.values();
         match (asked.next(), asked.next()) {
-            (Some(only), None) => {
-                Some((Arc::clone(only.caller.as_ref()?), only.over.token().clone()))
-            }
+            (Some(only), None) => Some((only.caller.clone(), only.over.token().clone())),
             _ => None,
         }
     }
@@ -133,10 +134,15 @@ impl Place {
     pub(super) fn leave(&self) -> bool {
         let mut table = self.waiting.0.lock();
         let is_open = table.asked.remove(&self.id).is_some();
-        if is_open && table.left.len() < BRIDGE_LEFT_MAX {
-            table.left.insert(self.id);
-        } else if is_open {
-            table.overflowed = true;
+        if is_open {
+            let now = Instant::now();
+            let until = now + Duration::from_millis(BRIDGE_LEFT_MS);
+            table.left.retain(|_, until| *until > now);
+            if table.left.len() < BRIDGE_LEFT_MAX {
+                table.left.insert(self.id, until);
+            } else {
+                table.more_left = Some(until);
+            }
         }
         is_open
     }
@@ -155,35 +161,40 @@ mod tests {
     #[test]
     fn whom_a_server_asks_is_known_of_one_call_only_and_its_end_ends_it() {
         let waiting = Arc::new(Waiting::default());
-        let called = || Caller { progress: None, dialogue: Some(Arc::default()) };
         assert!(waiting.only().is_none());
-        let first = waiting.place(1, called());
+        let first = waiting.place(1, Caller::default());
         let (_, over) = waiting.only().unwrap();
-        let second = waiting.place(2, called());
+        let second = waiting.place(2, Caller::default());
         assert!(waiting.only().is_none() && !over.is_cancelled());
         drop(second);
         assert!(waiting.only().is_some());
         assert!(first.leave() && over.is_cancelled() && !first.leave());
-        drop(first);
-        waiting.answer(1, Ok(Value::Null));
-        let _nobodys = waiting.place(3, Caller::default());
-        assert!(waiting.only().is_none());
     }
 
-    #[test]
-    fn while_a_request_that_was_left_may_be_answered_nobody_is_asked() {
+    #[tokio::test(start_paused = true)]
+    async fn while_a_request_that_was_left_may_be_asked_for_nobody_is_asked() {
         let waiting = Arc::new(Waiting::default());
-        let called = || Caller { progress: None, dialogue: Some(Arc::default()) };
-        assert!(waiting.place(1, called()).leave());
-        let _other = waiting.place(2, called());
+        let leave = |id| assert!(waiting.place(id, Caller::default()).leave());
+        let answer = |id| assert!(!waiting.answer(id, Ok(Value::Null)));
+        leave(1);
+        let _other = waiting.place(2, Caller::default());
         assert!(waiting.only().is_none());
-        assert!(!waiting.answer(1, Ok(Value::Null)) && waiting.only().is_some());
-        let most = 3 + BRIDGE_LEFT_MAX as u64;
-        (3..most).for_each(|id| assert!(waiting.place(id, called()).leave()));
-        (3..most).for_each(|id| assert!(!waiting.answer(id, Ok(Value::Null))));
+        answer(1);
         assert!(waiting.only().is_some());
-        (3..=most).for_each(|id| assert!(waiting.place(id, called()).leave()));
-        (3..=most).for_each(|id| assert!(!waiting.answer(id, Ok(Value::Null))));
+        let most = 3 + BRIDGE_LEFT_MAX as u64;
+        (3..most).for_each(leave);
+        (3..most).for_each(answer);
+        assert!(waiting.only().is_some());
+        (3..=most).for_each(leave);
+        (3..=most).for_each(answer);
         assert!(waiting.only().is_none());
+        // Of a request that was cancelled the protocol wants no answer.
+        let grace = Duration::from_millis(BRIDGE_LEFT_MS);
+        tokio::time::advance(grace / 2).await;
+        leave(1);
+        tokio::time::advance(grace / 2).await;
+        assert!(waiting.only().is_none());
+        tokio::time::advance(grace / 2).await;
+        assert!(waiting.only().is_some());
     }
 }

@@ -245,9 +245,9 @@ impl Web {
         id: u64,
         answer: Response<ResponseBody>,
         deadline: Instant,
-        caller: Caller,
+        mut caller: Caller,
     ) -> Outcome {
-        let mut progress = caller.progress.map(Progress::new);
+        let mut progress = caller.progress.take().map(Progress::new);
         let body = answer.into_body().into_data_stream().map_err(io::Error::other);
         let mut events = Events::new(Lines::new(
             BufReader::new(StreamReader::new(body)),
@@ -258,8 +258,7 @@ impl Web {
                 Said::Answer(answered, outcome) if answered == id => return outcome,
                 Said::Asks { id, method, params } => {
                     let asks = (&id, method.as_str(), params);
-                    let dialogue = caller.dialogue.as_deref();
-                    let answer = Granted::answer(self.granted.as_ref(), asks, dialogue).await;
+                    let answer = Granted::answer(self.granted.as_ref(), asks, Some(&caller)).await;
                     // Whether it reads that is its own affair.
                     drop(self.tell(answer, deadline).await);
                 }

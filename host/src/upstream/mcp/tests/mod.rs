@@ -8,13 +8,14 @@ mod web;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::grants::{Access, Mount};
 use clawhost_core::reply::Content;
 use futures_util::StreamExt as _;
 
 use super::*;
-use crate::dialogue::{Asks, Dialogue};
+use crate::dialogue::{Asks, Dialogue, Model};
 use crate::jail::support;
 use crate::progress::ProgressSink;
 use crate::secrets::{SecretSources, Secrets};
@@ -252,7 +253,7 @@ fn asking(capability: &str) -> (Caller, Arc<Asks>) {
     asks.cleaned_by(Some);
     let capabilities = [(capability.to_owned(), json!({}))].into_iter().collect();
     let dialogue = Dialogue { capabilities, asks: Some(Arc::clone(&asks)), ..Dialogue::default() };
-    (Caller { progress: None, dialogue: Some(Arc::new(dialogue)) }, asks)
+    (Caller { dialogue: Some(Arc::new(dialogue)), ..Caller::default() }, asks)
 }
 
 /// Waits to be asked `question`, and answers it.
@@ -294,6 +295,35 @@ async fn m15_an_older_server_asks_the_client_of_its_call_where_that_is_passed_on
     assert!(told.contains("},-32601,{}]") && asks.now().borrow().is_none(), "{told}");
 }
 
+/// Says what it is asked.
+struct Parrot;
+
+#[async_trait]
+impl Model for Parrot {
+    async fn says(&self, params: Value) -> Option<Value> {
+        Some(params)
+    }
+}
+
+fn with_model() -> Caller {
+    Caller { model: Some(Arc::new(Parrot)), ..Caller::default() }
+}
+
+#[tokio::test]
+async fn m15_a_server_has_the_completions_it_is_granted_and_nothing_beside() {
+    if !jail_here() {
+        return;
+    }
+    let mut plan = plan("asks");
+    plan.expose.sampling = Some("main".to_owned());
+    let server = Server::start(plan, parts());
+    let reply = server.call("echo", None, "{}", PATIENCE, with_model()).await.unwrap();
+    let told = r#"[{"message":"Who?"},-32601,-32601,{}]"#;
+    assert_eq!(reply.content, [Content::Text(told.to_owned())]);
+    // Who brings no model has none.
+    assert_eq!(echo(&server, "{}").await.unwrap(), "[-32601,-32601,-32601,{}]");
+}
+
 #[tokio::test]
 async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
     if !jail_here() {
@@ -315,7 +345,7 @@ async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
             None,
             "{}",
             short,
-            Caller { progress: Some(Arc::new(|_, _, _| {})), dialogue: None },
+            Caller { progress: Some(Arc::new(|_, _, _| {})), ..Caller::default() },
         )
         .await
         .unwrap_err();
@@ -335,7 +365,7 @@ async fn m29_progress_is_passed_on_now_and_then() {
         counted.fetch_add(1, Ordering::Relaxed);
     });
     server
-        .call("echo", None, "{}", PATIENCE, Caller { progress: Some(sink), dialogue: None })
+        .call("echo", None, "{}", PATIENCE, Caller { progress: Some(sink), ..Caller::default() })
         .await
         .unwrap();
     assert!((1..1_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");

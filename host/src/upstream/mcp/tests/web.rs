@@ -118,7 +118,9 @@ fn start_as(url: &str, credential: McpValue) -> Server {
 #[tokio::test]
 async fn a_server_of_the_newest_revision_is_told_in_headers_what_is_asked() {
     let (url, asked) = serve(|asked| modern(asked, |asked| json(asked, &called("hello")))).await;
-    assert_eq!(echo(&start_at(&url), "{}").await.unwrap(), "hello");
+    let caller = Caller { trace: Some("00-1-2-01".to_owned()), ..Caller::default() };
+    let reply = start_at(&url).call("echo", None, "{}", PATIENCE, caller).await.unwrap();
+    assert_eq!(reply.content, [Content::Text("hello".to_owned())]);
     let (head, body) = asked.lock().back().unwrap().clone();
     for line in [
         "mcp-protocol-version: 2026-07-28",
@@ -130,6 +132,7 @@ async fn a_server_of_the_newest_revision_is_told_in_headers_what_is_asked() {
         assert!(head.contains(line), "{head}");
     }
     assert_eq!(body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(body["params"]["_meta"]["traceparent"], "00-1-2-01");
 }
 
 /// Events in which a server asks for folders before it answers.
@@ -159,6 +162,36 @@ async fn what_an_older_server_asks_in_its_events_goes_to_the_client_of_that_call
     let told = asked.lock().iter().find(|asked| asked.1["id"] == "x").cloned().unwrap();
     assert_eq!(told.1["result"], roots);
     assert!(told.0.contains("mcp-session-id: s-1"), "{}", told.0);
+}
+
+/// Wants a completion before it answers, and says what it has got.
+fn wants_model(asked: &Asked) -> String {
+    let params = &asked.1["params"];
+    let can = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    match params.get("inputResponses") {
+        Some(responses) => json(asked, &called(&format!("{responses} {}", params["requestState"]))),
+        None if can.get("sampling").is_none() => json(asked, &called("nobody")),
+        None => {
+            let question = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9, "includeContext": "allServers"}});
+            let asks = json!({"resultType": "input_required", "inputRequests": {"m": question}, "requestState": "s"});
+            json(asked, &asks)
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_of_the_newest_revision_wants_of_a_model_is_brought_without_its_client() {
+    let (url, _) = serve(|asked| modern(asked, wants_model)).await;
+    let server = start_at(&url);
+    assert_eq!(echo(&server, "{}").await.unwrap(), "nobody");
+    let told = r#"{"m":{"maxTokens":9}} "s""#;
+    // A client that would come again has no reason to.
+    let comes_again = Dialogue { comes_again: true, ..Dialogue::default() };
+    for dialogue in [None, Some(Arc::new(comes_again))] {
+        let caller = Caller { dialogue, ..with_model() };
+        let reply = server.call("echo", None, "{}", PATIENCE, caller).await.unwrap();
+        assert_eq!(reply.content, [Content::Text(told.to_owned())]);
+    }
 }
 
 #[tokio::test]
@@ -220,7 +253,7 @@ async fn answers_that_are_none_are_told_and_the_server_stays() {
                 "400 Bad",
                 "application/json",
                 "",
-                r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"h"}}"#,
+                r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"h","data":["a\u200b"]}}"#,
             ),
             Ok("server-error"),
         ),
@@ -229,6 +262,10 @@ async fn answers_that_are_none_are_told_and_the_server_stays() {
         let (url, _) = serve(move |asked| modern(asked, |_| given.clone())).await;
         let server = start_at(&url);
         let outcome = server.call("echo", None, "{}", PATIENCE, Caller::default()).await;
+        if kind == Ok("server-error") {
+            let said = json!({"code": -32020, "data": ["a"]});
+            assert_eq!(outcome.as_ref().unwrap().meta[SERVER_ERROR], said);
+        }
         let shown = outcome.map(|reply| reply.error_kind.unwrap()).map_err(|error| error.kind);
         assert_eq!(shown, kind, "{answer}");
         assert_eq!(settled(&server).await.state, State::Ready);
