@@ -1,18 +1,22 @@
-//! What runners never saw of their turns through the proxy, kept for the turns that follow.
+//! What runners never saw of their turns through the proxy, kept for the turns that follow, and which provider
+//! keeps which of an agent's answers.
 //!
 //! One agent's conversations are its own. The newest turns of each are kept, within a bound of bytes for
 //! all of them. Deliberately absent: what a conversation is, and where messages belong, which
 //! `core::mediate` knows.
 
-use clawhost_core::limits::{PROXY_TURN_BYTES_MAX, PROXY_TURNS_BYTES_MAX, PROXY_TURNS_KEPT_MAX};
+use clawhost_core::limits::{
+    PROXY_RESPONSES_KEPT_MAX, PROXY_TURN_BYTES_MAX, PROXY_TURNS_BYTES_MAX, PROXY_TURNS_KEPT_MAX,
+};
 use clawhost_core::mediate::Kept;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
 use crate::state::{Database, DatabaseError};
 
-/// The table of this module.
-pub(crate) const MIGRATIONS: &[&str] = &["CREATE TABLE proxy_turns (
+/// The tables of this module.
+pub(crate) const MIGRATIONS: &[&str] = &[
+    "CREATE TABLE proxy_turns (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     agent TEXT NOT NULL,
     conversation TEXT NOT NULL,
@@ -20,7 +24,16 @@ pub(crate) const MIGRATIONS: &[&str] = &["CREATE TABLE proxy_turns (
     bytes INTEGER NOT NULL,
     hidden TEXT NOT NULL
 ) STRICT;
-CREATE INDEX proxy_turns_of ON proxy_turns (agent, conversation, id)"];
+CREATE INDEX proxy_turns_of ON proxy_turns (agent, conversation, id)",
+    "CREATE TABLE proxy_responses (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    UNIQUE (provider, id)
+) STRICT;
+CREATE INDEX proxy_responses_of ON proxy_responses (agent, number)",
+];
 
 /// The kept turns of one store. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -66,6 +79,53 @@ impl Continuity {
         }
         let work =
             move |db: &mut Connection| insert(db, &agent, &conversation, &turn.anchor, &hidden);
+        self.database.run(work).await
+    }
+
+    /// Takes note that `provider` keeps an answer for `agent`. The first agent that has it of that provider keeps
+    /// it; the oldest make room.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub(crate) async fn made(
+        &self,
+        agent: &str,
+        id: &str,
+        provider: &str,
+    ) -> Result<(), DatabaseError> {
+        let [agent, id, provider] = [agent, id, provider].map(str::to_owned);
+        let work = move |db: &mut Connection| {
+            let new = db.execute(
+                "INSERT OR IGNORE INTO proxy_responses (id, agent, provider) VALUES (?1, ?2, ?3)",
+                [&id, &agent, &provider],
+            )?;
+            if new == 0 {
+                tracing::warn!(agent, provider, "a provider calls two responses {id}");
+            }
+            db.execute(
+                "DELETE FROM proxy_responses WHERE agent = ?1 AND number <= (SELECT number FROM
+                     proxy_responses WHERE agent = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)",
+                params![agent, PROXY_RESPONSES_KEPT_MAX],
+            )
+        };
+        self.database.run(work).await.map(drop)
+    }
+
+    /// Returns the provider that keeps an answer for `agent`; of several, the last that made one of that id.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) async fn maker(
+        &self,
+        agent: &str,
+        id: &str,
+    ) -> Result<Option<String>, DatabaseError> {
+        let [agent, id] = [agent, id].map(str::to_owned);
+        let work = move |db: &mut Connection| {
+            let select = "SELECT provider FROM proxy_responses WHERE id = ?1 AND agent = ?2
+                ORDER BY number DESC LIMIT 1";
+            db.query_row(select, [&id, &agent], |row| row.get(0)).optional()
+        };
         self.database.run(work).await
     }
 }
@@ -153,5 +213,24 @@ mod tests {
         assert!(kept(&store, "a", "0").await.is_empty());
         assert_eq!(kept(&store, "a", "1").await, ["t"]);
         assert_eq!(kept(&store, "b", "c").await, ["other"]);
+    }
+
+    #[tokio::test]
+    async fn a_response_is_of_the_agent_who_had_it_made_and_the_oldest_make_room() {
+        let store = Continuity::new(Database::in_memory(&[("proxy", MIGRATIONS)]).unwrap());
+        store.made("b", "r", "main").await.unwrap();
+        store.made("a", "r", "main").await.unwrap();
+        let maker = async |agent: &str, id: &str| store.maker(agent, id).await.unwrap();
+        assert_eq!(maker("b", "r").await.as_deref(), Some("main"));
+        assert_eq!(maker("a", "r").await, None);
+        // Another provider's names are its own.
+        store.made("a", "r", "other").await.unwrap();
+        assert_eq!(maker("a", "r").await.as_deref(), Some("other"));
+        assert_eq!(maker("b", "r").await.as_deref(), Some("main"));
+        for number in 0..=PROXY_RESPONSES_KEPT_MAX {
+            store.made("a", &number.to_string(), "main").await.unwrap();
+        }
+        assert_eq!(maker("a", "0").await, None);
+        assert!(maker("a", "1").await.is_some() && maker("b", "r").await.is_some());
     }
 }

@@ -166,6 +166,11 @@ impl Record {
         self.note("status_code", status.as_u16());
     }
 
+    /// Returns who answered last.
+    pub(super) fn provider(&self) -> &str {
+        self.entry.get("effective_provider").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Takes note of all rounds of a turn.
     pub(super) fn trace(&mut self, turn: &Turn) {
         self.set("request_effective", turn.request());

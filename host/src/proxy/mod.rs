@@ -4,15 +4,15 @@
 //! these are put beside its own, and what the model calls of them is carried out here, on the one path, as
 //! the agent's calls; the client gets what the model says in the end. Where it may call none, bytes pass.
 //!
-//! Deliberately absent: translation between protocols, what a provider keeps of Responses (only asking for a
-//! new one is served), and any tool or provider that the host does not have. Whoever calls has shown its token to
-//! `serve` by then.
+//! Deliberately absent: translation between protocols, and any tool or provider that the host does not have.
+//! Whoever calls has shown its token to `serve` by then.
 
 mod answer;
 mod events;
 mod history;
 mod pass;
 mod refused;
+mod stored;
 mod turn;
 
 use std::borrow::Cow;
@@ -22,10 +22,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::catalog::{Origin, Tool};
+use clawhost_core::limits::PROXY_TRACESTATE_BYTES_MAX;
 use clawhost_core::mediate::{self, Anthropic, Dialect, Offer, Offers, OpenAi, Policy, Responses};
 use clawhost_core::{digest, json};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use serde_json::{Value, json};
 
@@ -36,6 +37,7 @@ use self::refused::Refused;
 use crate::continuity::Continuity;
 use crate::host::{Host, Principal};
 use crate::random;
+use crate::telemetry::{TRACEPARENT, TraceParent};
 use crate::upstream::provider::{Api, Forward};
 
 /// What an answer carries.
@@ -48,6 +50,8 @@ const CONVERSATION: HeaderName = HeaderName::from_static("x-conversation-id");
 /// What a client's library says of the protocol, for the provider.
 const PASSED: [HeaderName; 2] =
     [HeaderName::from_static("anthropic-version"), HeaderName::from_static("anthropic-beta")];
+/// What others say of the trace that a request is part of (W3C), for the provider.
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Random bytes of a turn's id.
 const TURN_ID_BYTES: usize = 8;
 
@@ -58,6 +62,8 @@ pub struct ProxyOptions {
     pub policy: Policy,
     /// Where each agent's turns are written down; nowhere where this is absent.
     pub history: Option<PathBuf>,
+    /// What models begin with, as `provider/model`, that fill in every argument.
+    pub prune_sentinels: Vec<String>,
 }
 
 /// The proxy of one host. Cheap to clone.
@@ -81,6 +87,7 @@ struct Asked {
     path: String,
     conversation: String,
     forward: Forward<'static>,
+    trace: Option<TraceParent>,
 }
 
 impl Asked {
@@ -103,6 +110,9 @@ impl Proxy {
         let path = parts.uri.path();
         let answered = match (&parts.method, Api::at(path)) {
             (&Method::POST, Some(api)) => self.complete(agent, api, parts, body).await,
+            (_, None) if let Some(about) = path.strip_prefix(RESPONSES) => {
+                self.stored(agent, parts, about).await
+            }
             (&Method::GET | &Method::HEAD, None) => self.models(path),
             _ => Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
         };
@@ -148,7 +158,7 @@ impl Proxy {
         parts: &Parts,
         bytes: Bytes,
     ) -> Result<Response<Body>, Refused> {
-        let asked = asked(agent, api, parts, bytes)?;
+        let mut asked = asked(agent, api, parts, bytes)?;
         let offers = self.offers(&asked);
         if api == Api::Count {
             return self.count(asked, &offers).await;
@@ -158,6 +168,7 @@ impl Proxy {
         {
             return Err(Refused::new(StatusCode::BAD_REQUEST, why));
         }
+        self.check_previous(&mut asked).await?;
         let mut record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
         if let Err(error) = self.0.host.providers().admit(agent).await {
             let refused = Refused::from(error);
@@ -188,19 +199,28 @@ impl Proxy {
     fn offers(&self, asked: &Asked) -> Offers {
         let tools = self.0.host.list(&Principal(asked.agent.clone()));
         let offers = tools.iter().map(|tool| offer(tool)).collect();
-        Offers::new(offers, asked.dialect.declared(&asked.forward.body))
+        let offers = Offers::new(offers, asked.dialect.declared(&asked.forward.body));
+        offers.pruning(self.is_pruned(asked.forward.model()))
     }
 
-    fn policy(&self, agent: &str) -> Policy {
+    fn is_pruned(&self, model: &str) -> bool {
+        let plan = self.0.host.providers().named(model);
+        let meant = plan.map(|plan| format!("{}/{}", plan.name, plan.model)).unwrap_or_default();
+        self.0.options.prune_sentinels.iter().any(|begin| meant.starts_with(begin))
+    }
+
+    fn policy(&self, asked: &Asked) -> Policy {
         let policy = self.0.options.policy;
-        let compiled = self.0.host.manifest().agents.get(agent).map(|of| of.policy);
+        let compiled = self.0.host.manifest().agents.get(&asked.agent).map(|of| of.policy);
         Policy { bounds: compiled.unwrap_or(policy.bounds), ..policy }
     }
 }
 
 const MODELS: &str = "/v1/models";
+const RESPONSES: &str = "/v1/responses/";
 const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, \
-                     POST /v1/messages/count_tokens and GET /v1/models; a response is only asked for, never kept here";
+                     POST /v1/messages/count_tokens and GET /v1/models; of a response that its provider keeps, GET, \
+                     DELETE, GET …/input_items and POST …/cancel";
 
 /// Reads a request, as far as it is not its provider's to judge.
 fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Refused> {
@@ -219,22 +239,42 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Re
     }
     let conversation =
         format!("{}:{}", dialect.name(), conversation(dialect, &parts.headers, &body));
-    let passed = parts.headers.iter().filter(|(name, _)| PASSED.contains(name));
-    let headers = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let id = random::hex::<TURN_ID_BYTES>().map_err(|_| Refused::internal())?;
-    let forward = Forward { api, body: Cow::Owned(body), bytes, headers };
+    let trace = TraceParent::of(&parts.headers);
+    let headers = passed(&parts.headers);
+    let forward =
+        Forward { api, body: Cow::Owned(body), bytes, headers, keeper: None, stored: None };
     if let Some(why) = forward.unclear() {
         return Err(bad(why));
     }
     let (agent, path) = (agent.to_owned(), api.path().to_owned());
-    Ok(Asked { agent, id, dialect, path, conversation, forward })
+    Ok(Asked { agent, id: turn_id()?, dialect, path, conversation, forward, trace })
+}
+
+fn turn_id() -> Result<String, Refused> {
+    random::hex::<TURN_ID_BYTES>().map_err(|_| Refused::internal())
+}
+
+/// Returns what of a client's headers is for the provider.
+fn passed(headers: &HeaderMap) -> HeaderMap {
+    let passed = headers.iter().filter(|(name, _)| PASSED.contains(name));
+    let mut passed: HeaderMap = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let trace = TraceParent::of(headers).map(|trace| HeaderValue::from_str(&trace.to_string()));
+    if let Some(Ok(trace)) = trace {
+        passed.insert(TRACEPARENT, trace);
+        let state = headers.get_all(TRACESTATE).iter().map(HeaderValue::as_bytes);
+        let state = state.collect::<Vec<_>>().join(&b',');
+        let fits = (1..=PROXY_TRACESTATE_BYTES_MAX).contains(&state.len());
+        let state = fits.then(|| HeaderValue::from_bytes(&state).ok()).flatten();
+        passed.extend(state.map(|state| (TRACESTATE, state)));
+    }
+    passed
 }
 
 fn dialect(api: Api) -> &'static dyn Dialect {
     match api {
         Api::Chat => &OpenAi,
         Api::Count | Api::Messages => &Anthropic,
-        Api::Responses => &Responses,
+        Api::Responses | Api::Stored => &Responses,
     }
 }
 
@@ -275,9 +315,27 @@ fn offer(tool: &Tool) -> Offer {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
+
+    #[test]
+    fn a_trace_is_passed_on_once_and_what_is_said_of_it_within_bounds() {
+        const TRACE: &str = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let (parent, tail) = (format!("01-{TRACE}-{}", "x".repeat(6_000)), format!("00-{TRACE}"));
+        let told = |states: &[&str]| {
+            let lines = states.iter().map(|state| ("tracestate", *state));
+            let lines = lines.chain([(TRACEPARENT, parent.as_str()), (TRACEPARENT, &tail)]);
+            let name = |name: &'static str| HeaderName::from_static(name);
+            let line = |(own, value)| (name(own), HeaderValue::from_str(value).unwrap());
+            let passed = passed(&lines.map(line).collect());
+            assert_eq!(passed.get_all(TRACEPARENT).iter().collect::<Vec<_>>(), [&*tail]);
+            let states = passed.get_all(TRACESTATE).iter();
+            states.map(|state| state.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&["a=b", "c=d"]), ["a=b,c=d"]);
+        assert!(told(&[]).is_empty());
+        assert!(told(&["a=bcdefg"; 61]).len() <= 1);
+        assert!(told(&["a=bcdefgh"; 61]).is_empty());
+    }
 
     #[test]
     fn conversations_are_told_apart_by_their_names_whose_length_counts_for_nothing() {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::json::items;
+use clawhost_core::json::{items, text};
 use clawhost_core::limits::{PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_PASS_MS};
-use clawhost_core::mediate::Dialect;
 use futures_util::stream;
 use http::Response;
 use http_body::Frame;
@@ -37,13 +36,17 @@ impl Proxy {
         let body = match body {
             Answered::Whole(whole) => {
                 let whole = Bytes::from(redactor.bytes(&whole).into_owned());
-                record.finish(&serde_json::from_slice(&whole).unwrap_or_default());
+                let answer: Value = serde_json::from_slice(&whole).unwrap_or_default();
+                if parts.status.is_success() {
+                    self.made(&asked, &provider, text(&answer, "id")).await;
+                }
+                record.finish(&answer);
                 Full::new(whole).boxed()
             }
             Answered::Stream(body, held) => {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
-                let (seen, dialect) = (Seen::default(), asked.dialect);
-                events(Passing { body, held, seen, record, dialect })
+                let (proxy, seen) = (self.clone(), Seen::default());
+                events(Passing { proxy, asked, body, held, seen, record, is_noted: false })
             }
         };
         let mut response = Response::new(body);
@@ -68,11 +71,24 @@ impl Proxy {
 
 /// A stream on its way.
 struct Passing {
+    proxy: Proxy,
+    asked: Asked,
     body: Masked<ResponseBody>,
     held: Box<Held>,
     seen: Seen,
     record: Record,
-    dialect: &'static dyn Dialect,
+    /// Who keeps it is known.
+    is_noted: bool,
+}
+
+impl Passing {
+    /// Takes note of a response as soon as it has a name: its client may come back before its end.
+    async fn note(&mut self) {
+        if !self.is_noted && !self.seen.response.is_empty() {
+            self.is_noted = true;
+            self.proxy.made(&self.asked, self.record.provider(), &self.seen.response).await;
+        }
+    }
 }
 
 /// Passes events on. A stream that breaks off ends with an error that clients can tell from its end.
@@ -83,15 +99,20 @@ fn events(passing: Passing) -> Body {
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();
                 passing.seen.see(&data);
+                passing.note().await;
                 Some((Ok(Frame::data(data)), Some(passing)))
             }
             Some(Err(error)) => {
                 tracing::warn!("a stream through the proxy broke off: {error}");
-                let error = passing.dialect.error(502, "the provider broke off");
-                let event = Bytes::from(passing.dialect.error_event(&error));
+                let dialect = passing.asked.dialect;
+                let error = dialect.error(502, "the provider broke off");
+                let event = Bytes::from(dialect.error_event(&error));
                 Some((Ok(Frame::data(event)), None))
             }
             None => {
+                passing.seen.end_line();
+                passing.seen.end_event();
+                passing.note().await;
                 let Passing { held, seen, mut record, .. } = passing;
                 let usage = Value::from(seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
@@ -109,7 +130,12 @@ fn events(passing: Passing) -> Body {
 #[derive(Default)]
 struct Seen {
     line: Vec<u8>,
+    is_after_return: bool,
+    /// The lines of an event's data so far.
+    data: Vec<u8>,
     usage: Map<String, Value>,
+    /// What OpenAI's Responses call it.
+    response: String,
     text: Vec<u8>,
     /// Bytes of what the model wrote.
     said: u64,
@@ -121,22 +147,34 @@ impl Seen {
         self.bytes += data.len();
         let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(data.iter().take(room));
-        let mut lines = data.split(|byte| *byte == b'\n').peekable();
-        while let Some(line) = lines.next() {
-            let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.line.len());
-            self.line.extend(line.iter().take(room));
-            if lines.peek().is_some() {
-                self.end_line();
+        for byte in data {
+            match byte {
+                b'\n' if self.is_after_return => {}
+                b'\n' | b'\r' => self.end_line(),
+                _ if self.line.len() < PROXY_HISTORY_TEXT_BYTES_MAX => self.line.push(*byte),
+                _ => {}
             }
+            self.is_after_return = *byte == b'\r';
         }
     }
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        let Some(data) = line.strip_prefix(b"data:") else {
-            return;
-        };
-        let event: Value = serde_json::from_slice(data).unwrap_or_default();
+        if line.is_empty() {
+            self.end_event();
+        } else if let Some(data) = line.strip_prefix(b"data:") {
+            let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.data.len());
+            self.data.extend(data.iter().chain(b"\n").take(room));
+        }
+    }
+
+    fn end_event(&mut self) {
+        let event: Value =
+            serde_json::from_slice(&std::mem::take(&mut self.data)).unwrap_or_default();
+        if self.response.is_empty() {
+            let id = event.pointer("/response/id").and_then(Value::as_str);
+            id.unwrap_or_default().clone_into(&mut self.response);
+        }
         let choices = items(&event, "choices").iter();
         let deltas = choices.chain([&event]).filter_map(|from| from.get("delta"));
         self.said += deltas.map(written).sum::<u64>();
@@ -177,6 +215,20 @@ mod tests {
             stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
             assert_eq!(Value::from(seen.usage), json!({ "input_tokens": 7, "output_tokens": 9 }));
             assert_eq!(seen.bytes, stream.len());
+        }
+    }
+
+    #[test]
+    fn a_response_is_seen_however_its_lines_end() {
+        let stream =
+            "event: response.created\ndata: {\"response\":\ndata: {\"id\":\"resp_1\"}}\n\n";
+        for end in ["\n", "\r", "\r\n"] {
+            let stream = stream.replace('\n', end);
+            for size in [1, 7, stream.len()] {
+                let mut seen = Seen::default();
+                stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
+                assert_eq!(seen.response, "resp_1", "{end:?} {size}");
+            }
         }
     }
 

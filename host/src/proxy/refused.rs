@@ -13,6 +13,8 @@ use super::answer::json_answer;
 pub(super) struct Refused {
     pub(super) status: StatusCode,
     pub(super) text: String,
+    /// What a protocol that has codes calls it.
+    pub(super) code: Option<&'static str>,
     /// What the provider said, in the protocol's own words.
     pub(super) body: Option<Value>,
     pub(super) retry_after_ms: Option<u64>,
@@ -20,7 +22,7 @@ pub(super) struct Refused {
 
 impl Refused {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), body: None, retry_after_ms: None }
+        Self { status, text: text.into(), code: None, body: None, retry_after_ms: None }
     }
 
     /// Returns what a defect of the host is answered with.
@@ -30,7 +32,13 @@ impl Refused {
 
     /// Returns the error as JSON.
     pub(super) fn json(&self, dialect: &dyn Dialect) -> Value {
-        let own = || dialect.error(self.status.as_u16(), &self.text);
+        let own = || {
+            let mut own = dialect.error(self.status.as_u16(), &self.text);
+            if let (Some(code), Some(place)) = (self.code, own.pointer_mut("/error/code")) {
+                *place = code.into();
+            }
+            own
+        };
         self.body.clone().unwrap_or_else(own)
     }
 
@@ -56,12 +64,28 @@ impl From<CallError> for Refused {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let retry_after_ms = error.data.get("retry_after_ms").and_then(Value::as_u64);
-        Self { retry_after_ms, ..Self::new(status, error.message) }
+        let code = (status == StatusCode::NOT_FOUND).then_some("model_not_found");
+        Self { retry_after_ms, code, ..Self::new(status, error.message) }
     }
 }
 
 impl From<Failed> for Refused {
     fn from(failed: Failed) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, failed.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::mediate::OpenAi;
+
+    use super::*;
+
+    #[test]
+    fn only_a_model_that_is_not_there_is_called_so() {
+        let code = |refused: Refused| refused.json(&OpenAi)["error"]["code"].clone();
+        let unknown = CallError::new(ErrorKind::InvalidArguments, "no such model");
+        assert_eq!(code(unknown.into()), "model_not_found");
+        assert!(code(Refused::new(StatusCode::NOT_FOUND, "no such path")).is_null());
     }
 }

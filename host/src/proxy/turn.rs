@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clawhost_core::json::text;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
 use http::{Response, StatusCode};
@@ -59,7 +60,7 @@ impl Proxy {
         mut record: Record,
         doing: Doing,
     ) -> Result<Value, Refused> {
-        let policy = self.policy(&asked.agent);
+        let policy = self.policy(&asked);
         let mut request = asked.forward.body.clone().into_owned();
         mediate::weave(asked.dialect, &mut request, self.kept(&asked).await);
         let mut turn = Turn::new(asked.dialect, request, offers, policy);
@@ -76,6 +77,7 @@ impl Proxy {
         if !hidden.is_empty() {
             self.keep(&asked, Kept { anchor, hidden }).await;
         }
+        self.made(&asked, record.provider(), text(&answer, "id")).await;
         let mut answer = self.redacted(answer);
         asked.dialect.deliver(&asked.forward.body, &mut answer);
         record.finish(&answer);
@@ -107,7 +109,7 @@ impl Proxy {
                 *doing.lock() = format!("executing {}", job.tool);
                 let id = format!("{}.{}.{made}", asked.id, turn.rounds() + 1);
                 let called = Instant::now();
-                let result = self.call(&asked.agent, id, job, bounds).await;
+                let result = self.call(asked, id, job, bounds).await;
                 turn.ran(result, spent(called));
             }
             if let Step::Done(done) = turn.close() {
@@ -129,6 +131,8 @@ impl Proxy {
             bytes: Bytes::new(),
             api: asked.forward.api,
             headers: asked.forward.headers.clone(),
+            keeper: asked.forward.keeper.clone(),
+            stored: None,
         };
         let forwarded = self.ask(&asked.agent, &forward, patience_ms).await?;
         let status = forwarded.response.status();
@@ -145,13 +149,13 @@ impl Proxy {
     }
 
     /// Makes one call as the agent's own, and returns what the model is told of it.
-    async fn call(&self, agent: &str, id: String, job: Job, bounds: TurnBounds) -> Value {
+    async fn call(&self, asked: &Asked, id: String, job: Job, bounds: TurnBounds) -> Value {
         let patience = Duration::from_millis(bounds.timeout_per_tool_ms);
-        let principal = Principal(agent.to_owned());
+        let (principal, trace) = (Principal(asked.agent.clone()), asked.trace);
         let is_enveloped = job.is_enveloped;
         let call = ToolCall {
             timeout: Some(patience),
-            context: CallContext { request_id: Some(id), ..CallContext::default() },
+            context: CallContext { request_id: Some(id), trace, ..CallContext::default() },
             ..ToolCall::new(principal, job.tool, job.arguments)
         };
         match timeout(patience.saturating_add(CALL_SLACK), self.0.host.call(call)).await {

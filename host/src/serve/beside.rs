@@ -10,11 +10,11 @@ use clawhost_core::exposed::{Kind, List, Offers};
 use clawhost_core::limits::REPLY_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
 use rmcp::model::{
-    CallToolRequestParams, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, InputRequiredResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, PromptsCapability,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-    ResourcesCapability, ServerCapabilities,
+    CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
+    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Reference, ResourcesCapability, ServerCapabilities,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -26,6 +26,7 @@ use super::calls::Calls;
 use super::convert;
 use super::mcp::McpServer;
 use super::waiting::Turn;
+use crate::upstream::mcp::SERVER_ERROR;
 
 /// What a use comes to.
 enum Used {
@@ -183,7 +184,7 @@ impl<C: Calls> McpServer<C> {
                 let text = format!("it is longer than a reply may be: {bytes} bytes of JSON");
                 CallError::new(ErrorKind::Sandbox, text).with("limit", "reply_bytes_max")
             }
-            None if reply.is_error => CallError::new(ErrorKind::Upstream, words(&reply)),
+            None if reply.is_error => return Err(failed(&reply)),
             None => return Ok(Used::Reply(reply)),
         };
         Err(convert::protocol_error(error))
@@ -229,6 +230,18 @@ fn call(tool: String, arguments: &Value) -> CallToolRequestParams {
 
 fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Returns the error that a server's own is: with its code where that says what is wrong with the request.
+fn failed(reply: &ToolReply) -> ErrorData {
+    let error = CallError::new(ErrorKind::Upstream, words(reply));
+    let Some(said) = reply.meta.get(SERVER_ERROR) else { return convert::protocol_error(error) };
+    let mut error = convert::protocol_error(error.with("server_error", said.clone()));
+    let of_request = [ErrorCode::INVALID_PARAMS, ErrorCode::RESOURCE_NOT_FOUND];
+    let code = said.get("code").and_then(Value::as_i64);
+    let same = of_request.into_iter().find(|known| Some(known.0.into()) == code);
+    error.code = same.unwrap_or(error.code);
+    error
 }
 
 /// Returns what a failed reply says.

@@ -140,6 +140,9 @@ impl Connection {
     /// Waits while too many answers are unread; false when the connection has ended.
     pub(crate) async fn may_read(&self) -> bool {
         let has_room = |answers: &Answers| answers.unread < CONNECTION_BYTES_MAX;
+        if has_room(&self.answers.borrow()) {
+            return !self.broken.is_cancelled();
+        }
         let mut answers = self.answers.subscribe();
         self.broken.run_until_cancelled(answers.wait_for(has_room)).await.is_some()
     }
@@ -147,7 +150,7 @@ impl Connection {
     /// Counts a line that counted `bytes` as read.
     pub(crate) fn written(&self, bytes: usize) {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
-        self.answers.send_modify(|answers| answers.unread = answers.unread.saturating_sub(bytes));
+        change(&self.answers, |answers| answers.unread = answers.unread.saturating_sub(bytes));
     }
 
     /// Says whether the request `id` may begin, and sets room aside for its answer; nothing where
@@ -157,11 +160,12 @@ impl Connection {
         let Some(request) = open.requests.get_mut(id) else {
             return Some(false);
         };
-        request.begun = self.answers.send_if_modified(|answers| {
+        // Nobody waits for there to be less room.
+        self.answers.send_if_modified(|answers| {
             let held = answers.unread + answers.expected + request.answer_bytes;
-            let fits = request.answer_bytes == 0 || held <= CONNECTION_BYTES_MAX;
-            answers.expected += if fits { request.answer_bytes } else { 0 };
-            fits
+            request.begun = request.answer_bytes == 0 || held <= CONNECTION_BYTES_MAX;
+            answers.expected += if request.begun { request.answer_bytes } else { 0 };
+            false
         });
         request.begun.then_some(true)
     }
@@ -286,8 +290,9 @@ impl Connection {
     /// Gives back what was set aside for an answer that is no longer being made.
     fn made(&self, request: &Request) {
         let bytes = if request.begun { request.answer_bytes } else { 0 };
-        self.answers
-            .send_modify(|answers| answers.expected = answers.expected.saturating_sub(bytes));
+        change(&self.answers, |answers| {
+            answers.expected = answers.expected.saturating_sub(bytes);
+        });
     }
 
     /// Writes a line as far as the output takes it now, and queues the rest: a task that only writes is
@@ -310,14 +315,14 @@ impl Connection {
             drop(text.drain(..out));
         }
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        self.answers.send_modify(|answers| answers.unread += bytes);
+        change(&self.answers, |answers| answers.unread += bytes);
         // Without a writer the line is dropped, and with it `written`: the receiver hears that.
         let _ = self.outgoing.send(Outgoing::Line { text, bytes, written });
         receiver
     }
 
     fn count(&self, open: &Open) {
-        self.busy.send_replace(open.busy);
+        change(&self.busy, |busy| *busy = open.busy);
     }
 }
 
@@ -369,6 +374,14 @@ pub(super) fn poll_out(
         }
     }
     Pin::new(&mut output).poll_flush(cx)
+}
+
+/// Changes what is watched. Where nobody watches, nobody is told: that takes longer than reading a request.
+pub(crate) fn change<T>(watched: &watch::Sender<T>, change: impl FnOnce(&mut T)) {
+    watched.send_if_modified(|value| {
+        change(value);
+        watched.receiver_count() > 0
+    });
 }
 
 /// What an unread line counts at least. So an answer for each running

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequest, ClientRequest, GetExtensions as _, GetMeta as _, JsonRpcMessage, RequestId,
@@ -45,8 +46,7 @@ impl<C: Calls> Direct<C> {
         &self,
         id: &RequestId,
         message: &Value,
-    ) -> Option<(impl Future<Output = ServerJsonRpcMessage> + Send + use<C>, CancellationToken)>
-    {
+    ) -> Option<(BoxFuture<'static, ServerJsonRpcMessage>, CancellationToken)> {
         let (server, peer) = self.0.lock().clone()?;
         let request = CallToolRequest::deserialize(message).ok()?;
         let mut request = ClientRequest::CallToolRequest(request);
@@ -58,12 +58,13 @@ impl<C: Calls> Direct<C> {
             return None;
         }
         let cancels = context.ct.clone();
-        let answer = async move {
+        // On the heap at once: it is large, and is handed on more than once before it begins.
+        let answer: BoxFuture<'static, _> = Box::pin(async move {
             match server.handle_request(request, context).await {
                 Ok(result) => JsonRpcMessage::response(result, id),
                 Err(error) => JsonRpcMessage::error(error, Some(id)),
             }
-        };
+        });
         Some((answer, cancels))
     }
 }

@@ -210,7 +210,10 @@ impl State {
                 Err(CallError::new(ErrorKind::UnknownTool, "no tool of the session"))
             }
             "echo" => Ok(ToolReply { structured: Some(call.arguments), ..ToolReply::default() }),
-            "whoami" => Ok(text(&call.principal.0)),
+            "whoami" => Ok(text(&match call.context.trace {
+                Some(trace) => format!("{} in {trace}", call.principal.0),
+                None => call.principal.0,
+            })),
             "slow" => {
                 self.released.subscribe().wait_for(|released| *released).await.unwrap();
                 Ok(text("at last"))

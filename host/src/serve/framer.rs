@@ -10,11 +10,13 @@
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use clawhost_core::limits::{CLAW_NOTICES_MAX, MESSAGE_BYTES_MAX};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::serve_server_with_ct;
 use serde_json::Value;
@@ -196,11 +198,14 @@ async fn read_all<C: Calls, R: AsyncRead + Unpin>(
 ) {
     let connection = &dialects.connection;
     let mut lines = Lines::new(BufReader::new(input), MESSAGE_BYTES_MAX);
+    // Entered once for all lines.
+    let mut stopped = pin!(shutdown.cancelled());
+    let mut broken = pin!(connection.broken().cancelled());
     loop {
         let line = tokio::select! {
             biased;
-            () = shutdown.cancelled() => return,
-            () = connection.broken().cancelled() => return,
+            () = &mut stopped => return,
+            () = &mut broken => return,
             line = lines.next() => line,
         };
         let line = match line {
@@ -323,7 +328,7 @@ impl<C: Calls> Dialects<C> {
     async fn carry_out(
         &self,
         id: RequestId,
-        answer: impl Future<Output = ServerJsonRpcMessage> + Send + 'static,
+        answer: BoxFuture<'static, ServerJsonRpcMessage>,
         is_last: bool,
     ) {
         let begins = self.connection.begins(&id);

@@ -112,26 +112,27 @@ impl<C: Calls> McpServer<C> {
     ) -> Result<Turn, ErrorData> {
         let approvals = self.calls.services().approvals;
         let principal = self.principal.0.as_str();
+        let capabilities = context.client_capabilities();
         let client = Client {
             approvals,
             principal,
-            digest: digest::of_json(&json!([request.name, request.arguments])),
             peer: &context.peer,
             token: context.meta.get_progress_token(),
             is_older: era(context) == Era::Legacy,
             elicits: approvals.reach().may_elicit(principal)
-                && elicit::is_declared(context.client_capabilities().as_ref()),
+                && elicit::is_declared(capabilities.as_ref()),
         };
-        let capabilities = context.client_capabilities();
-        if era(context) == Era::Legacy {
+        if client.is_older {
             let dialogue = questions::dialogue(capabilities.as_ref());
             let underway = self.start(request, context, dialogue, &client);
             return Ok(Turn::Done(client.see_through(underway).await));
         }
+        // By which a call that waits is found again.
+        let digest = digest::of_json(&json!([request.name, request.arguments]));
         let state = request.request_state.take();
         let servers = state.as_deref().and_then(questions::servers_state);
         if let (Some(ticket), None) = (state, &servers) {
-            let turn = client.resume(&ticket, request.input_responses.as_ref()).await;
+            let turn = client.resume((&ticket, &digest), request.input_responses.as_ref()).await;
             return questions::told(turn.ok_or_else(stale_state)?, false, capabilities.as_ref());
         }
         let responses = request.input_responses.take();
@@ -139,7 +140,8 @@ impl<C: Calls> McpServer<C> {
         let dialogue = questions::dialogue(capabilities.as_ref());
         let dialogue = Dialogue { responses, state: servers, comes_again: true, ..dialogue };
         let is_answer = dialogue.is_answer();
-        let turn = client.begin(self.start(request, context, dialogue, &client)).await;
+        let underway = self.start(request, context, dialogue, &client);
+        let turn = client.begin(underway, &digest).await;
         questions::told(turn, is_answer, capabilities.as_ref())
     }
 
@@ -162,16 +164,15 @@ impl<C: Calls> McpServer<C> {
         let mut call = self.tool_call(request, dialogue, sink, waiting);
         call.context.trace = trace(context);
         let call = guarded(self.calls.call(call));
-        let (peer, silenced) = (context.peer.clone(), answered.clone());
-        let asked = question.clone();
+        let reports = updates.zip(token).map(|(updates, token)| {
+            let (peer, question) = (context.peer.clone(), question.clone());
+            (updates, Reports { peer, token, question, silenced: answered.clone() })
+        });
         let call = Box::pin(async move {
             let _reachable = reachable;
-            match (updates, token) {
-                (Some(updates), Some(token)) => {
-                    let reports = Reports { peer, token, question: asked, silenced };
-                    with_progress(call, updates, &reports).await
-                }
-                _ => call.await,
+            match reports {
+                Some((updates, reports)) => with_progress(call, updates, &reports).await,
+                None => call.await,
             }
         });
         Underway { call, question, asks, answered }
@@ -357,9 +358,8 @@ pub(crate) struct SessionEnd(pub(crate) CancellationToken);
 /// Returns the trace that a request says it is part of, in its `_meta` or else in its header.
 fn trace(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
     let parts = context.extensions.get::<http::request::Parts>();
-    let header = || parts?.headers.get(TRACEPARENT)?.to_str().ok();
     let said = context.meta.get(TRACEPARENT).and_then(Value::as_str);
-    said.or_else(header).and_then(TraceParent::parse)
+    said.map_or_else(|| TraceParent::of(&parts?.headers), TraceParent::parse)
 }
 
 /// Ends with the session of a request, at once: by itself rmcp gives what runs some seconds more,

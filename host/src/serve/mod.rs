@@ -12,7 +12,6 @@ mod calls;
 mod ckp;
 mod connection;
 mod console;
-#[cfg(unix)]
 mod control;
 mod convert;
 mod direct;
@@ -41,7 +40,6 @@ use std::time::Duration;
 use clawhost_core::limits::SHUTDOWN_GRACE_MS;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(unix)]
 pub use self::control::serve_control;
 pub use self::http::{
     BoundServer, HttpOptions, WrapOptions, serve_http, serve_metrics, serve_wrapped,

@@ -25,7 +25,10 @@ const SERVERS_STATE: &str = "server:";
 
 /// Returns what a client can be asked.
 pub(super) fn dialogue(capabilities: Option<&ClientCapabilities>) -> Dialogue {
-    let all = capabilities.and_then(|all| serde_json::to_value(all).ok());
+    let asked = |all: &&ClientCapabilities| {
+        all.elicitation.is_some() || all.roots.is_some() || all.sampling.is_some()
+    };
+    let all = capabilities.filter(asked).and_then(|all| serde_json::to_value(all).ok());
     let Some(Value::Object(all)) = all else { return Dialogue::default() };
     let asked = |key: &String| ["elicitation", "roots", "sampling"].contains(&key.as_str());
     let capabilities: Map<_, _> = all.into_iter().filter(|(key, _)| asked(key)).collect();

@@ -207,13 +207,14 @@ pub struct Compiled {
 /// Reads the files that were compiled for agents into `folder`, a folder for each.
 ///
 /// # Errors
-/// Every problem of every file; a tool that is another one in two of them.
+/// Every problem of every file; a tool that is another one in two of them; there is no such file.
 pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<DocumentError>> {
     let mut problems = Problems::default();
     let (mut granted, mut agents) = (BTreeMap::new(), BTreeMap::new());
     let unread = |error: std::io::Error| DocumentError::whole_file(folder, error.to_string(), None);
     let mut entries = docs.list(folder).map_err(|error| vec![unread(error)])?;
     entries.sort();
+    let is_one = entries.iter().any(|entry| !entry.is_directory && entry.name == TOOLS_FILE);
     for agent in entries.into_iter().filter(|entry| entry.is_directory).map(|entry| entry.name) {
         let file = folder.join(&agent).join(TOOLS_FILE);
         let bytes = match docs.read(&file) {
@@ -232,6 +233,15 @@ pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<Docum
         for ((tool, credential), at) in read.tools.into_iter().zip(&places) {
             join(&mut granted, &tool, (agent.clone(), credential), at, &mut problems);
         }
+    }
+    // Without the files every budget and bound in them would be gone.
+    if agents.is_empty() && problems.none_since(0) {
+        let reason = format!("no folder in it has a `{TOOLS_FILE}`");
+        let help = match is_one {
+            true => "this is the folder of one agent: name the folder above",
+            false => "name the folder that `clawhost compile` made",
+        };
+        problems.push(DocumentError::whole_file(folder, reason, Some(help)));
     }
     problems.finish(Some(Compiled { tools: granted.into_values().collect(), agents }))
 }

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::agent_file::{AgentFile, Compiled, TOOLS_FILE, agents};
 pub use self::describe::{Described, Descriptor, FILE_NAME};
-pub use self::mcp::servers;
+pub use self::mcp::{credentials, headers, servers};
 pub use self::pod::{
     CompiledAgent, DISCOVERED, PodSurroundings, compile, is_service_name, pod_server,
 };
@@ -166,11 +166,18 @@ impl Granted {
 
     /// Returns the names of the secrets it needs.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let (one, many) = match &self.callers {
-            Callers::Anybody(credential) => (Some(credential), None),
-            Callers::Only(agents) => (None, Some(agents.values())),
+        self.callers.credentials().filter_map(Credential::secret)
+    }
+}
+
+impl Callers {
+    /// Returns as whom they come.
+    fn credentials(&self) -> impl Iterator<Item = &Credential> {
+        let (one, many) = match self {
+            Self::Anybody(credential) => (Some(credential), None),
+            Self::Only(agents) => (None, Some(agents.values())),
         };
-        one.into_iter().chain(many.into_iter().flatten()).filter_map(Credential::secret)
+        one.into_iter().chain(many.into_iter().flatten())
     }
 }
 

@@ -244,9 +244,9 @@ impl<'a> Compiler<'a> {
             }
             return Vec::new();
         };
-        if let Some(reason) = self.services.unreachable(service) {
+        if let Some((entry, reason)) = self.services.unreachable(service) {
             self.problems.invalid(
-                at,
+                entry.unwrap_or(at),
                 reason,
                 format!("say where it is: `--service {service}=URL`"),
             );

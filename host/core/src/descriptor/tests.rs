@@ -349,6 +349,10 @@ fn a_compiled_file_that_is_not_ours_is_no_empty_one() {
         assert!(errors.contains(says) && !errors.contains("hunter2"), "{from}\n{errors}");
     }
     let other = text.replace("Execute an order", "Execute it");
+    let above = read(vec![("c/tools.json", text.clone())]);
+    assert!(above.contains("name the folder above"), "{above}");
+    let none = read(vec![("c/a/CLAWDAPUS.md", String::new())]);
+    assert!(none.contains("no folder in it has a `tools.json`"), "{none}");
     let both = vec![("c/a/tools.json", text), ("c/b/tools.json", other)];
     assert!(read(both).contains("something else for another agent"));
 }
@@ -409,6 +413,33 @@ fn arguments_stay_in_their_place_of_a_path() {
 }
 
 #[test]
+fn a_server_is_begun_as_the_first_of_those_who_ask_it_over_mcp() {
+    let bearer = |secret: &str| Credential::Bearer { secret: secret.to_owned() };
+    let granted = |name: &str, transport, agents: &[&str]| {
+        let tool = ManagedTool {
+            service: "finder".to_owned(),
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: json!({}),
+            annotations: Map::new(),
+            base_url: "http://finder:80".to_owned(),
+            transport,
+        };
+        let agents = agents.iter().map(|agent| ((*agent).to_owned(), bearer(agent)));
+        Granted { tool, callers: Callers::Only(agents.collect()) }
+    };
+    let (path, method) = ("/x".to_owned(), "GET".to_owned());
+    let http = Transport::Http { method, path: path.clone(), body_key: None };
+    let all =
+        [granted("alpha", http, &["x"]), granted("search", Transport::Mcp { path }, &["a", "x"])];
+    let list = credentials(&all, "finder");
+    assert_eq!(list, [&bearer("a"), &bearer("x")]);
+    let servers = servers(&all).unwrap();
+    let McpReach::Url { headers: sent, .. } = &servers[0].reach else { panic!() };
+    assert_eq!((servers.len(), Some(sent)), (1, headers(list[0]).as_ref()));
+}
+
+#[test]
 fn a_service_of_a_pod_can_be_a_program() {
     let pod = |claw: &str| format!("services:\n  finder:\n    x-claw: {{{claw}}}\n");
     let read = |claw: &str, name: &str| {
@@ -434,6 +465,33 @@ fn a_service_of_a_pod_can_be_a_program() {
             "{claw}: {compiled}"
         );
     }
+}
+
+#[test]
+fn a_service_is_at_the_port_that_it_states() {
+    let at = |service: &str| {
+        let pod = pod("tools: [trading-api]").replace("image: t, expose: ['4000']", service);
+        let agents = compiled(&pod, &[]).map_err(|errors| told::<()>(Err(errors)))?;
+        Ok::<_, String>(agents[0].file.clone().unwrap().tools[0].0.base_url.clone())
+    };
+    for (service, port) in [
+        ("image: t", "80"),
+        ("expose: [4001/tcp]", "4001"),
+        ("ports: ['127.0.0.1:80:4002-4003']", "4002"),
+        ("ports: [{target: 4004}]", "4004"),
+    ] {
+        assert_eq!(at(service).unwrap(), format!("http://trading-api:{port}"), "{service}");
+    }
+    for wrong in ["expose: ['abc']", "expose: ['80x']", "ports: [{published: 1}]"] {
+        let told = at(wrong).unwrap_err();
+        assert!(told.contains("the port of `trading-api` is none"), "{wrong}: {told}");
+        assert!(told.contains(":7:"), "where it stands: {told}");
+    }
+    let program = pod("tools: [trading-api]")
+        .replace("image: t, expose: ['4000'], x-claw: {", "x-claw: {mcp-stdio: {command: t}, ");
+    let agents = compiled(&program, &[]).unwrap();
+    let file = agents[0].file.clone().unwrap();
+    assert_eq!(file.tools[0].0.base_url, "http://trading-api:8080");
 }
 
 fn told_of(pod: &str) -> String {

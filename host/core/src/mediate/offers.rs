@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use serde_json::Value;
 
+use super::ModelCall;
+use crate::json::items;
 use crate::limits::PROXY_NEAREST_MAX;
 use crate::manifest::nearest;
 use crate::names::Names;
@@ -46,6 +48,7 @@ pub struct Offers {
     all: Vec<Offer>,
     names: Names,
     declared: Vec<String>,
+    prunes: bool,
 }
 
 impl Offers {
@@ -62,7 +65,14 @@ impl Offers {
         for offer in &mut all {
             names.presented(&offer.tool).unwrap_or_default().clone_into(&mut offer.name);
         }
-        Self { all, names, declared }
+        Self { all, names, declared, prunes: false }
+    }
+
+    /// Has the numbers taken out of calls that need not be there and are the least their schema allows:
+    /// models that fill in every argument mean nothing by them.
+    #[must_use]
+    pub fn pruning(self, prunes: bool) -> Self {
+        Self { prunes, ..self }
     }
 
     /// Returns the offers in the order they were made.
@@ -90,6 +100,19 @@ impl Offers {
         names
     }
 
+    /// Takes out of a call what [`Offers::pruning`] says, where it says so.
+    pub(super) fn prune(&self, call: &mut ModelCall) {
+        let offer = self.find(&call.name).filter(|_| self.prunes);
+        let (Some(offer), Ok(Value::Object(given))) = (offer, &mut call.arguments) else { return };
+        let needed = items(&offer.schema, "required");
+        given.retain(|name, value| {
+            let least =
+                offer.schema.get("properties").and_then(|all| all.get(name)?.get("minimum"));
+            !least.is_some_and(|least| is_equal(least, value))
+                || needed.iter().any(|one| one == name.as_str())
+        });
+    }
+
     /// Says what `name` means. What the runner did not declare and looks like ours is nobody's: it would
     /// fail there, and the model is told better here.
     pub(super) fn meant(&self, name: &str) -> Meant<'_> {
@@ -105,5 +128,34 @@ impl Offers {
         };
         let near = nearest(name, self.all.iter().map(|offer| offer.name.as_str())).is_some();
         if near || self.all.iter().any(of_service) { Meant::Nobody } else { Meant::Native }
+    }
+}
+
+/// Says whether two numbers are one, also where they are written as of two kinds.
+fn is_equal(one: &Value, other: &Value) -> bool {
+    /// 2^53: up to here a float tells every whole number from the next.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let equal = one.as_f64().filter(|number| Some(*number) == other.as_f64());
+    equal.is_some_and(|number| number.abs() < EXACT_MAX || one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_equal_whatever_their_kind_and_however_large() {
+        for (one, other, equal) in [
+            (json!(1), json!(1.0), true),
+            (json!(9_007_199_254_740_992_u64), json!(9_007_199_254_740_992_u64), true),
+            (json!(9_007_199_254_740_992_u64), json!(9_007_199_254_740_993_u64), false),
+            (json!(0), json!(1), false),
+            (json!(0), json!("0"), false),
+            (json!(null), json!(null), false),
+        ] {
+            assert_eq!(is_equal(&one, &other), equal, "{one} {other}");
+        }
     }
 }

@@ -129,8 +129,7 @@ impl Dialect for OpenAi {
             400..=499 => "invalid_request_error",
             _ => "server_error",
         };
-        let code = (status == 404).then_some("model_not_found");
-        json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+        json!({ "error": { "message": message, "type": kind, "param": null, "code": null } })
     }
 
     fn error_event(&self, error: &Value) -> String {

@@ -29,12 +29,8 @@ impl Dialect for Responses {
     }
 
     fn unmediated(&self, request: &Value) -> Option<&'static str> {
-        if at(request, "background") == true {
-            return Some("`background` is false where the host adds tools: somebody has to wait");
-        }
-        let text = "`conversation` is not taken where the host adds tools, as rounds would be said in it \
-                    again: name `previous_response_id`, or send the `input`";
-        (!at(request, "conversation").is_null()).then_some(text)
+        let text = "`background` is false where the host adds tools: somebody has to wait";
+        (at(request, "background") == true).then_some(text)
     }
 
     fn declared(&self, request: &Value) -> Vec<String> {

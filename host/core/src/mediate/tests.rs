@@ -631,10 +631,8 @@ fn a_response_repeats_what_the_runner_asked_and_nothing_of_ours() {
         said,
         json!({ "output": [], "tools": [], "tool_choice": asked["tool_choice"], "x": 1 })
     );
-    for (key, value) in [("background", json!(true)), ("conversation", json!("c"))] {
-        assert!(Responses.unmediated(&json!({ key: value })).unwrap().contains(key));
-    }
-    assert_eq!(Responses.unmediated(&json!({ "background": false, "conversation": null })), None);
+    assert!(Responses.unmediated(&json!({ "background": true })).unwrap().contains("background"));
+    assert_eq!(Responses.unmediated(&json!({ "background": false })), None);
 }
 
 #[test]
@@ -696,4 +694,28 @@ fn a_response_streams_each_item_from_its_begin_to_its_end() {
             .starts_with("event: response.incomplete\n")
     );
     assert!(Responses.error_event(&Responses.error(502, "late")).contains("\"message\":\"late\""));
+}
+
+#[test]
+fn numbers_that_say_no_more_than_their_least_are_left_out_where_they_may_be() {
+    let number = |least: Value| json!({ "type": "number", "minimum": least });
+    let schema = json!({
+        "type": "object", "required": ["page"],
+        "properties": { "page": number(json!(1)), "limit": number(json!(0)), "rate": number(json!(0.5)), "free": { "type": "number" } },
+    });
+    let plain = Offers::new(vec![Offer { schema, ..offer("svc.get") }], Vec::new());
+    let by = |offers: &Offers, name: &str, arguments: Value| {
+        let (id, name) = (String::new(), name.to_owned());
+        let mut call = ModelCall { id, name, arguments: Ok(arguments) };
+        offers.prune(&mut call);
+        call.arguments.unwrap()
+    };
+    let all = json!({ "page": 1, "limit": 0.0, "rate": 0.5, "free": 0, "other": 0 });
+    assert_eq!(by(&plain, "svc_get", all.clone()), all);
+    let offers = plain.pruning(true);
+    let pruned = |name: &str, arguments: Value| by(&offers, name, arguments);
+    assert_eq!(pruned("svc_get", all.clone()), json!({ "page": 1, "free": 0, "other": 0 }));
+    assert_eq!(pruned("own", all.clone()), all);
+    let said = json!({ "limit": 1, "rate": "0.5" });
+    assert_eq!(pruned("svc_get", said.clone()), said);
 }

@@ -172,7 +172,8 @@ impl Turn {
     /// The model does not come to its end, or makes more calls than one answer may.
     pub fn hear(&mut self, mut answer: Value, spent_ms: u64) -> Result<Step, Failed> {
         usage::add(&mut self.usage, at(&answer, "usage"));
-        let calls = self.dialect.calls(&mut answer, self.rounds + 1);
+        let mut calls = self.dialect.calls(&mut answer, self.rounds + 1);
+        calls.iter_mut().for_each(|call| self.offers.prune(call));
         if self.is_last && !calls.is_empty() {
             return Err(Failed("the model calls tools when there are none any more".to_owned()));
         }
@@ -253,7 +254,8 @@ impl Turn {
 
     /// Returns the refusal of calls for which there are no rounds, or no time, left.
     fn budget(&self, spent_ms: u64) -> Result<Option<Value>, Failed> {
-        let soft_ms = self.policy.bounds.total_timeout_ms / 1_000 * PROXY_SOFT_DEADLINE_PERMILLE;
+        let total_ms = self.policy.bounds.total_timeout_ms;
+        let soft_ms = total_ms.saturating_mul(PROXY_SOFT_DEADLINE_PERMILLE) / 1_000;
         let mut details = json!({
             "max_rounds": self.policy.bounds.max_rounds,
             "finalize_now": true,

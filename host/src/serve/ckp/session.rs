@@ -18,7 +18,7 @@ use crate::replay::stopped;
 use crate::serve::calls::{Calls, guarded};
 use crate::serve::message::{Fault, INVALID_PARAMS, Outcome};
 use crate::serve::params::Params;
-use crate::telemetry::Event;
+use crate::telemetry::{Event, TraceParent};
 
 /// What whoever speaks on a connection may do beside calling tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,14 @@ pub(crate) enum Authority {
     Operator,
 }
 
-/// One session of one client. Cheap to clone; the last clone ends what it runs.
+/// One session of one client, and of what trace its next requests are part. Cheap to clone; the last clone
+/// ends what it runs.
 #[derive(Debug)]
-pub(crate) struct Session<C>(Arc<Inner<C>>);
+pub(crate) struct Session<C>(Arc<Inner<C>>, Option<TraceParent>);
 
 impl<C> Clone for Session<C> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(Arc::clone(&self.0), self.1)
     }
 }
 
@@ -127,7 +128,7 @@ impl<C: Calls> Session<C> {
         authority: Authority,
         notices: mpsc::Sender<Value>,
     ) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Inner {
             calls,
             principal,
             authority,
@@ -135,7 +136,17 @@ impl<C: Calls> Session<C> {
             life: Mutex::new(Life::new()),
             running: watch::Sender::new(0),
             request_ids: Arc::default(),
-        }))
+        };
+        Self(Arc::new(inner), None)
+    }
+
+    /// Returns the session for requests that are part of `trace`.
+    pub(crate) fn traced(self, trace: Option<TraceParent>) -> Self {
+        Self(self.0, trace)
+    }
+
+    pub(super) fn trace(&self) -> Option<TraceParent> {
+        self.1
     }
 
     /// Takes one request. Order counts: one that begins or ends the session holds for the next.
@@ -231,8 +242,8 @@ impl<C: Calls> Session<C> {
 
     /// Notes a step, and tells whoever observes the host.
     pub(super) fn tell(&self, step: Transition) {
-        tracing::debug!(from = step.from, to = step.to, lasted = ?step.lasted, "a session's step");
         let duration_ms = u64::try_from(step.lasted.as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(from = step.from, to = step.to, duration_ms, "a session's step");
         let event = Event::Lifecycle { from: step.from, to: step.to, duration_ms };
         self.0.calls.services().telemetry.emit(event);
     }

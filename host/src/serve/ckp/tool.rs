@@ -82,6 +82,7 @@ impl Asked {
             sandbox: self.sandbox,
             policy: self.policy,
             session: Some(Arc::clone(&agreed.manifest)),
+            trace: session.trace(),
             ..CallContext::default()
         };
         let call = ToolCall::new(inner.principal.clone(), self.name, self.arguments);

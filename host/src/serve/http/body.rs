@@ -3,10 +3,12 @@
 //! Deliberately absent: what a body means.
 
 use bytes::Bytes;
-use clawhost_core::limits::{HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::{EVENTS_INTERVAL_MS, HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use serde_json::json;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
+use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::guard::Denied;
@@ -71,10 +73,52 @@ pub(super) fn accepted() -> Response<Body> {
 
 /// Returns an answer of JSON that nobody keeps.
 pub(super) fn answer_json(status: StatusCode, json: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Full::new(json.into()).boxed());
+    let mut response = fresh("application/json", Full::new(json.into()).boxed());
     *response.status_mut() = status;
+    response
+}
+
+/// Returns `value` as a server-sent event.
+pub(super) fn event(value: &Value) -> Bytes {
+    // The JSON of a value has no line break in it.
+    Bytes::from(format!("data: {value}\n\n"))
+}
+
+/// Returns an answer of server-sent events, with a sign of life where there are none for a while.
+pub(super) fn event_stream(
+    events: impl Stream<Item = Bytes> + Send + Sync + 'static,
+) -> Response<Body> {
+    let pause = Duration::from_millis(EVENTS_INTERVAL_MS);
+    let frames = stream::unfold(Box::pin(events), move |mut events| async move {
+        let quiet = |_| Some(Bytes::from_static(b":\n\n"));
+        let event = timeout(pause, events.next()).await.unwrap_or_else(quiet)?;
+        Some((Ok(Frame::data(event)), events))
+    });
+    fresh("text/event-stream", Body::new(StreamBody::new(frames)))
+}
+
+/// Returns an answer that nobody keeps.
+fn fresh(kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_events_shows_that_it_lives() {
+        let said = stream::once(async { event(&json!("a\nb")) }).chain(stream::pending());
+        let mut body = event_stream(said).into_body();
+        for expected in [&b"data: \"a\\nb\"\n\n"[..], b":\n\n", b":\n\n"] {
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), expected);
+        }
+        let ended = event_stream(stream::empty()).into_body().frame().await;
+        assert!(ended.is_none());
+    }
 }

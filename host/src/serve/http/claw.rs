@@ -10,24 +10,20 @@
 //! could read has 400, and an unknown session 404.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{CLAW_NOTICES_MAX, CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX};
-use futures_util::stream::{self, Stream};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
-use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Duration, Instant};
 
-use super::body::{accepted, answer_json, read_body, refused, require_json};
+use super::body::{accepted, answer_json, event, event_stream, read_body, refused, require_json};
 use super::guard::Denied;
 use super::routes::{Body, Request};
 use crate::host::Principal;
@@ -35,6 +31,7 @@ use crate::random;
 use crate::serve::calls::{Calls, host_failed};
 use crate::serve::ckp::{self, Answer, Authority, Session};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
+use crate::telemetry::TraceParent;
 
 /// The header that says which session a request belongs to.
 const SESSION_HEADER: &str = "claw-session";
@@ -96,7 +93,8 @@ impl<C: Calls> Sessions<C> {
                 let params = value.get("params");
                 match id {
                     Some(id) => {
-                        Ok(answered(&request, settled(&self.find(id)?, &method, params).await))
+                        let session = self.find(id)?.traced(TraceParent::of(headers));
+                        Ok(answered(&request, settled(&session, &method, params).await))
                     }
                     None => Ok(self.begin(&request, &method, params).await),
                 }
@@ -115,11 +113,11 @@ impl<C: Calls> Sessions<C> {
             notices.and_then(|notices| notices.try_lock_owned().ok()).ok_or_else(|| {
                 Denied::new(StatusCode::CONFLICT, "somebody listens to this session already")
             })?;
-        let mut response = Response::new(StreamBody::new(events(notices)).boxed());
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Ok(response)
+        // Whoever lost its connection can listen again.
+        Ok(event_stream(stream::unfold(notices, |mut notices| async {
+            let notice = notices.recv().await?;
+            Some((event(&notice), notices))
+        })))
     }
 
     /// Ends a session.
@@ -226,18 +224,6 @@ pub(super) async fn operator<C: Calls>(
         }
     };
     Ok(answered(&id, outcome))
-}
-
-/// Returns notifications as server-sent events. Whoever lost its connection can listen again.
-fn events(
-    notices: OwnedMutexGuard<mpsc::Receiver<Value>>,
-) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
-    stream::unfold(notices, |mut notices| async {
-        let notice = notices.recv().await?;
-        // The JSON of a value has no line break in it.
-        let event = Bytes::from(format!("data: {notice}\n\n"));
-        Some((Ok(Frame::data(event)), notices))
-    })
 }
 
 /// Carries out one request to its end, also where its client no longer waits.

@@ -21,6 +21,9 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
+use clawhost_core::limits::HTTP_BACKLOG_MAX;
+#[cfg(target_os = "linux")]
+use clawhost_core::limits::HTTP_SEND_MS;
 use http::Response;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -120,6 +123,7 @@ async fn listen(options: &HttpOptions) -> io::Result<(TcpListener, SocketAddr)> 
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let listener = TcpListener::bind(options.address).await?;
+    rustix::net::listen(&listener, HTTP_BACKLOG_MAX)?;
     let local_addr = listener.local_addr()?;
     Ok((listener, local_addr))
 }
@@ -192,9 +196,8 @@ async fn serve_connection<A: Answers>(
     app: Arc<A>,
     shutdown: CancellationToken,
 ) {
-    // Else what follows the first part of an answer waits until the client has acknowledged that, for 40 ms.
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%error, "a connection may be slow");
+    if let Err(error) = prepare(&stream) {
+        debug!(%error, "a connection may be slow, or stay for long");
     }
     let service = service_fn(|request| {
         let (app, seat) = (Arc::clone(&app), Arc::clone(&seat));
@@ -213,6 +216,15 @@ async fn serve_connection<A: Answers>(
     if let Err(error) = ended {
         debug!(%error, "a connection ended");
     }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Else what follows the first part of an answer waits until the client has acknowledged that, for 40 ms.
+    stream.set_nodelay(true)?;
+    // Who takes nothing of an answer keeps neither its place nor the answer.
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_user_timeout(stream, HTTP_SEND_MS)?;
+    Ok(())
 }
 
 #[cfg(test)]

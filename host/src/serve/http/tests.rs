@@ -689,3 +689,16 @@ impl std::io::Write for Log {
         Ok(())
     }
 }
+
+#[tokio::test]
+async fn as_many_clients_as_there_are_places_may_come_at_once() {
+    let options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
+    let (_listener, address) = super::listen(&options).await.unwrap();
+    let mut waiting = Vec::new();
+    // Nobody is taken: one for whom there is no room would not be connected.
+    for _ in 0..HTTP_CONNECTIONS_MAX {
+        let patience = std::time::Duration::from_secs(30);
+        let connected = tokio::time::timeout(patience, TcpStream::connect(address)).await;
+        waiting.push(connected.unwrap().unwrap());
+    }
+}

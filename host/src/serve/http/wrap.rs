@@ -2,23 +2,31 @@
 //!
 //! It is a transport and no gate: whoever may ask may ask for anything, and the host that bridges it applies
 //! policy. Its clients share one process; what it said to `initialize` is said to each of them again, as of the
-//! older revision that a client asks for, and each has a session of its own, which lasts as long as the process. Deliberately absent: streams, and with them
-//! whatever the server says unasked.
+//! older revision that a client asks for, and each has a session of its own, which lasts as long as the process or
+//! until its client ends it. What the process says unasked is for all who listen. Deliberately absent: what it asks
+//! its clients, reports of progress, and events that are sent again.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use clawhost_core::limits::{WRAP_SESSION_REQUESTS_MAX, WRAP_SESSIONS_MAX};
+use bytes::Bytes;
+use clawhost_core::limits::{WRAP_SESSION_REQUESTS_MAX, WRAP_SESSIONS_MAX, WRAP_STREAMS_MAX};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use parking_lot::Mutex;
 use rmcp::model::{ProtocolVersion, RequestId};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::body::{accepted, answer_json, denied, read_bounded, refused, require_json};
+use super::body::{
+    accepted, answer_json, denied, event, event_stream, read_bounded, refused, require_json,
+};
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Places, Seat};
@@ -34,6 +42,7 @@ use crate::upstream::mcp::{Life, NoResult, Server};
 const HEALTH_PATH: &str = "/healthz";
 /// No such session, or none any longer.
 const UNKNOWN_SESSION: i32 = -32_001;
+const NO_SESSION: &str = "there is no such session";
 /// The server is not there, or does not answer.
 const SILENT: i32 = -32_000;
 /// Random bytes of a session's id.
@@ -59,6 +68,8 @@ struct Wrapped {
     options: WrapOptions,
     server: Server,
     sessions: Mutex<HashMap<String, Session>>,
+    streams: Arc<Semaphore>,
+    stopping: CancellationToken,
 }
 
 struct Session {
@@ -66,6 +77,12 @@ struct Session {
     used: Instant,
     /// What ends each request under way.
     asked: HashMap<RequestId, CancellationToken>,
+    /// One session leaves places for the others.
+    share: Arc<Semaphore>,
+    /// The end of its stream, which another one takes the place of.
+    _stream: Option<DropGuard>,
+    /// What its streams take of all that there may be, while there is one.
+    listens: Weak<OwnedSemaphorePermit>,
 }
 
 /// A request under way; dropped, it is none any longer.
@@ -75,6 +92,7 @@ struct Asking<'a> {
     id: &'a RequestId,
     life: Life,
     cancelled: CancellationToken,
+    _place: OwnedSemaphorePermit,
 }
 
 /// Serves `server` until it is told to shut down, and stops it then.
@@ -89,7 +107,9 @@ pub async fn serve_wrapped(
     options.http.require_token = options.token.is_some();
     let (listener, local_addr) = listen(&options.http).await?;
     let guard = Guard::new(&options.http, local_addr);
-    let wrapped = Wrapped { guard, options, server, sessions: Mutex::default() };
+    let (streams, stopping) = (Arc::new(Semaphore::new(WRAP_STREAMS_MAX)), shutdown.told.clone());
+    let sessions = Mutex::default();
+    let wrapped = Wrapped { guard, options, server, sessions, streams, stopping };
     Ok(start(listener, local_addr, Arc::new(wrapped), Places::all(), shutdown))
 }
 
@@ -111,10 +131,18 @@ impl Wrapped {
             path if path == self.options.path => {}
             _ => return Err(Denied::new(StatusCode::NOT_FOUND, "there is one path, and /healthz")),
         }
-        if request.method() != Method::POST {
+        // Streams are of sessions: whoever has none is told that messages are posted.
+        let named = session_id(request.headers()).filter(|_| request.method() != Method::POST);
+        if named.is_none() && request.method() != Method::POST {
             return Err(Denied::method("POST"));
         }
         self.check_token(request.headers())?;
+        match (request.method(), named) {
+            (&Method::GET, Some(session)) => return self.listen(session, seat),
+            (&Method::DELETE, Some(session)) => return self.end(session),
+            (_, Some(_)) => return Err(Denied::method("GET, POST, DELETE")),
+            (_, None) => {}
+        }
         require_json(request.headers())?;
         let busy = busy(seat, Room::Any)?;
         let (parts, body) = request.into_parts();
@@ -148,8 +176,10 @@ impl Wrapped {
                 refused(StatusCode::BAD_REQUEST, &fault)
             }
             Ok(Incoming::Notification { method, value }) => {
-                self.told(session, &method, params(value)).await;
-                accepted()
+                match self.told(session, &method, params(value)).await {
+                    Ok(()) => accepted(),
+                    Err(Refusal(status, code, text)) => refused(status, &Fault::new(code, text)),
+                }
             }
             Ok(Incoming::Request { id, method, value }) if method == "initialize" => {
                 self.initialize(id, value.pointer("/params/protocolVersion")).await
@@ -185,8 +215,28 @@ impl Wrapped {
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| self.server.is_in(&session.life));
         make_room(&mut sessions);
-        let session = Session { life, used: Instant::now(), asked: HashMap::new() };
-        sessions.insert(name, session);
+        sessions.insert(name, Session::new(life));
+    }
+
+    /// Streams what the process says unasked, in the place of an earlier stream of the session.
+    fn listen(&self, name: &str, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+        let full = || Denied::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen");
+        let busy = busy(seat, Room::Any)?;
+        let mut sessions = self.sessions.lock();
+        let session = sessions.get_mut(name).ok_or_else(unknown)?;
+        let said = self.server.unasked(&session.life).map_err(|_| unknown())?;
+        let held = (busy, session.listen(&self.streams).ok_or_else(full)?);
+        let end = self.stopping.child_token();
+        session._stream = Some(end.clone().drop_guard());
+        let events = events(said).take_until(end.cancelled_owned());
+        Ok(until_sent(event_stream(events), held))
+    }
+
+    /// Ends a session, and what it waits for.
+    fn end(&self, name: &str) -> Result<Response<Body>, Denied> {
+        let ended = self.sessions.lock().remove(name).ok_or_else(unknown)?;
+        ended.asked.values().for_each(CancellationToken::cancel);
+        Ok(answer_json(StatusCode::NO_CONTENT, ""))
     }
 
     async fn ask(
@@ -205,9 +255,9 @@ impl Wrapped {
             () = asking.cancelled.cancelled() => return accepted(),
         };
         match outcome {
-            Err(NoResult::Error { code, message }) => {
-                let code = i32::try_from(code).unwrap_or(message::INTERNAL_ERROR);
-                answered(&id, Err(Fault::new(code, message)))
+            Err(NoResult::Error(error)) => {
+                let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                answer_json(StatusCode::OK, answer.to_string())
             }
             Err(why) => failed(id.clone(), &why),
             Ok(result) => answered(&id, Ok(result)),
@@ -217,24 +267,34 @@ impl Wrapped {
     fn asking<'a>(&'a self, name: &'a str, id: &'a RequestId) -> Result<Asking<'a>, Refusal> {
         let mut sessions = self.sessions.lock();
         let session = sessions.get_mut(name).ok_or_else(|| Refusal::from(&NoResult::Over))?;
-        let cancelled = session.begin(id)?;
-        Ok(Asking { wrapped: self, session: name, id, life: session.life.clone(), cancelled })
+        let (cancelled, _place) = session.begin(id)?;
+        let life = session.life.clone();
+        Ok(Asking { wrapped: self, session: name, id, life, cancelled, _place })
     }
 
     /// Takes a notification. That its client is ready was said for it, when the process was met.
-    async fn told(&self, session: &str, method: &str, params: Option<Value>) {
-        let life = match self.sessions.lock().get_mut(session) {
+    async fn told(
+        &self,
+        session: &str,
+        method: &str,
+        params: Option<Value>,
+    ) -> Result<(), Refusal> {
+        let (life, _place) = match self.sessions.lock().get_mut(session) {
             Some(session) if method == "notifications/cancelled" => {
                 let id = params.as_ref().and_then(|params| params.get("requestId"));
                 let id = id.and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
                 let ended = id.and_then(|id| session.asked.get(&id));
-                return ended.map(CancellationToken::cancel).unwrap_or_default();
+                ended.map(CancellationToken::cancel).unwrap_or_default();
+                return Ok(());
             }
-            Some(session) if method != "notifications/initialized" => session.life.clone(),
-            _ => return,
+            Some(session) if method != "notifications/initialized" => {
+                (session.life.clone(), session.place()?)
+            }
+            _ => return Ok(()),
         };
         // Whoever tells something hears nothing of it.
         drop(self.server.relay_told(&life, method, params, self.deadline()).await);
+        Ok(())
     }
 }
 
@@ -247,30 +307,74 @@ impl Drop for Asking<'_> {
 }
 
 impl Session {
-    /// Notes a request, and returns what ends it. One session leaves places for the others.
-    fn begin(&mut self, id: &RequestId) -> Result<CancellationToken, Refusal> {
+    fn new(life: Life) -> Self {
+        let share = Arc::new(Semaphore::new(WRAP_SESSION_REQUESTS_MAX));
+        Self {
+            life,
+            used: Instant::now(),
+            asked: HashMap::new(),
+            share,
+            _stream: None,
+            listens: Weak::new(),
+        }
+    }
+
+    /// Notes a request, and returns what ends it, and its place.
+    fn begin(
+        &mut self,
+        id: &RequestId,
+    ) -> Result<(CancellationToken, OwnedSemaphorePermit), Refusal> {
         if self.asked.contains_key(id) {
             let text = "a request with this id is still running";
             return Err(Refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, text));
         }
-        if self.asked.len() >= WRAP_SESSION_REQUESTS_MAX {
-            let text = "too many requests of this session wait for the server";
-            return Err(Refusal::from(&NoResult::Silent(text)));
-        }
-        let cancelled = CancellationToken::new();
-        self.used = Instant::now();
+        let (cancelled, place) = (CancellationToken::new(), self.place()?);
         self.asked.insert(id.clone(), cancelled.clone());
-        Ok(cancelled)
+        Ok((cancelled, place))
+    }
+
+    /// Takes a place among those who listen: that of its stream before, where there is one.
+    fn listen(&mut self, places: &Arc<Semaphore>) -> Option<Arc<OwnedSemaphorePermit>> {
+        let new = || Arc::clone(places).try_acquire_owned().ok().map(Arc::new);
+        let place = self.listens.upgrade().or_else(new)?;
+        self.listens = Arc::downgrade(&place);
+        Some(place)
+    }
+
+    /// Takes one of the places that the session has.
+    fn place(&mut self) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.used = Instant::now();
+        let text = "too many messages of this session wait for the server";
+        let place = Arc::clone(&self.share).try_acquire_owned();
+        place.map_err(|_| Refusal::from(&NoResult::Silent(text)))
     }
 }
 
-/// Where there are as many as may be, ends the session unused for longest of those that wait for nothing.
+/// Returns what is `said`, each message as an event, until its process ends.
+fn events(said: Receiver<Value>) -> impl Stream<Item = Bytes> + Send + Sync {
+    stream::unfold(said, |mut said| async {
+        let event = match said.recv().await {
+            Ok(message) => event(&message),
+            Err(RecvError::Lagged(missed)) => Bytes::from(format!(": missed {missed}\n\n")),
+            Err(RecvError::Closed) => return None,
+        };
+        Some((event, said))
+    })
+}
+
+fn unknown() -> Denied {
+    Denied::new(StatusCode::NOT_FOUND, NO_SESSION)
+}
+
+/// Where there are as many as may be, ends the session unused for longest of those that wait for nothing; one
+/// that listens after all others.
 fn make_room(sessions: &mut HashMap<String, Session>) {
     if sessions.len() < WRAP_SESSIONS_MAX {
         return;
     }
     let idle = sessions.iter().filter(|(_, session)| session.asked.is_empty());
-    let oldest = idle.min_by_key(|(_, session)| session.used).map(|(name, _)| name.clone());
+    let oldest = idle.min_by_key(|(_, session)| (session.listens.strong_count() > 0, session.used));
+    let oldest = oldest.map(|(name, _)| name.clone());
     sessions.remove(&oldest.unwrap_or_default());
 }
 
@@ -313,11 +417,9 @@ impl Refusal {
 impl From<&NoResult> for Refusal {
     fn from(why: &NoResult) -> Self {
         match why {
-            NoResult::Over => {
-                Self(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "there is no such session")
-            }
+            NoResult::Over => Self(StatusCode::NOT_FOUND, UNKNOWN_SESSION, NO_SESSION),
             NoResult::Silent(text) => Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, text),
-            NoResult::Error { .. } => {
+            NoResult::Error(_) => {
                 Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, "the server does not begin")
             }
         }
@@ -328,25 +430,30 @@ impl From<&NoResult> for Refusal {
 mod tests {
     use std::collections::HashSet;
 
+    use clawhost_core::limits::WRAP_UNASKED_MAX;
+    use tokio::sync::broadcast;
+
     use super::*;
 
     fn session() -> Session {
-        Session { life: Life::default(), used: Instant::now(), asked: HashMap::new() }
+        Session::new(Life::default())
     }
 
     #[test]
     fn an_id_runs_once_and_no_session_takes_every_place() {
         let mut session = session();
-        for id in (0..).take(WRAP_SESSION_REQUESTS_MAX) {
-            assert!(session.begin(&RequestId::Number(id)).is_ok());
-        }
+        let told = session.place().unwrap();
+        let ids = (0..).map(RequestId::Number).take(WRAP_SESSION_REQUESTS_MAX - 1);
+        let mut running: Vec<_> = ids.map(|id| session.begin(&id).unwrap()).collect();
         let twice = session.begin(&RequestId::Number(0)).unwrap_err();
         assert_eq!((twice.0, twice.1), (StatusCode::BAD_REQUEST, INVALID_REQUEST));
         let more = session.begin(&RequestId::Number(-1)).unwrap_err();
         assert_eq!((more.0, more.1), (StatusCode::SERVICE_UNAVAILABLE, SILENT));
+        drop(told);
         assert!(session.begin(&RequestId::Number(0)).is_err(), "the first still runs");
         session.asked.remove(&RequestId::Number(0));
-        assert!(session.begin(&RequestId::Number(0)).is_ok());
+        running.push(session.begin(&RequestId::Number(0)).unwrap());
+        assert!(session.place().is_err());
     }
 
     #[test]
@@ -354,18 +461,45 @@ mod tests {
         let named = |number: usize| (number.to_string(), session());
         let mut sessions: HashMap<_, _> = (0..WRAP_SESSIONS_MAX).map(named).collect();
         let now = Instant::now();
-        for (number, ago) in [("3", 9), ("7", 5), ("9", 2)] {
+        for (number, ago) in [("3", 9), ("5", 7), ("7", 5), ("9", 2)] {
             let session = sessions.get_mut(number).unwrap();
             session.used = now.checked_sub(Duration::from_secs(ago)).unwrap();
         }
-        sessions.get_mut("3").unwrap().begin(&RequestId::Number(1)).unwrap();
+        drop(sessions.get_mut("3").unwrap().begin(&RequestId::Number(1)).unwrap());
         sessions.get_mut("3").unwrap().used = now.checked_sub(Duration::from_secs(9)).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let _listens = sessions.get_mut("5").unwrap().listen(&places).unwrap();
         let before: HashSet<_> = sessions.keys().cloned().collect();
         make_room(&mut sessions);
         let left: HashSet<_> = sessions.keys().cloned().collect();
         assert_eq!(before.difference(&left).collect::<Vec<_>>(), ["7"]);
         make_room(&mut sessions);
         assert_eq!(sessions.len(), left.len(), "there is room");
+    }
+
+    #[test]
+    fn a_stream_takes_the_place_of_the_one_before_and_leaves_it_at_its_end() {
+        let places = Arc::new(Semaphore::new(1));
+        let (mut one, mut other) = (session(), session());
+        let first = one.listen(&places).unwrap();
+        let second = one.listen(&places).unwrap();
+        drop(first);
+        assert!(other.listen(&places).is_none());
+        drop(second);
+        assert!(other.listen(&places).is_some());
+    }
+
+    #[tokio::test]
+    async fn who_reads_late_misses_the_oldest_and_is_told_how_many() {
+        let (tell, said) = broadcast::channel(WRAP_UNASKED_MAX);
+        for number in 0..WRAP_UNASKED_MAX + 3 {
+            tell.send(json!(number)).unwrap();
+        }
+        drop(tell);
+        let heard: Vec<_> = events(said).collect().await;
+        assert_eq!(heard[0], ": missed 3\n\n");
+        let kept = (3..WRAP_UNASKED_MAX + 3).map(|number| event(&json!(number)));
+        assert!(kept.eq(heard[1..].iter().cloned()), "{heard:?}");
     }
 
     #[test]

@@ -99,7 +99,6 @@ async fn an_index_its_document_and_its_component_are_published() {
 #[tokio::test]
 async fn nothing_but_packages_can_be_read() {
     let folder = published();
-    #[cfg(unix)]
     std::os::unix::fs::symlink(folder.path().join("outside"), folder.path().join("pub/linked"))
         .unwrap();
     let (server, _told) = serve(folder.path()).await;

@@ -58,8 +58,6 @@ pub(super) struct Client<'a> {
     pub(super) approvals: &'a Approvals,
     /// Whose call it is.
     pub(super) principal: &'a str,
-    /// The digest of the request's tool and arguments.
-    pub(super) digest: String,
     /// The way to it.
     pub(super) peer: &'a Peer<RoleServer>,
     /// It speaks an older revision, in which it is asked while its request is open.
@@ -83,8 +81,9 @@ impl Client<'_> {
         }
     }
 
-    /// Waits for the call to end or to ask, as the stateless revision has it.
-    pub(super) async fn begin(&self, mut underway: Underway) -> Turn {
+    /// Waits for the call to end or to ask, as the stateless revision has it. Its tool and arguments have
+    /// this `digest`.
+    pub(super) async fn begin(&self, mut underway: Underway, digest: &str) -> Turn {
         let (mut question, mut asks) = (underway.question.clone(), underway.asks.clone());
         tokio::select! {
             biased;
@@ -99,16 +98,16 @@ impl Client<'_> {
         };
         underway.answered.cancel();
         let call = parking.park(place, (underway.question, underway.asks), underway.call);
-        self.hold(call, self.elicits).await
+        self.hold(call, digest, self.elicits).await
     }
 
-    /// Takes up a call that this client left; nothing where the ticket is not good for it.
+    /// Takes up a call that this client left; nothing where the ticket is not good for it and that `digest`.
     pub(super) async fn resume(
         &self,
-        ticket: &str,
+        (ticket, digest): (&str, &str),
         responses: Option<&InputResponses>,
     ) -> Option<Turn> {
-        let call = self.approvals.parking().redeem(ticket, self.principal, &self.digest)?;
+        let call = self.approvals.parking().redeem(ticket, self.principal, digest)?;
         if let (Some(asked), Some(responses)) = (call.asked(), responses) {
             asked.answer(serde_json::to_value(responses).ok());
         }
@@ -117,11 +116,11 @@ impl Client<'_> {
             // Somebody else may have been faster; the call knows.
             elicit::pass_on(self.approvals, &pending, answer).await;
         }
-        Some(self.hold(call, false).await)
+        Some(self.hold(call, digest, false).await)
     }
 
     /// Waits for a parked call for a while, or not at all where its question goes out `at_once`.
-    async fn hold(&self, call: Arc<ParkedCall>, at_once: bool) -> Turn {
+    async fn hold(&self, call: Arc<ParkedCall>, digest: &str, at_once: bool) -> Turn {
         let mut asks = call.asks();
         if !at_once || self.pending(call.question()).is_none() {
             tokio::select! {
@@ -144,7 +143,7 @@ impl Client<'_> {
             }
             None => pending.as_ref().and_then(elicit::input_requests),
         };
-        match self.approvals.parking().ticket(call, self.principal, &self.digest) {
+        match self.approvals.parking().ticket(call, self.principal, digest) {
             Ok(ticket) => Turn::Waits(InputRequiredResult::new(requests, Some(ticket))),
             Err(error) => Turn::Done(Err(error)),
         }

@@ -14,14 +14,16 @@ pub enum Api {
     Messages,
     /// OpenAI's Responses.
     Responses,
+    /// One of these that its provider keeps.
+    Stored,
 }
 
 impl Api {
-    const ALL: [Self; 4] = [Self::Chat, Self::Count, Self::Messages, Self::Responses];
+    const QUESTIONS: [Self; 4] = [Self::Chat, Self::Count, Self::Messages, Self::Responses];
 
     /// Returns what is asked for at `path` of a host.
     pub fn at(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|api| api.path() == path)
+        Self::QUESTIONS.into_iter().find(|api| api.path() == path)
     }
 
     /// Returns where a host answers it.
@@ -30,14 +32,19 @@ impl Api {
             Self::Chat => "/v1/chat/completions",
             Self::Count => "/v1/messages/count_tokens",
             Self::Messages => "/v1/messages",
-            Self::Responses => "/v1/responses",
+            Self::Responses | Self::Stored => "/v1/responses",
         }
+    }
+
+    /// Says whether a model writes nothing for it.
+    pub(super) const fn writes_nothing(self) -> bool {
+        matches!(self, Self::Count | Self::Stored)
     }
 
     /// Returns the protocol of those who can be asked for it.
     pub const fn protocol(self) -> ProviderProtocol {
         match self {
-            Self::Chat | Self::Responses => ProviderProtocol::OpenAi,
+            Self::Chat | Self::Responses | Self::Stored => ProviderProtocol::OpenAi,
             Self::Count | Self::Messages => ProviderProtocol::Anthropic,
         }
     }
@@ -52,8 +59,7 @@ impl Api {
     }
 
     /// Returns the path below the endpoint, which names the version of OpenAI's protocol.
-    pub(super) fn below(self) -> &'static str {
-        let path = self.path();
+    pub(super) fn below(self, path: &str) -> &str {
         match self.protocol() {
             ProviderProtocol::OpenAi => path.strip_prefix("/v1").unwrap_or(path),
             _ => path,
@@ -78,6 +84,7 @@ impl Api {
             Self::Count => ("input_tokens", Value::is_u64),
             Self::Messages => ("content", Value::is_array),
             Self::Responses => ("output", Value::is_array),
+            Self::Stored => return Some(answer).filter(|answer| answer.is_object()),
         };
         answer.get(key).filter(|said| is_it(said))
     }

@@ -15,7 +15,7 @@ use clawhost_core::limits::{
 };
 use clawhost_core::manifest::ProviderPlan;
 use clawhost_core::quota::{ProviderLimits, Reservation, Used};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::api::Api;
@@ -36,6 +36,21 @@ pub struct Forward<'a> {
     pub bytes: Bytes,
     /// What else the protocol says in headers.
     pub headers: HeaderMap,
+    /// The provider that keeps what it is about: nobody else is asked.
+    pub keeper: Option<String>,
+    /// Which answer it is about, where it is no question.
+    pub stored: Option<Stored>,
+}
+
+/// A request about an answer that its provider keeps; it has no body.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// What is to become of it.
+    pub method: Method,
+    /// The path that a client of this host asks.
+    pub path: String,
+    /// What is asked of it, as it came.
+    pub query: String,
 }
 
 /// What a provider answered.
@@ -91,6 +106,8 @@ impl Held {
     ) -> Result<Response<Answered>, Failure> {
         let (parts, body) = response.into_parts();
         let is_refusal = !parts.status.is_success();
+        // What is asked of an answer may be written in more ways than one.
+        let streams = streams || self.api == Api::Stored;
         if streams && !is_refusal && is_stream(&parts.headers) {
             return Ok(Response::from_parts(parts, Answered::Stream(body, Box::new(self))));
         }
@@ -120,7 +137,7 @@ fn used(api: Api, usage: &Value) -> Option<Used> {
         Api::Chat => openai::used(usage),
         // The same words, but that one counts what was cached beside the rest.
         Api::Messages | Api::Responses => anthropic::used(usage),
-        Api::Count => None,
+        Api::Count | Api::Stored => None,
     }
 }
 
@@ -158,7 +175,7 @@ impl Forward<'_> {
     /// Returns how long one completion may be, where the client says so.
     pub(super) fn length(&self) -> Option<u64> {
         match self.api {
-            Api::Count => Some(0),
+            api if api.writes_nothing() => Some(0),
             _ => self.body.get(self.length_key()).and_then(Value::as_u64),
         }
     }
@@ -183,7 +200,10 @@ impl Providers {
         request: &Forward<'_>,
         deadline: Instant,
     ) -> Result<Forwarded, CallError> {
-        let all = self.0.chain(Some(request.model()))?;
+        let mut all = self.0.chain(Some(request.model()))?;
+        if let Some(keeper) = &request.keeper {
+            all.retain(|plan| plan.name == *keeper);
+        }
         let fits = |plan: &&ProviderPlan| plan.protocol == request.api.protocol();
         let is_meant = all.first().is_some_and(fits);
         let (chain, others): (Vec<_>, Vec<_>) = all.into_iter().partition(fits);
@@ -318,10 +338,13 @@ fn is_stream(headers: &HeaderMap) -> bool {
 /// Returns what an answer says it used, and the bytes of what the model wrote; nothing where it is no
 /// answer to that.
 fn charge(api: Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
+    if api == Api::Stored && body.is_empty() {
+        return Some((Some(Used::default()), 0));
+    }
     let body = clawhost_core::json::parse(body).ok()?;
     let written = api.said(&body)?;
     let used = match api {
-        Api::Count => Some(Used::default()),
+        api if api.writes_nothing() => Some(Used::default()),
         _ => body.get("usage").and_then(|usage| used(api, usage)),
     };
     Some((used, text_bytes(written)))

@@ -41,7 +41,7 @@ pub use self::book::MIGRATIONS;
 pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};
 pub use self::embed::{Embed, EmbedError};
-pub use self::forward::{Answered, Forward, Forwarded, Held};
+pub use self::forward::{Answered, Forward, Forwarded, Held, Stored};
 use self::request::ChatRequest;
 use self::wire::Wire;
 use super::http::HttpClient;
@@ -123,12 +123,25 @@ impl Providers {
         &self.0.plans
     }
 
+    /// Returns the provider that a request means by `model`.
+    pub fn named(&self, model: &str) -> Option<&ProviderPlan> {
+        self.0.named(model)
+    }
+
     /// Says whether `name` is a provider or its model, as a request may name it.
     ///
     /// # Errors
     /// -32602, naming those there are.
     pub fn check_model(&self, name: &str) -> Result<(), CallError> {
         self.0.named(name).map(drop).ok_or_else(|| self.0.unknown(name))
+    }
+
+    /// Says whether a request that names `model` may come to the provider `name`.
+    ///
+    /// # Errors
+    /// As [`Providers::check_model`].
+    pub fn may_ask(&self, model: &str, name: &str) -> Result<bool, CallError> {
+        Ok(self.0.chain(Some(model))?.iter().any(|plan| plan.name == name))
     }
 
     /// Returns what completions cost on the last `days` days, today included (UTC), the dearest

@@ -9,14 +9,14 @@ use clawhost_core::egress::{EgressRules, endpoint, is_this_machine};
 use clawhost_core::manifest::{ProviderAuthKind, ProviderPlan, ProviderProtocol};
 use clawhost_core::quota::Used;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Request};
+use http::{HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 use serde_json::{Map, Value};
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::api::Api;
 use super::attempt::Failure;
-use super::forward::Forward;
+use super::forward::{Forward, Stored};
 use super::open::is_open;
 use super::request::{ChatRequest, text_bytes};
 use super::{anthropic, openai};
@@ -48,6 +48,7 @@ pub(super) struct Size {
 pub(super) struct Wire<'a> {
     pub(super) plan: &'a ProviderPlan,
     pub(super) size: Size,
+    method: Method,
     url: Url,
     rules: Arc<EgressRules>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -70,8 +71,10 @@ impl<'a> Wire<'a> {
     ) -> Result<Self, Failure> {
         let (path, (body, length_key)) = match askable(plan)? {
             ProviderProtocol::Custom => return Err(Failure::unasked("cannot be asked", "")),
-            ProviderProtocol::OpenAi => (Api::Chat.below(), openai::body(chat)),
-            ProviderProtocol::Anthropic => (Api::Messages.below(), anthropic::body(chat)?),
+            ProviderProtocol::OpenAi => (Api::Chat.below(Api::Chat.path()), openai::body(chat)),
+            ProviderProtocol::Anthropic => {
+                (Api::Messages.below(Api::Messages.path()), anthropic::body(chat)?)
+            }
         };
         let (bytes, text_bytes) = (chat.bytes, chat.text_bytes());
         let completion_tokens = chat.completion_tokens;
@@ -114,13 +117,14 @@ impl<'a> Wire<'a> {
         secrets: &Secrets,
     ) -> Result<(Self, Bytes), Failure> {
         askable(plan)?;
-        let path = request.api.below();
+        let (stored, own) = (request.stored.as_ref(), request.api.path());
+        let path = request.api.below(stored.map_or(own, |stored| &stored.path));
         let body = request.body.as_object().map(Cow::Borrowed).unwrap_or_default();
         let body = (body, Some(request.length_key()));
         let length = request.length();
         let completion_tokens = length.map(|length| length.saturating_mul(request.count()));
         // A count is a request and no more: nothing is made of it.
-        let is_open = request.api != Api::Count && is_open(&request.body);
+        let is_open = !request.api.writes_nothing() && is_open(&request.body);
         let text_bytes = text_bytes(&request.body);
         let size = Size { bytes: 0, text_bytes, is_open, completion_tokens };
         let mut wire = Self::to((plan, &plan.model), path, body, size, secrets).await?;
@@ -131,10 +135,16 @@ impl<'a> Wire<'a> {
         let is_whole = length.is_some() || !is_bounded;
         let plain = match names_it && is_whole && !request.bytes.is_empty() {
             true => request.bytes.clone(),
+            false if stored.is_some() => Bytes::new(),
             false => wire.body(None),
         };
         wire.size.bytes = plain.len() as u64;
-        if request.api == Api::Count {
+        if let Some(Stored { method, query, .. }) = stored {
+            wire.method = method.clone();
+            let query = joined(&wire.url, query);
+            wire.url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
+        }
+        if request.api.writes_nothing() {
             (wire.size.bytes, wire.size.text_bytes) = (0, 0);
         }
         Ok((wire, plain))
@@ -153,6 +163,7 @@ impl<'a> Wire<'a> {
         let mut wire = Self {
             plan,
             size,
+            method: Method::POST,
             url: below(url, path),
             rules: Arc::new(rules),
             headers: vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
@@ -184,7 +195,8 @@ impl<'a> Wire<'a> {
     /// # Errors
     /// What cannot be written down as a request.
     pub(super) fn request(&self, body: Bytes) -> Result<CheckedRequest<Full<Bytes>>, Failure> {
-        let mut request = Request::post(self.url.as_str()).header(CONTENT_LENGTH, body.len());
+        let made = Request::builder().method(self.method.clone()).uri(self.url.as_str());
+        let mut request = made.header(CONTENT_LENGTH, body.len());
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -249,6 +261,16 @@ fn below(mut url: Url, path: &str) -> Url {
     url
 }
 
+/// Returns the query of an endpoint with what a client asks beside it, but for what the operator says already.
+fn joined(endpoint: &Url, asked: &str) -> String {
+    let is_said = |name: &str| endpoint.query_pairs().any(|(own, _)| own == name);
+    let is_new = |part: &&str| {
+        form_urlencoded::parse(part.as_bytes()).next().is_some_and(|(name, _)| !is_said(&name))
+    };
+    let own = endpoint.query().filter(|own| !own.is_empty());
+    own.into_iter().chain(asked.split('&').filter(is_new)).collect::<Vec<_>>().join("&")
+}
+
 #[cfg(test)]
 mod tests {
     use clawhost_core::manifest::ProviderAuth;
@@ -278,11 +300,29 @@ mod tests {
     async fn sent(bytes: &'static str, is_bounded: bool) -> (Bytes, Value) {
         let (plan, secrets, bytes) = (plan(), Secrets::none(), Bytes::from(bytes));
         let body = Cow::Owned(serde_json::from_slice(&bytes).unwrap());
-        let request = Forward { api: Api::Chat, body, bytes, headers: HeaderMap::new() };
+        let request = Forward {
+            api: Api::Chat,
+            body,
+            bytes,
+            headers: HeaderMap::new(),
+            keeper: None,
+            stored: None,
+        };
         let passing = Wire::passing(&plan, &request, is_bounded, &secrets);
         let (wire, plain) = passing.await.unwrap();
         assert_eq!(wire.size.bytes, plain.len() as u64);
         (plain, serde_json::from_slice(&wire.body(Some(7))).unwrap())
+    }
+
+    #[test]
+    fn a_client_asks_beside_what_the_operator_says_and_never_over_it() {
+        let joined = |own: &str, asked: &str| {
+            let url = Url::parse(&format!("http://127.0.0.1/v1{own}")).unwrap();
+            super::joined(&url, asked)
+        };
+        assert_eq!(joined("", "include[]=a&limit=2"), "include[]=a&limit=2");
+        assert_eq!(joined("?", ""), "");
+        assert_eq!(joined("?version=1", "vers%69on=2&&limit=2&version"), "version=1&limit=2");
     }
 
     #[tokio::test]

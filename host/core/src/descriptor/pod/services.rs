@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::stdio::STDIO;
 use super::{CLAW, PodSurroundings};
 use crate::descriptor::{Descriptor, FILE_NAME};
 use crate::egress;
@@ -18,6 +19,8 @@ const PROBLEMS_MAX: usize = 8;
 pub const DISCOVERED: &str = ".claw-discovered";
 /// The port of a service that states none.
 const PORT: &str = "80";
+/// As [`PORT`], of one that is a program: where `clawhost wrap` serves it.
+const STDIO_PORT: &str = "8080";
 
 /// The services of one pod.
 pub(super) struct Services<'a> {
@@ -149,16 +152,32 @@ impl<'a> Services<'a> {
         if let Some(address) = self.around.addresses.get(name) {
             return address.clone();
         }
-        let node = self.all.get(name);
-        let first = |key: &str| node?.list(&[key]).first().and_then(port);
-        let port = first("expose").or_else(|| first("ports")).unwrap_or_else(|| PORT.to_owned());
-        format!("http://{name}:{port}")
+        format!("http://{name}:{}", self.port(name).unwrap_or_default())
     }
 
-    /// Says why a service cannot be asked under the address that the pod gives it.
-    pub(super) fn unreachable(&self, name: &str) -> Option<String> {
+    /// Returns the first port that a service states, or the one that it has without; where it states
+    /// something else, that.
+    fn port(&self, name: &str) -> Result<String, &Node> {
+        let node = self.all.get(name).copied();
+        let stated = |key: &&str| node?.list(&[key]).first();
+        match ["expose", "ports"].iter().find_map(stated) {
+            Some(entry) => port(entry).ok_or(entry),
+            None if node.is_some_and(|node| node.get(&[CLAW, STDIO]).is_some()) => {
+                Ok(STDIO_PORT.to_owned())
+            }
+            None => Ok(PORT.to_owned()),
+        }
+    }
+
+    /// Says why a service cannot be asked under the address that the pod gives it, and where, if that is
+    /// its port.
+    pub(super) fn unreachable(&self, name: &str) -> Option<(Option<&Place>, String)> {
+        let is_given = self.around.addresses.contains_key(name);
+        if let Some(entry) = self.port(name).err().filter(|_| !is_given) {
+            return Some((Some(&entry.at), format!("the port of `{name}` is none")));
+        }
         let url = self.base_url(name);
-        egress::endpoint(&url).err().map(|_| format!("`{}` is no address", shown(&url)))
+        egress::endpoint(&url).err().map(|_| (None, format!("`{}` is no address", shown(&url))))
     }
 }
 
@@ -178,8 +197,10 @@ fn port(node: &Node) -> Option<String> {
         _ => node.as_text()?.to_owned(),
     };
     let inside = text.rsplit(':').next()?;
-    let digits: String = inside.chars().take_while(char::is_ascii_digit).collect();
-    (!digits.is_empty()).then_some(digits)
+    let end = inside.find(|c: char| !c.is_ascii_digit()).unwrap_or(inside.len());
+    let (digits, rest) = inside.split_at(end);
+    let is_one = !digits.is_empty() && (rest.is_empty() || rest.starts_with(['-', '/']));
+    is_one.then(|| digits.to_owned())
 }
 
 /// Returns where an agent's environment has a variable, and its value where it states one.

@@ -9,7 +9,7 @@ use crate::manifest::shape::{STRING, Shape, TEXT, opt, req, shape, shown};
 use crate::manifest::{DocumentError, McpReach, McpServer};
 
 /// The key of such a service.
-const STDIO: &str = "mcp-stdio";
+pub(super) const STDIO: &str = "mcp-stdio";
 /// What such a service cannot be as well: one process has no agent of its own, and is there once.
 const NOT_WITH: [&str; 3] = ["agent", "cllama", "count"];
 

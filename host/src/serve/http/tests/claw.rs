@@ -61,6 +61,13 @@ async fn a_session_is_known_by_its_header() {
     let session = server.begin("default").await;
     let answer = server.claw(&token, Some(&session), &call("whoami")).await;
     assert_eq!(answer.json()["result"]["content"][0]["text"], json!("default"));
+    let trace = format!("00-{}-{}-01", "1".repeat(32), "2".repeat(16));
+    let headers =
+        [JSON, ("authorization", &token), ("claw-session", &session), ("traceparent", &trace)];
+    let asked = call("whoami").to_string();
+    let traced = server.send("POST", "/claw", &headers, asked.as_bytes()).await;
+    let text = &traced.json()["result"]["content"][0]["text"];
+    assert_eq!(*text, json!(format!("default in {trace}")));
     let again = server.claw(&token, Some(&session), &initialize()).await;
     assert_eq!(again.json()["error"]["code"], json!(-32600));
     let noted = json!({"jsonrpc": "2.0", "method": "claw.initialized"});
