@@ -179,6 +179,9 @@ pub mod serve;
 pub mod cli;
 
 pub use async_trait::async_trait;
+pub use clawhost_core::error::CallError;
+pub use clawhost_core::manifest::Manifest;
+pub use clawhost_core::reply::ToolReply;
 pub use clawhost_core::{catalog, error, manifest, reply, uri};
 pub use host::{BuildError, Host, HostBuilder, Principal, ProgressSink, ToolCall};
 pub use native::{Tool, ToolError, ToolProvider};

@@ -40,4 +40,5 @@ pub mod shell;
 pub mod skills;
 pub mod truncate;
 pub mod uri;
+pub mod violation;
 pub mod visible;

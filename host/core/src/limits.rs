@@ -143,6 +143,10 @@ limits! {
     HTTP_HEADER_BYTES_MAX: usize = 32_768;
     /// HTTP connections open at the same time.
     HTTP_CONNECTIONS_MAX: usize = 256;
+    /// HTTP connections that wait to be taken: where there are more, the system lets a client try again after a second.
+    HTTP_BACKLOG_MAX: i32 = 1_024;
+    /// Time after which a client that takes nothing of an answer is given up, with what was kept for it.
+    HTTP_SEND_MS: u32 = 60_000;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
     /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
@@ -155,6 +159,8 @@ limits! {
     HTTP_HEADER_READ_MS: u64 = 10_000;
     /// Time an HTTP client has to send one request body.
     HTTP_BODY_READ_MS: u64 = 30_000;
+    /// Time between two signs of life on a stream of events where there is nothing to say.
+    EVENTS_INTERVAL_MS: u64 = 15_000;
     /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end by themselves.
     HTTP_SESSIONS_MAX: usize = 64;
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
@@ -162,8 +168,14 @@ limits! {
     HTTP_SESSION_MESSAGES_MAX: usize = 4;
     /// Sessions of the clients of one wrapped server; the one idle for longest gives its place to another.
     WRAP_SESSIONS_MAX: usize = 1_000;
-    /// Requests of one such session that wait for the server at the same time: a quarter of all that may.
+    /// Requests and notifications of one such session that wait for the server at the same time: a quarter of all that may.
     WRAP_SESSION_REQUESTS_MAX: usize = BRIDGE_REQUESTS_MAX / 4;
+    /// Clients of a wrapped server that hear what it says unasked: a quarter of the connections.
+    WRAP_STREAMS_MAX: usize = HTTP_CONNECTIONS_MAX / 4;
+    /// Messages that a wrapped server says unasked, kept for clients that read late; they miss the oldest.
+    WRAP_UNASKED_MAX: usize = 64;
+    /// One such message; longer ones are passed to nobody.
+    WRAP_UNASKED_BYTES_MAX: usize = 65_536;
     /// One request to a wrapped server, where nothing else is said.
     WRAP_BODY_BYTES: usize = 1_048_576;
     /// The time of one request to a wrapped server, where nothing else is said.
@@ -468,7 +480,7 @@ limits! {
     PROXY_TOOL_MS: u64 = 30_000;
     /// Such a turn as a whole (the managed-tools table).
     PROXY_TOTAL_MS: u64 = 120_000;
-    /// The part of that time after which the model is asked for its last words, in percent.
+    /// The part of that time after which the model is asked for its last words.
     PROXY_SOFT_DEADLINE_PERMILLE: u64 = 900;
     /// One tool's result in such a turn, as JSON (the managed-tools table).
     PROXY_RESULT_BYTES_MAX: usize = 16_384;
@@ -500,6 +512,12 @@ limits! {
     PROXY_TURN_BYTES_MAX: usize = 262_144;
     /// Hidden messages of all conversations of one agent, as JSON; the oldest make room.
     PROXY_TURNS_BYTES_MAX: usize = 16_777_216;
+    /// Answers of one agent that providers keep, of which it is known who does; of the oldest it is forgotten.
+    PROXY_RESPONSES_KEPT_MAX: u32 = 2_000;
+    /// What others say of a request's trace (`tracestate`): what W3C has everybody pass on at least.
+    PROXY_TRACESTATE_BYTES_MAX: usize = 512;
+    /// The id of such an answer: OpenAI's have 55.
+    PROXY_RESPONSE_ID_BYTES_MAX: usize = 256;
     /// The history of one agent's turns; a full one is put aside, and replaces the one before.
     PROXY_HISTORY_BYTES_MAX: u64 = 268_435_456;
     /// What a line of the history holds of one request or answer.
@@ -634,8 +652,10 @@ limits! {
     BRIDGE_UNASKED_MS: u64 = 60_000;
     /// Requests that wait for one bridged server at the same time: as many as calls run.
     BRIDGE_REQUESTS_MAX: usize = 64;
-    /// Requests to one program that nobody waits for any longer and that it may still answer. With more, nobody is asked what it wants to know: it might want it for one that is forgotten.
+    /// Requests to one program that nobody waits for any longer and that it may still answer. With more, nobody is asked what it wants to know for a while: it might want it for one that is forgotten.
     BRIDGE_LEFT_MAX: usize = 1_024;
+    /// Time after which a program has given up a request that was cancelled and not answered, and asks nothing for it any longer: twice a tool's own time.
+    BRIDGE_LEFT_MS: u64 = 60_000;
     /// Time a bridged server has to say that it speaks the newest revision; then it is asked in the older way. Programs take up to three seconds to start.
     BRIDGE_PROBE_MS: u64 = 5_000;
     /// Time from the start of a bridged server until its tools are known.
@@ -658,6 +678,10 @@ limits! {
     QUESTIONS_MAX: usize = 16;
     /// Times a call asks its client something while it waits: one answer makes a server ask for the next.
     QUESTION_ROUNDS_MAX: usize = 8;
+    /// Completions that one call of a bridged tool may have of the host's own provider.
+    SAMPLINGS_CALL_MAX: usize = 8;
+    /// Tokens of one of them: what a server asks for beyond is not reserved.
+    SAMPLING_TOKENS_MAX: u64 = 4_096;
     /// Time a call waits for its client's answers in all, beside its own: a person reads the questions.
     QUESTION_ANSWER_MS: u64 = 600_000;
     /// Time between a bridged server's word that its tools have changed and the look at them: it may say so often.
@@ -738,6 +762,8 @@ limits! {
     /// Calls over those that its profile grants after which a guest is stopped: each refusal is recorded, and a loop that
     /// tries every call in turn may still end by itself.
     TOOL_CALLS_REFUSED_MAX: usize = 256;
+    /// Calls of one guest that run side by side: each may hold a result of 10 MiB and a place of its agent's.
+    TOOL_CALLS_AT_ONCE_MAX: usize = 8;
     /// Conditions before and after the calls of one tool: each looks at a result as a whole at worst.
     CONTRACT_CONDITIONS_MAX: usize = 64;
     /// Refused calls in a row that are remembered, by agent and tool.

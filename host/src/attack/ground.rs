@@ -95,7 +95,6 @@ fn way_out(root: &Path, folder: &Path) -> String {
     format!("{}outside", "../".repeat(depth))
 }
 
-#[cfg(unix)]
 fn links(folder: &Path, outside: &Path, way: &str) -> io::Result<()> {
     let absolute = |name: &str| outside.join(name).display().to_string();
     let mut links = vec![
@@ -135,14 +134,8 @@ fn pipe(path: &Path) -> io::Result<()> {
 }
 
 /// A pipe is made on Linux only: elsewhere the name is absent, which is refused as well.
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 fn pipe(_path: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Links are made on Unix only: elsewhere the names are absent, which is refused as well.
-#[cfg(not(unix))]
-fn links(_folder: &Path, _outside: &Path, _way: &str) -> io::Result<()> {
     Ok(())
 }
 

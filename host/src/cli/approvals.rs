@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::lease::Covers;
 use clawhost_core::limits::LEASE_CEILING_MS;
+use clawhost_core::manifest::duration;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
@@ -111,18 +112,7 @@ fn lease_time(text: &str) -> Result<LeaseTime, String> {
     if text == "session" {
         return Ok(LeaseTime::Session);
     }
-    let seconds = |unit| match unit {
-        's' => Some(1),
-        'm' => Some(60),
-        'h' => Some(3_600),
-        'd' => Some(86_400),
-        _ => None,
-    };
-    let time = text.char_indices().next_back().and_then(|(at, unit)| {
-        let count: u64 = text.get(..at)?.parse().ok()?;
-        count.checked_mul(seconds(unit)?)
-    });
-    match time.map(Duration::from_secs) {
+    match duration(text) {
         Some(time) if time.is_zero() => Err("that is no time at all".to_owned()),
         Some(time) if time > Duration::from_millis(LEASE_CEILING_MS) => {
             Err("the longest is 30d".to_owned())
@@ -140,23 +130,25 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
     match &args.verb {
         ApprovalsVerb::List => {
             let all = hosts.gather("clawhost.approvals.list", &json!({}), "pending").await?;
-            print_all(&all, as_json, "nothing waits for approval", print_pending);
+            let words = || lines(&all, "nothing waits for approval", print_pending);
+            show::done(as_json, || json!(all), words)
         }
         ApprovalsVerb::Leases => {
             let all = hosts.gather("clawhost.approvals.leases", &json!({}), "leases").await?;
-            print_all(&all, as_json, "there are no leases", |one| question::lease(one, now_ms()));
+            let lease = |one: &Value| question::lease(one, now_ms());
+            show::done(as_json, || json!(all), || lines(&all, "there are no leases", lease))
         }
         ApprovalsVerb::Show { id } => {
             let id = json!({"id": meant(&mut hosts, id).await?.id});
             let one = hosts.gather("clawhost.approvals.show", &id, "pending").await?;
             let one = one.first().ok_or_else(nothing_there)?;
-            if as_json { show::json(one) } else { show::line(&print_pending(one)) }
+            show::done(as_json, || one.clone(), || print_pending(one))
         }
         ApprovalsVerb::Approve(wanted) => {
             let meant = meant(&mut hosts, &wanted.id).await?;
             let parameters = approval(&meant, wanted)?;
             let method = "clawhost.approvals.approve";
-            tell(&mut hosts, method, &parameters, Done { word: "approved", ..done }).await?;
+            tell(&mut hosts, method, &parameters, Done { word: "approved", ..done }).await
         }
         ApprovalsVerb::Deny { id, reason } => {
             let mut parameters = json!({"id": meant(&mut hosts, id).await?.id});
@@ -164,7 +156,7 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
                 object.insert("reason".to_owned(), json!(reason));
             }
             let method = "clawhost.approvals.deny";
-            tell(&mut hosts, method, &parameters, Done { word: "denied", ..done }).await?;
+            tell(&mut hosts, method, &parameters, Done { word: "denied", ..done }).await
         }
         ApprovalsVerb::Revoke { id } => {
             if args.dry_run {
@@ -172,10 +164,9 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
                 all.iter().find(|one| member(one, "id") == *id).ok_or_else(nothing_there)?;
             }
             let method = "clawhost.approvals.revoke";
-            tell(&mut hosts, method, &json!({"id": id}), Done { word: "revoked", ..done }).await?;
+            tell(&mut hosts, method, &json!({"id": id}), Done { word: "revoked", ..done }).await
         }
     }
-    Ok(exit::OK)
 }
 
 /// Returns what `approve` sends. A lease without patterns is for the very same call.
@@ -215,15 +206,9 @@ fn nothing_there() -> Fail {
     )
 }
 
-fn print_all(all: &[Value], as_json: bool, nothing: &str, print: fn(&Value) -> String) {
-    if as_json {
-        show::json(&json!(all));
-    } else if all.is_empty() {
-        show::line(nothing);
-    }
-    if !as_json {
-        all.iter().for_each(|one| show::line(&print(one)));
-    }
+fn lines(all: &[Value], nothing: &str, print: fn(&Value) -> String) -> String {
+    let lines: Vec<String> = all.iter().map(print).collect();
+    if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") }
 }
 
 fn print_pending(one: &Value) -> String {
@@ -275,21 +260,17 @@ async fn meant(hosts: &mut Hosts, id: &str) -> Result<Meant, Fail> {
 }
 
 /// Tells all hosts; ids are their own, so it concerns one at most.
-async fn tell(hosts: &mut Hosts, method: &str, parameters: &Value, done: Done) -> Result<(), Fail> {
+async fn tell(hosts: &mut Hosts, method: &str, parameters: &Value, done: Done) -> Result<u8, Fail> {
     if done.dry_run {
         show::line(&format!("would be {}", done.word));
-        return Ok(());
+        return Ok(exit::OK);
     }
     let results = hosts.ask(method, parameters).await?;
     if !results.iter().any(|result| result.get("acknowledged") == Some(&json!(true))) {
         return Err(nothing_there());
     }
-    if done.as_json {
-        show::json(&json!({"id": parameters.get("id"), "result": done.word}));
-    } else {
-        show::line(done.word);
-    }
-    Ok(())
+    let value = || json!({"id": parameters.get("id"), "result": done.word});
+    show::done(done.as_json, value, || done.word.to_owned())
 }
 
 #[cfg(test)]

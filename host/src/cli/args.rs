@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-#[cfg(unix)]
 use super::approvals::ApprovalsArgs;
 use super::attack::AttackArgs;
 use super::audit::AuditArgs;
@@ -26,7 +25,6 @@ use super::registry::RegistryArgs;
 use super::replay::ReplayArgs;
 use super::secrets::SecretsArgs;
 use super::stats::StatsArgs;
-#[cfg(unix)]
 use super::switch::{DisableArgs, EnableArgs};
 use super::wrap::WrapArgs;
 
@@ -53,7 +51,6 @@ pub(super) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    #[cfg(unix)]
     Approvals(ApprovalsArgs),
     Attack(AttackArgs),
     Audit(AuditArgs),
@@ -61,11 +58,9 @@ pub(super) enum Verb {
     Compile(CompileArgs),
     Completions(CompletionsArgs),
     Compose(ComposeArgs),
-    #[cfg(unix)]
     Disable(DisableArgs),
     Discover(DiscoverArgs),
     Doctor(DoctorArgs),
-    #[cfg(unix)]
     Enable(EnableArgs),
     Explain(ExplainArgs),
     Import(ImportArgs),

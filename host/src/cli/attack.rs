@@ -7,7 +7,7 @@ use clap::Args;
 use clawhost_core::error::exit;
 use serde_json::{Value, json};
 
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::attack::{self, Finding, Outcome};
 
@@ -38,18 +38,15 @@ pub(super) struct AttackArgs {
 
 pub(super) async fn run(args: AttackArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&args.paths);
-    let config = setup::config(&paths, args.config.as_deref()).map_err(Fail::Documents)?;
+    let config = setup::config(&paths, args.config.as_deref())?;
     let settings = config.settings;
-    let mut manifest = setup::manifest(&paths, &settings.registries).map_err(Fail::Documents)?;
-    settings.apply(&mut manifest).map_err(Fail::Documents)?;
+    let mut manifest = setup::manifest(&paths, &settings.registries)?;
+    settings.apply(&mut manifest)?;
     let findings = attack::run(&manifest, &hidden()).await;
     let findings = findings
-        .map_err(|error| Fail::new(exit::UPSTREAM, format!("the lab cannot be set up: {error}")))?;
-    if args.json {
-        show::json(&as_json(&findings));
-    } else {
-        show::line(&table(&findings));
-    }
+        .map_err(|error| format!("the lab cannot be set up: {error}"))
+        .or_fail(exit::UPSTREAM)?;
+    show::done(args.json, || as_json(&findings), || table(&findings))?;
     Ok(code(&findings))
 }
 

@@ -15,7 +15,7 @@ use clawhost_core::manifest::{DirEntry, DocumentError, Documents, Governance};
 use serde_json::{Value, json};
 
 use super::args::Places;
-use super::fail::{Fail, print_document};
+use super::fail::{Blame as _, Fail, print_document};
 use super::setup::{self, Purpose};
 use super::show;
 use crate::Host;
@@ -117,7 +117,7 @@ fn given(problem: DocumentError, target: &Path, file: &Path) -> DocumentError {
 /// Returns the CKP names of the composites of a file.
 fn composites(file: &Path, bytes: &[u8]) -> Result<Vec<String>, Fail> {
     let mut own = Governance::default();
-    own.read(file, bytes).map_err(Fail::Documents)?;
+    own.read(file, bytes)?;
     let names: Vec<String> = own.composites().map(|composite| ckp_name(&composite.name)).collect();
     match names.is_empty() {
         true => Err(Fail::usage(
@@ -130,7 +130,7 @@ fn composites(file: &Path, bytes: &[u8]) -> Result<Vec<String>, Fail> {
 
 /// Returns where the file is to lie.
 fn target(args: &ComposeArgs, paths: &[PathBuf]) -> Result<PathBuf, Fail> {
-    let config = setup::config(paths, args.places.config.as_deref()).map_err(Fail::Documents)?;
+    let config = setup::config(paths, args.places.config.as_deref())?;
     let name = args
         .file
         .file_name()
@@ -169,8 +169,7 @@ fn put(target: &Path, bytes: &[u8], replace: bool) -> Result<bool, Fail> {
         let put = if replace { file.persist(target) } else { file.persist_noclobber(target) };
         put.map_err(|error| error.error)
     };
-    write().map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", target.display())))?;
-    Ok(true)
+    write().or_fail_at(exit::UPSTREAM, target).map(|_| true)
 }
 
 fn report(args: &ComposeArgs, host: &Host, names: &[String], (target, registered): (&Path, bool)) {

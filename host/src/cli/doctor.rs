@@ -1,5 +1,6 @@
 //! `clawhost doctor`: what this machine can give, and whether that is enough for a manifest.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -16,6 +17,7 @@ use super::show;
 use crate::clock;
 use crate::engine::{self, Allocator, Engine};
 use crate::jail::{self, Support};
+use crate::secrets::Secrets;
 use crate::state::{FolderEnv, StateDir, open_cache};
 
 /// Say what this machine can give, and whether it is enough for a manifest
@@ -57,19 +59,19 @@ struct Finding {
 
 pub(super) async fn run(args: DoctorArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&args.paths);
-    let (manifest, settings) = setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
+    let (manifest, settings) = setup::documents(&paths, &args.places)?;
     let mut findings = look(&manifest, &settings, &args.places);
+    // Without a state folder there are none, which is among what was found.
+    if let Ok(secrets) = setup::opened_secrets(&settings, args.places.state.as_deref()) {
+        findings.extend(lacking(&secrets, manifest.secrets()));
+    }
     // A host that cannot be made for what was found so far says nothing more.
     match setup::make(manifest, settings, &args.places, Purpose::Look).await {
         Ok(setup) => findings.extend(setup.host.catalog().refused.iter().map(refused)),
         Err(_) if !is_enough(&findings) => {}
         Err(fail) => return Err(fail),
     }
-    if args.json {
-        show::json(&as_json(&findings));
-    } else {
-        show::line(&table(&findings));
-    }
+    show::done(args.json, || as_json(&findings), || table(&findings))?;
     Ok(if is_enough(&findings) { exit::OK } else { exit::UPSTREAM })
 }
 
@@ -81,6 +83,20 @@ fn is_enough(findings: &[Finding]) -> bool {
 fn refused(refused: &Refused) -> Finding {
     let says = format!("refused: {}: {}", refused.source, refused.reason);
     Finding { about: "tool", standing: Standing::Missing, says }
+}
+
+/// The secrets that tools, servers and services would not get.
+fn lacking<'n>(
+    secrets: &Secrets,
+    names: impl Iterator<Item = &'n str>,
+) -> impl Iterator<Item = Finding> {
+    let errors =
+        BTreeSet::from_iter(names).into_iter().filter_map(|name| secrets.resolve(name).err());
+    errors.map(|error| Finding {
+        about: "secret",
+        standing: Standing::Missing,
+        says: error.to_string(),
+    })
 }
 
 fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
@@ -105,70 +121,72 @@ fn tools_with_shell(manifest: &Manifest) -> Vec<&str> {
     tools.chain(servers.map(|server| server.name.as_str())).collect()
 }
 
+/// Returns what is said of one part of a jail, which is there or not.
+fn part(about: &'static str, is_there: bool, or: Standing, [yes, no]: [&str; 2]) -> Finding {
+    let standing = if is_there { Standing::Good } else { or };
+    Finding { about, standing, says: if is_there { yes } else { no }.to_owned() }
+}
+
 /// What a jail is made of, each with what it is for.
 fn jail(support: Support, needed_by: &[&str]) -> Vec<Finding> {
-    let needed = |is_there: bool| match is_there {
-        true => Standing::Good,
-        false if needed_by.is_empty() => Standing::Weaker,
-        false => Standing::Missing,
-    };
-    let better = |is_there: bool| if is_there { Standing::Good } else { Standing::Weaker };
-    let whole = support.available();
-    let level = match whole {
-        true => support.to_string(),
-        false if needed_by.is_empty() => {
-            format!("{support}; tools that run native programs would be refused")
-        }
+    let or = if needed_by.is_empty() { Standing::Weaker } else { Standing::Missing };
+    let lacks = match needed_by.is_empty() {
+        true => format!("{support}; tools that run native programs would be refused"),
         false => format!("{support}; refused: {}", needed_by.join(", ")),
     };
-    let abi = support.landlock_abi;
-    let landlock = match abi {
-        0 => "none: files could not be protected".to_owned(),
-        1..6 => format!("ABI {abi}: files; signals and abstract sockets from ABI 6 up"),
-        _ => format!("ABI {abi}: files, signals and abstract sockets"),
+    let is = support.to_string();
+    let calls = ["system calls are filtered", "none: system calls could not be filtered"];
+    let mut parts = vec![
+        part("jail", support.available(), or, [&is, &lacks]),
+        landlock(support.landlock_abi, or),
+        part("seccomp", support.seccomp, or, calls),
+    ];
+    parts.extend(around(support));
+    parts
+}
+
+fn landlock(abi: u32, or: Standing) -> Finding {
+    let (standing, says) = match abi {
+        0 => (or, "none: files could not be protected".to_owned()),
+        1..6 => {
+            let says = "files; signals and abstract sockets from ABI 6 up";
+            (Standing::Weaker, format!("ABI {abi}: {says}"))
+        }
+        _ => (Standing::Good, format!("ABI {abi}: files, signals and abstract sockets")),
     };
+    Finding { about: "Landlock", standing, says }
+}
+
+/// What makes a jail better where it is there.
+fn around(support: Support) -> [Finding; 3] {
     let processes = match support.user_namespace {
         true => "processes over a whole jail",
         false => "processes for all jails of a user together, more than a profile allows one",
     };
     let no_group =
         format!("none that the host may make: memory is bounded for each process, {processes}");
-    let pick = |about, is_there: bool, standing: Standing, yes: &str, no: &str| {
-        let says = if is_there { yes } else { no }.to_owned();
-        Finding { about, standing, says }
-    };
-    let best = |about, is_there, yes, no| pick(about, is_there, better(is_there), yes, no);
-    vec![
-        Finding { about: "jail", standing: needed(whole), says: level },
-        Finding {
-            about: "Landlock",
-            standing: needed(abi > 0).max(better(abi >= 6)),
-            says: landlock,
-        },
-        pick(
-            "seccomp",
-            support.seccomp,
-            needed(support.seccomp),
-            "system calls are filtered",
-            "none: system calls could not be filtered",
-        ),
-        best(
+    let better = |about, is_there, says| part(about, is_there, Standing::Weaker, says);
+    [
+        better(
             "process namespace",
             support.pid_namespace,
-            "a jail ends as one, also when the host is killed",
-            "none: a jail is ended as a process group",
+            [
+                "a jail ends as one, also when the host is killed",
+                "none: a jail is ended as a process group",
+            ],
         ),
-        best(
+        better(
             "mount namespace",
             support.mount_namespace,
-            "paths that are not granted are not there, and nothing of a read-only mount changes",
-            "none: a program may `stat` any path, and change mode and times of its user's files that it can open",
+            [
+                "paths that are not granted are not there, and nothing of a read-only mount changes",
+                "none: a program may `stat` any path, and change mode and times of its user's files that it can open",
+            ],
         ),
-        best(
+        better(
             "control group",
             support.cgroup,
-            "memory and processes are bounded over a whole jail",
-            &no_group,
+            ["memory and processes are bounded over a whole jail", &no_group],
         ),
     ]
 }
@@ -256,6 +274,7 @@ fn as_json(findings: &[Finding]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::SecretSources;
 
     const WHOLE: Support = Support {
         landlock_abi: 7,
@@ -269,6 +288,17 @@ mod tests {
 
     fn standings(support: Support, needed_by: &[&str]) -> Vec<Standing> {
         jail(support, needed_by).iter().map(|finding| finding.standing).collect()
+    }
+
+    #[test]
+    fn a_secret_that_is_nowhere_is_missing_and_told_once() {
+        let environment = |name: &str| (name == "KEPT").then(|| "value".into());
+        let environment: Box<crate::secrets::Environment> = Box::new(environment);
+        let sources = SecretSources { environment: Some(environment), ..SecretSources::default() };
+        let told: Vec<_> =
+            lacking(&Secrets::new(sources), ["GONE", "KEPT", "GONE"].into_iter()).collect();
+        assert_eq!((told.len(), told[0].standing), (1, Standing::Missing));
+        assert!(told[0].says.contains("GONE"), "{}", told[0].says);
     }
 
     #[test]

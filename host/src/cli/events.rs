@@ -11,6 +11,7 @@ use std::io::{self, BufWriter};
 use clap::{Args, ValueEnum};
 use clawhost_core::error::exit;
 use clawhost_core::json::{number, text};
+use clawhost_core::manifest::duration;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
@@ -71,8 +72,6 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
     let mut events = Events::open(dir, &histories).map_err(unreadable)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut totals = BTreeMap::<String, Totals>::new();
-    // A closed pipe is the reader's wish, not an error.
-    drop(begin(&mut out, common.json));
     let filter = Filter::new(args.since, args.agent.as_deref(), args.tool.as_deref());
     let mut is_first = true;
     while let Some(event) = events.next().map_err(unreadable)? {
@@ -80,6 +79,7 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
             continue;
         }
         totals.entry(text(&event, "agent").to_owned()).or_default().add(&event);
+        // A closed pipe is the reader's wish, not an error.
         if write(&mut out, &event, common.json, is_first).is_err() {
             return Ok(exit::OK);
         }
@@ -91,10 +91,7 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
 
 /// Reads a time, or how long ago it was, as milliseconds since 1970, UTC.
 fn since(given: &str) -> Result<i64, String> {
-    let seconds = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
-    let ago = seconds.iter().find_map(|(unit, seconds)| {
-        given.strip_suffix(*unit)?.parse::<i64>().ok()?.checked_mul(seconds * 1_000)
-    });
+    let ago = duration(given).and_then(|ago| i64::try_from(ago.as_millis()).ok());
     let time = ago.map(|ms| clock::now_ms().saturating_sub(ms));
     time.or_else(|| clock::read_rfc3339(given))
         .ok_or_else(|| "write a time, 2026-11-22T10:00:00Z, or how long ago, 12h".to_owned())
@@ -149,19 +146,17 @@ impl Totals {
     }
 }
 
-fn begin(out: &mut impl io::Write, as_json: bool) -> io::Result<()> {
-    match as_json {
-        true => write!(out, "{{\"events\": ["),
-        false => columns(
-            out,
-            ["ended", "agent", "event", "tool or model", "status", "ms", "call", "why"],
-        ),
-    }
-}
+/// What JSON begins with.
+const BEGIN: &str = "{\"events\": [";
+const HEADER: [&str; 8] =
+    ["ended", "agent", "event", "tool or model", "status", "ms", "call", "why"];
 
 fn write(out: &mut impl io::Write, event: &Value, as_json: bool, is_first: bool) -> io::Result<()> {
     if as_json {
-        return write!(out, "{}\n{event}", if is_first { "" } else { "," });
+        return write!(out, "{}\n{event}", if is_first { BEGIN } else { "," });
+    }
+    if is_first {
+        columns(out, HEADER)?;
     }
     let shown = |key: &str| visible::line(text(event, key));
     let what = if text(event, "type") == "turn" { shown("model") } else { shown("tool") };
@@ -195,6 +190,8 @@ fn end(
     as_json: bool,
 ) -> io::Result<()> {
     if as_json {
+        let begin = if totals.is_empty() { BEGIN } else { "" };
+        write!(out, "{begin}")?;
         let summary: Vec<Value> = totals.iter().map(|(agent, t)| t.json(agent)).collect();
         writeln!(out, "\n],\n\"summary\": {},\n\"skipped_lines\": {skipped}}}", json!(summary))?;
         return out.flush();
@@ -208,7 +205,10 @@ fn end(
             std::iter::once(visible::line(agent)).chain(counts.map(|count| count.to_string()));
         table.add_row(cells.collect::<Vec<_>>());
     }
-    writeln!(out, "\n{table}")?;
+    match table.is_empty() {
+        true => writeln!(out, "the record has nothing of the kind")?,
+        false => writeln!(out, "\n{table}")?,
+    }
     if skipped > 0 {
         writeln!(out, "\n{skipped} lines cannot be read")?;
     }

@@ -6,7 +6,6 @@
 mod tell;
 
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::error::exit;
 use clawhost_core::manifest::{Autonomy, Manifest};
 use clawhost_core::policy::{ApprovalTerms, Rates, Usage};
 use serde_json::Value;
@@ -40,13 +39,9 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), agent, &context);
     let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
     let mut story = Story::of(&setup.host, tool, rehearsal, given);
+    story.is_of_one = agent.is_some();
     story.tool_refuses = arguments.as_ref().and_then(|it| story.refused_by_tool(it));
-    if args.json {
-        show::json(&story.as_json());
-    } else {
-        show::line(&story.as_text());
-    }
-    Ok(exit::OK)
+    show::done(args.json, || story.as_json(), || story.as_text())
 }
 
 fn check_names(args: &ExplainArgs, manifest: &Manifest) -> Result<(), Fail> {
@@ -71,6 +66,8 @@ struct Story<'a> {
     tool: &'a Tool,
     /// There are arguments.
     given: bool,
+    /// Who calls was named.
+    is_of_one: bool,
     rehearsal: Rehearsal,
     /// A path that the tool itself refuses, before the sandbox sees it.
     tool_refuses: Option<String>,
@@ -96,6 +93,7 @@ impl<'a> Story<'a> {
         Self {
             tool,
             given,
+            is_of_one: false,
             rehearsal,
             tool_refuses: None,
             calls,

@@ -1,5 +1,7 @@
 //! How a verb fails: what to print, and the exit code by who is to blame.
 
+use std::path::Path;
+
 use clawhost_core::error::{CallError, exit};
 use clawhost_core::manifest::DocumentError;
 use clawhost_core::visible;
@@ -13,6 +15,30 @@ pub(super) enum Fail {
     Documents(Vec<DocumentError>),
     /// Anything else: one sentence, a hint, and a code of [`exit`].
     Other { code: u8, reason: String, hint: Option<String> },
+}
+
+/// Passes errors on, with whose fault they are.
+pub(super) trait Blame<T> {
+    /// As a failure with `code`.
+    fn or_fail(self, code: u8) -> Result<T, Fail>;
+    /// As one of the file or folder at `path`.
+    fn or_fail_at(self, code: u8, path: &Path) -> Result<T, Fail>;
+}
+
+impl<T, E: std::fmt::Display> Blame<T> for Result<T, E> {
+    fn or_fail(self, code: u8) -> Result<T, Fail> {
+        self.map_err(|error| Fail::new(code, error))
+    }
+
+    fn or_fail_at(self, code: u8, path: &Path) -> Result<T, Fail> {
+        self.map_err(|error| Fail::new(code, format!("{}: {error}", path.display())))
+    }
+}
+
+impl From<Vec<DocumentError>> for Fail {
+    fn from(problems: Vec<DocumentError>) -> Self {
+        Self::Documents(problems)
+    }
 }
 
 impl Fail {

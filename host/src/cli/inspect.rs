@@ -54,7 +54,17 @@ fn descriptor(file: &Path) -> Result<Option<PathBuf>, Fail> {
         return Ok(None);
     }
     let settings = setup::config(&[], None).map_err(Fail::Documents)?.settings;
-    Ok(settings.descriptor_of(&file.to_string_lossy()).map(Path::to_owned))
+    let name = file.to_string_lossy();
+    let found = settings.descriptor_of(&name).map(Path::to_owned);
+    if found.is_none() && file.extension().is_none() {
+        let here = std::env::current_dir().unwrap_or_default();
+        let hint = format!(
+            "name a component's file or one of `tools.services`; {} is where it was looked for; what a served tool may touch, `clawhost tools` says",
+            here.display()
+        );
+        return Err(Fail::usage(format!("there is no file and no service `{name}`"), &hint));
+    }
+    Ok(found)
 }
 
 /// Says what the refused file is, where that can be told, and returns why it is refused. A
@@ -154,13 +164,13 @@ impl Wants {
 
 fn print(loaded: &Loaded, definitions: &[ToolDefinition]) {
     print_head("component", loaded.size_bytes, &loaded.digest);
-    show::line(&format!("world      {}", loaded.kind.world()));
+    show::line(&format!("world      {}", loaded.world.words()));
     let wants = Wants::of(&loaded.imports);
     show::line(&format!("would need {} ({})", in_words(&wants), wants.advice()));
     show::line(&format!("can never  {}", imports::never(&loaded.imports).join("; ")));
     print_imports(&loaded.imports, needs);
     definitions.iter().for_each(print_tool);
-    for why in loaded.left_out() {
+    for why in &loaded.left_out {
         show::line(&format!("\n{}", visible::line(why)));
     }
 }
@@ -223,13 +233,13 @@ fn as_json(loaded: &Loaded, definitions: &[ToolDefinition]) -> Value {
         "kind": "component",
         "digest": loaded.digest,
         "size_bytes": loaded.size_bytes,
-        "world": loaded.kind.world(),
+        "world": loaded.world.words(),
         "needs": wants.needs(),
         "profiles": wants.profiles(),
         "never": imports::never(&loaded.imports),
         "imports": imports_json(&loaded.imports, needs),
         "tools": definitions,
-        "left_out": loaded.left_out(),
+        "left_out": loaded.left_out,
     })
 }
 

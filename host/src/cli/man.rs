@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory as _};
 use clawhost_core::error::exit;
 
 use super::args::Cli;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::show;
 
 /// Write the manual pages, one a verb, into a folder
@@ -22,9 +22,9 @@ pub(super) struct ManArgs {
 
 pub(super) fn run(args: &ManArgs) -> Result<u8, Fail> {
     let folder = &args.folder;
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
-    written.map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", folder.display())))?;
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .or_fail_at(exit::UPSTREAM, folder)?;
     show::line(&format!("the manual pages are in {}", folder.display()));
     Ok(exit::OK)
 }

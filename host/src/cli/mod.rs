@@ -16,7 +16,6 @@ macro_rules! eprintln {
     ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
 }
 
-#[cfg(unix)]
 mod approvals;
 mod args;
 mod attack;
@@ -30,7 +29,6 @@ mod doctor;
 mod events;
 mod explain;
 mod fail;
-#[cfg(unix)]
 mod hosts;
 mod import;
 mod inspect;
@@ -48,7 +46,6 @@ mod push;
 mod quarantine;
 mod question;
 mod registry;
-#[cfg(unix)]
 mod reload;
 mod replay;
 mod run;
@@ -56,7 +53,6 @@ mod secrets;
 mod setup;
 mod show;
 mod stats;
-#[cfg(unix)]
 mod switch;
 mod tools;
 mod validate;
@@ -108,7 +104,6 @@ fn enter(directory: Option<&Path>) -> Result<(), Fail> {
 
 fn dispatch(cli: Cli) -> Result<u8, Fail> {
     match cli.verb {
-        #[cfg(unix)]
         Verb::Approvals(args) => setup::block_on(approvals::run(args)),
         Verb::Attack(args) => setup::block_on(attack::run(args)),
         Verb::Audit(args) => audit::run(&args),
@@ -116,11 +111,9 @@ fn dispatch(cli: Cli) -> Result<u8, Fail> {
         Verb::Compile(args) => compile::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Compose(args) => setup::block_on(compose::run(args)),
-        #[cfg(unix)]
         Verb::Disable(args) => setup::block_on(switch::disable(args)),
         Verb::Discover(args) => setup::block_on(discover::run(args)),
         Verb::Doctor(args) => setup::block_on(doctor::run(args)),
-        #[cfg(unix)]
         Verb::Enable(args) => setup::block_on(switch::enable(args)),
         Verb::Explain(args) => setup::block_on(explain::run(args)),
         Verb::Import(args) => import::run(&args),

@@ -9,10 +9,10 @@ use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::clock::rfc3339;
-use crate::registry::{Pin, PinState};
+use crate::registry::{Pin, PinState, Pins};
 
 /// Say what MCP servers said about their tools, and accept what they say now
 ///
@@ -72,7 +72,6 @@ struct Which {
 
 pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     let pins = setup::pins(&args.common)?;
-    let failed = |error: &dyn std::error::Error| Fail::new(exit::UPSTREAM, error);
     let (server, tool) = match &args.verb {
         PinsVerb::Accept { server, tool, .. } => (Some(server), tool.as_ref()),
         PinsVerb::Diff(which) | PinsVerb::List(which) => {
@@ -81,7 +80,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     };
     // However its server spells it: what is called alike is remembered as one.
     let tool = tool.map(|tool| bridged::remembered_as(tool));
-    let all = pins.list(server.cloned(), tool).await.map_err(|e| failed(&e))?;
+    let all = pins.list(server.cloned(), tool).await.or_fail(exit::UPSTREAM)?;
     if let PinsVerb::List(_) = args.verb {
         print(&all, args.common.json, line);
         return Ok(exit::OK);
@@ -99,22 +98,25 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
         }
         return Ok(exit::OK);
     };
+    let told = accept(&pins, other, dry_run).await?;
+    if !args.common.json {
+        show::line(&told);
+    }
+    Ok(exit::OK)
+}
+
+/// Accepts all of them, or says that it would; none that changed meanwhile.
+async fn accept(pins: &Pins, other: Vec<Pin>, dry_run: bool) -> Result<String, Fail> {
     let wanted = other.len();
     if dry_run {
-        if !args.common.json {
-            show::line(&format!("would be accepted: {wanted}"));
-        }
-        return Ok(exit::OK);
+        return Ok(format!("would be accepted: {wanted}"));
     }
-    let done = pins.accept(other).await.map_err(|e| failed(&e))?;
+    let done = pins.accept(other).await.or_fail(exit::UPSTREAM)?;
     if done < wanted {
         let reason = format!("{} of {wanted} changed once more meanwhile", wanted - done);
         return Err(Fail::new(exit::DENIED, reason));
     }
-    if !args.common.json {
-        show::line(&format!("accepted: {done}"));
-    }
-    Ok(exit::OK)
+    Ok(format!("accepted: {done}"))
 }
 
 fn print(pins: &[Pin], as_json: bool, text: fn(&Pin) -> String) {

@@ -70,12 +70,8 @@ fn question(pending: &Pending, bytes_max: usize) -> String {
 
 /// Drops what was typed before the question: it answers something else.
 fn forget_typed() {
-    #[cfg(unix)]
-    {
-        use rustix::termios::{QueueSelector, tcflush};
-        // A terminal that cannot drop it is read as it is.
-        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-    }
+    // A terminal that cannot drop it is read as it is.
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
 /// Returns the line that the person types; nothing where the input has ended.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clawhost_core::descriptor::AgentTools;
-use clawhost_core::manifest::{Manifest, ProviderPlan};
+use clawhost_core::manifest::{Manifest, ProviderPlan, ProxySettings};
 use clawhost_core::quota::Prices;
 
 use super::args::{ProxyArgs, RunArgs};
@@ -45,7 +45,7 @@ fn warn(manifest: &Manifest) {
 
 /// Returns how completions are served, where the runtime file or the verb asks for it.
 pub(super) fn options(setup: &Setup) -> Option<ProxyOptions> {
-    let proxy = setup.settings.proxy;
-    let history = proxy.history.then(|| setup.state.path().join(HISTORY_FOLDER));
-    proxy.enabled.then_some(ProxyOptions { policy: proxy.policy, history })
+    let ProxySettings { enabled, history, policy, prune_sentinels } = setup.settings.proxy.clone();
+    let history = history.then(|| setup.state.path().join(HISTORY_FOLDER));
+    enabled.then_some(ProxyOptions { policy, history, prune_sentinels })
 }

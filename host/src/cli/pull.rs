@@ -74,7 +74,7 @@ struct Run<'a> {
 
 pub(super) async fn run(args: PullArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(args.manifest.as_slice());
-    let settings = setup::config(&paths, args.places.config.as_deref()).map_err(Fail::Documents)?;
+    let settings = setup::config(&paths, args.places.config.as_deref())?;
     let settings = settings.settings;
     let tools = args.places.tools.clone().or_else(|| settings.tools.directory.clone());
     let tools = tools.ok_or_else(|| {
@@ -87,7 +87,7 @@ pub(super) async fn run(args: PullArgs) -> Result<u8, Fail> {
     }
     let distribution = setup::distribution(&settings, args.places.state.as_deref())?;
     let beside = setup::beside(&paths);
-    let lock = setup::lock(&beside).map_err(Fail::Documents)?;
+    let lock = setup::lock(&beside)?;
     let tools = ToolsFolder::new(tools);
     let run = Run { args: &args, settings, distribution, tools, beside };
     let mut pulled = Vec::new();

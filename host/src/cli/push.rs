@@ -47,7 +47,7 @@ pub(super) async fn run(args: PushArgs) -> Result<u8, Fail> {
     let reference = read_reference(&args.reference)?;
     let (bytes, layer, artifact) = read(&args.file)?;
     let manifest = digest::of_bytes(&artifact.manifest);
-    let settings = setup::config(&[], args.common.config.as_deref()).map_err(Fail::Documents)?;
+    let settings = setup::config(&[], args.common.config.as_deref())?;
     let distribution = setup::distribution(&settings.settings, args.common.state.as_deref())?;
     let mut registry = distribution.registry(&reference, "pull,push")?;
     let before = registry.manifest().await?.map(|(_, digest)| digest);
@@ -62,25 +62,23 @@ pub(super) async fn run(args: PushArgs) -> Result<u8, Fail> {
         setup::patiently(format!("sending {reference}"), sending).await?;
     }
     let exactly = reference.at(&manifest).to_string();
-    if args.common.json {
-        show::json(&json!({
+    let said = || {
+        json!({
             "reference": reference.to_string(), "source": exactly, "digest": layer.digest,
             "bytes": layer.bytes, "signed": layer.signature.is_some(),
             "sent": is_new && !args.dry_run,
-        }));
-        return Ok(exit::OK);
-    }
+        })
+    };
     let what = match (args.dry_run, is_new) {
         (_, false) => "is there already:",
         (true, true) => "would push",
         (false, true) => "pushed",
     };
     let signed = if layer.signature.is_some() { "with its signature" } else { "unsigned" };
-    show::line(&format!(
-        "{what} {exactly}\n  tag     {reference}\n  digest  {}, {signed}",
-        layer.digest
-    ));
-    Ok(exit::OK)
+    let digest = &layer.digest;
+    show::done(args.common.json, said, || {
+        format!("{what} {exactly}\n  tag     {reference}\n  digest  {digest}, {signed}")
+    })
 }
 
 async fn send(registry: &mut Registry<'_>, bytes: Bytes, made: Artifact) -> Result<(), Trouble> {

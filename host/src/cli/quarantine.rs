@@ -8,7 +8,7 @@ use clawhost_core::visible;
 use serde_json::json;
 
 use super::args::{StateArgs, Who};
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::clock::rfc3339;
 use crate::quarantine::{Hold, Quarantine, Seen};
@@ -79,12 +79,12 @@ pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
     let quarantine = setup::quarantine(&common).await?;
     match verb {
         QuarantineVerb::Anomalies => {
-            let seen = quarantine.anomalies().await.map_err(failed)?;
-            if common.json { show::json(&json!(seen)) } else { print_seen(&seen) }
+            let seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
+            return show::done(common.json, || json!(seen), || seen_words(&seen));
         }
         QuarantineVerb::List => {
-            let holds = quarantine.holds().await.map_err(failed)?;
-            if common.json { show::json(&json!(holds)) } else { print_holds(&holds) }
+            let holds = quarantine.holds().await.or_fail(exit::UPSTREAM)?;
+            return show::done(common.json, || json!(holds), || holds_words(&holds));
         }
         QuarantineVerb::Release { tool, reason, dry_run, who } => {
             let said = Some(reason.as_str()).filter(|_| !dry_run);
@@ -106,14 +106,14 @@ async fn release(
 ) -> Result<(), Fail> {
     let hint = "`clawhost quarantine list` shows which tools are";
     let tool = meant(tool).map_err(|error| Fail::usage(error, hint))?;
-    if !quarantine.holds().await.map_err(failed)?.iter().any(|hold| hold.tool == tool) {
+    if !quarantine.holds().await.or_fail(exit::UPSTREAM)?.iter().any(|hold| hold.tool == tool) {
         return Err(Fail::usage(format!("`{tool}` is not in quarantine"), hint));
     }
     if reason.is_none() {
         show::line(&format!("would be released: {tool}"));
         return Ok(());
     }
-    quarantine.release(&tool, &who.by, reason).await.map_err(failed)?;
+    quarantine.release(&tool, &who.by, reason).await.or_fail(exit::UPSTREAM)?;
     show::line(&format!("released: {tool}"));
     Ok(())
 }
@@ -124,13 +124,14 @@ async fn vaccinate(
     procedure: &str,
     who: &Who,
 ) -> Result<(), Fail> {
-    let mut seen = quarantine.anomalies().await.map_err(failed)?;
+    let mut seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
     seen.retain(|seen| seen.signature.starts_with(begin));
     let [one] = seen.as_slice() else {
         let reason = format!("{} kinds of failures begin like {begin:?}", seen.len());
         return Err(Fail::usage(reason, "`clawhost quarantine anomalies --json` shows them"));
     };
-    let known = quarantine.vaccinate(&one.signature, procedure, &who.by).await.map_err(failed)?;
+    let known =
+        quarantine.vaccinate(&one.signature, procedure, &who.by).await.or_fail(exit::UPSTREAM)?;
     if !known {
         return Err(Fail::new(exit::UPSTREAM, "it was forgotten meanwhile"));
     }
@@ -138,36 +139,27 @@ async fn vaccinate(
     Ok(())
 }
 
-fn failed(error: impl std::fmt::Display) -> Fail {
-    Fail::new(exit::UPSTREAM, error)
-}
-
 fn short(signature: &str) -> &str {
     signature.get(..SHOWN_BYTES).unwrap_or(signature)
 }
 
-fn print_holds(holds: &[Hold]) {
-    if holds.is_empty() {
-        return show::line("no tool is in quarantine");
-    }
-    let mut table = show::table(&["tool", "for", "since", "until", "failure"]);
-    for hold in holds {
+fn holds_words(holds: &[Hold]) -> String {
+    let row = |hold: &Hold| {
         let (since, until) = (rfc3339(hold.since_ms), rfc3339(hold.until_ms));
-        table.add_row([&hold.tool, &hold.principal, &since, &until, short(&hold.signature)]);
-    }
-    show::line(&table.to_string());
+        let failure = short(&hold.signature).to_owned();
+        [hold.tool.clone(), hold.principal.clone(), since, until, failure]
+    };
+    let header = ["tool", "for", "since", "until", "failure"];
+    show::rows(&header, holds.iter().map(row), "no tool is in quarantine")
 }
 
-fn print_seen(seen: &[Seen]) {
-    if seen.is_empty() {
-        return show::line("no failure is remembered");
-    }
-    let mut table = show::table(&["failure", "tool", "times", "last", "what", "what helps"]);
-    for seen in seen {
+fn seen_words(seen: &[Seen]) -> String {
+    let row = |seen: &Seen| {
         let what = format!("{}: {}", seen.code, visible::line(&seen.message));
         let helps = seen.procedure.as_deref().map(visible::line).unwrap_or_default();
         let (times, last) = (seen.times.to_string(), rfc3339(seen.last_ms));
-        table.add_row([short(&seen.signature), &seen.tool, &times, &last, &what, &helps]);
-    }
-    show::line(&table.to_string());
+        [short(&seen.signature).to_owned(), seen.tool.clone(), times, last, what, helps]
+    };
+    let header = ["failure", "tool", "times", "last", "what", "what helps"];
+    show::rows(&header, seen.iter().map(row), "no failure is remembered")
 }

@@ -37,7 +37,6 @@ fn why(one: &Value) -> String {
 }
 
 /// Returns a lease, as it is at `now_ms`.
-#[cfg_attr(not(unix), allow(dead_code, reason = "the verb that lists them is for Unix"))]
 pub(super) fn lease(one: &Value, now_ms: i64) -> String {
     let ends = match one.get("ends_at_ms").and_then(Value::as_i64) {
         Some(ends) => format!("for {} s more", seconds_until(ends, now_ms)),

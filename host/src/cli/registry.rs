@@ -15,7 +15,7 @@ use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::{Places, StateArgs, Who};
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit::Event;
 use crate::clock::rfc3339;
@@ -126,10 +126,10 @@ async fn seed(paths: &[PathBuf], by: &str, common: &StateArgs) -> Result<u8, Fai
     for path in paths {
         meant.extend(expanded(path, common)?);
     }
-    let Seed { release, components, left_out } = gather(&meant).await.map_err(Fail::Documents)?;
+    let Seed { release, components, left_out } = gather(&meant).await?;
     let releases = setup::releases(common)?;
     let (tools, audit) = (release.tools().len(), setup::audit(common)?);
-    let (pin, is_new) = releases.seed(&release, components, by).await.map_err(|e| fail(&e))?;
+    let (pin, is_new) = releases.seed(&release, components, by).await?;
     if is_new {
         note(&audit, Event::RegistrySeeded, &pin, by)?;
     }
@@ -139,13 +139,12 @@ async fn seed(paths: &[PathBuf], by: &str, common: &StateArgs) -> Result<u8, Fai
         );
     }
     let ReleasePin { version, hash } = &pin;
-    if common.json {
-        show::json(&json!({"version": version, "hash": hash, "tools": tools, "new": is_new}));
-    } else {
-        let word = if is_new { "" } else { ", which was there already" };
-        show::line(&format!("version {version}: {hash}, tools: {tools}{word}"));
-    }
-    Ok(exit::OK)
+    let word = if is_new { "" } else { ", which was there already" };
+    show::done(
+        common.json,
+        || json!({"version": version, "hash": hash, "tools": tools, "new": is_new}),
+        || format!("version {version}: {hash}, tools: {tools}{word}"),
+    )
 }
 
 /// A manifest stands for what its runtime file names.
@@ -157,8 +156,8 @@ fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
     let config = common.config.clone();
     let places = Places { tools: None, state: None, config, context: None };
     let path = [path.to_owned()];
-    let (_, settings) = setup::documents(&path, &places).map_err(Fail::Documents)?;
-    let files = settings.definition_files(&FileDocuments).map_err(Fail::Documents)?;
+    let (_, settings) = setup::documents(&path, &places)?;
+    let files = settings.definition_files(&FileDocuments)?;
     let all: Vec<PathBuf> = settings.tools.directory.into_iter().chain(files).collect();
     if all.is_empty() {
         let hint =
@@ -170,14 +169,14 @@ fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
 
 async fn pin(version: u64, by: &str, common: &StateArgs) -> Result<u8, Fail> {
     let (releases, audit) = (setup::releases(common)?, setup::audit(common)?);
-    let pin = releases.pin(version, by).await.map_err(|e| fail(&e))?;
+    let pin = releases.pin(version, by).await?;
     note(&audit, Event::RegistryPinned, &pin, by)?;
     let ReleasePin { version, hash } = &pin;
-    match common.json {
-        true => show::json(&json!({"version": version, "hash": hash})),
-        false => show::line(&format!("pinned: version {version}, {hash}")),
-    }
-    Ok(exit::OK)
+    show::done(
+        common.json,
+        || json!({"version": version, "hash": hash}),
+        || format!("pinned: version {version}, {hash}"),
+    )
 }
 
 fn note(
@@ -189,19 +188,19 @@ fn note(
     let version = pin.version.to_string();
     let facts = [("version", version.as_str()), ("hash", &pin.hash), ("by", by)];
     let noted = audit.note(event, facts);
-    noted.map_err(|error| Fail::new(exit::UPSTREAM, format!("done, and not recorded: {error}")))
+    noted.map_err(|error| format!("done, and not recorded: {error}")).or_fail(exit::UPSTREAM)
 }
 
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
     let releases = setup::releases(common)?;
-    let pinned = releases.pinned().await.map_err(|e| fail(&e))?;
+    let pinned = releases.pinned().await?;
     let (mut found, mut code) = (Vec::new(), exit::OK);
-    for number in releases.numbers().await.map_err(|e| fail(&e))? {
+    for number in releases.numbers().await? {
         match releases.get(number).await {
             Ok(version) => found.push(version),
             Err(error) => {
                 eprintln!("error: {}", visible::line(&error.to_string()));
-                code = fail(&error).code();
+                code = Fail::from(error).code();
             }
         }
     }
@@ -212,15 +211,14 @@ async fn list(common: &StateArgs) -> Result<u8, Fail> {
     } else if found.is_empty() && code == exit::OK {
         show::line("there is no version yet: `clawhost registry seed PATH` makes one");
     } else {
-        let mut table = show::table(&["version", "hash", "tools", "seeded", "by", ""]);
-        for of in &found {
-            let Version { number, hash, release, created_at_ms, created_by, .. } = of;
-            let tools = release.tools().len().to_string();
-            let word = if pinned == Some(*number) { "pinned" } else { "" };
-            let by = visible::line(created_by);
-            table.add_row([&number.to_string(), hash, &tools, &rfc3339(*created_at_ms), &by, word]);
-        }
-        show::line(&table.to_string());
+        let row = |of: &Version| {
+            let word = if pinned == Some(of.number) { "pinned" } else { "" };
+            let (number, tools) = (of.number.to_string(), of.release.tools().len().to_string());
+            let (at, by) = (rfc3339(of.created_at_ms), visible::line(&of.created_by));
+            [number, of.hash.clone(), tools, at, by, word.to_owned()]
+        };
+        let header = ["version", "hash", "tools", "seeded", "by", ""];
+        show::line(&show::rows(&header, found.iter().map(row), ""));
     }
     Ok(code)
 }
@@ -259,18 +257,18 @@ async fn diff(from: u64, to: u64, common: &StateArgs) -> Result<u8, Fail> {
     let releases = setup::releases(common)?;
     let (from, to) = (get(&releases, from).await?, get(&releases, to).await?);
     let changes = from.release.changes(&to.release);
-    match common.json {
-        true => show::json(&json!({"from": from.number, "to": to.number, "changes": changes})),
-        false if changes.is_empty() => show::line("they are the same"),
-        false => changes.iter().for_each(|line| show::line(line)),
-    }
-    Ok(exit::OK)
+    let same = || "they are the same".to_owned();
+    show::done(
+        common.json,
+        || json!({"from": from.number, "to": to.number, "changes": changes}),
+        || if changes.is_empty() { same() } else { changes.join("\n") },
+    )
 }
 
 async fn verify(common: &StateArgs) -> Result<u8, Fail> {
     let releases = setup::releases(common)?;
-    let versions = releases.numbers().await.map_err(|e| fail(&e))?.len();
-    let doubts = releases.verify().await.map_err(|e| fail(&e))?;
+    let versions = releases.numbers().await?.len();
+    let doubts = releases.verify().await?;
     if common.json {
         show::json(&json!({"versions": versions, "doubts": doubts}));
     } else {
@@ -281,13 +279,15 @@ async fn verify(common: &StateArgs) -> Result<u8, Fail> {
 }
 
 async fn get(releases: &Releases, version: u64) -> Result<Version, Fail> {
-    releases.get(version).await.map_err(|error| fail(&error))
+    Ok(releases.get(version).await?)
 }
 
-fn fail(error: &ReleaseError) -> Fail {
-    match error {
-        ReleaseError::Broken { .. } => Fail::new(exit::DOCUMENT, error),
-        ReleaseError::Store(_) => Fail::new(exit::UPSTREAM, error),
-        ReleaseError::Unknown(_) => Fail::usage(error, "`clawhost registry list` shows them"),
+impl From<ReleaseError> for Fail {
+    fn from(error: ReleaseError) -> Self {
+        match error {
+            ReleaseError::Broken { .. } => Self::new(exit::DOCUMENT, error),
+            ReleaseError::Store(_) => Self::new(exit::UPSTREAM, error),
+            ReleaseError::Unknown(_) => Self::usage(error, "`clawhost registry list` shows them"),
+        }
     }
 }

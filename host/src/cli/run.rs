@@ -17,7 +17,6 @@ use super::setup::{self, Setup};
 use super::validate::{tools_may_come, undefined};
 use super::{prompt, proxy, show, tools};
 use crate::Host;
-#[cfg(unix)]
 use crate::serve::serve_control;
 use crate::serve::{
     BoundServer, HttpOptions, STDIO_PRINCIPAL, Shutdown, client_config, serve_http, serve_metrics,
@@ -67,7 +66,6 @@ pub(super) async fn serve(setup: Setup, args: RunArgs, is_proxy: bool) -> Result
     let shutdown = Shutdown { told: stop_signal(), grace };
     metrics(&setup, &shutdown).await?;
     let control = Control::start(&setup, &shutdown.told).await;
-    #[cfg(unix)]
     super::reload::on_hangup(&setup, &args, shutdown.told.clone());
     let host = setup.host.clone();
     let outcome = if wants_http {
@@ -97,8 +95,9 @@ async fn metrics(setup: &Setup, shutdown: &Shutdown) -> Result<(), Fail> {
 }
 
 pub(super) fn cannot_listen(address: SocketAddr, error: &std::io::Error, with: &str) -> Fail {
-    let hint = format!("choose another address with {with}");
-    Fail::usage(format!("HTTP cannot be served on {address}: {error}"), &hint)
+    let reason = format!("HTTP cannot be served on {address}: {error}");
+    let hint = Some(format!("choose another address with {with}"));
+    Fail::Other { code: exit::UPSTREAM, reason, hint }
 }
 
 /// On standard input there is one agent, so what is set for the user of another one does nothing.
@@ -113,7 +112,6 @@ fn warn_of_absent(settings: &Settings) {
 
 /// The operator's way into a running host, and what happens to open questions when it stops.
 struct Control {
-    #[cfg(unix)]
     socket: Option<tokio::task::JoinHandle<()>>,
     stop: CancellationToken,
 }
@@ -128,7 +126,6 @@ impl Control {
             approvals.close();
         });
         Self {
-            #[cfg(unix)]
             socket: crate::state::ControlSocket::listen(setup.state.path())
                 .await
                 .inspect_err(|error| tracing::warn!("`clawhost approvals` does not work: {error}"))
@@ -141,7 +138,6 @@ impl Control {
     /// Closes the socket and takes its name away.
     async fn end(self) {
         self.stop.cancel();
-        #[cfg(unix)]
         if let Some(socket) = self.socket {
             // A task that panicked has let go of the socket too.
             let _ = socket.await;
@@ -289,7 +285,6 @@ pub(super) fn stop_signal() -> CancellationToken {
     token
 }
 
-#[cfg(unix)]
 async fn told_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
@@ -299,11 +294,6 @@ async fn told_to_stop() {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}
     }
-}
-
-#[cfg(not(unix))]
-async fn told_to_stop() {
-    drop(tokio::signal::ctrl_c().await);
 }
 
 /// Says whether standard input was closed, or is the null device, from the start.

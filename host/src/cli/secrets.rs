@@ -7,14 +7,15 @@ use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::grants::is_secret_name;
 use clawhost_core::limits::{REDACT_VALUE_BYTES, SECRET_BYTES_MAX};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::args::StateArgs;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{login, setup, show};
 use crate::secrets::Secret;
-use crate::state::{FolderEnv, PrivateFileError, SecretStore, StateDir};
+use crate::state::{PrivateFileError, SecretStore};
 
 /// Bytes of a line break behind the value, and one that shows that it is too long.
 const REST_BYTES: usize = 3;
@@ -118,12 +119,7 @@ fn done(args: &SecretsArgs, what: &str, name: &str) -> Result<u8, Fail> {
 
 /// Says what would become of a secret.
 fn told(args: &SecretsArgs, would: &str, name: &str) -> Result<u8, Fail> {
-    if args.common.json {
-        show::json(&json!({ would: name }));
-    } else {
-        show::line(&format!("{name} {would}"));
-    }
-    Ok(exit::OK)
+    show::done(args.common.json, || json!({ would: name }), || format!("{name} {would}"))
 }
 
 fn is_kept(folder: &Path, name: &str) -> Result<bool, Fail> {
@@ -184,9 +180,7 @@ fn existing(folder: &Path) -> Result<Option<SecretStore>, Fail> {
 }
 
 fn store(folder: &Path) -> Result<SecretStore, Fail> {
-    let state = StateDir::open(Some(folder), &FolderEnv::default());
-    let state = state.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    Ok(SecretStore::new(&state))
+    setup::state_dir(Some(folder)).map(|state| SecretStore::new(&state))
 }
 
 fn fail(error: &PrivateFileError) -> Fail {
@@ -201,7 +195,7 @@ fn read(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
     let limit = (SECRET_BYTES_MAX + REST_BYTES) as u64;
     let done = if input.is_terminal() {
         eprint!("value of {name} (not shown): ");
-        let unseen = terminal::Unseen::start()
+        let unseen = Unseen::start()
             .map_err(|reason| Fail::usage(reason, "give the value on standard input"))?;
         let done = input.lock().take(limit).read_until(b'\n', &mut value);
         drop(unseen);
@@ -210,44 +204,27 @@ fn read(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
     } else {
         input.lock().take(limit).read_to_end(&mut value)
     };
-    done.map_err(|error| Fail::new(exit::UPSTREAM, format!("standard input: {error}")))?;
+    done.or_fail_at(exit::UPSTREAM, Path::new("standard input"))?;
     Ok(value)
 }
 
-#[cfg(unix)]
-mod terminal {
-    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+/// As long as it lives, the terminal does not show what is typed.
+struct Unseen(Termios);
 
-    /// As long as it lives, the terminal does not show what is typed.
-    pub(super) struct Unseen(Termios);
-
-    impl Unseen {
-        pub(super) fn start() -> Result<Self, String> {
-            let before = tcgetattr(std::io::stdin()).map_err(|error| error.to_string())?;
-            let mut unseen = before.clone();
-            unseen.local_modes.remove(LocalModes::ECHO);
-            tcsetattr(std::io::stdin(), OptionalActions::Flush, &unseen)
-                .map_err(|error| error.to_string())?;
-            Ok(Self(before))
-        }
-    }
-
-    impl Drop for Unseen {
-        fn drop(&mut self) {
-            // Nothing is left to do for a terminal that is gone.
-            let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
-        }
+impl Unseen {
+    fn start() -> Result<Self, String> {
+        let before = tcgetattr(std::io::stdin()).map_err(|error| error.to_string())?;
+        let mut unseen = before.clone();
+        unseen.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(std::io::stdin(), OptionalActions::Flush, &unseen)
+            .map_err(|error| error.to_string())?;
+        Ok(Self(before))
     }
 }
 
-#[cfg(not(unix))]
-mod terminal {
-    /// Nothing here can hide what is typed.
-    pub(super) struct Unseen;
-
-    impl Unseen {
-        pub(super) fn start() -> Result<Self, String> {
-            Err("a value cannot be typed unseen here".to_owned())
-        }
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        // Nothing is left to do for a terminal that is gone.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
     }
 }

@@ -18,7 +18,7 @@ use clawhost_core::package::Lock;
 use clawhost_core::screen::Tokens;
 
 use super::args::{Places, StateArgs};
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::log;
 use crate::audit::{self, AuditLog, SigningKey};
 use crate::clock::Clock;
@@ -37,7 +37,6 @@ use crate::state::{
     CREDENTIALS_FILE, Credentials, DATABASE_FILE, Database, FolderEnv, SecretStore, StateDir,
     existing_signing_seed, open_cache, signing_seed,
 };
-#[cfg(unix)]
 use crate::switches::Switches;
 use crate::upstream::http::{HttpClient, TrustedRoots};
 use crate::{Host, HostBuilder};
@@ -56,7 +55,7 @@ const SPINNER_TICK: Duration = Duration::from_millis(100);
 /// Turns of tasks between two looks at sockets and pipes (tokio's own number is 61).
 const TURNS_PER_LOOK: u32 = 8;
 /// What the key of the code cache is derived for; changes when its format does.
-const CACHE_KEY_CONTEXT: &str = "clawhost 2026-11 code cache v1";
+const CACHE_KEY_CONTEXT: &str = "clawhost 2026-11 code cache v2";
 /// What the key of tokens for what screens find is derived for.
 const TOKEN_KEY_CONTEXT: &str = "clawhost 2026-11 tokens of screens";
 
@@ -86,7 +85,7 @@ pub(super) async fn open(
     places: &Places,
     purpose: Purpose,
 ) -> Result<Setup, Fail> {
-    let (manifest, settings) = documents(&with_default(paths), places).map_err(Fail::Documents)?;
+    let (manifest, settings) = documents(&with_default(paths), places)?;
     make(manifest, settings, places, purpose).await
 }
 
@@ -109,9 +108,8 @@ pub(super) async fn make(
 ) -> Result<Setup, Fail> {
     let (state, credentials) = opened(&settings, places.state.as_deref())?;
     let secrets = secrets(&state, &credentials);
-    for (name, token) in credentials.all() {
-        secrets.hide(&name, token.reveal()).map_err(|e| Fail::new(exit::UPSTREAM, e))?;
-    }
+    let own = credentials.all().map(|(name, token)| (name, token.reveal().to_owned().into()));
+    secrets.hide_all(&own.collect::<Vec<_>>()).or_fail(exit::UPSTREAM)?;
     let database = database(&state)?;
     let own = || Ok(database.clone());
     let releases = settings.releases.as_ref().map(|of| registry(of, own, &secrets)).transpose()?;
@@ -134,21 +132,21 @@ pub(super) async fn make(
         .audit_places(settings.audit.clone())
         .secrets(secrets)
         .cache(code_cache(&credentials));
-    let host =
-        patiently("preparing tools (compiled code is kept for the next start)", builder.build())
-            .await;
-    let host = host.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let what = "preparing tools (compiled code is kept for the next start)";
+    let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
     Ok(Setup { host, settings, credentials, state })
 }
 
 /// Opens the state folder and the credentials in it; what is missing is made.
 fn opened(settings: &Settings, state: Option<&Path>) -> Result<(StateDir, Credentials), Fail> {
     let state = state.or(settings.state.as_deref());
-    let state = StateDir::open(state, &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
-    let credentials = Credentials::open(&state, &settings.token_names());
-    let credentials = credentials.map_err(|e| Fail::new(exit::UPSTREAM, e))?;
+    let state = state_dir(state)?;
+    let credentials = Credentials::open(&state, &settings.token_names()).or_fail(exit::UPSTREAM)?;
     Ok((state, credentials))
+}
+
+pub(super) fn state_dir(folder: Option<&Path>) -> Result<StateDir, Fail> {
+    StateDir::open(folder, &FolderEnv::from_process()).or_fail(exit::UPSTREAM)
 }
 
 /// Reads and checks the runtime file and the documents, together.
@@ -211,8 +209,8 @@ fn ask(registries: &[RegistrySettings]) -> Result<Registries, String> {
 /// Reads the lock file that lies in `folder`.
 pub(super) fn lock(folder: &Path) -> Result<Lock, Vec<DocumentError>> {
     let help = "mend it by hand, or delete it: `clawhost pull REFERENCE` writes it anew";
-    read_lock(folder).map_err(|reason| {
-        vec![DocumentError::whole_file(&folder.join(LOCK_FILE), reason, Some(help))]
+    read_lock(folder).map_err(|error| {
+        vec![DocumentError::whole_file(&folder.join(LOCK_FILE), error.to_string(), Some(help))]
     })
 }
 
@@ -221,8 +219,7 @@ pub(super) fn distribution(
     settings: &Settings,
     state: Option<&Path>,
 ) -> Result<Distribution, Fail> {
-    let registries =
-        ask(&settings.registries).map_err(|reason| Fail::new(exit::DOCUMENT, reason))?;
+    let registries = ask(&settings.registries).or_fail(exit::DOCUMENT)?;
     let secrets = match settings.oci.values().any(|one| one.account.is_some()) {
         true => opened_secrets(settings, state)?,
         false => Secrets::none(),
@@ -232,7 +229,7 @@ pub(super) fn distribution(
 
 /// Returns the secrets that a host on the state folder has.
 pub(super) fn secrets_of(common: &StateArgs) -> Result<Secrets, Fail> {
-    let settings = config(&[], common.config.as_deref()).map_err(Fail::Documents)?.settings;
+    let settings = config(&[], common.config.as_deref())?.settings;
     opened_secrets(&settings, common.state.as_deref())
 }
 
@@ -282,22 +279,21 @@ pub(super) fn existing_audit_dir(args: &StateArgs) -> Result<Option<Dir>, Fail> 
 /// Returns the state folder that the user names, else `CLAWHOST_STATE` or the [runtime
 /// file](config), else the default; and whether anybody named it. Makes nothing.
 pub(super) fn state_path(args: &StateArgs) -> Result<(PathBuf, bool), Fail> {
-    let settings = config(&[], args.config.as_deref()).map_err(Fail::Documents)?.settings;
+    let settings = config(&[], args.config.as_deref())?.settings;
     let state = args.state.as_deref().or(settings.state.as_deref());
-    let path = StateDir::locate(state, &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let path = StateDir::locate(state, &FolderEnv::from_process()).or_fail(exit::UPSTREAM)?;
     Ok((path, state.is_some()))
 }
 
 fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
-    let open = || {
-        let dir = Dir::open_ambient_dir(state.path(), cap_std::ambient_authority())?;
+    let dir = Dir::open_ambient_dir(state.path(), cap_std::ambient_authority());
+    let opened = dir.and_then(|dir| {
         dir.create_dir_all(AUDIT_FOLDER)?;
         dir.open_dir(AUDIT_FOLDER)
-    };
-    open().map_err(|error| {
-        Fail::new(exit::UPSTREAM, format!("the audit folder cannot be opened: {error}"))
-    })
+    });
+    opened
+        .map_err(|error| format!("the audit folder cannot be opened: {error}"))
+        .or_fail(exit::UPSTREAM)
 }
 
 /// Opens a chain of its own in the log of a state folder, signed like a host's.
@@ -309,15 +305,12 @@ fn audit_log(state: &StateDir) -> Result<AuditLog, Fail> {
 
 /// Returns the key that signs the log of a state folder, and makes it where there is none.
 pub(super) fn signing_key(state: &StateDir) -> Result<SigningKey, Fail> {
-    signing_seed(state)
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))
-        .and_then(|seed| key_of(&seed))
+    signing_seed(state).or_fail(exit::UPSTREAM).and_then(|seed| key_of(&seed))
 }
 
 /// As [`signing_key`], if there is one. Makes nothing.
 pub(super) fn existing_signing_key(common: &StateArgs) -> Result<Option<SigningKey>, Fail> {
-    let seed = existing_signing_seed(&state_path(common)?.0);
-    let seed = seed.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let seed = existing_signing_seed(&state_path(common)?.0).or_fail(exit::UPSTREAM)?;
     seed.map(|seed| key_of(&seed)).transpose()
 }
 
@@ -334,16 +327,14 @@ pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
 
 /// Opens the versions of the registry that the runtime file means, else those of the state folder.
 pub(super) fn releases(common: &StateArgs) -> Result<Releases, Fail> {
-    let settings = config(&[], common.config.as_deref()).map_err(Fail::Documents)?.settings;
+    let settings = config(&[], common.config.as_deref())?.settings;
     let of = settings.releases.clone().unwrap_or_default();
     let path = state_path(common)?.0;
-    let state = StateDir::open(Some(&path), &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
     let secrets = match of.password {
         Some(_) => opened_secrets(&settings, Some(&path))?,
         None => Secrets::none(),
     };
-    registry(&of, || database(&state), &secrets)
+    registry(&of, || database(&state_dir(Some(&path))?), &secrets)
 }
 
 fn registry(
@@ -354,17 +345,22 @@ fn registry(
     let Some(url) = &of.postgres else { return Ok(Releases::embedded(own()?, &of.name)) };
     let roots = of.ca.as_deref().map_or(Ok(TrustedRoots::Mozilla), roots);
     let password = of.password.as_ref().map(|name| secrets.resolve(name)).transpose();
-    let password = password.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let password = password.or_fail(exit::UPSTREAM)?;
     let password = password.as_ref().map(Secret::expose);
-    Releases::postgres(url.reveal(), password, &roots?, &of.name)
-        .map_err(|error| Fail::new(exit::DOCUMENT, error))
+    Releases::postgres(url.reveal(), password, &roots?, &of.name).or_fail(exit::DOCUMENT)
 }
 
 /// Reads the certificates that `registry.ca` names.
 fn roots(file: &Path) -> Result<TrustedRoots, Fail> {
     let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| error.to_string());
     let roots = bytes.and_then(|bytes| TrustedRoots::read(&bytes));
-    roots.map_err(|error| Fail::new(exit::DOCUMENT, format!("{}: {error}", file.display())))
+    roots.map_err(|error| Fail::Other {
+        code: exit::DOCUMENT,
+        reason: format!("`registry.ca`: {}: {error}", file.display()),
+        hint: Some(
+            "name a file of certificates in PEM, as the server's administrator has it".to_owned(),
+        ),
+    })
 }
 
 /// Opens the log of a state folder.
@@ -373,16 +369,13 @@ pub(super) fn audit(common: &StateArgs) -> Result<Arc<AuditLog>, Fail> {
 }
 
 /// Opens the operator's switches of a state folder, and the log of what becomes of them.
-#[cfg(unix)]
 pub(super) async fn switches(common: &StateArgs) -> Result<Switches, Fail> {
     let (database, audit) = kept(common)?;
-    Switches::open(database, audit).await.map_err(|error| Fail::new(exit::UPSTREAM, error))
+    Switches::open(database, audit).await.or_fail(exit::UPSTREAM)
 }
 
 fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
-    let path = state_path(common)?.0;
-    let state = StateDir::open(Some(&path), &FolderEnv::from_process())
-        .map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+    let state = state_dir(Some(&state_path(common)?.0))?;
     let audit = audit_log(&state)?;
     Ok((database(&state)?, Arc::new(audit)))
 }
@@ -390,22 +383,21 @@ fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
 /// Opens the quarantine that hosts on a state folder share, and the log of what becomes of it.
 pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
     let (database, audit) = kept(common)?;
-    let quarantine = Quarantine::open(database, audit, Clock::system()).await;
-    quarantine.map_err(|error| Fail::new(exit::UPSTREAM, error))
+    Quarantine::open(database, audit, Clock::system()).await.or_fail(exit::UPSTREAM)
 }
 
 /// Opens the store of the [state folder](state_path), if there is one. Makes nothing.
 pub(super) fn existing_database(common: &StateArgs) -> Result<Option<Database>, Fail> {
     let path = state_path(common)?.0.join(DATABASE_FILE);
-    let open = || Database::open(&path, MIGRATIONS);
-    let database = path.is_file().then(open).transpose();
-    database.map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", path.display())))
+    path.is_file().then(|| database_at(&path)).transpose()
 }
 
 fn database(state: &StateDir) -> Result<Database, Fail> {
-    let path = state.path().join(DATABASE_FILE);
-    Database::open(&path, MIGRATIONS)
-        .map_err(|error| Fail::new(exit::UPSTREAM, format!("{}: {error}", path.display())))
+    database_at(&state.path().join(DATABASE_FILE))
+}
+
+fn database_at(path: &Path) -> Result<Database, Fail> {
+    Database::open(path, MIGRATIONS).or_fail_at(exit::UPSTREAM, path)
 }
 
 /// Returns the secrets of a state folder.
@@ -428,12 +420,10 @@ fn secrets(state: &StateDir, credentials: &Credentials) -> Secrets {
 
 /// The cache of compiled code; without one the host works and compiles again.
 fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
-    let cache = open_cache(&FolderEnv::from_process())
-        .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
-        .ok()?;
-    let dir = Dir::open_ambient_dir(cache, cap_std::ambient_authority())
-        .inspect_err(|error| tracing::warn!("compiled code is not kept: {error}"))
-        .ok()?;
+    let cache = open_cache(&FolderEnv::from_process()).map_err(|error| error.to_string());
+    let open = |cache| Dir::open_ambient_dir(cache, cap_std::ambient_authority());
+    let dir = cache.and_then(|cache| open(cache).map_err(|error| error.to_string()));
+    let dir = dir.inspect_err(|error| tracing::warn!("compiled code is not kept: {error}")).ok()?;
     // Bound to this state folder: code cached under another one does not count.
     Some(CodeCache::new(dir, key(credentials, CACHE_KEY_CONTEXT)))
 }

@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
+use clawhost_core::error::exit;
 use clawhost_core::grants::Grants;
 use clawhost_core::visible;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
+
+use super::fail::Fail;
 
 /// Tables are never narrower than this.
 const COLUMNS_MIN: u16 = 80;
@@ -24,6 +27,31 @@ pub(super) fn line(text: &str) {
 /// Prints a JSON value, indented.
 pub(super) fn json(value: &Value) {
     line(&format!("{value:#}"));
+}
+
+/// Prints what a verb came to, as JSON or in words, and ends it well.
+pub(super) fn done(
+    as_json: bool,
+    value: impl FnOnce() -> Value,
+    words: impl FnOnce() -> String,
+) -> Result<u8, Fail> {
+    if as_json {
+        json(&value())
+    } else {
+        line(&words())
+    }
+    Ok(exit::OK)
+}
+
+/// Returns a table of these rows, or `nothing` where there are none.
+pub(super) fn rows<R: IntoIterator<Item = String>>(
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+    nothing: &str,
+) -> String {
+    let mut table = table(header);
+    table.add_rows(rows);
+    if table.is_empty() { nothing.to_owned() } else { table.to_string() }
 }
 
 /// Returns an empty table under `header`; into a pipe, a row is a line of its full length and nothing else.

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use clawhost_core::bridged::BridgedName;
 use clawhost_core::error::{Blame, ErrorKind, exit};
 use clawhost_core::limits::COST_DAYS_MAX;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit;
 use crate::clock::{now_ms, rfc3339};
@@ -44,21 +46,15 @@ pub(super) async fn run(args: StatsArgs) -> Result<u8, Fail> {
     if let Some(dir) = setup::existing_audit_dir(&common)? {
         let first = now_ms() - now_ms().rem_euclid(DAY_MS) - i64::from(days - 1) * DAY_MS;
         let since = rfc3339(first);
-        audit::each_record(&dir, |record| add(&mut tools, &record, &since)).map_err(|error| {
-            Fail::new(exit::UPSTREAM, format!("the audit log cannot be read: {error}"))
-        })?;
+        audit::each_record(&dir, |record| add(&mut tools, &record, &since))
+            .map_err(|error| format!("the audit log cannot be read: {error}"))
+            .or_fail(exit::UPSTREAM)?;
     }
     if let Some(database) = setup::existing_database(&common)? {
-        let costs = read_costs(&database, days, None).await;
-        let costs = costs.map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+        let costs = read_costs(&database, days, None).await.or_fail(exit::UPSTREAM)?;
         costs.iter().for_each(|cost| add_cost(&mut tools, cost));
     }
-    if common.json {
-        show::json(&Value::from_iter(tools.iter().map(to_json)));
-    } else {
-        print(&tools);
-    }
-    Ok(exit::OK)
+    show::done(common.json, || tools.iter().map(to_json).collect(), || words(&tools))
 }
 
 /// By CKP name.
@@ -67,6 +63,8 @@ type Tools = BTreeMap<String, Numbers>;
 /// What the calls of one tool came to.
 #[derive(Debug, Default)]
 struct Numbers {
+    /// As callers write it, and `clawhost audit` shows it.
+    name: Option<String>,
     ran: u64,
     refused: u64,
     /// Of those that ran.
@@ -90,8 +88,11 @@ fn add(tools: &mut Tools, record: &Value, since: &str) {
     {
         return;
     }
-    let Ok(tool) = meant(text("tool")) else { return };
+    let Some(tool) = called(text("tool")) else { return };
     let of = tools.entry(tool).or_default();
+    if !text("tool").contains("://") {
+        of.name = Some(text("tool").to_owned());
+    }
     if kind.is_some_and(|kind| matches!(kind.blame(), Blame::Caller | Blame::Denied)) {
         of.refused += 1;
         return;
@@ -103,6 +104,13 @@ fn add(tools: &mut Tools, record: &Value, since: &str) {
     of.took_us.extend(number("duration_us").filter(|_| outcome != "cancelled"));
     let hint = record.pointer("/cost_hint/usd_per_call").and_then(Value::as_f64);
     of.usd += hint.unwrap_or_default() * f64::from(u32::try_from(attempts).unwrap_or(u32::MAX));
+}
+
+/// Returns the CKP name of a tool as records name it: one of a server has the server's before it.
+fn called(tool: &str) -> Option<String> {
+    let of_server = tool.split_once("__");
+    let of_server = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
+    of_server.map(|name| name.ckp).or_else(|| meant(tool).ok())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a measurement, not a bill")]
@@ -128,26 +136,23 @@ impl Numbers {
 fn to_json((tool, of): (&String, &Numbers)) -> Value {
     let [p50_us, p95_us] = of.percentiles_us();
     json!({
-        "tool": tool, "ran": of.ran, "failed": of.failed, "refused": of.refused,
+        "tool": of.name.as_ref().unwrap_or(tool), "ran": of.ran, "failed": of.failed, "refused": of.refused,
         "attempts": of.attempts, "p50_us": p50_us, "p95_us": p95_us, "cost_usd": of.usd,
     })
 }
 
-fn print(tools: &Tools) {
-    if tools.is_empty() {
-        return show::line("no calls yet");
-    }
-    let header = ["tool", "ran", "failed", "refused", "attempts", "p50 ms", "p95 ms", "cost"];
-    let mut table = show::table(&header);
-    for (tool, of) in tools {
+fn words(tools: &Tools) -> String {
+    let row = |(tool, of): (&String, &Numbers)| {
         let count = |number: u64| number.to_string();
         let ms = |us: u64| format!("{}.{:03}", us / 1000, us % 1000);
         let [p50, p95] = of.percentiles_us().map(ms);
         let [ran, failed, refused] = [of.ran, of.failed, of.refused].map(count);
         let (attempts, cost) = (count(of.attempts), format!("${:.4}", of.usd));
-        table.add_row([tool, &ran, &failed, &refused, &attempts, &p50, &p95, &cost]);
-    }
-    show::line(&table.to_string());
+        let tool = visible::line(of.name.as_ref().unwrap_or(tool));
+        [tool, ran, failed, refused, attempts, p50, p95, cost]
+    };
+    let header = ["tool", "ran", "failed", "refused", "attempts", "p50 ms", "p95 ms", "cost"];
+    show::rows(&header, tools.iter().map(row), "no calls yet")
 }
 
 #[cfg(test)]
@@ -177,11 +182,12 @@ mod tests {
             record("read_file", "timeout", 40),
             record("read_file", "cancelled", 9_999),
             record("made_up", "unknown-tool", 1),
+            record("a-server__its_tool", "ok", 1),
         ];
         records.push(json!({"event": "call.received", "tool": "read_file"}));
         records.push(json!({"event": "call.finished", "tool": "read_file", "outcome": "ok", "time": "2026-11-21T23:59:59.999Z"}));
         let tools = numbers(&records);
-        assert_eq!(tools.keys().collect::<Vec<_>>(), ["read-file"]);
+        assert_eq!(tools.keys().collect::<Vec<_>>(), ["a-server-its-tool", "read-file"]);
         let of = &tools["read-file"];
         assert_eq!((of.ran, of.refused, of.failed, of.attempts), (4, 2, 2, 4));
         assert_eq!(of.took_us, [10, 20, 40]);

@@ -9,7 +9,7 @@ use clawhost_core::manifest::nearest;
 use serde_json::{Map, Value, json};
 
 use super::args::StateArgs;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::hosts::Hosts;
 use super::{setup, show};
 use crate::clock::rfc3339;
@@ -95,14 +95,9 @@ async fn turn(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Resul
             }
             if which.dry_run { looked } else { ask(&mut hosts, which, &to, false).await? }
         }
-        None => alone(which, to.clone(), common).await?,
+        None => alone(which, to.clone(), force, common).await?,
     };
-    if common.json {
-        show::json(&done);
-    } else {
-        show::line(&told(&done, which, &to));
-    }
-    Ok(exit::OK)
+    show::done(common.json, || done.clone(), || told(&done, which, &to))
 }
 
 /// Returns the answer of a host that offers the tool, or of any.
@@ -124,19 +119,16 @@ fn unknown(which: &Which, looked: &Value) -> Fail {
 /// Lists what is off, by what the store says.
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
     let kept = off(common).await?;
-    if common.json {
-        show::json(&kept.iter().map(|(tool, off)| off.to_json(tool)).collect());
-    } else if kept.is_empty() {
-        show::line("no tool is disabled");
-    } else {
-        let mut table = show::table(&["tool", "since", "by", "reason"]);
-        for (tool, off) in &kept {
-            let reason = off.reason.as_deref().unwrap_or_default();
-            table.add_row([tool, &rfc3339(off.since_ms), &off.by, reason]);
-        }
-        show::line(&table.to_string());
-    }
-    Ok(exit::OK)
+    let row = |(tool, off): (&String, &Off)| {
+        let (tool, reason) = (tool.clone(), off.reason.clone().unwrap_or_default());
+        [tool, rfc3339(off.since_ms), off.by.clone(), reason]
+    };
+    let header = ["tool", "since", "by", "reason"];
+    show::done(
+        common.json,
+        || kept.iter().map(|(tool, off)| off.to_json(tool)).collect(),
+        || show::rows(&header, kept.iter().map(row), "no tool is disabled"),
+    )
 }
 
 /// Returns what is off; without a store, nothing is.
@@ -145,7 +137,7 @@ async fn off(common: &StateArgs) -> Result<BTreeMap<String, Off>, Fail> {
         Some(database) => Switches::kept(&database).await,
         None => Ok(BTreeMap::new()),
     };
-    kept.map_err(|error| Fail::new(exit::UPSTREAM, error))
+    kept.or_fail(exit::UPSTREAM)
 }
 
 fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
@@ -162,15 +154,18 @@ fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
     (method, Value::Object(parameters))
 }
 
-/// Turns the switch where no host runs.
-async fn alone(which: &Which, to: Turn, common: &StateArgs) -> Result<Value, Fail> {
+/// Turns the switch where no host runs: the names of built-in tools are known, and those that are off.
+async fn alone(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Result<Value, Fail> {
     let tool = meant(&which.tool).map_err(|error| fail(&error))?;
     let off = off(common).await?;
-    let near = match to {
-        Turn::On => off.keys().cloned().collect(),
-        Turn::Off { .. } => built_in_names().collect::<Vec<_>>(),
-    };
-    let near = nearest(&tool, near.iter().map(String::as_str)).filter(|near| *near != tool);
+    let mut names: Vec<String> = off.keys().cloned().collect();
+    if to != Turn::On {
+        names.extend(built_in_names());
+    }
+    let near = nearest(&tool, names.iter().map(String::as_str)).filter(|near| *near != tool);
+    if !force && !names.contains(&tool) {
+        return Err(unknown(which, &json!({"near": near})));
+    }
     let changed = if which.dry_run {
         off.contains_key(&tool) == (to == Turn::On)
     } else {

@@ -47,9 +47,9 @@ const NAME: &str = "wrapped";
 /// Serve an MCP server that speaks on standard input and output over HTTP
 ///
 /// Starts SERVICE, or COMMAND, in the jail of its profile, keeps it going, and serves it as streamable HTTP to
-/// clients that can be told a URL only. All clients share the one process, each with a session of its own. The
-/// process hears of no client what it could ask of it, and what it says unasked is dropped. GET /healthz answers 200
-/// while it can be asked, else 503.
+/// clients that can be told a URL only. All clients share the one process, each with a session of its own, which
+/// DELETE ends. The process hears of no client what it could ask of it; what it says unasked, all hear who listen with
+/// GET. GET /healthz answers 200 while it can be asked, else 503.
 ///
 /// This is a transport and no gate: whoever may connect may call every tool of it, and nothing is recorded. Let a
 /// host bridge it (`tools.mcp_servers.NAME.url`): that one applies policy.

@@ -184,7 +184,6 @@ mod tests {
         assert!(load(None, Some(files.path()), &[]).is_err());
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_variable_that_is_not_utf8_is_refused_and_foreign_ones_are_not_looked_at() {
         use std::os::unix::ffi::OsStringExt as _;

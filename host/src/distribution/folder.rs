@@ -100,7 +100,7 @@ pub(crate) fn change_lock(folder: &Path, change: impl FnOnce(&mut Lock)) -> Resu
     let turn = File::open(folder).and_then(|open| open.lock().map(|()| open));
     let turn = turn.map_err(|error| failed(folder, &error))?;
     let unsound = |reason| Trouble::Unsound(format!("{}: {reason}", path.display()));
-    let mut lock = read_lock(folder).map_err(unsound)?;
+    let mut lock = read_lock(folder).map_err(|error| unsound(error.to_string()))?;
     change(&mut lock);
     let text = lock.write().map_err(unsound)?;
     replace(&path, text.as_bytes())?;

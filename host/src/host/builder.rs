@@ -228,6 +228,9 @@ impl HostBuilder {
     /// [`BuildError`].
     pub async fn build(self) -> Result<Host, BuildError> {
         let manifest = Arc::new(self.manifest);
+        // A thread of its own has made it by the time the store has answered.
+        let (calls_max, cache) = (self.limits.calls_running_max, self.cache);
+        let engine = tokio::task::spawn_blocking(move || Engine::new(calls_max, cache));
         let client = self.client.unwrap_or_else(HttpClient::system);
         let database = match self.database {
             Some(database) => database,
@@ -250,12 +253,12 @@ impl HostBuilder {
         });
         let services = services.await.map_err(BuildError::Database)?;
         services.approvals.reach().allow_elicitation(self.elicitation);
-        let engine = Engine::new(self.limits.calls_running_max, self.cache)
-            .map_err(|e| BuildError::Engine(format!("{e:#}")))?;
+        let engine = engine.await.map_err(|error| BuildError::Engine(error.to_string()))?;
+        let engine = engine.map_err(|error| BuildError::Engine(format!("{error:#}")))?;
         let engine = Arc::new(engine);
         let shelf = Arc::new(Shelf::default());
         let stock = Stock {
-            touched: services.heed(kept.clone(), Arc::clone(&shelf)),
+            touched: services.heed(kept.clone(), self.releases.as_ref(), Arc::clone(&shelf)),
             engine: Arc::clone(&engine),
             database: kept,
             audit: Arc::clone(&audit),

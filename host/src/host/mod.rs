@@ -29,7 +29,7 @@ use crate::approvals::Approvals;
 use crate::audit::AuditLog;
 use crate::dispatch::Dispatch;
 pub use crate::dispatch::{Principal, Timings, ToolCall};
-use crate::engine::{Allocator, Engine, Loaded};
+use crate::engine::{Allocator, Loaded};
 use crate::gate::{CallContext, Rehearsal, Standing};
 use crate::memory::Memory;
 use crate::quarantine::Quarantine;
@@ -102,10 +102,10 @@ impl Host {
         terms.shelf.catalog().tools().filter(is_shown).cloned().collect()
     }
 
-    /// Returns the component that `tool` is of, and what runs it; nothing where it is none.
-    pub(crate) fn component(&self, tool: &str) -> Option<(Arc<Engine>, Arc<Loaded>)> {
+    /// Returns the component that `tool` is of; nothing where it is none.
+    pub(crate) fn component(&self, tool: &str) -> Option<Arc<Loaded>> {
         match self.0.dispatch.terms().shelf.resolve(tool)?.code() {
-            Code::Component(loaded) => Some((Arc::clone(&self.0.stock.engine), Arc::clone(loaded))),
+            Code::Component(loaded) => Some(Arc::clone(loaded)),
             _ => None,
         }
     }

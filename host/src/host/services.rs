@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use clawhost_core::descriptor::Granted;
 use clawhost_core::limits::STORE_POLL_MS;
-use clawhost_core::manifest::{LimitSettings, Manifest, McpServer};
+use clawhost_core::manifest::{LimitSettings, Manifest};
+use futures_util::future::OptionFuture;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -20,7 +20,7 @@ use crate::forward;
 use crate::gate::{Gate, Sides};
 use crate::memory::{self, Keys, Memory};
 use crate::quarantine::{self, Quarantine};
-use crate::registry::{self, Shelf};
+use crate::registry::{self, Releases, Shelf};
 use crate::replay::{self, Replay};
 use crate::results::{self, Results};
 use crate::sandbox::{Backends, Spawns};
@@ -83,7 +83,7 @@ impl Services {
     /// Opens them all. Nothing is connected to yet.
     pub(super) async fn open(outside: Outside<'_>) -> Result<Self, DatabaseError> {
         let Outside { manifest, audit, client, database, identities, secrets } = outside;
-        learn(&secrets, manifest);
+        secrets.learn(manifest.secrets());
         let switches = Switches::open(database.clone(), Arc::clone(&audit)).await?;
         let (own, log) = (database.clone(), Arc::clone(&audit));
         let quarantine = Quarantine::open(own, log, Clock::system()).await?;
@@ -125,17 +125,32 @@ impl Services {
         })
     }
 
-    /// Heeds what others write to the store (verbs of the operator, hosts beside this one) as long as
-    /// anybody has what this returns, which then changes.
-    pub(super) fn heed(&self, database: Database, shelf: Arc<Shelf>) -> watch::Receiver<i64> {
+    /// Heeds what others write to the store and to the embedded registry (verbs of the operator, hosts beside this
+    /// one) as long as anybody has what this returns, which then changes.
+    pub(super) fn heed(
+        &self,
+        database: Database,
+        releases: Option<&Releases>,
+        shelf: Arc<Shelf>,
+    ) -> watch::Receiver<i64> {
         let (tell, told) = watch::channel(0);
         let (switches, quarantine) = (self.switches.clone(), self.quarantine.clone());
         let accepted = Arc::clone(&self.accepted);
+        let registry = releases.and_then(Releases::database);
+        let registry = registry.filter(|registry| !registry.is_same(&database)).cloned();
+        let mut seeded = 0;
         tokio::spawn(async move {
             let wait = Duration::from_millis(STORE_POLL_MS);
             while timeout(wait, tell.closed()).await.is_err() {
                 let Ok(version) = database.version().await else { continue };
-                let version = version.wrapping_add(accepted.load(Ordering::Relaxed));
+                // One that cannot be asked has not changed, and keeps nobody from the store.
+                if let Some(Ok(version)) =
+                    OptionFuture::from(registry.as_ref().map(Database::version)).await
+                {
+                    seeded = version;
+                }
+                let accepted = accepted.load(Ordering::Relaxed);
+                let version = version.wrapping_add(accepted).wrapping_add(seeded);
                 if *tell.borrow() == version {
                     continue;
                 }
@@ -152,7 +167,7 @@ impl Services {
 
     /// Keeps what another manifest grants out of sight as well.
     pub(super) fn learn(&self, manifest: &Manifest) {
-        learn(&self.secrets, manifest);
+        self.secrets.learn(manifest.secrets());
     }
 
     /// Returns what the sandboxes of this host reach.
@@ -179,15 +194,6 @@ impl Services {
         };
         Gate::new(Arc::clone(manifest), sides)
     }
-}
-
-/// Takes note of the secrets that tools and servers of `manifest` get.
-fn learn(secrets: &Secrets, manifest: &Manifest) {
-    let granted = manifest.profiles.values().flat_map(|profile| &profile.secrets);
-    let granted = granted.map(|secret| secret.name.as_str());
-    let servers = manifest.mcp_servers.iter().flat_map(McpServer::secrets);
-    let services = manifest.services.iter().flat_map(Granted::secrets);
-    secrets.learn(granted.chain(servers).chain(services));
 }
 
 /// Tells telemetry what completions use.

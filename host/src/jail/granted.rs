@@ -87,7 +87,6 @@ mod tests {
 
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test moves what the jail has open")]
     fn a_narrowed_jail_keeps_the_directories_it_has_wherever_their_paths_lead_by_now() {

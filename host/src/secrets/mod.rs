@@ -133,7 +133,7 @@ impl Secrets {
     /// be an older value.
     pub fn resolve(&self, name: &str) -> Result<Secret, SecretError> {
         let found = self.look_up(name).and_then(|secret| {
-            self.remember(name, &secret)?;
+            self.remember(&[(name.to_owned(), secret.clone())])?;
             Ok(secret)
         });
         found.map_err(|why| SecretError::new(name, why))
@@ -162,8 +162,16 @@ impl Secrets {
     /// # Errors
     /// All values together are more than can be kept from showing.
     pub fn hide(&self, name: &str, value: &str) -> Result<(), SecretError> {
-        let hidden = self.remember(name, &Secret::from(value.to_owned()));
-        hidden.map_err(|why| SecretError::new(name, why))
+        self.hide_all(&[(name.to_owned(), Secret::from(value.to_owned()))])
+    }
+
+    /// As [`hide`](Self::hide), of several values: what searches for them is made once.
+    ///
+    /// # Errors
+    /// As [`hide`](Self::hide).
+    pub(crate) fn hide_all(&self, all: &[Known]) -> Result<(), SecretError> {
+        let name = all.last().map_or("", |(name, _)| name);
+        self.remember(all).map_err(|why| SecretError::new(name, why))
     }
 
     /// Returns the operator's store, for what is kept there without being looked up.
@@ -239,16 +247,20 @@ impl Secrets {
         }
     }
 
-    /// Lets the redactor know `secret` before anybody has it.
-    fn remember(&self, name: &str, secret: &Secret) -> Result<(), NoSecret> {
+    /// Lets the redactor know the secrets `new` before anybody has them.
+    fn remember(&self, new: &[Known]) -> Result<(), NoSecret> {
         let mut known = self.0.known.lock();
-        let latest = known.iter().rev().find(|(other, _)| other == name);
-        if latest.is_some_and(|(_, value)| value == secret) {
+        let mut all = known.clone();
+        for one in new {
+            let latest = all.iter().rev().find(|(name, _)| *name == one.0);
+            if latest.is_none_or(|latest| latest != one) {
+                all.retain(|other| other != one);
+                all.push(one.clone());
+            }
+        }
+        if all == *known {
             return Ok(());
         }
-        let one = (name.to_owned(), secret.clone());
-        let mut all: Vec<Known> = known.iter().filter(|other| **other != one).cloned().collect();
-        all.push(one);
         let redactor = redactor_of(&mut all).ok_or(NoSecret::TooMany)?;
         *known = all;
         self.0.redactor.store(Arc::new(redactor));

@@ -270,7 +270,6 @@ mod tests {
         assert!(!shown.contains("clawhost-"), "{shown}");
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_file_is_private_and_an_exposed_one_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
@@ -286,7 +285,6 @@ mod tests {
         );
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_link_in_the_file_s_place_is_refused() {
         let (root, state) = state();

@@ -5,6 +5,7 @@
 //! other. Deliberately absent: any table. Each module that keeps something brings its own, as a
 //! list of steps that is only ever appended to.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -148,6 +149,11 @@ impl Database {
         self.run(|db| db.pragma_query_value(None, "data_version", |row| row.get(0))).await
     }
 
+    /// Says whether both are handles to one open store.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.jobs.same_channel(&other.jobs)
+    }
+
     /// Does `work`, which only reads, beside the writes. It is broken off after `limit`, and
     /// where nobody waits for it any more.
     ///
@@ -263,12 +269,11 @@ fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(),
 
 /// Says whether every module's tables have the newest version; an error where there are none yet.
 fn is_current(connection: &Connection, migrations: &[Migrations]) -> rusqlite::Result<bool> {
-    for (module, steps) in migrations {
-        if version(connection, module)? != steps.len() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let mut rows = connection.prepare("SELECT name, version FROM modules")?;
+    let rows = rows.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: HashMap<String, i64> = rows.collect::<rusqlite::Result<_>>()?;
+    let found = |module: &str| found.get(module).and_then(|version| usize::try_from(*version).ok());
+    Ok(migrations.iter().all(|(module, steps)| found(module) == Some(steps.len())))
 }
 
 fn version(connection: &Connection, module: &str) -> rusqlite::Result<usize> {

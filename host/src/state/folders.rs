@@ -52,38 +52,14 @@ fn absolute(path: Option<&OsString>) -> Option<PathBuf> {
     path.map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Why a folder cannot be used.
+/// Why a folder cannot be used: nothing names one, the system says so, or somebody else could have put
+/// something in it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FolderError {
-    /// It cannot be made or looked at.
-    #[error("the folder {path} cannot be used: {source}")]
-    Io {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Neither an argument nor the environment names one.
-    #[error("no {what} folder: name one with {option}, or set HOME or {variable}")]
-    Nowhere {
-        /// `state` or `cache`.
-        what: &'static str,
-        /// The command line option.
-        option: &'static str,
-        /// The environment variable.
-        variable: &'static str,
-    },
-    /// Somebody else could have put something in it.
-    #[error("the folder {path} {reason}; use another one, or mend it with: {mend}")]
-    Unsafe {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
-        /// The command that mends it.
-        mend: String,
-    },
+#[error("{0}")]
+pub struct FolderError(String);
+
+fn nowhere(what: &str, option: &str, variable: &str) -> FolderError {
+    FolderError(format!("no {what} folder: name one with {option}, or set HOME or {variable}"))
 }
 
 /// The state folder: credentials and the audit log.
@@ -105,13 +81,10 @@ impl StateDir {
     /// Returns where [`StateDir::open`] looks, without making anything.
     ///
     /// # Errors
-    /// [`FolderError::Nowhere`]: nothing names a folder.
+    /// [`FolderError`]: nothing names a folder.
     pub fn locate(explicit: Option<&Path>, env: &FolderEnv) -> Result<PathBuf, FolderError> {
-        explicit.map(Path::to_path_buf).or_else(|| env.state()).ok_or(FolderError::Nowhere {
-            what: "state",
-            option: "--state DIR",
-            variable: "XDG_STATE_HOME",
-        })
+        let named = explicit.map(Path::to_path_buf).or_else(|| env.state());
+        named.ok_or_else(|| nowhere("state", "--state DIR", "XDG_STATE_HOME"))
     }
 
     /// Returns the folder.
@@ -127,23 +100,22 @@ impl StateDir {
 /// As [`StateDir::open`]; a host without a cache compiles again and works.
 pub fn open_cache(env: &FolderEnv) -> Result<PathBuf, FolderError> {
     let variable = "XDG_CACHE_HOME";
-    let nowhere = FolderError::Nowhere { what: "cache", option: variable, variable };
-    own_folder(&env.cache().ok_or(nowhere)?)
+    own_folder(&env.cache().ok_or_else(|| nowhere("cache", variable, variable))?)
 }
 
 /// Makes `path` where it is missing, and refuses it where others may write to it.
 fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
-    let io = |source| FolderError::Io { path: path.to_path_buf(), source };
+    let io = |error: io::Error| {
+        FolderError(format!("the folder {} cannot be used: {error}", path.display()))
+    };
     regular::make_private(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;
-    match unsafe_because(&metadata) {
-        None => Ok(path),
-        Some(reason) => {
-            let mend = format!("chmod 700 {}", path.display());
-            Err(FolderError::Unsafe { path, reason, mend })
-        }
-    }
+    let Some(reason) = unsafe_because(&metadata) else { return Ok(path) };
+    let path = path.display();
+    Err(FolderError(format!(
+        "the folder {path} {reason}; use another one, or mend it with: chmod 700 {path}"
+    )))
 }
 
 fn unsafe_because(metadata: &Metadata) -> Option<&'static str> {
@@ -171,7 +143,6 @@ mod tests {
         assert!(error.to_string().contains("--state DIR"), "{error}");
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_new_folder_is_private_and_an_open_one_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;

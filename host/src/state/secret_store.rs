@@ -138,7 +138,6 @@ mod tests {
         assert_eq!(store.names().unwrap(), ["A"]);
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_file_is_private_and_an_exposed_one_a_link_and_a_pipe_are_refused() {
         use std::os::unix::fs::PermissionsExt as _;

@@ -68,7 +68,8 @@ shape! { FILE = {
 const STEP_ATTEMPTS: Shape = Shape::Int { min: 1, max: RETRY_POLICY_ATTEMPTS_MAX };
 
 /// What a result that breaks a postcondition is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PostconditionMode {
     /// A failed result.
     #[default]
@@ -99,7 +100,7 @@ pub struct Definition {
 /// What the runtime file and definition files say about calls, beside the documents.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Governance {
-    definitions: BTreeMap<String, Arc<Definition>>,
+    pub(super) definitions: BTreeMap<String, Arc<Definition>>,
     /// What breaking a postcondition means.
     pub postconditions: PostconditionMode,
     /// How large composites may be.

@@ -45,6 +45,7 @@ pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load, unbound};
 pub use mcp::{McpAuth, McpEndpoint, McpGrant, McpReach, McpServer, McpSource, McpValue};
 pub use memory::{EmbeddingPlan, FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
+pub use node::duration;
 pub use primitive::{DocumentHead, is_claw, read_head};
 pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, nearest};
 pub use profile::{Profile, ProfileLimits, builtin_profiles};
@@ -62,7 +63,7 @@ pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, Telemet
 pub use tool::{SkillTerms, ToolBinding};
 
 pub(crate) use self::node::Place;
-use crate::catalog::Refused;
+use crate::catalog::{Refused, ckp_name};
 use crate::descriptor::{AgentTools, Granted};
 use crate::package::VerifyingKey;
 use crate::policy::PolicySet;
@@ -73,7 +74,7 @@ use crate::uri::Kind;
 pub const PROFILE_NONE: &str = "none";
 
 /// What the documents of one run say, checked and resolved.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Manifest {
     /// `metadata.name` of the Claw.
     pub name: String,
@@ -148,6 +149,14 @@ impl Manifest {
         self.services.iter().find(|one| one.tool.service == service && one.tool.name == tool)
     }
 
+    /// Returns the names of the secrets that its tools, servers and services get, some of them twice.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let granted = self.profiles.values().flat_map(|profile| &profile.secrets);
+        let granted = granted.map(|secret| secret.name.as_str());
+        let servers = self.mcp_servers.iter().flat_map(McpServer::secrets);
+        granted.chain(servers).chain(self.services.iter().flat_map(Granted::secrets))
+    }
+
     /// Returns the profile of that name.
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.get(name)
@@ -175,9 +184,10 @@ impl Manifest {
         notes
     }
 
-    /// Says which tools of the documents are none of `names`, the built-in ones.
+    /// Says which tools of the documents are none of `names`, the built-in ones, and made of no others.
     pub fn stray_tools(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
-        notes::stray_tools(&self.tools, &names.into_iter().collect())
+        let made = self.governance.composites().map(|own| ckp_name(&own.name));
+        notes::stray_tools(&self.tools, &names.into_iter().chain(made).collect())
     }
 
     /// Reads the Tool document that lies beside a dropped-in component.

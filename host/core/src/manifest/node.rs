@@ -172,6 +172,35 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.entry(key).map(|entry| &entry.node))
     }
 
+    /// Returns what a key holds; nothing where it is not there.
+    pub(crate) fn below(&self, key: &str) -> &Self {
+        static NOTHING: LazyLock<Node> = LazyLock::new(Node::default);
+        self.get(&[key]).unwrap_or(&NOTHING)
+    }
+
+    /// Puts `node` at a path, and makes the mappings that lead there.
+    pub(crate) fn put(&mut self, path: &[&str], node: Self) {
+        let [key, rest @ ..] = path else {
+            *self = node;
+            return;
+        };
+        if !matches!(self.value, Value::Map(_)) {
+            self.value = Value::Map(Vec::new());
+        }
+        let Value::Map(entries) = &mut self.value else { return };
+        let known = entries.iter().position(|entry| entry.key == *key);
+        let index = known.unwrap_or_else(|| {
+            let (key, at) = ((*key).to_owned(), node.at.clone());
+            entries.push(Entry { key, at, node: Self::default() });
+            entries.len() - 1
+        });
+        let Some(inner) = entries.get_mut(index) else { return };
+        if rest.is_empty() {
+            inner.at = node.at.clone();
+        }
+        inner.node.put(rest, node);
+    }
+
     /// Takes the key at the end of a path out, where it is there.
     pub(crate) fn without(&mut self, path: &[&str]) {
         let (Value::Map(entries), [key, rest @ ..]) = (&mut self.value, path) else { return };
@@ -302,7 +331,7 @@ impl Node {
 }
 
 /// Reads a number followed by one of `s`, `m`, `h`, `d`.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     const DIGITS_MAX: usize = 9;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {

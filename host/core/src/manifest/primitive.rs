@@ -144,7 +144,7 @@ const FOREIGN: [(&str, &str, &str); 7] = [
     (
         "version",
         "a runtime file or a definition file",
-        "a runtime file is called `clawhost.yaml` and lies beside the documents, or is named with `--config`; a definition file is named under `definitions` of the runtime file",
+        "a runtime file is called `clawhost.yaml` and lies beside the documents, or is named with `--config`; a definition file lies in another folder and is named under `definitions` of the runtime file",
     ),
 ];
 

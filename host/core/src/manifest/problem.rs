@@ -128,13 +128,19 @@ impl Diagnostic for DocumentError {
 pub(crate) struct Source {
     pub(crate) file: String,
     pub(crate) text: String,
+    /// It is a variable, which has no text around it.
+    pub(crate) is_variable: bool,
 }
 
 impl Source {
+    pub(crate) fn variable(name: &str) -> Arc<Self> {
+        Arc::new(Self { file: visible::line(name), is_variable: true, ..Self::default() })
+    }
+
     pub(crate) fn new(file: &Path, text: &str) -> Arc<Self> {
         // A file may be called anything, a line of another problem too.
         let file = visible::line(&file.display().to_string());
-        Arc::new(Self { file, text: harmless(text) })
+        Arc::new(Self { file, text: harmless(text), is_variable: false })
     }
 
     /// Keeps a span inside the text and on its first line: a mapping's span is its whole body.

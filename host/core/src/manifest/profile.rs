@@ -14,7 +14,7 @@ use crate::package::VerifyingKey;
 use crate::shell::ShellRules;
 
 /// A checked sandbox document. What it leaves out, it does not grant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Profile {
     /// Its name, which a tool's `sandbox_ref` may state.
     pub name: String,

@@ -13,7 +13,7 @@ use super::node::Node;
 use super::primitive::Document;
 use super::profile::{Profile, ProfileLimits};
 use crate::egress::{EgressRules, HostPattern, HostRules, Schemes};
-use crate::grants::{Access, AgentGrants, Mount, Shell};
+use crate::grants::{Access, Mount, Shell};
 use crate::shell::ShellRules;
 
 /// Returns the profile a checked document holds; `directory` is absolute and the place that
@@ -33,15 +33,11 @@ pub(crate) fn read(of: &Document, directory: &Path) -> Profile {
         shell,
         wasm_shell,
         shell_rules: shell_rules(&of.spec),
-        env: std::collections::BTreeMap::new(),
-        provider: false,
-        signed_by: Vec::new(),
-        agent: AgentGrants::default(),
-        record: false,
         injection: of.spec.read(&["capabilities", "secrets", "injection"]).unwrap_or_default(),
-        secrets: Vec::new(),
         limits: limits(&of.spec),
         at: of.at.to_string(),
+        // The rest is the runtime file's.
+        ..Profile::default()
     }
 }
 
@@ -99,8 +95,7 @@ fn limits(spec: &Node) -> ProfileLimits {
         open_files: small("max_open_files"),
         timeout: number("timeout_ms").map(Duration::from_millis),
         output_bytes: number("max_output_bytes"),
-        write_bytes: None,
-        create_entries: None,
+        ..ProfileLimits::default()
     }
 }
 

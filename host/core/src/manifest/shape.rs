@@ -8,6 +8,7 @@ pub(crate) mod tests;
 mod words;
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 
 use self::words::{add, found, instead, no_such_key, told};
 pub(crate) use self::words::{expected, shown, shown_sentence};
@@ -20,6 +21,8 @@ use crate::uri::Kind;
 /// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Shape {
+    /// An address of this machine and a port, to listen on.
+    Address,
     /// Anything at all.
     Any,
     /// What stands for a primitive in a Claw: its forms are checked where it is resolved.
@@ -150,6 +153,7 @@ pub(crate) const fn up_to(max: u64) -> Shape {
     Shape::Int { min: 0, max }
 }
 
+pub(crate) const ADDRESS: Shape = Shape::Address;
 pub(crate) const ANY: Shape = Shape::Any;
 pub(crate) const COUNT: Shape = up_to(u64::MAX);
 pub(crate) const DURATION: Shape = Shape::Duration;
@@ -166,8 +170,10 @@ pub(crate) const STRINGS: Shape = Shape::List { of: &STRING, min: 0 };
 pub(crate) const TEXT: Shape = Shape::Text { min: 1 };
 pub(crate) const URL: Shape = Shape::Url;
 
-const SECRET_VALUE: &str =
-    "values do not stand in documents: `clawhost secrets set NAME`, then `secret_ref: NAME`";
+/// Says where the value of a secret belongs, whose name stands under `key`.
+fn secret_value(key: &str) -> String {
+    format!("values do not stand in documents: `clawhost secrets set NAME`, then `{key}: NAME`")
+}
 
 /// Checks `node` against `shape`, reports every mismatch, and says whether there was none, so that
 /// the rest can be checked. `path` is how the value is reached, for messages; empty at the
@@ -244,7 +250,9 @@ impl Walk<'_> {
                 let reason = format!("`{path}` is `{}`, which is not expanded", shown(text));
                 self.mismatch(&node.at, reason, "write the path out, without `~` and `$`");
             }
-            (Shape::Name | Shape::Secret | Shape::Url, Value::Text(text)) if !text.is_empty() => {
+            (Shape::Address | Shape::Name | Shape::Secret | Shape::Url, Value::Text(text))
+                if !text.is_empty() =>
+            {
                 self.text(&node.at, text, shape, path);
             }
             _ if scalar_fits(node, shape) => {}
@@ -259,6 +267,10 @@ impl Walk<'_> {
                 let reason = format!("`{path}` is no name of a secret");
                 let help = "write the name, not the value: letters, digits, `_`, `-` and `.`, as in `clawhost secrets set NAME`";
                 self.report.invalid(&at.hidden(), reason, help);
+            }
+            Shape::Address if text.parse::<SocketAddr>().is_err() => {
+                let help = format!("write {}", expected(shape, path));
+                self.report.invalid(at, format!("`{path}` is no socket address"), help);
             }
             Shape::Url => {
                 if let Some((is, help)) = wrong_url(text) {
@@ -307,14 +319,17 @@ impl Walk<'_> {
             }
             let reason = format!("unknown key `{}`{}", shown(key), inside(path));
             let home = fields.iter().find(|of| keys(told(of.shape, entries)).contains(&&**key));
-            let is_secret = fields.iter().any(|field| matches!(field.shape, Shape::Secret));
+            let beside = fields.iter().find(|field| matches!(field.shape, Shape::Secret));
             let choices = choices(key, possible(fields));
             match (nearest(key, possible(fields)), home) {
                 (Some(_), _) => self.mismatch(at, reason, choices),
                 (_, Some(home)) => {
                     self.mismatch(at, reason, format!("put it under `{}:`", home.name));
                 }
-                _ if is_secret => self.mismatch(&at.hidden(), reason, SECRET_VALUE),
+                _ if let Some(field) = beside => {
+                    let help = no_such_key(path, &choices) + "; " + &secret_value(field.name);
+                    self.mismatch(&at.hidden(), reason, help);
+                }
                 _ => self.mismatch(at, reason, no_such_key(path, &choices)),
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! A chain is opened when the story comes to its beginning, and each file is read line by line.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -51,6 +51,8 @@ pub(super) struct Events {
     later: Vec<(String, String)>,
     open: Vec<Source>,
     turns: HashSet<u64>,
+    /// Where calls of turns to come are in the record, by what asked for them.
+    told: HashMap<String, String>,
     /// Lines that are none.
     pub(super) skipped: u64,
 }
@@ -82,7 +84,8 @@ impl Events {
             let turn = serde_json::from_slice(&line?).ok().and_then(|TurnLine { turn }| id(&turn));
             turns.extend(turn);
         }
-        let mut events = Self { dir, later, open: Vec::new(), turns, skipped: 0 };
+        let (open, told) = (Vec::new(), HashMap::new());
+        let mut events = Self { dir, later, open, turns, told, skipped: 0 };
         for files in histories {
             events.add(lines(files.clone()), None)?;
         }
@@ -133,7 +136,11 @@ impl Events {
             }
             let Some(index) = first else { return Ok(None) };
             let mut source = self.open.swap_remove(index);
-            let event = source.next.pop_front();
+            let mut event = source.next.pop_front();
+            // A call ends before its turn does, so it was met by now.
+            if let Some(event) = event.as_mut().filter(|event| text(event, "type") == "tool_call") {
+                event["call"] = self.told.remove(text(event, "call")).into();
+            }
             let filled = self.filled(source)?;
             self.open.extend(filled);
             return Ok(event);
@@ -141,10 +148,15 @@ impl Events {
     }
 
     /// Returns a call that ended, unless its turn tells of it.
-    fn call(&self, chain: &str, mut record: Value) -> Option<Value> {
-        let turn = text(&record, "request").split_once('.').and_then(|(turn, _)| id(turn));
-        let is_told = turn.is_some_and(|turn| self.turns.contains(&turn));
-        if text(&record, "event") != "call.finished" || is_told {
+    fn call(&mut self, chain: &str, mut record: Value) -> Option<Value> {
+        if text(&record, "event") != "call.finished" {
+            return None;
+        }
+        let (request, call) =
+            (text(&record, "request"), format!("{chain}/{}", text(&record, "call")));
+        let turn = request.split_once('.').and_then(|(turn, _)| id(turn));
+        if turn.is_some_and(|turn| self.turns.contains(&turn)) {
+            self.told.insert(request.to_owned(), call);
             return None;
         }
         let status = if text(&record, "outcome") == "ok" { "ok" } else { "error" };
@@ -152,7 +164,7 @@ impl Events {
         let more = json!({
             "type": "call", "ts": record.get("time"), "agent": record.get("principal"), "status": status,
             "latency_ms": number(&record, "duration_us") / 1_000, "error": error,
-            "call": format!("{chain}/{}", text(&record, "call")),
+            "call": call,
         });
         record.as_object_mut()?.extend(more.as_object().cloned().unwrap_or_default());
         Some(record)
@@ -181,12 +193,18 @@ fn turn(entry: &Value) -> VecDeque<Value> {
         "tokens_out": tokens(["completion_tokens", "output_tokens"]),
     })]);
     for round in items(entry, "tool_trace") {
+        let mut made = 0;
         for call in items(round, "tool_calls") {
+            // One that was refused at once was not made.
+            let asked = call.get("latency_ms").map(|_| {
+                made += 1;
+                format!("{}.{}.{made}", text(entry, "turn"), number(round, "round"))
+            });
             // How the call ended, whatever became of its turn.
             events.push_back(json!({
                 "type": "tool_call", "ts": ts, "agent": agent, "turn": entry.get("turn"),
                 "tool": call.get("name"), "service": call.get("service"),
-                "round": round.get("round"), "total_rounds": rounds,
+                "round": round.get("round"), "total_rounds": rounds, "call": asked,
                 "status": call.get("status"), "status_code": call.get("status_code"),
                 "read_only": call.get("read_only"), "duplicate": call.get("duplicate"),
                 "latency_ms": call.get("latency_ms"), "error": call.pointer("/result/error/code"),
@@ -219,11 +237,13 @@ mod tests {
         write("500-1-0.jsonl", &long.concat());
         write(
             "2000-2-0.jsonl",
-            &[call("2000-2-0", 1, 3_000, "00000000000000aa.1"), "torn".to_owned()].concat(),
+            &[call("2000-2-0", 1, 3_000, "00000000000000aa.1.1"), "torn".to_owned()].concat(),
         );
         write("5000-3-0.jsonl", &call("5000-3-0", 1, 6_000, "00000000000000bb.1"));
         let turn = |turn: &str, ms: i64| {
-            let calls = json!([{"tool_calls": [{"name": "t", "status": "ok"}]}]);
+            let calls = json!([{"round": 1, "tool_calls": [
+                {"name": "no", "status": "error"}, {"name": "t", "status": "ok", "latency_ms": 1},
+            ]}]);
             format!(
                 "{}\n",
                 json!({"claw_id": "ada", "turn": turn, "ts": clock::rfc3339(ms), "status": "ok", "tool_trace": calls})
@@ -237,17 +257,20 @@ mod tests {
         let mut events = Events::open(Some(dir), &files).unwrap();
         let mut told = Vec::new();
         while let Some(event) = events.next().unwrap() {
-            told.push(format!("{} {}", text(&event, "type"), &text(&event, "ts")[17..19]));
+            let (kind, ts, call) = (text(&event, "type"), text(&event, "ts"), text(&event, "call"));
+            told.push(format!("{kind} {} {call}", &ts[17..19]));
         }
         let expected = [
-            "call 01",
-            "turn 03",
-            "tool_call 03",
-            "call 04",
-            "call 06",
-            "turn 07",
-            "tool_call 07",
-            "call 09",
+            "call 01 500-1-0/1",
+            "turn 03 ",
+            "tool_call 03 ",
+            "tool_call 03 2000-2-0/1",
+            "call 04 500-1-0/1",
+            "call 06 5000-3-0/1",
+            "turn 07 ",
+            "tool_call 07 ",
+            "tool_call 07 ",
+            "call 09 500-1-0/1",
         ];
         assert_eq!(told, expected);
         assert_eq!(events.skipped, 2, "the torn line and the long one");

@@ -100,7 +100,8 @@ impl Story<'_> {
         ];
         if let Some(agents) = self.agents() {
             let agents = agents.join(", ");
-            lines.push(format!("agents:    compiled for {agents}: `--agent NAME` tells of one"));
+            let more = if self.is_of_one { "" } else { ": `--agent NAME` tells of one" };
+            lines.push(format!("agents:    compiled for {agents}{more}"));
         }
         lines.extend(
             self.calls.iter().map(|calls| format!("steps:     it {calls}, each decided by itself")),

@@ -83,19 +83,6 @@ impl Loader<'_> {
             fetched: self.remote.fetched.clone(),
             heartbeat: self.claw.as_ref().map_or_else(|| Some(HEARTBEAT), |claw| claw.heartbeat),
             memory: memory::plan(&self.primitives, self.around.directory),
-            channels: std::collections::BTreeMap::new(),
-            web: crate::manifest::WebSettings::default(),
-            mcp_servers: Vec::new(),
-            locked: None,
-            services: Vec::new(),
-            broken_services: Vec::new(),
-            agents: std::collections::BTreeMap::new(),
-            skills: crate::skills::Skills::default(),
-            signed_by: Vec::new(),
-            mcp_pins: crate::manifest::PinMode::default(),
-            catalog: crate::manifest::CatalogMode::default(),
-            keeps: BTreeSet::new(),
-            governance: crate::manifest::Governance::default(),
             swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
             members: self.of_kind(Kind::Swarm).flat_map(swarm::members).collect(),
             telemetry: self
@@ -104,6 +91,8 @@ impl Loader<'_> {
                 .map(|of| telemetry::read(of, self.around.directory)),
             supplied_by_host: self.claw.is_none(),
             notes,
+            // The rest is the runtime file's.
+            ..Manifest::default()
         }
     }
 

@@ -275,6 +275,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_put_in_the_place_of_a_key_leaves_the_others_in_their_order() {
+        let mut root = read("a: 1\nb: { c: 2 }\nd: 3\n").unwrap();
+        root.put(&["a"], Node::default());
+        root.put(&["b", "e"], Node::default());
+        let keys = |node: &Node| node.entries().iter().map(|it| it.key.clone()).collect::<String>();
+        assert_eq!((keys(&root), keys(root.below("b"))), ("abd".to_owned(), "ce".to_owned()));
+    }
+
+    #[test]
     fn the_deepest_allowed_nesting_leaves_a_threads_stack_room() {
         const STACK_BYTES: usize = 1_536 * 1_024;
         let deep = |levels: usize| format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));

@@ -9,14 +9,15 @@ use crate::screen::{Action, Scanning, Screen, Validation, injection_patterns, se
 
 /// Says where a document counts other patterns than there are: the number selects nothing.
 pub(crate) fn notes(of: &Document) -> Vec<String> {
-    let counts = [
-        (["prompt_injection", "pattern_count"], injection_patterns()),
-        (["secret_scanning", "patterns"], secret_patterns()),
+    // Counting makes the searches, which takes milliseconds.
+    let counts: [(_, fn() -> usize); 2] = [
+        (["prompt_injection", "pattern_count"], injection_patterns),
+        (["secret_scanning", "patterns"], secret_patterns),
     ];
-    let note = |([block, key], there): ([&str; 2], usize)| {
+    let note = |([block, key], count): ([&str; 2], fn() -> usize)| {
         let node = of.spec.get(&[block, key])?;
         let wanted = of.spec.number(&[block, key])?;
-        let at = node.at.to_string();
+        let (at, there) = (node.at.to_string(), count());
         (wanted != there as u64)
             .then(|| format!("{at}: `{block}.{key}` is {wanted}, and this version has {there}: the number selects nothing"))
     };

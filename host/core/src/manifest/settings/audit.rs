@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Settings;
-use super::reader::Reader;
-use crate::manifest::node::Node;
 use crate::manifest::problem::{DocumentError, Problems};
-use crate::manifest::sandbox::tidy;
 use crate::policy::{Destination, PolicySet};
 
 /// `audit`: where copies of the record go that policies ask for.
@@ -16,18 +13,6 @@ pub struct AuditSettings {
     pub webhook: Option<String>,
     /// The socket that `destination: syslog` means; the system's own where absent.
     pub syslog: Option<PathBuf>,
-}
-
-impl Reader {
-    /// Takes over both keys, each where it is there.
-    pub(super) fn take_audit(&mut self, root: &Node, base: &Path) {
-        if let Some(socket) = root.text(&["audit", "syslog"]) {
-            self.settings.audit.syslog = Some(tidy(&base.join(socket)));
-        }
-        if let Some(url) = root.text(&["audit", "webhook"]) {
-            self.settings.audit.webhook = Some(url.to_owned());
-        }
-    }
 }
 
 impl Settings {

@@ -1,14 +1,13 @@
 //! `channels` and `profiles.<name>.channels`: where messages may go.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::reader::Reader;
 use super::{Settings, choices, shown};
 use crate::limits::CHANNELS_MAX;
 use crate::manifest::node::{Entry, Node};
 use crate::manifest::problem::Problems;
-use crate::manifest::sandbox::tidy;
 use crate::manifest::shape::wrong_name;
 
 /// One of `channels`: somewhere messages may go.
@@ -32,28 +31,24 @@ pub enum ChannelPlace {
 }
 
 impl Reader {
-    pub(super) fn take_channels(
-        &mut self,
-        channels: &Node,
-        base: &Path,
-    ) -> BTreeMap<String, ChannelSettings> {
+    pub(super) fn take_channels(&mut self, channels: &Node) -> BTreeMap<String, ChannelSettings> {
         if channels.entries().len() > CHANNELS_MAX {
             self.refuse(&channels.at, format!("more than {CHANNELS_MAX} channels"), "name fewer");
             return BTreeMap::new();
         }
-        let read = |entry: &Entry| Some((entry.key.clone(), self.take_channel(entry, base)?));
+        let read = |entry: &Entry| Some((entry.key.clone(), self.take_channel(entry)?));
         channels.entries().iter().filter_map(read).collect()
     }
 
-    fn take_channel(&mut self, entry: &Entry, base: &Path) -> Option<ChannelSettings> {
+    fn take_channel(&mut self, entry: &Entry) -> Option<ChannelSettings> {
         let (name, node) = (&entry.key, &entry.node);
         if let Some((reason, help)) = wrong_name(name) {
             self.refuse(&entry.at, reason, help);
         }
         let console = node.flag(&["console"]).unwrap_or(false);
-        let to = match (console, node.text(&["file"]), node.text(&["webhook"])) {
+        let to = match (console, self.path(node.below("file")), node.text(&["webhook"])) {
             (true, None, None) => ChannelPlace::Console,
-            (false, Some(path), None) => ChannelPlace::File(tidy(&base.join(path))),
+            (false, Some(path), None) => ChannelPlace::File(path),
             (false, None, Some(url)) => ChannelPlace::Webhook(url.to_owned()),
             _ => {
                 let reason = format!("the channel `{}` does not go to one place", shown(name));
@@ -62,7 +57,7 @@ impl Reader {
                 return None;
             }
         };
-        let secret = node.text(&["secret"]).map(str::to_owned);
+        let secret: Option<String> = node.read(&["secret"]);
         if secret.is_some() && !matches!(to, ChannelPlace::Webhook(_)) {
             let at = node.place(&["secret"]);
             self.refuse(at, "only a webhook is sent a secret", "leave `secret` out");
@@ -90,6 +85,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::manifest::DocumentError;
 

@@ -1,19 +1,22 @@
 //! `definitions`, `composites`, `contracts` and `immune`: what holds of calls beside the documents,
 //! and where more is said about single tools.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Reader;
+use super::services::unread;
 use super::{Manifest, Settings, shown};
 use crate::catalog::ckp_name;
+use crate::composite::CompositeBounds;
 use crate::limits::DEFINITION_FILES_MAX;
-use crate::manifest::definition::{Governance, PostconditionMode};
+use crate::manifest::definition::Governance;
 use crate::manifest::documents::Documents;
 use crate::manifest::glob;
 use crate::manifest::node::{Node, Place};
-use crate::manifest::problem::{DocumentError, why};
+use crate::manifest::problem::DocumentError;
 use crate::manifest::sandbox::tidy;
+use crate::quarantine::ImmuneSettings;
 
 /// One of `definitions`: a file, or a pattern of files below the runtime file's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,56 +27,48 @@ pub(super) struct DefinitionFiles {
 }
 
 impl Reader {
-    /// Takes over all these keys, each where it is there.
-    pub(super) fn take_governance(&mut self, root: &Node, base: &Path) {
-        if root.get(&["definitions"]).is_some() {
-            let files = root.texts(&["definitions"]).map(|(node, pattern)| DefinitionFiles {
-                base: base.to_owned(),
-                pattern: pattern.to_owned(),
-                at: node.at.clone(),
-            });
-            self.settings.definitions = files.collect();
-        }
-        if let Some(mode) = root.text(&["contracts", "postcondition_mode"]) {
-            self.settings.governance.postconditions = match mode {
-                "warn" => PostconditionMode::Warn,
-                _ => PostconditionMode::Enforce,
-            };
-        }
-        let bounds = &mut self.settings.governance.composites;
-        let bound = |key| usize::try_from(root.number(&["composites", key])?).ok();
-        bounds.depth_max = bound("max_depth").unwrap_or(bounds.depth_max);
-        bounds.steps_max = bound("max_steps").unwrap_or(bounds.steps_max);
-        root.get(&["immune"]).into_iter().for_each(|immune| self.take_immune(immune));
+    pub(super) fn take_definitions(&mut self, root: &Node) -> Vec<DefinitionFiles> {
+        let file = |(node, pattern): (&Node, &str)| DefinitionFiles {
+            base: self.base_of(node),
+            pattern: pattern.to_owned(),
+            at: node.at.clone(),
+        };
+        root.texts(&["definitions"]).map(file).collect()
     }
+}
 
-    fn take_immune(&mut self, node: &Node) {
-        let days = |days: u64| Duration::from_secs(days.saturating_mul(86_400));
-        let count = |node: &Node| u32::try_from(node.number(&[])?).ok();
-        let thresholds = node.get(&["tool_thresholds"]).map(Node::entries);
-        let unwatched = node.get(&["tool_no_auto"]).map(|_| node.texts(&["tool_no_auto"]));
-        let mut named = Vec::new();
-        for entry in thresholds.unwrap_or_default() {
-            named.push((ckp_name(&entry.key), entry.at.clone()));
-        }
-        for (item, name) in unwatched.into_iter().flatten() {
-            named.push((ckp_name(name), item.at.clone()));
-        }
-        let Governance { immune, named: all, .. } = &mut self.settings.governance;
-        all.extend(named);
-        immune.enabled = node.flag(&["enabled"]).unwrap_or(immune.enabled);
-        immune.threshold =
-            node.get(&["quarantine_threshold"]).and_then(count).unwrap_or(immune.threshold);
-        immune.ttl = node.duration(&["quarantine_ttl"]).unwrap_or(immune.ttl);
-        immune.retention = node.number(&["retention_days"]).map_or(immune.retention, days);
-        if let Some(entries) = thresholds {
-            let own = entries.iter().filter_map(|of| Some((ckp_name(&of.key), count(&of.node)?)));
-            immune.tool_thresholds = own.collect();
-        }
-        if node.get(&["tool_no_auto"]).is_some() {
-            immune.no_auto =
-                node.texts(&["tool_no_auto"]).map(|(_, name)| ckp_name(name)).collect();
-        }
+/// Returns what all these keys say but `definitions`.
+pub(super) fn take_governance(root: &Node) -> Governance {
+    let default = Governance::default();
+    let composites = root.below("composites");
+    let immune = root.below("immune");
+    let named =
+        immune.below("tool_thresholds").entries().iter().map(|of| (ckp_name(&of.key), &of.at));
+    let unwatched = immune.texts(&["tool_no_auto"]).map(|(item, name)| (ckp_name(name), &item.at));
+    Governance {
+        postconditions: root.read(&["contracts", "postcondition_mode"]).unwrap_or_default(),
+        composites: CompositeBounds {
+            depth_max: composites.read(&["max_depth"]).unwrap_or(default.composites.depth_max),
+            steps_max: composites.read(&["max_steps"]).unwrap_or(default.composites.steps_max),
+        },
+        immune: take_immune(immune, &default.immune),
+        named: named.chain(unwatched).map(|(name, at)| (name, at.clone())).collect(),
+        ..default
+    }
+}
+
+fn take_immune(node: &Node, default: &ImmuneSettings) -> ImmuneSettings {
+    let days = |days: u64| Duration::from_secs(days.saturating_mul(86_400));
+    let thresholds = node.below("tool_thresholds").entries().iter();
+    ImmuneSettings {
+        enabled: node.flag(&["enabled"]).unwrap_or(default.enabled),
+        threshold: node.read(&["quarantine_threshold"]).unwrap_or(default.threshold),
+        ttl: node.duration(&["quarantine_ttl"]).unwrap_or(default.ttl),
+        retention: node.number(&["retention_days"]).map_or(default.retention, days),
+        tool_thresholds: thresholds
+            .filter_map(|of| Some((ckp_name(&of.key), of.node.read(&[])?)))
+            .collect(),
+        no_auto: node.texts(&["tool_no_auto"]).map(|(_, name)| ckp_name(name)).collect(),
     }
 }
 
@@ -110,7 +105,7 @@ impl Settings {
                     let read = manifest.governance.read(file, &bytes);
                     problems.extend(read.err().unwrap_or_default());
                 }
-                Err(error) => problems.push(unread(file, at, &error)),
+                Err(error) => problems.push(unread("definition file", file, at, &error)),
             }
         }
         if problems.is_empty() {
@@ -169,16 +164,12 @@ impl DefinitionFiles {
     }
 }
 
-fn unread(file: &Path, at: &Place, error: &std::io::Error) -> DocumentError {
-    let file = shown(&file.display().to_string());
-    let reason = format!("the definition file `{file}` cannot be read: {}", why(error));
-    let help = "name a file that is there; relative paths start at this one";
-    at.missing(reason, help)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::manifest::PostconditionMode;
     use crate::manifest::documents::{DirEntry, OneDocument};
     use crate::manifest::{Surroundings, builtin_profiles, load};
 

@@ -6,7 +6,6 @@ mod line;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 pub(super) use self::line::is_mcp_variable;
 use super::reader::Reader;
@@ -16,7 +15,6 @@ use crate::exposed::{Exposure, Kind};
 use crate::grants::{is_secret_name, is_variable_name};
 use crate::limits::{MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX};
 use crate::manifest::node::{Entry, Node};
-use crate::manifest::sandbox::tidy;
 use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue, PROFILE_NONE};
 
 /// What messages call a variable.
@@ -30,26 +28,24 @@ pub struct McpServerSettings {
     at: Place,
 }
 
+/// All of `tools.mcp_servers`, by name.
+pub(super) type Servers = BTreeMap<String, McpServerSettings>;
+
 /// Returns what of a server is served beside its tools. Which words there are, the shape says.
 fn exposed(node: &Node) -> Exposure {
     let is_named = |name: &str| node.texts(&["expose"]).any(|(_, text)| text == name);
     let kinds = Kind::ALL.into_iter().filter(|kind| is_named(kind.name())).collect();
-    Exposure { kinds, questions: is_named("questions") }
+    let sampling = node.text(&["sampling"]).filter(|text| !text.is_empty()).map(str::to_owned);
+    Exposure { kinds, questions: is_named("questions"), sampling }
 }
 
 impl Reader {
-    pub(super) fn take_mcp_servers(
-        &mut self,
-        servers: &Node,
-        base: &Path,
-    ) -> BTreeMap<String, McpServerSettings> {
-        let entries = servers.entries().iter();
-        entries
-            .filter_map(|entry| Some((entry.key.clone(), self.take_server(entry, base)?)))
-            .collect()
+    pub(super) fn take_mcp_servers(&mut self, servers: &Node) -> Servers {
+        let servers = servers.entries().iter();
+        servers.filter_map(|entry| Some((entry.key.clone(), self.take_server(entry)?))).collect()
     }
 
-    fn take_server(&mut self, entry: &Entry, base: &Path) -> Option<McpServerSettings> {
+    fn take_server(&mut self, entry: &Entry) -> Option<McpServerSettings> {
         let (node, name) = (&entry.node, &entry.key);
         if !is_server_name(name) {
             let reason = format!("the server name `{}` is not allowed", shown(name));
@@ -60,7 +56,7 @@ impl Reader {
         }
         let stated = |key| node.text(&[key]).filter(|text| !text.is_empty());
         let reach = match (stated("command"), stated("url")) {
-            (Some(command), None) => self.take_program(node, command, base),
+            (Some(command), None) => self.take_program(node, command),
             (None, Some(url)) => self.take_url(node, url)?,
             _ => {
                 let reason = format!("the server `{}` is not reached in one way", shown(name));
@@ -88,7 +84,7 @@ impl Reader {
         read.map_err(|(reason, help)| self.refuse(node.place(&[key]), reason, help)).ok()
     }
 
-    fn take_program(&mut self, node: &Node, command: &str, base: &Path) -> McpReach {
+    fn take_program(&mut self, node: &Node, command: &str) -> McpReach {
         for key in ["headers", "bearer", "auth"] {
             if let Some(entry) = node.entry(key) {
                 self.refuse(
@@ -99,10 +95,8 @@ impl Reader {
             }
         }
         let is_path = command.contains('/') && !command.starts_with('/');
-        let command = match is_path {
-            true => tidy(&base.join(command)).display().to_string(),
-            false => command.to_owned(),
-        };
+        let path = self.path(node.below("command")).filter(|_| is_path);
+        let command = path.map_or_else(|| command.to_owned(), |path| path.display().to_string());
         let args: Vec<String> = node.texts(&["args"]).map(|(_, text)| text.to_owned()).collect();
         if args.iter().chain([&command]).any(|text| text.contains('\0')) {
             self.refuse(&node.at, "a zero byte in a command line", "take it out");
@@ -203,6 +197,13 @@ impl super::Settings {
             if !manifest.profiles.contains_key(&server.sandbox) {
                 let reason = format!("there is no sandbox profile `{}`", shown(&server.sandbox));
                 let help = choices(&server.sandbox, manifest.profiles.keys().map(String::as_str));
+                problems.missing(at, reason, help);
+            }
+            let mut providers = manifest.providers.iter().map(|provider| provider.name.as_str());
+            let sampling = server.expose.sampling.as_deref();
+            if let Some(name) = sampling.filter(|name| providers.all(|one| one != *name)) {
+                let reason = format!("there is no provider `{}`", shown(name));
+                let help = choices(name, manifest.providers.iter().map(|one| one.name.as_str()));
                 problems.missing(at, reason, help);
             }
             let mut policies = manifest.policies.policies().iter().map(|policy| &policy.name);

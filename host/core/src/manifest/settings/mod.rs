@@ -146,7 +146,8 @@ pub enum Oversize {
 }
 
 /// `limits`: bounds of the host as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
     /// Arguments of one call, in bytes of JSON; at most the host's own bound.
     pub arguments_bytes_max: usize,
@@ -251,14 +252,12 @@ impl Settings {
         if let Some((path, bytes)) = file {
             reader.file(path, bytes);
         }
-        // What is for one server comes after all that name servers.
-        let (servers, keys): (Vec<_>, Vec<_>) =
-            variables.into_iter().partition(|(name, _)| mcp::is_mcp_variable(name));
-        for (name, value) in keys {
-            reader.variable(&name, &value);
-        }
-        reader.take_mcp_variables(&servers);
-        reader.problems.finish(Some(reader.settings))
+        let variables: Vec<(String, String)> = variables.into_iter().collect();
+        variables.iter().for_each(|(name, value)| reader.variable(name, value));
+        reader.add_servers(&variables);
+        let mut settings = reader.settings();
+        reader.take_mcp_variables(&variables, &mut settings.tools.mcp_servers);
+        reader.problems.finish(Some(settings))
     }
 
     /// Returns the agents whose own clients may ask their users to approve their calls.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::reader::Reader;
 use super::{Place, Problems, choices, shown};
 use crate::manifest::Manifest;
 use crate::manifest::node::{Entry, Node};
@@ -16,18 +15,14 @@ pub struct ProviderSettings {
     at: Place,
 }
 
-impl Reader {
-    pub(super) fn take_providers(&self, providers: &Node) -> BTreeMap<String, ProviderSettings> {
-        let provider = |entry: &Entry| {
-            let price = |key| entry.node.real(&[key]).unwrap_or_default();
-            let prices = Prices::per_million_usd(
-                price("input_usd_per_million"),
-                price("output_usd_per_million"),
-            );
-            (entry.key.clone(), ProviderSettings { prices, at: entry.at.clone() })
-        };
-        providers.entries().iter().map(provider).collect()
-    }
+pub(super) fn take_providers(providers: &Node) -> BTreeMap<String, ProviderSettings> {
+    let provider = |entry: &Entry| {
+        let price = |key| entry.node.real(&[key]).unwrap_or_default();
+        let [input, output] = ["input_usd_per_million", "output_usd_per_million"].map(price);
+        let prices = Prices::per_million_usd(input, output);
+        (entry.key.clone(), ProviderSettings { prices, at: entry.at.clone() })
+    };
+    providers.entries().iter().map(provider).collect()
 }
 
 impl ProviderSettings {

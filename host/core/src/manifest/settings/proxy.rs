@@ -6,7 +6,7 @@ use crate::manifest::node::Node;
 use crate::mediate::{Policy, Repeat};
 
 /// `proxy`: how completions are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxySettings {
     /// Whether `run` serves them over HTTP too.
     pub enabled: bool,
@@ -14,31 +14,36 @@ pub struct ProxySettings {
     pub history: bool,
     /// How much a turn may take.
     pub policy: Policy,
+    /// What models begin with, as `provider/model`, whose smallest optional numbers mean nothing.
+    pub prune_sentinels: Vec<String>,
 }
 
 impl Default for ProxySettings {
     fn default() -> Self {
-        Self { enabled: false, history: true, policy: Policy::default() }
+        let (policy, prune_sentinels) = (Policy::default(), Vec::new());
+        Self { enabled: false, history: true, policy, prune_sentinels }
     }
 }
 
 impl Reader {
-    /// Takes over each key that is there.
-    pub(super) fn take_proxy(&mut self, root: &Node) {
-        let Some(node) = root.get(&["proxy"]) else {
-            return;
-        };
-        let proxy = &mut self.settings.proxy;
-        proxy.enabled = node.flag(&["enabled"]).unwrap_or(proxy.enabled);
-        proxy.history = node.flag(&["history"]).unwrap_or(proxy.history);
-        let Policy { bounds, repeat, strict } = &mut proxy.policy;
-        *bounds = bounds.with(node, &mut self.problems);
-        match node.text(&["repeated_calls"]) {
-            Some("replay") => *repeat = Repeat::Replay,
-            Some(_) => *repeat = Repeat::Reject,
-            None => {}
+    pub(super) fn take_proxy(&mut self, node: &Node) -> ProxySettings {
+        let (default, prune) = (ProxySettings::default(), node.texts(&["prune_sentinels"]));
+        ProxySettings {
+            enabled: node.flag(&["enabled"]).unwrap_or(default.enabled),
+            history: node.flag(&["history"]).unwrap_or(default.history),
+            policy: Policy {
+                bounds: default.policy.bounds.with(node, &mut self.problems),
+                repeat: match node.text(&["repeated_calls"]) {
+                    Some("replay") => Repeat::Replay,
+                    Some(_) => Repeat::Reject,
+                    None => default.policy.repeat,
+                },
+                strict: node
+                    .text(&["spent_budget"])
+                    .map_or(default.policy.strict, |word| word == "fail"),
+            },
+            prune_sentinels: prune.map(|(_, text)| text.to_owned()).collect(),
         }
-        *strict = node.text(&["spent_budget"]).map_or(*strict, |word| word == "fail");
     }
 }
 

@@ -1,44 +1,47 @@
 //! From a checked tree to [`Settings`]: what the tables of `shapes` cannot say.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use super::shapes::{FILE, LIMITS};
-use super::{AgentSettings, LimitSettings, OWN_PRINCIPALS, ProfileSettings, Settings};
+use super::governance::take_governance;
+use super::providers::take_providers;
+use super::shapes::FILE;
+use super::{
+    AgentSettings, AuditSettings, HttpSettings, OWN_PRINCIPALS, ProfileSettings, Settings,
+    ToolSettings,
+};
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::manifest::node::{self, Entry, Node, Place};
-use crate::manifest::problem::{Problems, Source};
+use crate::manifest::problem::Problems;
 use crate::manifest::sandbox::{read_host, tidy};
 use crate::manifest::shape::{self, shown};
 
-/// Collects what the file and then the variables say.
+/// Collects what the file says, with the variables over it.
+#[derive(Default)]
 pub(super) struct Reader {
-    /// What is being read, for messages.
-    pub(super) source: Arc<Source>,
-    pub(super) settings: Settings,
+    /// Where the relative paths of the file start.
+    base: PathBuf,
+    pub(super) root: Node,
     pub(super) problems: Problems,
-}
-
-impl Default for Reader {
-    fn default() -> Self {
-        let source = Source::new(Path::new(""), "");
-        Self { source, settings: Settings::default(), problems: Problems::default() }
-    }
 }
 
 impl Reader {
     pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) {
         match node::parse(path, bytes) {
-            Ok(root) => {
-                self.source = Arc::clone(&root.at.source);
-                self.take(&root, path.parent().unwrap_or_else(|| Path::new("")));
+            Ok(root) if self.fits(&root) => {
+                self.base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
+                self.root = root;
             }
+            Ok(_) => {}
             Err(problem) => self.problems.push(*problem),
         }
+    }
+
+    /// Says whether a tree has the right shape; otherwise that is reported.
+    pub(super) fn fits(&mut self, root: &Node) -> bool {
+        shape::check(&mut self.problems, root, &FILE, "")
     }
 
     pub(super) fn refuse(
@@ -50,128 +53,87 @@ impl Reader {
         self.problems.invalid(at, reason, help);
     }
 
-    /// Takes over every key that a tree has, if it has the right shape.
-    pub(super) fn take(&mut self, root: &Node, base: &Path) {
-        if !shape::check(&mut self.problems, root, &FILE, "") {
-            return;
-        }
-        if let Some(state) = root.text(&["state"]) {
-            self.settings.state = Some(tidy(&base.join(state)));
-        }
-        self.take_tools(root, base);
-        self.take_limits(root);
-        self.take_http(root);
-        self.take_proxy(root);
-        self.take_audit(root, base);
-        self.take_governance(root, base);
-        if let Some(agents) = root.get(&["agents"]) {
-            self.settings.agents = self.take_agents(agents, base);
-        }
-        if let Some(channels) = root.get(&["channels"]) {
-            self.settings.channels = self.take_channels(channels, base);
-        }
-        if let Some(filters) = root.get(&["filters"]) {
-            self.settings.filters = self.take_filters(filters);
-        }
-        if let Some(providers) = root.get(&["providers"]) {
-            self.settings.providers = self.take_providers(providers);
-        }
-        if let Some(oci) = root.get(&["oci"]) {
-            self.settings.oci = self.take_oci(oci);
-        }
-        if let Some(registries) = root.get(&["registries"]) {
-            self.settings.registries = self.take_registries(registries);
-        }
-        if let Some(registry) = root.get(&["registry"]) {
-            self.take_releases(registry, base);
-        }
-        if let Some(profiles) = root.get(&["profiles"]) {
-            let profiles = profiles.entries().iter();
-            self.settings.profiles =
-                profiles.map(|entry| (entry.key.clone(), self.take_profile(entry))).collect();
+    /// Returns where the relative paths of `node` start.
+    pub(super) fn base_of(&self, node: &Node) -> PathBuf {
+        if node.at.source.is_variable { PathBuf::new() } else { self.base.clone() }
+    }
+
+    /// Returns the path that is written in `node`.
+    pub(super) fn path(&self, node: &Node) -> Option<PathBuf> {
+        Some(tidy(&self.base_of(node).join(node.as_text()?)))
+    }
+
+    /// Returns what all of it says.
+    pub(super) fn settings(&mut self) -> Settings {
+        let root = &std::mem::take(&mut self.root);
+        Settings {
+            tools: self.take_tools(root.below("tools")),
+            limits: root.read(&["limits"]).unwrap_or_default(),
+            state: self.path(root.below("state")),
+            http: self.take_http(root.below("http")),
+            audit: AuditSettings {
+                webhook: root.read(&["audit", "webhook"]),
+                syslog: self.path(root.below("audit").below("syslog")),
+            },
+            channels: self.take_channels(root.below("channels")),
+            filters: self.take_filters(root.below("filters")),
+            agents: self.take_agents(root.below("agents")),
+            registries: self.take_registries(root.below("registries")),
+            releases: root.get(&["registry"]).map(|registry| self.take_releases(registry)),
+            oci: self.take_oci(root.below("oci")),
+            profiles: self.take_profiles(root.below("profiles")),
+            providers: take_providers(root.below("providers")),
+            proxy: self.take_proxy(root.below("proxy")),
+            governance: take_governance(root),
+            definitions: self.take_definitions(root),
         }
     }
 
-    fn take_tools(&mut self, root: &Node, base: &Path) {
-        let Some(tools) = root.get(&["tools"]) else { return };
-        if let Some(directory) = tools.text(&["directory"]) {
-            self.settings.tools.directory = Some(tidy(&base.join(directory)));
-            self.settings.tools.directory_at = tools.place(&["directory"]).clone();
-        }
-        if tools.get(&["replace_builtins"]).is_some() {
-            let names = self.take_list(root, &["tools", "replace_builtins"], "read_file", is_tool);
-            self.settings.tools.replace_builtins = names.into_iter().collect();
-            self.settings.tools.replace_at = tools.place(&["replace_builtins"]).clone();
-        }
-        if tools.get(&["signed_by"]).is_some() {
-            self.settings.tools.signed_by = self.take_keys(tools, &["signed_by"]);
-        }
-        if let Some(servers) = tools.get(&["mcp_servers"]) {
-            self.settings.tools.mcp_servers = self.take_mcp_servers(servers, base);
-        }
-        if let Some(services) = tools.get(&["services"]) {
-            self.settings.tools.services = self.take_services(services, base);
-        }
-        if let Some(catalog) = tools.read(&["catalog"]) {
-            self.settings.tools.catalog = catalog;
-        }
-        if let Some(pins) = tools.read(&["pins"]) {
-            self.settings.tools.pins = pins;
-        }
-        self.take_web(tools);
-    }
-
-    fn take_limits(&mut self, root: &Node) {
-        for key in shape::keys(&LIMITS) {
-            if let Some(number) = root.number(&["limits", key]) {
-                self.settings.limits.set(key, number);
-            }
+    fn take_tools(&mut self, tools: &Node) -> ToolSettings {
+        let replaced = self.take_list(tools, "tools.", "replace_builtins", "read_file", is_tool);
+        ToolSettings {
+            directory: self.path(tools.below("directory")),
+            replace_builtins: replaced.into_iter().collect(),
+            signed_by: self.take_keys(tools, &["signed_by"]),
+            mcp_servers: self.take_mcp_servers(tools.below("mcp_servers")),
+            pins: tools.read(&["pins"]).unwrap_or_default(),
+            catalog: tools.read(&["catalog"]).unwrap_or_default(),
+            web: self.take_web(tools),
+            services: self.take_services(tools.below("services")),
+            directory_at: tools.below("directory").at.clone(),
+            replace_at: tools.below("replace_builtins").at.clone(),
         }
     }
 
-    fn take_http(&mut self, root: &Node) {
-        if let Some(address) = self.take_address(root, "address") {
-            self.settings.http.address = Some(address);
-        }
-        if let Some(address) = self.take_address(root, "metrics") {
-            self.settings.http.metrics = Some(address);
-        }
-        if root.get(&["http", "allowed_hosts"]).is_some() {
-            let right = "name` or `name:port";
-            self.settings.http.allowed_hosts =
-                self.take_list(root, &["http", "allowed_hosts"], right, is_host);
-        }
-        if let Some(console) = root.flag(&["http", "console"]) {
-            self.settings.http.console = Some(console);
-        }
-        if root.get(&["http", "allowed_origins"]).is_some() {
-            let right = "https://name` or `https://name:port";
-            self.settings.http.allowed_origins =
-                self.take_list(root, &["http", "allowed_origins"], right, is_origin);
+    fn take_http(&mut self, http: &Node) -> HttpSettings {
+        let origin = "https://name` or `https://name:port";
+        HttpSettings {
+            address: http.read(&["address"]),
+            allowed_hosts: self.take_list(
+                http,
+                "http.",
+                "allowed_hosts",
+                "name` or `name:port",
+                is_host,
+            ),
+            allowed_origins: self.take_list(http, "http.", "allowed_origins", origin, is_origin),
+            console: http.flag(&["console"]),
+            metrics: http.read(&["metrics"]),
         }
     }
 
-    fn take_address(&mut self, root: &Node, key: &str) -> Option<SocketAddr> {
-        let node = root.get(&["http", key])?;
-        let address = node.as_text().unwrap_or_default().parse().ok();
-        if address.is_none() {
-            let help = "write an address and a port: 127.0.0.1:8080 or [::1]:8080";
-            self.refuse(&node.at, format!("`http.{key}` is no socket address"), help);
-        }
-        address
-    }
-
-    /// Returns the texts at a path, of which each has to fit; `right` is what would.
+    /// Returns the texts under a key, of which each has to fit; `right` is what would.
     fn take_list(
         &mut self,
-        root: &Node,
-        path: &[&str],
+        node: &Node,
+        above: &str,
+        key: &str,
         right: &str,
         fits: fn(&str) -> bool,
     ) -> Vec<String> {
-        let checked = root.texts(path).inspect(|(node, text)| {
+        let checked = node.texts(&[key]).inspect(|(node, text)| {
             if !fits(text) {
-                let reason = format!("`{}` does not belong into `{}`", shown(text), path.join("."));
+                let reason = format!("`{}` does not belong into `{above}{key}`", shown(text));
                 self.refuse(&node.at, reason, format!("write `{right}`"));
             }
         });
@@ -215,20 +177,26 @@ impl Reader {
         name
     }
 
-    fn take_agents(&mut self, agents: &Node, base: &Path) -> Vec<AgentSettings> {
+    fn take_agents(&mut self, agents: &Node) -> Vec<AgentSettings> {
         let mut seen = BTreeSet::new();
         let agents = agents.items().iter();
         let agent = |agent: &Node| AgentSettings {
             name: self.take_agent_name(agent, &mut seen),
             elicitation: agent.flag(&["elicitation"]).unwrap_or(false),
-            identity: agent.text(&["identity"]).map(str::to_owned),
+            identity: agent.read(&["identity"]),
             skills: agent
-                .texts(&["skills"])
-                .map(|(item, file)| (tidy(&base.join(file)), item.at.clone()))
+                .list(&["skills"])
+                .iter()
+                .filter_map(|item| Some((self.path(item)?, item.at.clone())))
                 .collect(),
             at: agent.place(&["identity"]).clone(),
         };
         agents.map(agent).collect()
+    }
+
+    fn take_profiles(&mut self, profiles: &Node) -> BTreeMap<String, ProfileSettings> {
+        let profiles = profiles.entries().iter();
+        profiles.map(|entry| (entry.key.clone(), self.take_profile(entry))).collect()
     }
 
     fn take_profile(&mut self, entry: &Entry) -> ProfileSettings {
@@ -242,26 +210,12 @@ impl Reader {
                 self.refuse(&variable.at, reason, help);
             }
         }
-        self.take_list(node, &["programs"], "rg` or `/opt/tools/rg", is_program);
+        self.take_list(node, "", "programs", "rg` or `/opt/tools/rg", is_program);
         ProfileSettings {
             secrets: self.take_secrets(node.list(&["secrets"])),
             signed_by: self.take_keys(node, &["signed_by"]),
             at: entry.at.clone(),
             ..node.read(&[]).unwrap_or_default()
-        }
-    }
-}
-
-impl LimitSettings {
-    pub(super) fn set(&mut self, key: &str, number: u64) {
-        let size = usize::try_from(number).unwrap_or(usize::MAX);
-        match key {
-            "arguments_bytes_max" => self.arguments_bytes_max = size,
-            "calls_running_max" => self.calls_running_max = size,
-            "calls_running_per_agent_max" => self.calls_running_per_agent_max = Some(size),
-            "calls_waiting_max" => self.calls_waiting_max = size,
-            "reply_bytes_max" => self.reply_bytes_max = size,
-            _ => self.shutdown_grace_ms = number,
         }
     }
 }

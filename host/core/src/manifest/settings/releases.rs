@@ -1,13 +1,12 @@
 //! `registry`: where the versions of tools lie that this host follows.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use url::Url;
 
 use super::reader::Reader;
-use crate::manifest::node::Node;
-use crate::manifest::sandbox::tidy;
+use crate::manifest::node::{Entry, Node};
 
 /// What stands in `registry.store` for the store in the state folder.
 const EMBEDDED: &str = "embedded";
@@ -52,34 +51,33 @@ impl Default for ReleaseSettings {
 }
 
 impl Reader {
-    pub(super) fn take_releases(&mut self, node: &Node, base: &Path) {
-        let mut of = self.settings.releases.take().unwrap_or_default();
-        if let Some(name) = node.text(&["name"]) {
-            name.clone_into(&mut of.name);
+    pub(super) fn take_releases(&mut self, node: &Node) -> ReleaseSettings {
+        if node.text(&["store"]).is_none_or(|store| store == EMBEDDED) {
+            let idle = ["ca", "password"].into_iter().filter_map(|key| node.entry(key));
+            for Entry { key, at, .. } in idle {
+                let help = "write `registry.store` with the URL of a PostgreSQL, or take it out";
+                self.refuse(at, format!("`registry.{key}` is for a PostgreSQL"), help);
+            }
         }
-        if let Some(name) = node.text(&["password"]) {
-            of.password = Some(name.to_owned());
+        let default = ReleaseSettings::default();
+        ReleaseSettings {
+            name: node.read(&["name"]).unwrap_or(default.name),
+            postgres: node.get(&["store"]).and_then(|store| self.take_postgres(store)),
+            password: node.read(&["password"]),
+            ca: self.path(node.below("ca")),
         }
-        if let Some(file) = node.text(&["ca"]) {
-            of.ca = Some(tidy(&base.join(file)));
-        }
-        if let Some(text) = node.text(&["store"]) {
-            of.postgres = self.take_postgres(node, text);
-        }
-        self.settings.releases = Some(of);
     }
 
     /// A password may stand in a variable, as others have it, and not in a file.
-    fn take_postgres(&mut self, node: &Node, text: &str) -> Option<PostgresUrl> {
-        let may_tell = self.source.text.is_empty();
+    fn take_postgres(&mut self, store: &Node) -> Option<PostgresUrl> {
+        let (text, may_tell) = (store.as_text()?, store.at.source.is_variable);
         match wrong(text, may_tell) {
             _ if text == EMBEDDED => None,
             None => Some(PostgresUrl(text.to_owned())),
             Some(reason) => {
                 let help = "write `embedded`, or `postgres://user@host[:port]/database` with `?sslmode=require` or `disable`; `registry.password` names the secret that is the password";
                 // Somebody may have put a password into it.
-                let at = node.place(&["store"]).hidden();
-                self.refuse(&at, format!("`registry.store` {reason}"), help);
+                self.refuse(&store.at.hidden(), format!("`registry.store` {reason}"), help);
                 None
             }
         }
@@ -144,6 +142,10 @@ mod tests {
             let error = read(&format!("registry: {{ store: '{store}' }}"), &[]).unwrap_err();
             assert!(error.contains(says) && !error.contains("hunter2"), "{error}");
         }
+        let idle = read("registry: { ca: roots.pem }", &[]).unwrap_err();
+        assert!(idle.contains("`registry.ca` is for a PostgreSQL"), "{idle}");
+        let misspelt = read("registry: { folder: a }", &[]).unwrap_err();
+        assert!(misspelt.contains("ca, name, password, store"), "{misspelt}");
         let variable = [("CLAWHOST_REGISTRY_STORE", "postgres://u:hunter2@h/db")];
         let settings = read("registry: { name: a }", &variable).unwrap();
         assert!(!format!("{settings:?}").contains("hunter2"));

@@ -10,7 +10,6 @@ use crate::descriptor::{Callers, Credential, Descriptor, Granted};
 use crate::manifest::documents::Documents;
 use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::{DocumentError, why};
-use crate::manifest::sandbox::tidy;
 
 /// One of `tools.services`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +25,12 @@ pub(super) struct ServiceSettings {
 }
 
 impl Reader {
-    pub(super) fn take_services(&mut self, services: &Node, base: &Path) -> Vec<ServiceSettings> {
+    pub(super) fn take_services(&mut self, services: &Node) -> Vec<ServiceSettings> {
         let services = services.entries().iter();
-        services.filter_map(|entry| self.take_service(entry, base)).collect()
+        services.filter_map(|entry| self.take_service(entry)).collect()
     }
 
-    fn take_service(
-        &mut self,
-        Entry { key, at, node }: &Entry,
-        base: &Path,
-    ) -> Option<ServiceSettings> {
+    fn take_service(&mut self, Entry { key, at, node }: &Entry) -> Option<ServiceSettings> {
         if key.is_empty() || key.contains('.') {
             let reason = format!("the service name `{}` is empty or has a dot", shown(key));
             self.refuse(at, reason, "tools are called `service.tool`");
@@ -43,9 +38,9 @@ impl Reader {
         let named = |(item, name): (&Node, &str)| (name.to_owned(), item.at.clone());
         Some(ServiceSettings {
             name: key.clone(),
-            url: node.text(&["url"])?.to_owned(),
-            describe: tidy(&base.join(node.text(&["describe"])?)),
-            secret: node.text(&["secret"]).map(str::to_owned),
+            url: node.read(&["url"])?,
+            describe: self.path(node.below("describe"))?,
+            secret: node.read(&["secret"]),
             allow: node.get(&["allow"]).map(|_| node.texts(&["allow"]).map(named).collect()),
             at: at.clone(),
         })
@@ -126,7 +121,8 @@ impl Manifest {
     }
 }
 
-fn unread(what: &str, file: &Path, at: &Place, error: &std::io::Error) -> DocumentError {
+/// Says that a file which a key names cannot be read.
+pub(super) fn unread(what: &str, file: &Path, at: &Place, error: &std::io::Error) -> DocumentError {
     let file = shown(&file.display().to_string());
     let reason = format!("the {what} `{file}` cannot be read: {}", why(error));
     at.missing(reason, "name a file that is there; relative paths start at this one")

@@ -5,7 +5,7 @@ use crate::limits::{
     NESTING_DEPTH_MAX, REPLY_BYTES_MAX, WRITE_BYTES_MAX,
 };
 use crate::manifest::shape::{
-    FLAG, NAME, PATH, SECRET, STRING, STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
+    ADDRESS, FLAG, NAME, PATH, SECRET, STRING, STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
 };
 use crate::mediate::bounds::{RESULT_BYTES, ROUNDS, TURN_MS};
 
@@ -72,6 +72,7 @@ shape! { MCP_SERVER = {
     headers: (Shape::Dict(&STRING)),
     internal_only: FLAG,
     policy: TEXT,
+    sampling: TEXT,
     sandbox: TEXT,
     secrets: [{ name!: TEXT, env: TEXT, header: TEXT }],
     url: STRING,
@@ -95,7 +96,7 @@ shape! { pub(super) FILE = {
     audit: { syslog: PATH, webhook: URL },
     channels: (Shape::Dict(&CHANNEL)),
     filters: (Shape::Dict(&FILTER)),
-    http: { address: TEXT, allowed_hosts: STRINGS, allowed_origins: STRINGS, console: FLAG, metrics: TEXT },
+    http: { address: ADDRESS, allowed_hosts: STRINGS, allowed_origins: STRINGS, console: FLAG, metrics: ADDRESS },
     limits: LIMITS,
     oci: (Shape::Dict(&OCI)),
     profiles: (Shape::Dict(&PROFILE)),
@@ -106,6 +107,7 @@ shape! { pub(super) FILE = {
         history: FLAG,
         max_rounds: ROUNDS,
         max_tool_result_bytes: RESULT_BYTES,
+        prune_sentinels: STRINGS,
         repeated_calls: ["reject" | "replay"],
         spent_budget: ["finish" | "fail"],
         timeout_per_tool_ms: TURN_MS,

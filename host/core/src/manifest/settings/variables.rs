@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::mcp::is_mcp_variable;
 use super::reader::Reader;
 use super::shapes::{FILE, FILE_VERSION};
 use crate::manifest::node::{self, Entry, Node, Place, Value};
@@ -50,14 +51,13 @@ impl Reader {
             |(alias, own): (&str, &str)| Some([own, variable.strip_prefix(alias)?].concat());
         let own = ALIASES.into_iter().find_map(aliased);
         let variable = own.as_deref().unwrap_or(variable);
-        if !variable.starts_with(PREFIX) || value.is_empty() {
+        if !variable.starts_with(PREFIX) || value.is_empty() || is_mcp_variable(variable) {
             return;
         }
-        // Without its text: a value may be a secret, and diagnostics show their source.
-        self.source = Source::new(Path::new(variable), "");
+        let at = start(variable);
         let keys = keys();
         match keys.iter().find(|(key, _)| name(key) == variable) {
-            Some(key) => self.known_variable(key, value),
+            Some(key) => self.known_variable(key, value, &at),
             None if is_somebody_elses(variable) => {}
             None => {
                 let known: Vec<String> = keys.iter().map(|(key, _)| name(key)).collect();
@@ -65,45 +65,49 @@ impl Reader {
                 let help = nearest(variable, known.iter().map(String::as_str))
                     .map_or_else(|| unset.to_owned(), |near| format!("did you mean `{near}`?"));
                 let reason = format!("the variable `{}` is unknown", shown(variable));
-                self.refuse(&Place::start(&self.source), reason, help);
+                self.refuse(&at, reason, help);
             }
         }
     }
 
-    /// Reads a variable as if its key stood in a file of its own.
-    fn known_variable(&mut self, key: &Key, value: &str) {
-        let Some(mut tree) = self.variable_value(key, value) else {
-            return;
-        };
-        for part in key.0.rsplit('.') {
-            tree = map(vec![entry(part, tree)]);
+    /// Reads a variable as if its key stood in a file of its own, and puts it in the place of the file's.
+    fn known_variable(&mut self, key: &Key, value: &str, at: &Place) {
+        let Some(value) = self.variable_value(key, value, at) else { return };
+        let path: Vec<&str> = key.0.split('.').collect();
+        let mut alone = map(vec![entry("version", node_of(Value::Number(FILE_VERSION.into())))]);
+        alone.put(&path, value);
+        alone.stands_in(&at.source);
+        if self.fits(&alone) {
+            let value = alone.get(&path).cloned().unwrap_or_default();
+            self.root.put(&path, value);
         }
-        if let Value::Map(entries) = &mut tree.value {
-            entries.push(entry("version", node_of(Value::Number(FILE_VERSION.into()))));
-        }
-        tree.stands_in(&self.source);
-        self.take(&tree, Path::new(""));
     }
 
     /// Reads a text as it is, a list with commas between its items, all else as JSON or YAML.
-    fn variable_value(&mut self, (key, shape): &Key, value: &str) -> Option<Node> {
+    fn variable_value(&mut self, (key, shape): &Key, value: &str, at: &Place) -> Option<Node> {
         let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
         match (key.as_str(), shape) {
             ("agents", _) => Some(list(items.map(|name| map(vec![entry("name", text(name))])))),
             // `name=url`; without `=` the table says that the URL is missing.
             ("registries", _) => Some(list(items.map(registry))),
             (_, Shape::List { .. }) => Some(list(items.map(text))),
-            (_, Shape::Text { .. } | Shape::Path) => Some(text(value)),
+            (_, Shape::Text { .. } | Shape::Path | Shape::Address) => Some(text(value)),
             _ => match node::parse(Path::new(&name(key)), value.as_bytes()) {
                 Ok(node) => Some(node),
                 Err(problem) => {
                     let help = format!("write {}, as JSON or YAML", expected(shape, key));
-                    self.refuse(&Place::start(&self.source), problem.reason, help);
+                    self.refuse(at, problem.reason, help);
                     None
                 }
             },
         }
     }
+}
+
+/// Returns where a variable stands. Without its text: a value may be a secret, and diagnostics show their
+/// source.
+pub(super) fn start(variable: &str) -> Place {
+    Place::start(&Source::variable(variable))
 }
 
 pub(super) fn node_of(value: Value) -> Node {

@@ -79,34 +79,31 @@ impl WebSettings {
 }
 
 impl Reader {
-    /// Takes over the keys of both tools that `tools` has.
-    pub(super) fn take_web(&mut self, tools: &Node) {
-        if let Some(flag) = tools.flag(&["http_get", "block_private_ips"]) {
-            self.settings.tools.web.block_private_ips = flag;
+    /// Returns what `tools` says of both.
+    pub(super) fn take_web(&mut self, tools: &Node) -> WebSettings {
+        let (get, search) = (tools.below("http_get"), tools.below("web_search"));
+        let header = search.below("header");
+        if let Some(name) = header.as_text().filter(|name| !is_header(name)) {
+            let reason = format!("`{}` is no header that a tool sets", shown(name));
+            self.refuse(&header.at, reason, "write `Authorization` or `X-Subscription-Token`");
         }
-        if tools.get(&["http_get", "domain_allowlist"]).is_some() {
-            let hosts = self.take_hosts(tools, &["http_get", "domain_allowlist"]);
-            self.settings.tools.web.domain_allowlist = Some(hosts);
-        }
-        if tools.get(&["http_get", "domain_blocklist"]).is_some() {
-            let hosts = self.take_hosts(tools, &["http_get", "domain_blocklist"]);
-            self.settings.tools.web.domain_blocklist = hosts;
-        }
-        let search = |key| tools.get(&["web_search", key]).and_then(|it| Some((it, it.as_text()?)));
-        if let Some((_, address)) = search("endpoint") {
-            self.settings.tools.web.endpoint = Some(address.to_owned());
-        }
-        if let Some((node, header)) = search("header") {
-            if check_request("GET", [(header, &b"key"[..])]).is_err() {
-                let reason = format!("`{}` is no header that a tool sets", shown(header));
-                self.refuse(&node.at, reason, "write `Authorization` or `X-Subscription-Token`");
-            }
-            header.clone_into(&mut self.settings.tools.web.header);
-        }
-        if let Some((_, secret)) = search("secret") {
-            self.settings.tools.web.secret = Some(secret.to_owned());
+        let allows = get.get(&["domain_allowlist"]);
+        let default = WebSettings::default();
+        WebSettings {
+            block_private_ips: get
+                .flag(&["block_private_ips"])
+                .unwrap_or(default.block_private_ips),
+            domain_allowlist: allows.map(|_| self.take_hosts(get, &["domain_allowlist"])),
+            domain_blocklist: self.take_hosts(get, &["domain_blocklist"]),
+            endpoint: search.read(&["endpoint"]),
+            header: header.as_text().map_or(default.header, str::to_owned),
+            secret: search.read(&["secret"]),
         }
     }
+}
+
+fn is_header(name: &str) -> bool {
+    check_request("GET", [(name, &b"key"[..])]).is_ok()
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn names_secrets_and_addresses_are_told_what_would_be_right() {
         ("url: ftp://a.example/", "`url` is no web address (write `https://host[:port]/path`"),
         ("tool: ''", "`tool` is an empty text (write the name of a Tool, or claw://tool/<name>)"),
         ("flag: true", "unknown key `flag` (put it under `idle:`)"),
-        ("token: x", "(values do not stand in documents"),
+        ("token: x", "; values do not stand in documents"),
     ] {
         let told = told_of(text, &WORDS);
         assert!(told.len() == 1 && told[0].contains(expected), "{text}: {told:?}");

@@ -25,6 +25,7 @@ pub(super) fn found(node: &Node) -> String {
 /// Says in words what belongs there; `path` ends in the key, whose ending tells the unit.
 pub(crate) fn expected(shape: &Shape, path: &str) -> String {
     match shape {
+        Shape::Address => "an address and a port: 127.0.0.1:8080 or [::1]:8080".to_owned(),
         Shape::Any => "a value".to_owned(),
         Shape::Entry(kind) => {
             format!("`inline: {}`, a path, or a claw:// address", sample_value(spec_shape(*kind)))

@@ -5,100 +5,88 @@
 //!
 //! Deliberately absent: secrets. These texts hold none.
 
-use std::path::Path;
-
 use super::super::reader::Reader;
-use super::super::variables::{entry, list, map, node_of, text};
-use super::super::{Place, shown};
+use super::super::shown;
+use super::super::variables::{entry, list, map, node_of, start, text};
+use super::Servers;
 use crate::grants::is_variable_name;
 use crate::manifest::node::{Entry, Value};
-use crate::manifest::problem::Source;
 use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue};
 
 impl Reader {
-    /// Reads the variables that say servers in one line, the servers before what is for one.
-    pub(in super::super) fn take_mcp_variables(&mut self, variables: &[(String, String)]) {
-        for (name, value) in variables.iter().filter(|(name, _)| form(name) == Some(Form::Servers))
-        {
-            self.source = Source::new(Path::new(name), "");
-            let servers = split(value, ";;").into_iter().filter(|one| !one.trim().is_empty());
-            let mut servers = map(servers.map(server_node).collect());
-            servers.stands_in(&self.source);
-            let servers = self.take_mcp_servers(&servers, Path::new(""));
-            self.settings.tools.mcp_servers.extend(servers);
+    /// Adds the servers that variables say in one line.
+    pub(in super::super) fn add_servers(&mut self, variables: &[(String, String)]) {
+        let named = variables.iter().filter(|(name, _)| form(name) == Some(Form::Servers));
+        for (name, value) in named {
+            let lines = split(value, ";;").into_iter().filter(|one| !one.trim().is_empty());
+            for mut entry in lines.map(server_node) {
+                entry.node.stands_in(&start(name).source);
+                self.root.put(&["tools", "mcp_servers", &entry.key], entry.node);
+            }
         }
+    }
+
+    /// Reads the variables that are for one of `servers`.
+    pub(in super::super) fn take_mcp_variables(
+        &mut self,
+        variables: &[(String, String)],
+        servers: &mut Servers,
+    ) {
         for (name, value) in variables {
-            self.source = Source::new(Path::new(name), "");
-            match form(name) {
-                Some(Form::Env(server)) => self.take_env_variable(server, value),
-                Some(Form::Endpoints(server)) => self.take_endpoints_variable(server, value),
-                Some(Form::Servers) | None => {}
+            let wrong = match form(name) {
+                Some(Form::Env(server)) => set_env(servers, server, value).err(),
+                Some(Form::Endpoints(server)) => set_endpoints(servers, server, value).err(),
+                Some(Form::Servers) | None => None,
+            };
+            if let Some((reason, help)) = wrong {
+                self.refuse(&start(name), reason, help);
             }
         }
     }
+}
 
-    fn take_env_variable(&mut self, server: &str, value: &str) {
-        let mut pairs = Vec::new();
-        for pair in split(value, ",").into_iter().filter(|pair| !pair.trim().is_empty()) {
-            let halves = split(pair, "=");
-            let name = unescaped(halves.first().copied().unwrap_or_default().trim());
-            if halves.len() < 2 || !is_variable_name(&name) {
-                self.refuse(
-                    &Place::start(&self.source),
-                    "this is no `KEY=value` pair",
-                    "put `\\` before a `,` that belongs to a value",
-                );
-                return;
-            }
-            let rest = unescaped(&halves.get(1..).unwrap_or_default().join("="));
-            pairs.push((name, McpValue::Literal(rest)));
-        }
-        match self.meant(server).map(|server| &mut server.reach) {
-            Some(McpReach::Program { env, .. }) => {
-                env.retain(|(name, _)| !pairs.iter().any(|(other, _)| other == name));
-                env.extend(pairs);
-            }
-            Some(McpReach::Url { .. }) => {
-                self.refuse(
-                    &Place::start(&self.source),
-                    "the server is a URL",
-                    "only a program has variables",
-                );
-            }
-            None => {}
-        }
-    }
+/// What is wrong, and what would be right.
+type Wrong = (String, &'static str);
 
-    fn take_endpoints_variable(&mut self, server: &str, value: &str) {
-        let mut endpoints = Vec::new();
-        for text in split(value, ",").into_iter().map(str::trim).filter(|text| !text.is_empty()) {
-            match McpEndpoint::parse(&unescaped(text)) {
-                Ok(endpoint) => endpoints.push(endpoint),
-                Err((reason, help)) => {
-                    return self.refuse(&Place::start(&self.source), reason, help);
-                }
-            }
+fn set_env(servers: &mut Servers, server: &str, value: &str) -> Result<(), Wrong> {
+    let mut pairs = Vec::new();
+    for pair in split(value, ",").into_iter().filter(|pair| !pair.trim().is_empty()) {
+        let halves = split(pair, "=");
+        let name = unescaped(halves.first().copied().unwrap_or_default().trim());
+        if halves.len() < 2 || !is_variable_name(&name) {
+            let help = "put `\\` before a `,` that belongs to a value";
+            return Err(("this is no `KEY=value` pair".to_owned(), help));
         }
-        if let Some(server) = self.meant(server) {
-            server.pinned = Some(endpoints);
+        let rest = unescaped(&halves.get(1..).unwrap_or_default().join("="));
+        pairs.push((name, McpValue::Literal(rest)));
+    }
+    match &mut meant(servers, server)?.reach {
+        McpReach::Program { env, .. } => {
+            env.retain(|(name, _)| !pairs.iter().any(|(other, _)| other == name));
+            env.extend(pairs);
+            Ok(())
+        }
+        McpReach::Url { .. } => {
+            Err(("the server is a URL".to_owned(), "only a program has variables"))
         }
     }
+}
 
-    /// Returns the server that a variable means; one that nobody declares is reported.
-    fn meant(&mut self, wanted: &str) -> Option<&mut McpServer> {
-        let key = |name: &str| name.to_ascii_uppercase().replace('-', "_");
-        let mut names = self.settings.tools.mcp_servers.keys();
-        let Some(name) = names.find(|name| key(name) == wanted).cloned() else {
-            let reason = format!("there is no MCP server `{}`", shown(wanted));
-            self.refuse(
-                &Place::start(&self.source),
-                reason,
-                "declare it under `tools.mcp_servers`",
-            );
-            return None;
-        };
-        self.settings.tools.mcp_servers.get_mut(&name).map(|entry| &mut entry.server)
-    }
+fn set_endpoints(servers: &mut Servers, server: &str, value: &str) -> Result<(), Wrong> {
+    let texts = split(value, ",").into_iter().map(str::trim).filter(|text| !text.is_empty());
+    let endpoints = texts.map(|text| McpEndpoint::parse(&unescaped(text)));
+    let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
+    meant(servers, server)?.pinned = Some(endpoints);
+    Ok(())
+}
+
+/// Returns the server that a variable means.
+fn meant<'s>(servers: &'s mut Servers, wanted: &str) -> Result<&'s mut McpServer, Wrong> {
+    let is_it = |name: &str| name.to_ascii_uppercase().replace('-', "_") == wanted;
+    let found = servers.iter_mut().find(|(name, _)| is_it(name));
+    let reason = || format!("there is no MCP server `{}`", shown(wanted));
+    let found = found.ok_or_else(|| (reason(), "declare it under `tools.mcp_servers`"))?;
+    Ok(&mut found.1.server)
 }
 
 /// What a variable that is no key's own says.

@@ -1,7 +1,10 @@
 //! Entries of `tools.mcp_servers`, and the variables that say the same.
 
+use std::path::Path;
+
 use super::super::Settings;
 use super::*;
+use crate::manifest::sandbox::tidy;
 use crate::manifest::{DocumentError, McpGrant};
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Vec<McpServer>, String> {
