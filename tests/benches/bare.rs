@@ -10,7 +10,7 @@ use wasmtime::{
 };
 
 /// Fuel of a metered call: more than any here uses.
-const FUEL: u64 = 1 << 40;
+pub(crate) const FUEL: u64 = 1 << 40;
 
 /// What is done beside what has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Bare<T: 'static> {
     component: Component,
     pre: GuestPre<T>,
     link: fn(&Engine) -> Linker<T>,
-    state: Box<dyn Fn() -> T>,
+    state: Box<dyn Fn() -> T + Send + Sync>,
     way: Way,
 }
 
@@ -40,7 +40,7 @@ impl<T: Send + 'static> Bare<T> {
         tool: &str,
         way: Way,
         link: fn(&Engine) -> Linker<T>,
-        state: impl Fn() -> T + 'static,
+        state: impl Fn() -> T + Send + Sync + 'static,
     ) -> Self {
         let mut config = Config::new();
         config.consume_fuel(way == Way::Metered);
@@ -76,7 +76,9 @@ impl<T: Send + 'static> Bare<T> {
 fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     if PoolingAllocationConfig::is_pagemap_scan_available() {
-        pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(GUEST_MEMORY_KEPT_BYTES);
+        pool.pagemap_scan(Enabled::Yes)
+            .linear_memory_keep_resident(GUEST_MEMORY_KEPT_BYTES)
+            .table_keep_resident(GUEST_MEMORY_KEPT_BYTES);
     }
     pool
 }

@@ -12,11 +12,14 @@
 
 mod bare;
 mod figures;
+mod limits;
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use bare::{Bare, Way};
+use clawhost::HostBuilder;
+use clawhost::audit::SigningKey;
 use clawhost::sandbox::{Backends, CallState, Sandbox, link};
 use clawhost_tests::{Guest, TestHost};
 use divan::Bencher;
@@ -50,7 +53,9 @@ struct World {
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
     let builder = TestHost::builder().file("hello.txt", "hello.txt").guest(&Guest::read("answer"));
-    let builder = builder.definitions(THREE);
+    // As `clawhost run` has it: every record is signed.
+    let signed = |host: HostBuilder| host.audit_key(SigningKey::from_seed(&[7; 32]));
+    let builder = builder.definitions(THREE).extend(signed);
     let host = runtime.block_on(builder.build());
     World { runtime, host }
 });

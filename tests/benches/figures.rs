@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::bare::{Way, built_in};
-use crate::{TOOLS, WORLD, answer_on, arguments, linked_on};
+use crate::{TOOLS, WORLD, answer_on, arguments, limits, linked_on};
 
 /// Calls that a figure is taken from, after as many to warm up.
 const CALLS: usize = 2_000;
@@ -21,25 +21,31 @@ const BESIDE: Duration = Duration::from_millis(1_500);
 const FAIR: (usize, usize) = (48, 200);
 /// Calls that sleep while memory is looked at.
 const ASLEEP: usize = 200;
+/// Programs that an interpreter is timed with, after as many to warm up.
+const PROGRAMS: usize = 200;
+/// How often calls are counted with each number of threads, and for how long.
+const RATE_ROUNDS: usize = 4;
+const RATE_TIME: Duration = Duration::from_millis(300);
 /// Tools that do nothing while memory is looked at.
 const IDLE: usize = 24;
 
 /// Times of the same thing.
 #[derive(Default)]
-struct Times(Vec<f64>);
+pub(crate) struct Times(Vec<f64>);
 
 impl Times {
-    fn add(&mut self, time: Duration) {
+    pub(crate) fn add(&mut self, time: Duration) {
         self.0.push(time.as_secs_f64() * 1e6);
     }
 
-    fn at(&self, percent: usize) -> f64 {
+    pub(crate) fn at(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() * percent / 100).copied().expect("some calls")
+        let last = sorted.len().saturating_sub(1);
+        sorted.get((sorted.len() * percent / 100).min(last)).copied().expect("some calls")
     }
 
-    fn shown(&self) -> Value {
+    pub(crate) fn shown(&self) -> Value {
         let rounded = |percent| (self.at(percent) * 10.0).round() / 10.0;
         json!({"p50": rounded(50), "p99": rounded(99)})
     }
@@ -48,7 +54,11 @@ impl Times {
 /// Returns all figures.
 pub(crate) fn all() -> Value {
     let tools: BTreeMap<&str, Value> = TOOLS.iter().map(|tool| (*tool, of_tool(tool))).collect();
-    json!({"call": tools, "composite": composite(), "fairness": fairness(), "memory": memory()})
+    json!({
+        "call": tools, "composite": composite(), "fairness": fairness(), "memory": memory(),
+        "interpreters": interpreters(), "rates": rates(),
+        "metering": limits::metering(), "lateness": limits::lateness(),
+    })
 }
 
 /// Lets what was begun come as far as it does in that time.
@@ -98,6 +108,64 @@ fn stages(split: &Timings, whole: Duration) -> Vec<(&'static str, Duration)> {
         ("without records", whole.saturating_sub(split.audit)),
         ("decided and recorded", split.gate + split.filter + split.audit),
     ]
+}
+
+/// Programs of one line, in a fresh interpreter each.
+fn interpreters() -> Value {
+    if !cfg!(feature = "interpreters") {
+        return json!({});
+    }
+    let host = TestHost::builder().only(&["js-exec", "python-exec"]);
+    let host = WORLD.runtime.block_on(host.build());
+    let of = |tool: &str| {
+        let mut times = Times::default();
+        for round in 0..2 * PROGRAMS {
+            let started = Instant::now();
+            let reply = WORLD.runtime.block_on(host.call(tool, json!({"code": "6 * 7"})));
+            assert!(!reply.expect("a reply").is_error);
+            (round >= PROGRAMS).then(|| times.add(started.elapsed()));
+        }
+        (tool.to_owned(), times.shown())
+    };
+    Value::from_iter(["js_exec", "python_exec"].map(of))
+}
+
+/// Calls a second of one thread and of two, here and on wasmtime alone without a pool.
+fn rates() -> Value {
+    let (bare, host) = (answer_on(Way::OnDemand), WORLD.host.host());
+    let (handle, nothing) = (WORLD.runtime.handle(), "{}".to_owned());
+    let ours = || {
+        let reply = handle.block_on(host.call(host::call("answer", json!({}))));
+        assert!(!reply.expect("a reply").is_error);
+    };
+    let theirs = || handle.block_on(bare.call("answer", &nothing));
+    let (mut here, mut there) = ([0.0; 2], [0.0; 2]);
+    for _ in 0..RATE_ROUNDS {
+        for threads in [1, 2] {
+            here[threads - 1] += rate(threads, ours);
+            there[threads - 1] += rate(threads, theirs);
+        }
+    }
+    let shown = |all: [f64; 2]| all.map(|rate| (rate / RATE_ROUNDS as f64).round());
+    json!({"ours": shown(here), "on demand": shown(there)})
+}
+
+/// Returns how often so many threads do `work` in a second.
+fn rate(threads: usize, work: impl Fn() + Sync) -> f64 {
+    let begun = Instant::now();
+    let count = || {
+        let mut count = 0_u32;
+        while begun.elapsed() < RATE_TIME {
+            work();
+            count += 1;
+        }
+        f64::from(count)
+    };
+    let counts = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(count)).collect();
+        all.into_iter().map(|thread| thread.join().expect("a count")).sum::<f64>()
+    });
+    counts / RATE_TIME.as_secs_f64()
 }
 
 /// A composite of three calls beside the three.
@@ -173,7 +241,7 @@ fn call_of(agent: &str, tool: &str, host: &Host) -> impl Future<Output = String>
     }
 }
 
-/// What an idle tool and a call that runs take of memory that is in no file, in KiB.
+/// What a tool takes before its first call and from then on, and a call that runs, of memory that is in no file, in KiB.
 fn memory() -> Value {
     let idle = |tools: usize| {
         let names: Vec<String> = (0..tools).map(|number| format!("calc{number:06}")).collect();
@@ -188,7 +256,14 @@ fn memory() -> Value {
     };
     // Compiles all that is not compiled yet.
     drop(idle(IDLE + 1));
-    let ((_one, first), (_all, all)) = (idle(1), idle(IDLE + 1));
+    let ((_one, first), (many, all)) = (idle(1), idle(IDLE + 1));
+    let before = anonymous_kib();
+    for tool in many.names() {
+        let sum = json!({"expression": "6*7"});
+        let call = ToolCall::new(Principal("good".to_owned()), tool, sum);
+        WORLD.runtime.block_on(many.host().call(call)).expect("a number");
+    }
+    let called = anonymous_kib() - before;
     let builder = TestHost::builder().limits("timeout_ms: 60000").calls_running(ASLEEP + 1);
     let builder = builder.guest(&Guest::read("sleep")).guest(&Guest::read("answer"));
     let host = WORLD.runtime.block_on(builder.build());
@@ -200,7 +275,7 @@ fn memory() -> Value {
     pause(Duration::from_millis(500));
     let running = anonymous_kib() - before;
     let each = |kib: f64, count: usize| (kib / count as f64 * 10.0).round() / 10.0;
-    json!({"idle tool": each(all - first, IDLE), "running call": each(running, ASLEEP)})
+    json!({"idle tool": each(all - first, IDLE), "called tool": each(called, IDLE + 1), "running call": each(running, ASLEEP)})
 }
 
 /// The calculator, under another name of the same length.
