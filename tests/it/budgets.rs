@@ -40,7 +40,7 @@ async fn a_budget_of_money_bounds_what_the_provider_reads_beside_the_request() {
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         (OPENAI_PATH, body)
     };
-    let kept = json!({ "model": "main", "input": "q", "previous_response_id": "r" });
+    let kept = json!({ "model": "main", "input": "q", "prompt": { "id": "p" } });
     let all = [
         ("/v1/responses", kept),
         messages(json!({ "messages": [{ "role": "user", "content": picture }] })),

@@ -232,7 +232,6 @@ async fn a_patch_that_does_not_fit_changes_nothing() {
     host.canaries().check();
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn a_patch_that_fails_half_way_is_undone() {
     let host = with_search_and_patch().await;

@@ -196,13 +196,7 @@ fn the_audit_log_is_shown_verified_and_shows_tampering() {
         .collect();
     assert_eq!(outcomes, ["ok", "policy"]);
 
-    let folder = cli.state().join("audit");
-    let mut logs: Vec<_> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
-        .collect();
-    logs.sort();
+    let logs = cli.logs();
     let text = std::fs::read_to_string(&logs[0]).unwrap();
     std::fs::write(&logs[0], text.replace("\"ok\"", "\"no\"")).unwrap();
     let run = cli.run(&["audit", "verify"]);

@@ -16,6 +16,7 @@ use clawhost_tests::host::{TestHostBuilder, call, text};
 use clawhost_tests::wait::{until, within};
 use clawhost_tests::{Guest, TestHost};
 use serde_json::{Value, json};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -212,6 +213,29 @@ impl Tool for Long {
     }
 }
 
+/// Answers once two of its calls run.
+struct Pair(Barrier);
+
+#[async_trait]
+impl Tool for Pair {
+    fn name(&self) -> &str {
+        "pair"
+    }
+
+    fn description(&self) -> &str {
+        "Waits for another one."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
+        self.0.wait().await;
+        Ok(Value::from("both"))
+    }
+}
+
 /// A host whose `run_code` may call what else is bound.
 fn coding(tools: &[&str], limits: &str) -> TestHostBuilder {
     let tools: Vec<&str> = [&["run-code"], tools].concat();
@@ -255,6 +279,58 @@ async fn ten_calls_in_one_give_what_ten_calls_give() {
             assert_eq!((&record["parent"], &record["root"]), (&outer["call"], &outer["call"]));
             assert_eq!(record["outcome"], "ok");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
+async fn what_is_started_together_runs_side_by_side_and_answers_in_its_order() {
+    let builder = coding(&["read-file"], "timeout_ms: 10000").file("a", "text");
+    let host = builder.extend(|host| host.tool(Pair(Barrier::new(2)))).build().await;
+    for (language, code) in [
+        (
+            "javascript",
+            "const all = ['pair', 'pair', 'no_such'].map(name => tools.start(name, {}));\nconst [a, b, c] = await Promise.allSettled([...all]);\nreturn [a.value, b.value, c.reason.kind]",
+        ),
+        (
+            "python",
+            "import asyncio\nresult = await asyncio.gather(tools.start('pair'), tools.start('pair', {}))\ntry:\n    await tools.start('no_such')\nexcept RuntimeError:\n    result.append(tools.error['kind'])",
+        ),
+    ] {
+        let told = program(&host, language, code).await;
+        assert_eq!(told, json!(["both", "both", "unknown-tool"]), "{language}");
+    }
+    let later = "await Promise.all([1, 2, 3].map(async n => (await tools.start('read_file', {path: 'a'})).content + n)).then(all => all.join())";
+    assert_eq!(program(&host, "javascript", &format!("return {later}")).await, "text1,text2,text3");
+    assert!(inner(&host).iter().all(|record| !record["parent"].is_null()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
+async fn what_is_wrong_with_one_call_costs_no_other_its_answer() {
+    let host = coding(&["read-file"], "timeout_ms: 10000").file("a", "text").build().await;
+    for (language, code) in [
+        (
+            "javascript",
+            r"const all = ['', 'read_file', '\ud800'].map(name => tools.start(name, {path: 'a'}));
+            all.push(tools.start('read_file', () => 1), tools.start('read_file', {path: '\ud800'}));
+            const told = await Promise.allSettled(all);
+            return told.map(({value, reason}) => value?.content ?? reason.kind)",
+        ),
+        (
+            "python",
+            "import asyncio
+async def told(*call):
+    try:
+        return (await tools.start(*call))['content']
+    except RuntimeError:
+        return tools.error['kind']
+result = await asyncio.gather(told('', {}), told('read_file', {'path': 'a'}), told('\u{fffd}'), told('read_file', 1), told('read_file', []))",
+        ),
+    ] {
+        let invalid = "invalid-arguments";
+        let expected = json!(["unknown-tool", "text", "unknown-tool", invalid, invalid]);
+        assert_eq!(program(&host, language, code).await, expected, "{language}");
     }
 }
 

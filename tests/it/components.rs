@@ -177,8 +177,8 @@ async fn what_is_no_tool_is_refused_with_what_would_be_right() {
     };
     let files = [
         (
-            "wasi3.wat",
-            r#"(component (instance $i) (export "wasi:cli/run@0.3.0" (instance $i)))"#.to_owned(),
+            "wasi4.wat",
+            r#"(component (instance $i) (export "wasi:cli/run@0.4.0" (instance $i)))"#.to_owned(),
             "another world",
         ),
         (
@@ -207,6 +207,17 @@ async fn what_is_no_tool_is_refused_with_what_would_be_right() {
         let line = refused.lines().find(|line| line.contains(name)).unwrap_or_default();
         assert!(line.contains(reason), "{name}: {refused}");
     }
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "wasi-p3", ignore = "built with the feature `wasi-p3`")]
+async fn what_is_of_wasi_0_3_is_refused_with_the_feature_that_runs_it() {
+    let program = br#"(component (instance $i) (export "wasi:cli/run@0.3.0" (instance $i)))"#;
+    let refused = serving(&[("wasi3.wat", program)]).await.refused();
+    assert!(
+        refused.contains("wasi3.wat") && refused.contains("the feature `wasi-p3`"),
+        "{refused}"
+    );
 }
 
 #[test]

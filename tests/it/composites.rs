@@ -349,7 +349,9 @@ async fn what_it_calls_has_to_be_there_and_its_name_is_no_file_s_to_take() {
     ]);
     let source =
         std::fs::read(clawhost_tests::source_root().join("host/examples/tools/word-count.wat"));
-    let host = host.tool_file("word-count.wat", &source.unwrap()).build().await;
+    let records = "version: 1\nprofiles: {none: {record: true}, sandbox-0: {record: true}}";
+    let host = host.runtime_file(records).tool_file("word-count.wat", &source.unwrap());
+    let host = host.build().await;
     let refused = host.refused();
     assert!(
         refused.contains("definitions.yaml:7:")
@@ -366,6 +368,12 @@ async fn what_it_calls_has_to_be_there_and_its_name_is_no_file_s_to_take() {
     let notes = &host.host().catalog().notes;
     let idle = "the `max_attempts` of step `x` of `word_count` does nothing";
     assert!(notes.iter().any(|note| note.starts_with(idle)), "{notes:?}");
+    // Only components are recorded.
+    let idle = ["copy", "word-count"]
+        .map(|name| format!("`record: true` of the profile `none` does nothing for `{name}`"));
+    let mut told: Vec<_> = notes.iter().filter(|note| note.starts_with("`record")).collect();
+    told.sort();
+    assert!(told.len() == 2 && told.iter().zip(&idle).all(|(a, b)| a.starts_with(b)), "{notes:?}");
     let error = host.call("half", json!({})).await.unwrap_err();
     assert_eq!(error.data["stage"], "load");
 }

@@ -113,12 +113,12 @@ fn what_a_definition_costs_is_shown_with_the_calls() {
     let run = cli.run(&["stats", "--json"]);
     let stats: Value = serde_json::from_str(&run.stdout).unwrap();
     let of = &stats[0];
-    assert_eq!((&of["tool"], &of["ran"]), (&json!("read-file"), &json!(2)));
+    assert_eq!((&of["tool"], &of["ran"]), (&json!("read_file"), &json!(2)));
     assert_eq!((&of["refused"], &of["failed"]), (&json!(1), &json!(0)));
     assert_eq!(of["cost_usd"], json!(0.5));
     assert!(of["p95_us"].as_u64().unwrap() >= of["p50_us"].as_u64().unwrap());
     let table = cli.run(&["stats"]).stdout;
-    assert!(table.contains("read-file") && table.contains("$0.5000"), "{table}");
+    assert!(table.contains("read_file") && table.contains("$0.5000"), "{table}");
 }
 
 #[test]

@@ -187,3 +187,26 @@ fn the_reference_of_the_command_line_is_what_help_prints() {
         "{REFERENCE} is not what the program prints: run it with INSTA_UPDATE=always"
     );
 }
+
+#[test]
+fn an_altered_log_is_told_as_the_book_shows_it() {
+    let cli = Cli::new(PROGRAM);
+    let manifest = source_root().join("host/examples/manifest.yaml");
+    cli.run(&["call", manifest.to_str().unwrap(), "read_file", "path=absent"]);
+    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0));
+    let log = &cli.logs()[0];
+    let text = std::fs::read_to_string(log).unwrap();
+    std::fs::write(log, text.replacen("call.received", "call.refused", 1)).unwrap();
+    let told = cli.run(&["audit", "verify"]);
+    assert_eq!(told.code, Some(7), "{}", told.stdout);
+    let book = source_root().join("host/docs/account.md");
+    let book = std::fs::read_to_string(book).unwrap();
+    let shown = book.lines().find(|line| line.contains("does not follow")).unwrap();
+    let (_, says) = shown.split_once("line 4: ").unwrap();
+    // A table breaks the sentence.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in words(says).split(": ") {
+        assert!(words(&told.stdout).contains(part), "{part}: {}", told.stdout);
+    }
+    assert!(told.stdout.contains("line 3"), "{}", told.stdout);
+}

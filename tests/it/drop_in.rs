@@ -255,7 +255,6 @@ async fn a_document_beside_a_component_binds_it_and_a_wrong_one_refuses_it() {
     shows(&host, "the tool without a document", || profile().as_deref() == Some("none")).await;
 }
 
-#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_and_pipes_in_the_directory_are_not_followed_or_opened() {
     let host = TestHost::builder().build().await;
@@ -270,7 +269,6 @@ async fn links_and_pipes_in_the_directory_are_not_followed_or_opened() {
     assert!(!serves(&host, "linked"));
 }
 
-#[cfg(unix)]
 fn mkfifo(path: &Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());

@@ -1,6 +1,5 @@
 //! The file tools against hostile files and folders: too large, too many, too deep, shared,
 //! closed. The numbers are those of the cases in the tests of `sandbox::fs`.
-#![cfg(unix)]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

@@ -292,6 +292,7 @@ async fn an_agent_has_what_was_compiled_for_it_with_its_own_token_and_nothing_el
         .context("a", &compiled(&service, "look", "A_TOKEN"))
         .context("b", &compiled(&service, "look", "B_TOKEN"))
         .context("c", &compiled(&service, "see", "A_TOKEN"))
+        .context("d", &compiled(&service, "look", "GONE"))
         .build()
         .await;
     let as_agent = |agent: &str, tool: &str| {
@@ -308,6 +309,11 @@ async fn an_agent_has_what_was_compiled_for_it_with_its_own_token_and_nothing_el
             && heard[0].contains(&format!("x-api-key: key {TOKEN}"))
     );
     assert!(heard[1].starts_with("get /context/b ") && heard[1].contains("0ther-token"));
+    let error = host.host().call(as_agent("d", "desk_look")).await.unwrap_err();
+    let text = "the operator has to set the token for the service `desk`";
+    assert_eq!((error.message.as_str(), &error.data["stage"]), (text, &json!("secrets")));
+    let last = host.finished().pop().unwrap();
+    assert!(last["internal"].as_str().unwrap().contains("\"GONE\""), "{last}");
     for agent in ["c", "test", "cli"] {
         let error = host.host().call(as_agent(agent, "desk_look")).await.unwrap_err();
         assert_eq!(error.data["stage"], "agent");
@@ -361,24 +367,32 @@ async fn an_agent_with_skills_is_offered_and_calls_what_they_allow_and_nothing_e
 /// A server over HTTP with two tools, which wants a token.
 const SERVER: &str = r#"
 import json, sys, http.server
+sessions = {}
 class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *a): pass
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = message.get("method")
+        who = self.headers["authorization"]
         tool = lambda n: {"name": n, "description": "d", "inputSchema": {"type": "object"}}
+        session = self.headers["mcp-session-id"]
+        if method == "initialize":
+            session = str(len(sessions)); sessions[session] = who
+        known = sessions.get(session) == who
         result = {
             "initialize": lambda: {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
             "tools/list": lambda: {"tools": [tool("search"), tool("delete")]},
-            "tools/call": lambda: {"content": [{"type": "text", "text": "found by " + message["params"]["name"]}]},
+            "tools/call": lambda: {"content": [{"type": "text", "text": "found by " + message["params"]["name"] + ("" if known else " for somebody else") + (" as another" if "0ther" in who else "")}]},
         }.get(method)
-        allowed = self.headers["authorization"] == "Bearer s3rv1ce-token-of-the-test"
+        allowed = who in ("Bearer s3rv1ce-token-of-the-test", "Bearer 0ther-token-of-the-test")
         if not allowed or "id" not in message:
             self.send_response(202 if allowed else 401); self.send_header("content-length", "0"); self.end_headers(); return
         answer = {"jsonrpc": "2.0", "id": message["id"]}
         answer.update({"result": result()} if result else {"error": {"code": -32601, "message": "no"}})
         body = json.dumps(answer).encode()
-        self.send_response(200); self.send_header("content-type", "application/json"); self.send_header("content-length", str(len(body))); self.end_headers(); self.wfile.write(body)
+        self.send_response(200)
+        if session: self.send_header("mcp-session-id", session)
+        self.send_header("content-type", "application/json"); self.send_header("content-length", str(len(body))); self.end_headers(); self.wfile.write(body)
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
@@ -425,8 +439,40 @@ async fn a_service_that_is_an_mcp_server_serves_what_was_compiled_to_whom_it_was
     let mut made = call("finder.search", json!({}));
     assert_eq!(host.host().call(made.clone()).await.unwrap_err().data["stage"], "agent");
     made.principal.0 = "a".to_owned();
-    let reply = host.host().call(made).await.unwrap();
+    let reply = host.host().call(made.clone()).await.unwrap();
     assert_eq!(clawhost_tests::host::text(&reply), "found by search");
+
+    // Who comes with another token has another session.
+    let other = tools.to_string().replace("A_TOKEN", "B_TOKEN");
+    let host = TestHost::builder().secrets(secrets()).context("a", &tools.to_string());
+    let host = host.context("b", &other).context("c", &other).build().await;
+    for (agent, found) in [
+        ("b", "found by search as another"),
+        ("a", "found by search"),
+        ("c", "found by search as another"),
+    ] {
+        made.principal.0 = agent.to_owned();
+        let reply = host.host().call(made.clone()).await.unwrap();
+        assert_eq!(clawhost_tests::host::text(&reply), found, "{agent}");
+    }
+    made.principal.0 = "d".to_owned();
+    assert_eq!(host.host().call(made.clone()).await.unwrap_err().data["stage"], "agent");
+
+    // Who has the service's first tool over HTTP comes over MCP with its own token all the same.
+    let mut mixed: Value = serde_json::from_str(&other).unwrap();
+    let mut first = mixed["tools"][0].clone();
+    first["name"] = json!("finder.alpha");
+    let how = first["execution"].as_object_mut().unwrap();
+    how.remove("tool_name");
+    how.extend([("transport".to_owned(), json!("http")), ("method".to_owned(), json!("GET"))]);
+    mixed["tools"].as_array_mut().unwrap().insert(0, first);
+    let host = TestHost::builder().secrets(secrets()).context("a", &tools.to_string());
+    let host = host.context("x", &mixed.to_string()).build().await;
+    for (agent, found) in [("x", "found by search as another"), ("a", "found by search")] {
+        made.principal.0 = agent.to_owned();
+        let reply = host.host().call(made.clone()).await.unwrap();
+        assert_eq!(clawhost_tests::host::text(&reply), found, "{agent}");
+    }
 
     // What was compiled is what was accepted: no later word of the server is.
     for stated in [r#""description":"e""#, r#""description":"d","annotations":{"readOnly":true}"#] {

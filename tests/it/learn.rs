@@ -3,6 +3,7 @@
 use clawhost_tests::Cli;
 
 use crate::cli::PROGRAM;
+use crate::web::{LOCAL, Tripwire};
 
 fn prepared(profile: &str) -> Cli {
     let cli = Cli::new(PROGRAM);
@@ -134,4 +135,36 @@ fn a_folder_that_no_profile_can_name_is_refused() {
     let call = ["learn", "--folder", "a\nb", "claw.yaml", "read_file", "path=hello.txt"];
     let run = cli.run(&call);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
+}
+
+#[test]
+fn a_port_is_learned_and_said_where_it_can_be_granted() {
+    let (server, cli) = (Tripwire::plain(), boxed(false));
+    let manifest = std::fs::read_to_string(cli.here().join("claw.yaml")).unwrap();
+    cli.write("claw.yaml", manifest.replace("exec-shell", "web-fetch"));
+    let profile = std::fs::read_to_string(cli.here().join("box.yaml")).unwrap();
+    let local = LOCAL.replace("localhost, 127.0.0.1", "a.test");
+    cli.write(
+        "box.yaml",
+        profile.replace("    filesystem", &format!("    {local}\n    filesystem")),
+    );
+    let url = format!("url={}", server.url("127.0.0.1"));
+    let refused = cli.run(&["learn", "claw.yaml", "web_fetch", &url]);
+    assert_eq!((refused.code, server.hits()), (Some(4), 0), "{}", refused.stdout);
+    let learned = learned(&cli, &["--yes", "claw.yaml", "web_fetch", &url]);
+    let said = format!("# in clawhost.yaml: profiles: {{learned: {{ports: [{}]}}}}", server.port);
+    assert!(learned.starts_with(&said) && learned.contains("127.0.0.1"), "{learned}");
+    assert!(!learned.contains("a.test"), "{learned}");
+}
+
+#[test]
+fn of_several_folders_the_one_that_was_to_be_written_is_granted() {
+    let cli = boxed(false);
+    let profile = std::fs::read_to_string(cli.here().join("box.yaml")).unwrap();
+    cli.write("box.yaml", profile.replace("permissions: rw", "permissions: ro"));
+    let call = ["--yes", "claw.yaml", "write_file", "path=made/new.txt", "content=x"];
+    let learned = learned(&cli, &call);
+    let (_, made) = learned.split_once("/made\n").unwrap();
+    assert!(made.trim_start().starts_with("permissions: rw"), "{learned}");
+    assert_eq!(learned.matches("rw").count(), 1, "{learned}");
 }

@@ -65,6 +65,7 @@ mod receipts;
 mod record;
 mod registry;
 mod replay;
+mod responses;
 mod restricted;
 mod retry;
 mod secrets;

@@ -81,8 +81,10 @@ fn a_log_that_programs_read_is_an_object_a_line() {
 #[test]
 fn names_that_are_nearly_right_and_files_that_lie_elsewhere_are_told() {
     let cli = Cli::new(PROGRAM);
-    let run = cli.run(&["disable", "exec_shel", "--dry-run"]);
-    assert!(run.stdout.contains("did you mean `exec-shell`?"), "{}", run.stdout);
+    let run = cli.run(&["disable", "exec_shel"]);
+    assert_eq!(run.code, Some(2), "{}", run.stdout);
+    assert!(run.stderr.contains("did you mean `exec-shell`?"), "{}", run.stderr);
+    assert_eq!(cli.run(&["disable", "exec_shel", "--force", "--dry-run"]).code, Some(0));
     assert_eq!(cli.run(&["disable", "exec_shell"]).code, Some(0));
     let run = cli.run(&["enable", "exec_shel"]);
     assert!(run.stdout.contains("did you mean `exec-shell`?"), "{}", run.stdout);
@@ -92,6 +94,11 @@ fn names_that_are_nearly_right_and_files_that_lie_elsewhere_are_told() {
     let run = cli.run(&["inspect", "greet"]);
     let here = cli.here().canonicalize().unwrap();
     assert!(run.stderr.contains(here.to_str().unwrap()), "{}", run.stderr);
+    assert!(run.stderr.contains("no service `greet`"), "{}", run.stderr);
+    let run = cli.run(&["audit", "--agent", "nobody"]);
+    assert_eq!(run.stdout, "the record has nothing of the kind\n", "{}", run.stderr);
+    let shown = cli.run(&["audit", "--agent", "nobody", "--json"]).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["events"], serde_json::json!([]));
 
     cli.write("agent/claw.yaml", PARTED);
     cli.write("agent/sandbox.yaml", ELSEWHERE);
@@ -119,11 +126,7 @@ async fn what_a_newer_version_wrote_is_refused_in_plain_words() {
     let example = example();
     let call = ["call", &example, "read_file", "path=absent"];
     cli.run(&call);
-    let log = std::fs::read_dir(cli.state().join("audit")).unwrap();
-    let log = log
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|of| of == "jsonl"));
-    edit(&log.unwrap(), "\"v\":1", "\"v\":2");
+    edit(&cli.logs()[0], "\"v\":1", "\"v\":2");
     let run = cli.run(&["audit", "verify"]);
     assert_eq!(run.code, Some(7), "{}", run.stderr);
     assert!(run.stdout.contains("a newer one wrote it"), "{}", run.stdout);

@@ -212,7 +212,6 @@ async fn the_sandbox_of_a_session_binds_every_tool_that_names_none() {
     host.check_audit();
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn a_folder_of_a_session_is_told_by_where_its_name_leads() {
     let host = host().await;
@@ -239,7 +238,6 @@ async fn a_folder_of_a_session_is_told_by_where_its_name_leads() {
     assert_eq!(refused(&host, "write_file", write, &reading).await, Some(ErrorKind::Sandbox));
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn a_guest_that_relinks_between_calls_does_not_move_what_its_session_closes() {
     let builder = TestHost::builder().guest(&Guest::read("removes-raw"));

@@ -226,7 +226,6 @@ fn a_call_is_explained_without_being_made() {
     assert_eq!(std::fs::read_to_string(cli.here().join("workspace/docs/a.txt")).unwrap(), "a\n");
 }
 
-#[cfg(unix)]
 #[test]
 fn what_the_sandbox_says_of_each_path_is_told_and_nothing_is_made() {
     let cli = prepared();

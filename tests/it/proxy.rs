@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clawhost::proxy::ProxyOptions;
 use clawhost_core::mediate::{Policy, Repeat, TurnBounds};
-use clawhost_tests::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say, UNSPEAKABLE, answer_of};
+use clawhost_tests::model::{ANTHROPIC_PATH, Asked, RESPONSES_PATH, Say, UNSPEAKABLE, answer_of};
 use clawhost_tests::proxied::{ALL, Got, OPENAI_PATH, PROVIDER_KEY, WAITS, finish, request, until};
 use clawhost_tests::wait;
 use clawhost_tests::{Cli, Model, Proxied, Served};
@@ -329,6 +329,22 @@ async fn the_same_call_twice_is_made_once() {
 }
 
 #[tokio::test]
+async fn numbers_that_say_nothing_are_left_out_for_the_models_that_are_named() {
+    let filled = json!({ "word": "x", "page": 1 });
+    for (begin, made) in [("main/no", word("x")), ("claude/", filled.clone())] {
+        let calls: &[(&str, Value)] = &[("lookup", filled.clone())];
+        let script: &[(&str, &[(&str, Value)])] = &[("", calls), ("Done.", &[])];
+        let prune_sentinels = vec![begin.to_owned()];
+        let options = ProxyOptions { prune_sentinels, ..ProxyOptions::default() };
+        let mut proxied = Proxied::with(ALL, says(OPENAI_PATH, script), "", options).await;
+        proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+        proxied.stop().await;
+        let call = &proxied.history("ada")[0]["tool_trace"][0]["tool_calls"][0];
+        assert_eq!(call["arguments"], made, "{begin}");
+    }
+}
+
+#[tokio::test]
 async fn the_longest_answer_of_small_calls_is_a_short_refusal_or_a_stream() {
     let many = vec![("unheard-of", json!({})); 20_000];
     let few = vec![("unheard-of", json!({})); 100];
@@ -349,8 +365,15 @@ async fn the_longest_answer_of_small_calls_is_a_short_refusal_or_a_stream() {
 async fn a_turn_is_the_agents_own_on_the_one_path_and_records_say_which() {
     let script: &[(&str, &[(&str, Value)])] = &[("", &[("lookup", word("x"))]), ("Done.", &[])];
     let mut proxied = Proxied::open(says(OPENAI_PATH, script)).await;
-    proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    let token = format!("x-api-key: {}", proxied.token("ada"));
+    let trace = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let body = request(OPENAI_PATH, "hi").to_string();
+    proxied.send(OPENAI_PATH, &[&token, trace, "tracestate: a=b"], &body).await;
+    proxied.send(OPENAI_PATH, &[&token, "traceparent: 00-x", "tracestate: a=b"], &body).await;
     proxied.stop().await;
+    let is_traced = |asked: &Asked| asked.head.contains(trace) && asked.head.contains("a=b");
+    let traced: Vec<bool> = proxied.model.asked().iter().map(is_traced).collect();
+    assert_eq!(traced, [true, true, false]);
     let record = &proxied.host.finished()[0];
     assert_eq!((&record["principal"], &record["tool"]), (&json!("ada"), &json!("lookup")));
     let turn = proxied.history("ada")[0]["turn"].as_str().unwrap().to_owned();
@@ -530,7 +553,6 @@ async fn nothing_that_is_written_or_sent_shows_a_secret() {
                 long.contains("truncated") || asked.contains("\\\"truncated\\\":true"),
                 "{asked}"
             );
-            #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
                 assert_eq!(history.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -569,7 +591,9 @@ async fn clients_of_others_run_unmodified() {
             ("Done.", vec![]),
         ]
     };
+    let kept = || vec![("Hi.", vec![]), ("Hi.", vec![]), ("Next.", vec![]), ("", vec![])];
     for (scenario, path, script, expected) in [
+        ("responses_kept", RESPONSES_PATH, kept(), json!(["Hi.", "Next."])),
         ("openai_whole", OPENAI_PATH, managed(), json!(["Done.", "stop", 26])),
         ("openai_streamed", OPENAI_PATH, managed(), json!(["Done.", "stop", 26])),
         ("anthropic_whole", ANTHROPIC_PATH, managed(), json!(["Done.", "end_turn", 26])),
@@ -699,6 +723,9 @@ fn check_turns(cli: &Cli, history: &std::path::Path) {
     assert_eq!(counts.map(|key| summary[key].as_u64().unwrap()), [1, 0, 1, 0, 20, 6]);
     let calls = turns(&["--type", "tool_call", "--tool", "calculator", "--agent", "default"]);
     assert_eq!(calls["events"][0]["status"], "ok");
+    let call = calls["events"][0]["call"].as_str().unwrap();
+    let receipt = cli.run(&["audit", "receipt", call]);
+    assert_eq!(receipt.code, Some(0), "{}", receipt.stderr);
     for none in
         [&["--type", "call"][..], &["--status", "error"], &["--agent", "bob"], &["--since", "0s"]]
     {

@@ -4,6 +4,7 @@ use clawhost_tests::{Cli, Guest};
 use serde_json::Value;
 
 use crate::cli::PROGRAM;
+use crate::web::{LOCAL, Tripwire};
 
 const MANIFEST: &str = clawhost_tests::claw!(
     "receipts",
@@ -87,6 +88,26 @@ fn a_recorded_call_comes_to_the_same_again_with_nothing_granted_and_nothing_ther
 }
 
 #[test]
+fn a_call_over_http_comes_to_the_same_again_and_asks_nobody() {
+    let server = Tripwire::plain();
+    let cli = prepared(&format!(
+        "version: 1\nprofiles: {{sandbox-0: {{record: true, ports: [{}]}}}}\n",
+        server.port
+    ));
+    let own = "  tools:\n    - claw://local/tool/web-fetch";
+    let manifest = MANIFEST.replacen("  tools:", own, 1);
+    let network = format!("        {LOCAL}\n        filesystem:");
+    cli.write("claw.yaml", manifest.replacen("        filesystem:", &network, 1));
+    let url = format!("url={}", server.url("127.0.0.1"));
+    let (record, name) = called(&cli, &["web_fetch", &url]);
+    assert_eq!(server.hits(), 1, "{record}");
+    let run = cli.run(&["replay", &name, "claw.yaml"]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("they are equal"), "{}", run.stdout);
+    assert_eq!(server.hits(), 1);
+}
+
+#[test]
 fn a_receipt_says_what_the_call_could_touch_and_is_enough_to_replay_it() {
     let cli = prepared(RECORDS);
     let (record, name) = called(&cli, &["read_file", "path=hello.txt"]);
@@ -143,28 +164,4 @@ fn what_was_not_recorded_is_another_component_or_was_altered_is_said() {
     assert!(record["recording"].is_null());
     let (code, why) = replay(&name);
     assert!(code == 2 && why.contains("was not recorded"), "{code} {why}");
-}
-
-#[test]
-fn an_altered_log_is_told_as_the_book_shows_it() {
-    let cli = prepared("version: 1\ntools: {directory: ./tools}\n");
-    called(&cli, &["dice"]);
-    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0));
-    let audit = std::fs::read_dir(cli.state().join("audit")).unwrap();
-    let mut logs = audit.map(|entry| entry.unwrap().path());
-    let log = logs.find(|path| path.extension().is_some_and(|it| it == "jsonl")).unwrap();
-    let text = std::fs::read_to_string(&log).unwrap();
-    std::fs::write(&log, text.replacen("call.received", "call.refused", 1)).unwrap();
-    let told = cli.run(&["audit", "verify"]);
-    assert_eq!(told.code, Some(7), "{}", told.stdout);
-    let book = clawhost_tests::source_root().join("host/docs/account.md");
-    let book = std::fs::read_to_string(book).unwrap();
-    let shown = book.lines().find(|line| line.contains("does not follow")).unwrap();
-    let (_, says) = shown.split_once("line 4: ").unwrap();
-    // A table breaks the sentence.
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in words(says).split(": ") {
-        assert!(words(&told.stdout).contains(part), "{part}: {}", told.stdout);
-    }
-    assert!(told.stdout.contains("line 3"), "{}", told.stdout);
 }

@@ -1,5 +1,4 @@
 //! `wasm_shell` through the real component: files of the grant alone, and every bound.
-#![cfg(unix)]
 
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
 //! `clawhost wrap`: a server on standard input and output, over HTTP.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::TcpStream;
 use std::path::Path;
 
+use clawhost_core::limits::{WRAP_STREAMS_MAX, WRAP_UNASKED_BYTES_MAX};
 use clawhost_tests::wait::until;
 use clawhost_tests::{Cli, Served};
 use serde_json::{Value, json};
@@ -38,6 +40,8 @@ for line in sys.stdin:
     elif method == "tools/call" and params["name"] == "end": os._exit(3)
     elif method == "tools/call" and params["name"] == "wait": pass
     elif method == "tools/call":
+        text = params["arguments"].get("says_first")
+        if text: say({"method": "notifications/message", "params": {"level": "info", "data": text}})
         say({"method": "notifications/message", "params": {"level": "info", "data": "unasked"}})
         answer(result={"content": [{"type": "text", "text": json.dumps(params.get("arguments"))}]})
     else: answer(error={"code": -32601, "message": "no " + method})
@@ -180,6 +184,69 @@ fn every_answer_is_that_of_the_table() {
     assert_eq!(served.send("GET", "/healthz", &[], "").0, 200);
     assert_eq!(served.send("POST", "/other", &known, "{}").0, 404);
     assert!(!served.greeting.contains(TOKEN));
+}
+
+#[test]
+fn what_the_program_says_unasked_is_heard_by_who_listens_until_its_session_ends() {
+    let Some(cli) = prepared() else { return };
+    let served = wrapped(&cli, &[], &[]);
+    let sessions = [(); 2].map(|()| begun(&served).1.unwrap());
+    let listen = |session: &str| {
+        let (head, stream) = listen(&served, session);
+        assert!(head.contains(" 200 ") && head.contains("text/event-stream"), "{head}");
+        stream
+    };
+    let mut first = listen(&sessions[0]);
+    let (mut again, mut other) = (listen(&sessions[0]), listen(&sessions[1]));
+    // Another stream of its session takes the place of the first.
+    assert_eq!(first.read_to_end(&mut Vec::new()).unwrap(), "0\r\n\r\n".len());
+    // What is too long is passed over.
+    let long = json!({"says_first": "x".repeat(WRAP_UNASKED_BYTES_MAX)});
+    assert_eq!(call(&served, &sessions[0], &json!(1), "echo", &long).0, 200);
+    for stream in [&mut again, &mut other] {
+        let event = read_until(stream, "\n\n");
+        let (_, data) = event.split_once("data: ").unwrap();
+        let said: Value = serde_json::from_str(data.trim()).unwrap();
+        assert_eq!(said["method"], "notifications/message");
+        assert_eq!(said["params"]["data"], "unasked");
+    }
+    let end = || send(&served, "DELETE", &[("mcp-session-id", &sessions[0])], "").0;
+    assert_eq!((end(), end()), (204, 404));
+    again.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(call(&served, &sessions[0], &json!(2), "echo", &json!({})).0, 404);
+    assert_eq!(send(&served, "GET", &[("mcp-session-id", "none")], "").0, 404);
+    // The end of the program is that of all streams.
+    assert_eq!(call(&served, &sessions[1], &json!(3), "end", &json!({})).0, 503);
+    other.read_to_end(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn no_more_clients_listen_than_may() {
+    let Some(cli) = prepared() else { return };
+    let served = wrapped(&cli, &[], &[]);
+    begun(&served);
+    let listens = || listen(&served, &greet(&served).1.unwrap());
+    let mut streams: Vec<_> = (0..WRAP_STREAMS_MAX).map(|_| listens()).collect();
+    assert!(streams.iter().all(|(head, _)| head.contains(" 200 ")));
+    let (head, _) = listens();
+    assert!(head.contains(" 503 "), "{head}");
+    streams.pop();
+    soon("a place", || listens().0.contains(" 200 ").then_some(()));
+}
+
+/// Opens a stream of a session, and returns the head of the answer, too.
+fn listen(served: &Served, session: &str) -> (String, TcpStream) {
+    let mut stream = served.open("GET", "/mcp", &[("mcp-session-id", session)], "");
+    (read_until(&mut stream, "\r\n\r\n"), stream)
+}
+
+fn read_until(stream: &mut impl Read, mark: &str) -> String {
+    let (mut read, mut byte) = (Vec::new(), [0]);
+    while !read.ends_with(mark.as_bytes()) {
+        stream.read_exact(&mut byte).unwrap();
+        read.extend(byte);
+    }
+    String::from_utf8(read).unwrap()
 }
 
 #[test]

@@ -53,6 +53,15 @@ def responses_streamed():
     return [text, got.status, got.usage.total_tokens, len(got.tools)]
 
 
+def responses_kept():
+    responses = openai_client().responses
+    made = responses.create(model="main", input=ASKED)
+    got = responses.retrieve(made.id)
+    following = responses.create(model="main", input="And then?", previous_response_id=made.id)
+    responses.delete(made.id)
+    return [got.output_text, following.output_text]
+
+
 def anthropic_whole():
     got = anthropic_client().messages.create(model="claude", max_tokens=100, messages=ASKED)
     return [got.content[-1].text, got.stop_reason, got.usage.input_tokens + got.usage.output_tokens]

@@ -1,5 +1,5 @@
-"""An MCP server of the older revisions, over standard input and output, that asks its client for a name
-while a call runs. Nothing but Python's own library."""
+"""An MCP server of the older revisions, over standard input and output, that asks its client for a name,
+or for a completion, while a call runs. Nothing but Python's own library."""
 
 import json
 import os
@@ -12,11 +12,24 @@ def say(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
-def ask_name():
+def ask(method, params):
+    say({"id": "q", "method": method, "params": params})
+    return json.loads(sys.stdin.readline()).get("result", {}).get("content", {})
+
+
+def ask_name(_):
     form = {"message": f"What is your name? {os.environ['HINT']}", "requestedSchema": FORM}
-    say({"id": "q", "method": "elicitation/create", "params": form})
-    answer = json.loads(sys.stdin.readline()).get("result", {}).get("content", {})
-    return {"content": [{"type": "text", "text": f"Hello, {answer.get('name', 'nobody')}!"}]}
+    return f"Hello, {ask('elicitation/create', form).get('name', 'nobody')}!"
+
+
+def ask_model(arguments):
+    question = {"type": "text", "text": f"Which colour has the sky? {os.environ['HINT']}"}
+    params = {"messages": [{"role": "user", "content": question}], "maxTokens": 100}
+    said = [ask("sampling/createMessage", params) for _ in range(arguments.get("times", 1))]
+    return f"It is {said[-1].get('text', 'not known')}."
+
+
+TOOLS = {"ask_name": ask_name, "ask_model": ask_model}
 
 
 for line in sys.stdin:
@@ -29,9 +42,11 @@ for line in sys.stdin:
             version = message["params"]["protocolVersion"]
             result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
         case "tools/list":
-            result = {"tools": [{"name": "ask_name", "description": "Greets.", "inputSchema": {"type": "object"}}]}
+            listed = {"description": "Asks.", "inputSchema": {"type": "object"}}
+            result = {"tools": [{"name": name, **listed} for name in TOOLS]}
         case "tools/call":
-            result = ask_name()
+            text = TOOLS[message["params"]["name"]](message["params"]["arguments"])
+            result = {"content": [{"type": "text", "text": text}]}
         case _:
             say({"id": message["id"], "error": {"code": -32601, "message": "unknown method"}})
             continue

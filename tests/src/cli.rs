@@ -95,15 +95,18 @@ impl Cli {
         self.folder.path().join("here")
     }
 
-    /// Returns the text of all audit logs, oldest first.
-    pub fn log(&self) -> String {
-        let Ok(entries) = std::fs::read_dir(self.state().join("audit")) else {
-            return String::new();
-        };
+    /// Returns the files of the audit log, oldest first.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.state().join("audit")).into_iter().flatten();
         let mut logs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         logs.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
         logs.sort();
-        logs.iter().map(|log| std::fs::read_to_string(log).unwrap()).collect()
+        logs
+    }
+
+    /// Returns the text of all audit logs, oldest first.
+    pub fn log(&self) -> String {
+        self.logs().iter().map(|log| std::fs::read_to_string(log).unwrap()).collect()
     }
 
     /// Puts a file into the folder that the program runs in, and returns its path.
@@ -212,11 +215,7 @@ impl From<Output> for Run {
     }
 }
 
-#[cfg(unix)]
 fn owner_only(folder: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
 }
-
-#[cfg(not(unix))]
-fn owner_only(_folder: &Path) {}

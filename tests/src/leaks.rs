@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use clawhost_core::limits::REDACT_VALUE_BYTES;
 use clawhost_core::redact::Redactor;
@@ -17,9 +18,9 @@ const PRIVATE: [&str; 2] = ["credentials.json", "secrets.json"];
 /// What is searched of one file: a log that is longer says the same again.
 const SEARCHED_BYTES_MAX: u64 = 16 << 20;
 
-/// Tokens, under names of their own.
+/// Tokens, under names of their own, and what finds them once all are known.
 #[derive(Debug, Default)]
-pub struct Known(Vec<(String, String)>);
+pub struct Known(Vec<(String, String)>, OnceLock<Redactor>);
 
 impl Known {
     /// Returns the tokens in the private files of a state folder.
@@ -37,6 +38,7 @@ impl Known {
     pub fn add(&mut self, name: &str, token: &str) {
         if token.len() >= REDACT_VALUE_BYTES {
             self.0.push((name.to_owned(), token.to_owned()));
+            self.1 = OnceLock::new();
         }
     }
 
@@ -59,8 +61,9 @@ impl Known {
         }
     }
 
-    fn redactor(&self) -> Redactor {
-        Redactor::new(self.0.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))).unwrap()
+    fn redactor(&self) -> &Redactor {
+        let all = self.0.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        self.1.get_or_init(|| Redactor::new(all).unwrap())
     }
 
     /// Looks for a token in `bytes`.
@@ -68,7 +71,7 @@ impl Known {
     /// # Panics
     /// Where there is one.
     pub fn check(&self, what: &str, bytes: &[u8]) {
-        check(&self.redactor(), what, bytes);
+        check(self.redactor(), what, bytes);
     }
 
     /// Looks for a token in every file below `folder` but the private ones and those whose paths begin with one of
@@ -77,7 +80,7 @@ impl Known {
     /// # Panics
     /// Where there is one.
     pub fn check_files(&self, folder: &Path, written: &[PathBuf]) {
-        check_files(&self.redactor(), folder, written);
+        check_files(self.redactor(), folder, written);
     }
 }
 

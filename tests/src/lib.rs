@@ -19,7 +19,6 @@ pub mod guest;
 pub mod host;
 pub mod leaks;
 pub mod model;
-#[cfg(unix)]
 pub mod postgres;
 pub mod proxied;
 pub mod served;
@@ -29,7 +28,6 @@ pub use cli::Cli;
 pub use guest::Guest;
 pub use host::TestHost;
 pub use model::Model;
-#[cfg(unix)]
 pub use postgres::Postgres;
 pub use proxied::Proxied;
 pub use served::Served;

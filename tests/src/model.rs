@@ -247,5 +247,5 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     let text = String::from_utf8(body).unwrap();
-    Some(Asked { head, body: serde_json::from_str(&text).unwrap(), text })
+    Some(Asked { head, body: serde_json::from_str(&text).unwrap_or_default(), text })
 }

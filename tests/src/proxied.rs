@@ -43,7 +43,9 @@ impl Tool for Lookup {
     }
 
     fn parameters(&self) -> Value {
-        json!({ "type": "object", "properties": { "word": { "type": "string" } }, "required": ["word"] })
+        json!({ "type": "object", "required": ["word"], "properties": {
+            "word": { "type": "string" }, "page": { "type": "integer", "minimum": 1 },
+        } })
     }
 
     fn annotations(&self) -> Annotations {
@@ -234,15 +236,29 @@ impl Proxied {
         finish(stream, String::new()).await
     }
 
-    /// Sends `body` and returns the connection.
+    /// Sends `body`, or asks for what is there, and returns the connection.
     ///
     /// # Panics
     /// Where there is none.
     pub async fn begin(&self, path: &str, headers: &[&str], body: &str) -> TcpStream {
+        let method = if body.is_empty() { "GET" } else { "POST" };
+        self.begin_as(method, path, headers, body).await
+    }
+
+    /// As [`Proxied::begin`], with a method.
+    ///
+    /// # Panics
+    /// Where there is no connection.
+    pub async fn begin_as(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> TcpStream {
         let authority = self.authority();
         let mut stream = TcpStream::connect(&authority).await.unwrap();
         let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-        let method = if body.is_empty() { "GET" } else { "POST" };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{lines}\r\n{body}",
             body.len()

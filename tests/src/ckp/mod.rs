@@ -252,7 +252,6 @@ pub fn prepare(cli: &Cli) -> Vec<String> {
         cli.write(&format!("tools/{name}.wat"), guest.wat());
     }
     cli.write("workspace/hello.txt", "hello");
-    #[cfg(unix)]
     std::os::unix::fs::symlink("/etc/passwd", cli.here().join("workspace/link-out")).unwrap();
     let documents = ["claw.yaml", "sandboxes", "--tools", "tools"].map(str::to_owned);
     // Compiled once, so that a host that starts has all of its tools at once.
