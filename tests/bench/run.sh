@@ -12,8 +12,8 @@ cd "$(dirname "$0")/../.."
 folder=target/bench
 mkdir -p "$folder"
 if [ "${1:-}" != --no-build ]; then
-    cargo build --release -p clawhost-tests --bins --example floor
-    cargo bench -p clawhost-tests --bench call --no-run
+    cargo build --release -p clawhost-tests --features interpreters --bins --example floor
+    cargo bench -p clawhost-tests --features interpreters --bench call --no-run
 fi
 if command -v npm >/dev/null && [ ! -e "$folder/node" ]; then
     npm install --silent --no-audit --no-fund --prefix "$folder/node" \

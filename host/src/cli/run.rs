@@ -97,7 +97,9 @@ async fn metrics(setup: &Setup, shutdown: &Shutdown) -> Result<(), Fail> {
 pub(super) fn cannot_listen(address: SocketAddr, error: &std::io::Error, with: &str) -> Fail {
     let reason = format!("HTTP cannot be served on {address}: {error}");
     let hint = Some(format!("choose another address with {with}"));
-    Fail::Other { code: exit::UPSTREAM, reason, hint }
+    // What was asked for is refused, or the address cannot be had.
+    let is_refused = error.kind() == std::io::ErrorKind::InvalidInput;
+    Fail::Other { code: if is_refused { exit::USAGE } else { exit::UPSTREAM }, reason, hint }
 }
 
 /// On standard input there is one agent, so what is set for the user of another one does nothing.

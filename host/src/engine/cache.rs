@@ -23,6 +23,8 @@ const HEAD_BYTES: usize = 2 * HASH_BYTES + SIZE_BYTES;
 /// long schemas; a component with more is compiled at each start.
 const ABOUT_BYTES_MAX: usize = 8 << 20;
 
+/// How entries are written, as part of their names: an upgrade that writes others takes none for damaged.
+const FORMAT: &[u8] = b"owner, format 3";
 /// Digits of the key's fingerprint in a file name: enough to tell hosts apart.
 const OWNER_DIGITS: usize = 8;
 
@@ -66,8 +68,7 @@ impl Head {
 impl CodeCache {
     /// Returns the cache in `dir` whose entries are authenticated with `key`.
     pub fn new(dir: Dir, key: [u8; blake3::KEY_LEN]) -> Self {
-        let owner =
-            blake3::keyed_hash(&key, b"owner").to_hex().chars().take(OWNER_DIGITS).collect();
+        let owner = blake3::keyed_hash(&key, FORMAT).to_hex().chars().take(OWNER_DIGITS).collect();
         Self { dir, key, owner }
     }
 

@@ -115,9 +115,6 @@ mod tests {
 
     use super::*;
 
-    /// Calls itself as often as its argument says.
-    const DEEP: &str = r#"(module (func $run (export "run") (param $n i32)
-        (if (local.get $n) (then (call $run (i32.sub (local.get $n) (i32.const 1)))))))"#;
     /// Counts down from its argument.
     const COUNTS: &str = r#"(module (func (export "run") (param $n i32)
         (loop $more (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))"#;
@@ -127,6 +124,9 @@ mod tests {
     #[cfg(feature = "wasi-p3")]
     #[tokio::test]
     async fn stacks_of_tasks_beside_each_other_are_given_back() {
+        /// Calls itself as often as its argument says.
+        const DEEP: &str = r#"(module (func $run (export "run") (param $n i32)
+            (if (local.get $n) (then (call $run (i32.sub (local.get $n) (i32.const 1)))))))"#;
         let (engine, _) = engine(1, true).unwrap();
         let module = Module::new(&engine, wat::parse_str(DEEP).unwrap()).unwrap();
         let mut store = Store::new(&engine, ());

@@ -26,6 +26,9 @@ const LIST: &str = "_list";
 /// Places in the program that an error tells, the innermost first.
 const FRAMES_MAX: usize = 8;
 
+/// What a program asks with.
+type Texts = (String, String);
+
 /// What a program has beside its input.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "functions have no text")]
@@ -33,7 +36,7 @@ pub struct Host<'a> {
     /// Python that runs before it.
     pub prelude: &'a str,
     /// What the functions `_host` and, awaited, `_start` answer to two texts each; all that wait are asked at once.
-    pub answers: &'a dyn Fn(&[(String, String)]) -> Vec<String>,
+    pub answers: &'a dyn Fn(&[Texts]) -> Vec<String>,
     /// What the function `_list` returns.
     pub list: &'a dyn Fn() -> String,
 }
@@ -132,7 +135,7 @@ fn function(name: &str) -> MontyObject {
 }
 
 /// Returns the two texts that a function was given.
-fn texts(call: &ReplFunctionCall) -> Option<(String, String)> {
+fn texts(call: &ReplFunctionCall) -> Option<Texts> {
     match &call.args[..] {
         [MontyObject::String(first), MontyObject::String(second)] => {
             Some((first.clone(), second.clone()))
@@ -141,11 +144,7 @@ fn texts(call: &ReplFunctionCall) -> Option<(String, String)> {
     }
 }
 
-fn answer(
-    host: Option<Host<'_>>,
-    name: &str,
-    texts: Option<(String, String)>,
-) -> ExtFunctionResult {
+fn answer(host: Option<Host<'_>>, name: &str, texts: Option<Texts>) -> ExtFunctionResult {
     let answer = host.and_then(|host| match (name, texts) {
         (HOST, Some(texts)) => (host.answers)(&[texts]).pop(),
         (LIST, _) => Some((host.list)()),
@@ -158,10 +157,7 @@ fn answer(
 }
 
 /// Asks for all that was started, at once.
-fn answers(
-    host: Option<Host<'_>>,
-    started: Vec<(u32, (String, String))>,
-) -> Vec<(u32, ExtFunctionResult)> {
+fn answers(host: Option<Host<'_>>, started: Vec<(u32, Texts)>) -> Vec<(u32, ExtFunctionResult)> {
     let (ids, texts): (Vec<_>, Vec<_>) = started.into_iter().unzip();
     let answers = host.map(|host| (host.answers)(&texts)).unwrap_or_default();
     ids.into_iter().zip(answers.into_iter().map(|it| MontyObject::String(it).into())).collect()
