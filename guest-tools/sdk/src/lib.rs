@@ -29,7 +29,7 @@
 //! reaches the host's log before the call fails.
 //!
 //! Deliberately absent: global state. Each call runs in a fresh instance, and nothing kept in
-//! memory survives it.
+//! memory survives it. The allocator is set here, so a tool has none of its own.
 
 #[doc(hidden)]
 pub mod bindings;
@@ -37,6 +37,8 @@ pub mod channels;
 pub mod env;
 mod error;
 pub mod fs;
+#[cfg(target_arch = "wasm32")]
+mod heap;
 pub mod http;
 pub mod json;
 pub mod keys;
