@@ -23,13 +23,10 @@ pub enum Root {
     Result,
 }
 
-impl Root {
+table! {
     /// Returns the word that a path starts with.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Args => "args",
-            Self::Result => "result",
-        }
+    pub Root::word: &'static str {
+        Args: "args", Result: "result",
     }
 }
 
@@ -67,28 +64,18 @@ pub enum JsonType {
     String,
 }
 
-impl JsonType {
-    /// The names that documents have for them, in the order of this type.
-    pub const NAMES: [&str; 7] =
-        ["array", "boolean", "integer", "null", "number", "object", "string"];
-    const ALL: [Self; 7] = [
-        Self::Array,
-        Self::Boolean,
-        Self::Integer,
-        Self::Null,
-        Self::Number,
-        Self::Object,
-        Self::String,
-    ];
+table! {
+    /// Returns the name that documents have for it.
+    pub ALL, pub JsonType::name: &'static str {
+        Array: "array", Boolean: "boolean", Integer: "integer", Null: "null", Number: "number",
+        Object: "object", String: "string",
+    }
+}
 
+impl JsonType {
     /// Returns the type of that name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().zip(Self::ALL).find(|(own, _)| **own == name).map(|(_, own)| own)
-    }
-
-    fn name(self) -> &'static str {
-        let all = Self::NAMES.iter().zip(Self::ALL);
-        all.into_iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+        Self::ALL.into_iter().find(|own| own.name() == name)
     }
 
     fn is_of(self, value: &Value) -> bool {
@@ -270,7 +257,7 @@ mod tests {
             (json!({}), "object"),
             (json!("1"), "string"),
         ] {
-            for name in JsonType::NAMES {
+            for name in JsonType::ALL.map(JsonType::name) {
                 let test = Test::MatchesType(JsonType::named(name).unwrap());
                 let is = types.split(' ').any(|of| of == name);
                 assert_eq!(holds("args", test, &value), is, "{value} {name}");

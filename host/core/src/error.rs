@@ -70,61 +70,37 @@ pub enum ErrorKind {
     Upstream,
 }
 
-impl ErrorKind {
-    /// Every kind, in the order of this file.
-    pub const ALL: [Self; 20] = [
-        Self::ApprovalDenied,
-        Self::ApprovalTimeout,
-        Self::Disabled,
-        Self::Internal,
-        Self::InvalidArguments,
-        Self::InvalidRequest,
-        Self::MemoryBackend,
-        Self::MemoryQuery,
-        Self::Overloaded,
-        Self::PeerFailed,
-        Self::PeerUnreachable,
-        Self::Policy,
-        Self::ProviderUnavailable,
-        Self::ProviderQuota,
-        Self::Quarantined,
-        Self::Sandbox,
-        Self::Timeout,
-        Self::ToolFault,
-        Self::UnknownTool,
-        Self::Upstream,
-    ];
+table! {
+    /// Returns the name, who is to blame, and the JSON-RPC code (CKP 0.3.0 section 9 and its
+    /// runtime profile, section 4; -32600, -32602 and -32603 are JSON-RPC's own).
+    pub ALL, ErrorKind::row: (&'static str, Blame, i32) {
+        ApprovalDenied: ("approval-denied", Blame::Denied, -32013),
+        ApprovalTimeout: ("approval-timeout", Blame::Denied, -32012),
+        Disabled: ("disabled", Blame::Denied, -32011),
+        Internal: ("internal", Blame::Internal, -32603),
+        InvalidArguments: ("invalid-arguments", Blame::Caller, -32602),
+        InvalidRequest: ("invalid-request", Blame::Caller, -32600),
+        MemoryBackend: ("memory-backend", Blame::Upstream, -32030),
+        MemoryQuery: ("memory-query", Blame::Caller, -32031),
+        Overloaded: ("overloaded", Blame::Denied, -32011),
+        PeerFailed: ("peer-failed", Blame::Upstream, -32041),
+        PeerUnreachable: ("peer-unreachable", Blame::Upstream, -32040),
+        Policy: ("policy", Blame::Denied, -32011),
+        ProviderUnavailable: ("provider-unavailable", Blame::Upstream, -32020),
+        ProviderQuota: ("provider-quota", Blame::Denied, -32021),
+        Quarantined: ("quarantined", Blame::Denied, -32011),
+        Sandbox: ("sandbox", Blame::Denied, -32010),
+        Timeout: ("timeout", Blame::Tool, -32014),
+        ToolFault: ("tool-fault", Blame::Tool, -32603),
+        UnknownTool: ("unknown-tool", Blame::Caller, -32602),
+        Upstream: ("upstream", Blame::Upstream, -32603),
+    }
+}
 
+impl ErrorKind {
     /// Returns the kind of that [`ErrorKind::name`].
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// Returns the name, who is to blame, and the JSON-RPC code (CKP 0.3.0 section 9 and its
-    /// runtime profile, section 4; -32600, -32602 and -32603 are JSON-RPC's own).
-    const fn row(self) -> (&'static str, Blame, i32) {
-        match self {
-            Self::ApprovalDenied => ("approval-denied", Blame::Denied, -32013),
-            Self::ApprovalTimeout => ("approval-timeout", Blame::Denied, -32012),
-            Self::Disabled => ("disabled", Blame::Denied, -32011),
-            Self::Internal => ("internal", Blame::Internal, -32603),
-            Self::InvalidArguments => ("invalid-arguments", Blame::Caller, -32602),
-            Self::InvalidRequest => ("invalid-request", Blame::Caller, -32600),
-            Self::MemoryBackend => ("memory-backend", Blame::Upstream, -32030),
-            Self::MemoryQuery => ("memory-query", Blame::Caller, -32031),
-            Self::Overloaded => ("overloaded", Blame::Denied, -32011),
-            Self::PeerFailed => ("peer-failed", Blame::Upstream, -32041),
-            Self::PeerUnreachable => ("peer-unreachable", Blame::Upstream, -32040),
-            Self::Policy => ("policy", Blame::Denied, -32011),
-            Self::ProviderUnavailable => ("provider-unavailable", Blame::Upstream, -32020),
-            Self::ProviderQuota => ("provider-quota", Blame::Denied, -32021),
-            Self::Quarantined => ("quarantined", Blame::Denied, -32011),
-            Self::Sandbox => ("sandbox", Blame::Denied, -32010),
-            Self::Timeout => ("timeout", Blame::Tool, -32014),
-            Self::ToolFault => ("tool-fault", Blame::Tool, -32603),
-            Self::UnknownTool => ("unknown-tool", Blame::Caller, -32602),
-            Self::Upstream => ("upstream", Blame::Upstream, -32603),
-        }
     }
 
     /// Returns the name used in audit records and `data.kind`.

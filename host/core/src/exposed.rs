@@ -36,28 +36,21 @@ pub struct Exposure {
     pub sampling: Option<String>,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Completions, Self::Prompts, Self::Resources];
-
+table! {
     /// Returns what the runtime file calls it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Completions => "completions",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-        }
+    pub ALL, pub Kind::name: &'static str {
+        Completions: "completions", Prompts: "prompts", Resources: "resources",
     }
+}
 
+table! {
     /// Returns the method by which it is used, which is also the server's own name of its tool.
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::Completions => "completion/complete",
-            Self::Prompts => "prompts/get",
-            Self::Resources => "resources/read",
-        }
+    pub Kind::method: &'static str {
+        Completions: "completion/complete", Prompts: "prompts/get", Resources: "resources/read",
     }
+}
 
+impl Kind {
     /// Returns the lists that a server has of it.
     pub const fn lists(self) -> &'static [List] {
         match self {
@@ -109,25 +102,22 @@ pub enum List {
     Templates,
 }
 
-impl List {
-    /// Returns the method that lists it, and the member of the answer that holds it.
-    pub const fn method(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Prompts => ("prompts/list", "prompts"),
-            Self::Resources => ("resources/list", "resources"),
-            Self::Templates => ("resources/templates/list", "resourceTemplates"),
-        }
-    }
-
+table! {
     /// Returns the member by which an item is asked for.
-    const fn key(self) -> &'static str {
-        match self {
-            Self::Prompts => "name",
-            Self::Resources => "uri",
-            Self::Templates => "uriTemplate",
-        }
+    List::key: &'static str {
+        Prompts: "name", Resources: "uri", Templates: "uriTemplate",
     }
+}
 
+table! {
+    /// Returns the method that lists it, and the member of the answer that holds it.
+    pub List::method: (&'static str, &'static str) {
+        Prompts: ("prompts/list", "prompts"), Resources: ("resources/list", "resources"),
+        Templates: ("resources/templates/list", "resourceTemplates"),
+    }
+}
+
+impl List {
     /// Returns the kind it belongs to.
     const fn kind(self) -> Kind {
         match self {

@@ -4,6 +4,9 @@
 //! here, so every decision can be tested in microseconds and fuzzed without a host.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod tables;
+
 pub mod bridged;
 pub mod catalog;
 pub mod composite;

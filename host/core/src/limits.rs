@@ -85,6 +85,8 @@ limits! {
     ARGUMENTS_BYTES_MAX: usize = 4_194_304;
     /// A `.wasm` or `.wat` file.
     COMPONENT_BYTES_MAX: u64 = 67_108_864;
+    /// Compiled code on disk, of all hosts that share the folder: what was used longest ago makes room, and is compiled again when it is needed.
+    CODE_CACHE_BYTES_MAX: u64 = 4_294_967_296;
     /// Functions in one component: compiling cannot be interrupted, so its work is bounded first.
     COMPONENT_FUNCTIONS_MAX: u64 = 100_000;
     /// The body of one function in a component.
@@ -174,6 +176,8 @@ limits! {
     WRAP_STREAMS_MAX: usize = HTTP_CONNECTIONS_MAX / 4;
     /// Messages that a wrapped server says unasked, kept for clients that read late; they miss the oldest.
     WRAP_UNASKED_MAX: usize = 64;
+    /// Reports and questions of one request to a wrapped server, kept for a client that reads late; it misses later reports.
+    WRAP_SAID_MAX: usize = 16;
     /// One such message; longer ones are passed to nobody.
     WRAP_UNASKED_BYTES_MAX: usize = 65_536;
     /// One request to a wrapped server, where nothing else is said.
@@ -312,6 +316,11 @@ limits! {
     AUDIT_BATCH_RECORDS_MAX: usize = 1_024;
     /// Time in which records gather for one signature: what a killed host leaves unsigned.
     AUDIT_BATCH_MS: u64 = 50;
+    /// Time that the records of a chain's end may span which no signature stands for and a later chain names: of a
+    /// killed host they do not span more, on a machine with too much to do either.
+    AUDIT_UNSIGNED_MS: u64 = 1_000;
+    /// Ends of killed hosts that one chain names; the next names the rest, and a first record holds so many.
+    AUDIT_ENDS_NAMED_MAX: usize = 100;
     /// What one recording of a call holds: it is in memory until the call ends.
     RECORDING_BYTES_MAX: usize = 8_388_608;
     /// Recordings that are kept beside one log; the oldest go first.
@@ -512,12 +521,13 @@ limits! {
     PROXY_TURN_BYTES_MAX: usize = 262_144;
     /// Hidden messages of all conversations of one agent, as JSON; the oldest make room.
     PROXY_TURNS_BYTES_MAX: usize = 16_777_216;
-    /// Answers of one agent that providers keep, of which it is known who does; of the oldest it is forgotten.
-    PROXY_RESPONSES_KEPT_MAX: u32 = 2_000;
+    /// What providers made for one agent and keep, of which it is known who does: answers, each with a few items,
+    /// and what those name. Of what was not used for longest it is forgotten.
+    PROXY_NAMES_KEPT_MAX: usize = 10_000;
     /// What others say of a request's trace (`tracestate`): what W3C has everybody pass on at least.
     PROXY_TRACESTATE_BYTES_MAX: usize = 512;
-    /// The id of such an answer: OpenAI's have 55.
-    PROXY_RESPONSE_ID_BYTES_MAX: usize = 256;
+    /// The name of one of these: OpenAI's have 55.
+    PROXY_NAME_BYTES_MAX: usize = 256;
     /// The history of one agent's turns; a full one is put aside, and replaces the one before.
     PROXY_HISTORY_BYTES_MAX: u64 = 268_435_456;
     /// What a line of the history holds of one request or answer.

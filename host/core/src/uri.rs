@@ -43,39 +43,24 @@ pub enum Kind {
     WorldModel,
 }
 
-impl Kind {
-    /// All kinds, in alphabetical order.
-    pub const ALL: [Self; 11] = [
-        Self::Channel,
-        Self::Identity,
-        Self::Memory,
-        Self::Policy,
-        Self::Provider,
-        Self::Sandbox,
-        Self::Skill,
-        Self::Swarm,
-        Self::Telemetry,
-        Self::Tool,
-        Self::WorldModel,
-    ];
-
+table! {
     /// Returns its segment in an address, and the value of a document's `kind` key.
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Channel => ("channel", "Channel"),
-            Self::Identity => ("identity", "Identity"),
-            Self::Memory => ("memory", "Memory"),
-            Self::Policy => ("policy", "Policy"),
-            Self::Provider => ("provider", "Provider"),
-            Self::Sandbox => ("sandbox", "Sandbox"),
-            Self::Skill => ("skill", "Skill"),
-            Self::Swarm => ("swarm", "Swarm"),
-            Self::Telemetry => ("telemetry", "Telemetry"),
-            Self::Tool => ("tool", "Tool"),
-            Self::WorldModel => ("world-model", "WorldModel"),
-        }
+    pub ALL, Kind::names: (&'static str, &'static str) {
+        Channel: ("channel", "Channel"),
+        Identity: ("identity", "Identity"),
+        Memory: ("memory", "Memory"),
+        Policy: ("policy", "Policy"),
+        Provider: ("provider", "Provider"),
+        Sandbox: ("sandbox", "Sandbox"),
+        Skill: ("skill", "Skill"),
+        Swarm: ("swarm", "Swarm"),
+        Telemetry: ("telemetry", "Telemetry"),
+        Tool: ("tool", "Tool"),
+        WorldModel: ("world-model", "WorldModel"),
     }
+}
 
+impl Kind {
     /// Returns the kind's segment in an address, for example `world-model`.
     pub const fn segment(self) -> &'static str {
         self.names().0

@@ -62,13 +62,7 @@ pub struct PodSurroundings<'a> {
     pub has_secret: &'a dyn Fn(&str) -> bool,
 }
 
-impl std::fmt::Debug for PodSurroundings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PodSurroundings")
-            .field("addresses", &self.addresses)
-            .finish_non_exhaustive()
-    }
-}
+shows!(PodSurroundings<'_> { addresses });
 
 /// What was compiled for one agent.
 #[derive(Debug, Clone, PartialEq, Default)]

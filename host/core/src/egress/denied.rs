@@ -63,18 +63,12 @@ pub enum Reason {
     UserInfo,
 }
 
-impl Reason {
-    const fn describe(self) -> &'static str {
-        match self {
-            Self::Address => "address not allowed",
-            Self::Header => "header not allowed",
-            Self::Host => "host not allowed",
-            Self::Malformed => "not an unambiguous URL",
-            Self::Method => "method not allowed",
-            Self::Port => "port not allowed",
-            Self::Scheme => "scheme not allowed",
-            Self::UserInfo => "user name or password in the URL",
-        }
+table! {
+    Reason::describe: &'static str {
+        Address: "address not allowed", Header: "header not allowed", Host: "host not allowed",
+        Malformed: "not an unambiguous URL", Method: "method not allowed",
+        Port: "port not allowed", Scheme: "scheme not allowed",
+        UserInfo: "user name or password in the URL",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::pattern::HostPattern;
-use super::rules::{EgressRules, HostRules, PORTS_DEFAULT, Schemes};
+use super::rules::{EgressRules, HostRules, Schemes};
 
 /// A port that is never open, where no port is left: an empty list would mean the usual ones.
 const PORT_NONE: u16 = 0;
@@ -20,10 +20,6 @@ impl EgressRules {
             ports: ports(self, other),
             schemes: schemes(self.schemes, other.schemes),
         }
-    }
-
-    fn open_ports(&self) -> &[u16] {
-        if self.ports.is_empty() { &PORTS_DEFAULT } else { &self.ports }
     }
 }
 

@@ -193,9 +193,12 @@ impl EgressRules {
         Ok(checked)
     }
 
+    pub(crate) fn open_ports(&self) -> &[u16] {
+        if self.ports.is_empty() { &PORTS_DEFAULT } else { &self.ports }
+    }
+
     fn check_port(&self, port: u16) -> Result<(), EgressDenied> {
-        let open = if self.ports.is_empty() { PORTS_DEFAULT.as_slice() } else { &self.ports };
-        if port != 0 && open.contains(&port) {
+        if port != 0 && self.open_ports().contains(&port) {
             return Ok(());
         }
         Err(EgressDenied::new(Reason::Port, port.to_string()).lacking(Lack::Port(port)))

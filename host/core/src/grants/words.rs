@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Access, Grants, Injection, NATIVE, Shell};
-use crate::egress::HostRules;
+use crate::egress::{EgressRules, HostRules, PORTS_DEFAULT};
 
 impl Grants {
     /// Says in words what may be touched; `place` says what to call a folder.
@@ -16,14 +16,7 @@ impl Grants {
             Access::ReadWrite => format!("reads and writes {}", place(&mount.host)),
         });
         let mut parts: Vec<String> = mounts.collect();
-        parts.extend(self.network.as_ref().map(|rules| {
-            let inside = if rules.block_private { " outside private networks" } else { "" };
-            match &rules.hosts {
-                HostRules::Any => format!("any host{inside}"),
-                HostRules::Only(hosts) if hosts.is_empty() => "no host".to_owned(),
-                HostRules::Only(hosts) => format!("the hosts {}{inside}", listed(hosts)),
-            }
-        }));
+        parts.extend(self.network.as_ref().map(network));
         parts.extend(self.secrets.iter().map(|secret| match secret.injection {
             Injection::HostBoundary => {
                 format!("sends the secret {} to {}, unseen", secret.name, listed(&secret.hosts))
@@ -50,6 +43,48 @@ impl Grants {
     }
 }
 
+fn network(rules: &EgressRules) -> String {
+    let inside = if rules.block_private { " outside private networks" } else { "" };
+    let at = match rules.open_ports() {
+        // Those of the web go without saying.
+        open if open == PORTS_DEFAULT => String::new(),
+        [port] => format!(" at port {port}"),
+        open => format!(" at ports {}", listed(open)),
+    };
+    match &rules.hosts {
+        HostRules::Any => format!("any host{inside}{at}"),
+        HostRules::Only(hosts) if hosts.is_empty() => "no host".to_owned(),
+        HostRules::Only(hosts) => format!("the hosts {}{inside}{at}", listed(hosts)),
+    }
+}
+
 fn listed<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
     all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::{HostPattern, Schemes};
+
+    #[test]
+    fn of_ports_only_those_are_said_that_are_not_the_webs() {
+        let hosts = vec![HostPattern::parse("example.com").unwrap()];
+        for (hosts, block_private, ports, says) in [
+            (HostRules::Any, true, vec![], "any host outside private networks"),
+            (HostRules::Any, false, vec![80, 443], "any host"),
+            (HostRules::Any, false, vec![443], "any host at port 443"),
+            (
+                HostRules::Only(hosts),
+                true,
+                vec![80, 8080],
+                "the hosts example.com outside private networks at ports 80, 8080",
+            ),
+            (HostRules::Only(Vec::new()), false, vec![8080], "no host"),
+        ] {
+            let (blocked, schemes) = (Vec::new(), Schemes::ALL);
+            let rules = EgressRules { hosts, blocked, block_private, ports, schemes };
+            assert_eq!(network(&rules), says);
+        }
+    }
 }

@@ -327,7 +327,7 @@ fn test(operator: &str, value: Option<&Node>) -> Result<Test, (&'static str, Str
         "matches_type" => {
             let name = one()?;
             let name = name.as_str().unwrap_or_default();
-            let names = || choices(name, JsonType::NAMES);
+            let names = || choices(name, JsonType::ALL.map(JsonType::name));
             JsonType::named(name)
                 .map(Test::MatchesType)
                 .ok_or_else(|| ("knows no such type", names()))

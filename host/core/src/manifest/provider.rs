@@ -55,14 +55,10 @@ pub enum ProviderProtocol {
     OpenAi,
 }
 
-impl ProviderProtocol {
+table! {
     /// Returns its name, as documents have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic-native",
-            Self::Custom => "custom",
-            Self::OpenAi => "openai-compatible",
-        }
+    pub ProviderProtocol::name: &'static str {
+        Anthropic: "anthropic-native", Custom: "custom", OpenAi: "openai-compatible",
     }
 }
 

@@ -27,13 +27,10 @@ pub enum Repeat {
     Replay,
 }
 
-impl Repeat {
+table! {
     /// Returns its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reject => "reject",
-            Self::Replay => "replay",
-        }
+    pub Repeat::name: &'static str {
+        Reject: "reject", Replay: "replay",
     }
 }
 

@@ -18,11 +18,7 @@ pub struct Granted {
     pub scope: Option<String>,
 }
 
-impl std::fmt::Debug for Granted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Granted").field("seconds", &self.seconds).finish_non_exhaustive()
-    }
-}
+shows!(Granted { seconds });
 
 impl Granted {
     /// Reads the answer to a request for a token.

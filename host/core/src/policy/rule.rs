@@ -27,20 +27,18 @@ pub enum Action {
     RequireApproval,
 }
 
+table! {
+    /// Returns the protocol's word for it.
+    pub Action::name: &'static str {
+        Allow: "allow", AuditOnly: "audit-only", Deny: "deny",
+        RequireApproval: "require-approval",
+    }
+}
+
 impl Action {
     /// Says whether a rule that does this takes something away from the call.
     pub const fn tightens(self) -> bool {
         matches!(self, Self::Deny | Self::RequireApproval)
-    }
-
-    /// Returns the protocol's word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::AuditOnly => "audit-only",
-            Self::Deny => "deny",
-            Self::RequireApproval => "require-approval",
-        }
     }
 }
 

@@ -122,6 +122,16 @@ impl Used {
     }
 }
 
+table! {
+    /// Returns the name of `data.limit`: the key of the document that states it.
+    QuotaLimit::name: &'static str {
+        AgentBudget: "limit_usd", CostPerDay: "cost_per_day_usd",
+        ContextWindow: "max_context_window", RequestsPerMinute: "requests_per_minute",
+        TokensPerDay: "tokens_per_day", TokensPerHour: "tokens_per_hour",
+        TokensPerRequest: "tokens_per_request",
+    }
+}
+
 impl QuotaLimit {
     /// Returns the refusal of a request to `provider`, with the milliseconds until there may be
     /// room again, where that is a matter of time.
@@ -140,19 +150,6 @@ impl QuotaLimit {
         match retry_after_ms {
             Some(ms) => error.with("retry_after_ms", ms),
             None => error,
-        }
-    }
-
-    /// Returns the name of `data.limit`: the key of the document that states it.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::AgentBudget => "limit_usd",
-            Self::CostPerDay => "cost_per_day_usd",
-            Self::ContextWindow => "max_context_window",
-            Self::RequestsPerMinute => "requests_per_minute",
-            Self::TokensPerDay => "tokens_per_day",
-            Self::TokensPerHour => "tokens_per_hour",
-            Self::TokensPerRequest => "tokens_per_request",
         }
     }
 

@@ -29,14 +29,11 @@ pub enum Boundary {
     Memory,
 }
 
-impl Boundary {
-    /// All of them, by the words of documents.
-    pub const ALL: [(&'static str, Self); 4] = [
-        ("arguments", Self::Arguments),
-        ("result", Self::Result),
-        ("record", Self::Record),
-        ("memory", Self::Memory),
-    ];
+table! {
+    /// Returns the word that documents have for it.
+    pub ALL, pub Boundary::word: &'static str {
+        Arguments: "arguments", Result: "result", Record: "record", Memory: "memory",
+    }
 }
 
 /// One filter: these kinds, at these boundaries.

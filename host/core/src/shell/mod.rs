@@ -16,7 +16,6 @@ mod render;
 mod tests;
 mod variables;
 
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use self::blocked::Blocked;
@@ -70,11 +69,7 @@ pub struct Machine<'m> {
     pub is_over: &'m dyn Fn() -> bool,
 }
 
-impl fmt::Debug for Machine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine").finish_non_exhaustive()
-    }
-}
+shows!(Machine<'_> {});
 
 /// Why a command line does not run, in a sentence for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,8 +20,8 @@ impl Reader {
         }
         let kinds =
             node.texts(&["kinds"]).flat_map(|(at, word)| self.take_kind(at, word)).collect();
-        let named = |(_, word): (_, &str)| Boundary::ALL.iter().find(|(name, _)| *name == word);
-        let boundaries = node.texts(&["boundaries"]).filter_map(named).map(|(_, at)| *at).collect();
+        let named = |(_, word): (_, &str)| Boundary::ALL.into_iter().find(|own| own.word() == word);
+        let boundaries = node.texts(&["boundaries"]).filter_map(named).collect();
         let filter = Filter { kinds, boundaries, action: action(node) };
         if filter.action != Action::Redact && filter.boundaries.contains(&Boundary::Record) {
             let reason = "what is recorded has happened: it can be masked, and nothing else";

@@ -1,6 +1,5 @@
 //! `registry`: where the versions of tools lie that this host follows.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use url::Url;
@@ -38,11 +37,7 @@ impl PostgresUrl {
     }
 }
 
-impl fmt::Debug for PostgresUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PostgresUrl")
-    }
-}
+shows!(PostgresUrl {});
 
 impl Default for ReleaseSettings {
     fn default() -> Self {
