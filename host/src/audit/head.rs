@@ -2,17 +2,24 @@
 //! an end that was dropped shows.
 //!
 //! The head of a signed chain follows with each batch, so that of a killed host is behind its log. The next
-//! chain names the end that it finds, by the log where that has more.
+//! chain names the end that it finds, by the log where that has more: of the newest chain, and of every other
+//! that ended before all of it was signed, for which a file is there as long as that is so.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
-use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
-use serde_json::Value;
+use clawhost_core::limits::{AUDIT_ENDS_NAMED_MAX, AUDIT_RECORD_BYTES_MAX};
+use serde_json::{Map, Value};
 
 use super::log::{HEAD_SUFFIX, LOG_SUFFIX, file_names};
+use super::retention::has_ended;
+use super::sign::UNSIGNED_SUFFIX;
+
+/// The facts of a chain's first record that name ends.
+pub(super) const PREVIOUS: &str = "previous_chain";
+pub(super) const KILLED: &str = "killed_chains";
 
 /// What the end of a log is read of: a record has its place in the chain beside what is bounded.
 const TAIL_BYTES: u64 = 2 * AUDIT_RECORD_BYTES_MAX as u64;
@@ -34,19 +41,61 @@ pub(super) fn read(text: &str) -> Option<(u64, String)> {
     Some((records, hash.to_owned()))
 }
 
-/// Returns the newest chain's name and end, as the link of the next one.
-pub(super) fn newest(dir: &Dir) -> std::io::Result<Value> {
-    let names = file_names(dir)?.into_iter();
-    let newest = names.filter(|name| name.ends_with(HEAD_SUFFIX)).max();
-    let Some(name) = newest else { return Ok(Value::Null) };
-    let chain = name.strip_suffix(HEAD_SUFFIX).unwrap_or(&name);
-    let head = dir.read_to_string(&name)?;
-    let known = read(&head).map_or(0, |(records, _)| records);
-    let end = match last_record(dir, chain)? {
-        Some((records, hash)) if records > known => text(records, &hash),
-        _ => head.trim().to_owned(),
-    };
-    Ok(serde_json::json!({ "chain": chain, "head": end }))
+/// The ends that the next chain names.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    newest: Value,
+    killed: Vec<Value>,
+    /// The chains that nothing has to be named of once these names are signed.
+    noted: Vec<String>,
+}
+
+impl Ends {
+    pub(super) fn find(dir: &Dir) -> std::io::Result<Self> {
+        let names = file_names(dir)?;
+        let ending = |suffix| names.iter().filter_map(move |name| name.strip_suffix(suffix));
+        let mut heads: Vec<&str> = ending(HEAD_SUFFIX).collect();
+        heads.sort_unstable();
+        // A host that was killed before its first record left a chain of nothing.
+        let newest = heads.iter().rev().find_map(|chain| end(dir, chain)).unwrap_or_default();
+        let ended = ending(UNSIGNED_SUFFIX).filter(|chain| has_ended(dir, chain));
+        let noted: Vec<String> = ended.take(AUDIT_ENDS_NAMED_MAX).map(str::to_owned).collect();
+        let killed = noted.iter().filter_map(|chain| end(dir, chain));
+        let killed = killed.filter(|end| *end != newest).collect();
+        Ok(Self { newest, killed, noted })
+    }
+
+    /// Returns what the next chain says about them.
+    pub(super) fn facts(&mut self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        facts.insert(PREVIOUS.to_owned(), self.newest.take());
+        if !self.killed.is_empty() {
+            facts.insert(KILLED.to_owned(), std::mem::take(&mut self.killed).into());
+        }
+        facts
+    }
+
+    /// Says whether something depends on the names.
+    pub(super) fn are_needed(&self) -> bool {
+        !self.noted.is_empty()
+    }
+
+    /// Sees to it that nobody names them again.
+    pub(super) fn forget(&self, dir: &Dir) {
+        for chain in &self.noted {
+            drop(dir.remove_file(format!("{chain}{UNSIGNED_SUFFIX}")));
+        }
+    }
+}
+
+/// Returns a chain's name and end; nothing where it has no record.
+fn end(dir: &Dir, chain: &str) -> Option<Value> {
+    let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
+    let known = head.and_then(|head| read(&head));
+    let found = last_record(dir, chain).ok().flatten();
+    // Where they have as many, the head: a line may have been edited since.
+    let (records, hash) = found.into_iter().chain(known).max_by_key(|(records, _)| *records)?;
+    Some(serde_json::json!({ "chain": chain, "head": text(records, &hash) }))
 }
 
 /// Returns the number of records by the last whole line of a log, and the hash of that line.

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::digest;
+use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::copies::{Copies, Copy};
-use super::head;
+use super::head::{self, Ends};
 use super::key::{PublicKey, SigningKey};
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
-use super::sign::{SIGNATURES_SUFFIX, Signer};
+use super::sign::{SIGNATURES_SUFFIX, Signer, UNSIGNED_SUFFIX};
 use crate::clock::now_ms;
 use crate::regular;
 use crate::secrets::Secrets;
@@ -82,17 +83,24 @@ impl AuditLog {
     /// # Errors
     /// The folder cannot be read or written.
     pub fn open(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
-        let previous = head::newest(dir)?;
+        let mut ends = Ends::find(dir)?;
         let old = match terms.retention {
             Some(keep) => retention::plan(dir, keep, now_ms())?,
             None => Pruning::default(),
         };
         let (name, log) = create_log(dir)?;
-        let begun = Self::begin(dir, &name, log, (previous, &old), terms).inspect_err(|_| {
+        let mut facts = old.facts();
+        facts.extend(ends.facts());
+        let begun = Self::begin(dir, &name, log, facts, terms).inspect_err(|_| {
             // A chain without its first record would read as a broken one.
             remove(dir, &name, drop);
         })?;
-        // Only now that the new chain says so: a kill in between leaves what nobody misses.
+        // Only now that the new chain says so and that is signed: a kill in between leaves what nobody misses.
+        let signer = begun.chain.lock().signer.clone();
+        if let Some(signer) = signer.filter(|_| ends.are_needed() || !old.is_empty()) {
+            signer.wait(Duration::from_millis(AUDIT_UNSIGNED_MS));
+        }
+        ends.forget(dir);
         old.carry_out(dir);
         Ok(begun)
     }
@@ -101,7 +109,7 @@ impl AuditLog {
         dir: &Dir,
         name: &str,
         log: File,
-        (previous, old): (Value, &Pruning),
+        mut facts: Map<String, Value>,
         terms: Terms,
     ) -> std::io::Result<Self> {
         let Terms { copies, key, .. } = terms;
@@ -115,15 +123,12 @@ impl AuditLog {
             key: public,
             grown: watch::Sender::new(0),
         };
-        let mut facts = old.facts();
         facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
-        facts.insert("previous_chain".to_owned(), previous);
         facts.insert("chain".to_owned(), name.into());
         facts.extend(public.map(|key| (SIGNED_WITH.to_owned(), key.to_string().into())));
         log.append(Event::ChainOpened, facts)?;
         if let Some(key) = key {
-            let file = create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?;
-            log.chain.lock().sign(name, file, key)?;
+            log.chain.lock().sign(dir, name, key)?;
         }
         // So that deleting it whole shows.
         regular::replace_in(dir, NEWEST, name.as_bytes())?;
@@ -259,8 +264,13 @@ impl Chain {
     }
 
     /// Has a thread of its own sign the records from the first on, and store count and hash of each batch.
-    fn sign(&mut self, name: &str, file: File, key: SigningKey) -> std::io::Result<()> {
-        let signer = Signer::start(name, (file, self.head.try_clone()?), key)?;
+    fn sign(&mut self, dir: &Dir, name: &str, key: SigningKey) -> std::io::Result<()> {
+        let file = create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?;
+        let unsigned = format!("{name}{UNSIGNED_SUFFIX}");
+        drop(create(dir, &unsigned, false)?);
+        let dir = dir.try_clone()?;
+        let all_signed = move || drop(dir.remove_file(unsigned));
+        let signer = Signer::start(name, (file, self.head.try_clone()?), key, all_signed)?;
         signer.take(self.last_hash.clone());
         self.signer = Some(Arc::new(signer));
         Ok(())
@@ -292,7 +302,7 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
 
 /// Removes the files of a chain, the log first, as far as they are there.
 pub(super) fn remove(dir: &Dir, chain: &str, failed: impl Fn(std::io::Error)) {
-    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX] {
+    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX] {
         match dir.remove_file(format!("{chain}{suffix}")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => failed(error),
             _ => {}

@@ -77,15 +77,21 @@ mod tests {
     #[test]
     fn an_edited_dropped_or_reordered_line_is_found() {
         type Edit = fn(&mut Vec<String>);
-        let edits: [(&str, Edit); 6] = [
-            ("edited", |lines| lines[2] = lines[2].replace("\"ok\"", "\"no\"")),
-            ("dropped in the middle", |lines| drop(lines.remove(3))),
-            ("dropped at the end", |lines| drop(lines.pop())),
-            ("all dropped", Vec::clear),
-            ("reordered", |lines| lines.swap(2, 3)),
-            ("inserted", |lines| lines.insert(2, lines[1].clone())),
+        let edits: [(Edit, &str); 9] = [
+            (|lines| lines[2] = lines[2].replace("\"ok\"", "\"no\""), "line 3: was edited"),
+            (|lines| lines[0] = lines[0].replace("chain.opened", "x"), "line 1: was edited"),
+            (|lines| lines[6] = lines[6].replace("\"ok\"", "\"no\""), "line 7: was edited"),
+            (
+                |lines| lines[3] = lines[3].replace("\"prev\":\"sha", "\"prev\":\"x"),
+                "line 4: was edited",
+            ),
+            (|lines| drop(lines.drain(3..5)), "line 4: was line 6:"),
+            (|lines| drop(lines.pop()), "ends after 6 of 7 records"),
+            (Vec::clear, "ends after 0 of 7 records"),
+            (|lines| lines.swap(2, 3), "line 3: was line 4:"),
+            (|lines| lines.insert(2, lines[1].clone()), "line 3: was line 2:"),
         ];
-        for (what, edit) in edits {
+        for (edit, told) in edits {
             let (folder, dir, name) = logged(3);
             let path = folder.path().join(&name);
             let text = std::fs::read_to_string(&path).unwrap();
@@ -94,7 +100,8 @@ mod tests {
             let edited: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
             std::fs::write(&path, edited).unwrap();
             let report = verify(&dir, &Trust::default()).unwrap().remove(0);
-            assert!(report.broken.is_some(), "{what}");
+            let broken = report.broken.unwrap_or_default();
+            assert!(broken.starts_with(told), "{told}: {broken}");
         }
     }
 
@@ -168,6 +175,18 @@ mod tests {
         for kept in 0..lines.len() {
             assert!(!holds(&lines[..kept]), "{kept} of {}", lines.len());
         }
+    }
+
+    #[test]
+    fn the_next_chain_does_not_name_a_last_line_that_was_edited() {
+        let (folder, dir, name) = logged(1);
+        let head = dir.read_to_string(name.replace(".jsonl", ".head")).unwrap();
+        let text = dir.read_to_string(&name).unwrap();
+        std::fs::write(folder.path().join(&name), text.replace("\"ok\"", "\"no\"")).unwrap();
+        drop(AuditLog::open(&dir, Terms::default()).unwrap());
+        let next = super::verify::chains(&dir).unwrap().pop().unwrap();
+        let first = super::verify::first_record(&dir, &next).unwrap().unwrap();
+        assert_eq!(first["previous_chain"]["head"], head.trim());
     }
 
     #[test]

@@ -53,30 +53,24 @@ pub enum Event {
     ToolReleased,
 }
 
-impl Event {
+clawhost_core::table! {
     /// Returns the name in the log.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AnomalyResolved => "anomaly.resolved",
-            Self::ApprovalAnswered => "approval.answered",
-            Self::ApprovalAsked => "approval.asked",
-            Self::ChainOpened => "chain.opened",
-            Self::CopyIncomplete => "copy.incomplete",
-            Self::Finished => "call.finished",
-            Self::MemoryCompacted => "memory.compacted",
-            Self::MemoryStored => "memory.stored",
-            Self::PinAccepted => "pin.accepted",
-            Self::PinChanged => "pin.changed",
-            Self::Received => "call.received",
-            Self::RegistryPinned => "registry.pinned",
-            Self::RegistrySeeded => "registry.seeded",
-            Self::Reloaded => "host.reloaded",
-            Self::ToolDisabled => "tool.disabled",
-            Self::ToolEnabled => "tool.enabled",
-            Self::ToolQuarantined => "tool.quarantined",
-            Self::ToolReleased => "tool.released",
-        }
+    pub Event::name: &'static str {
+        AnomalyResolved: "anomaly.resolved", ApprovalAnswered: "approval.answered",
+        ApprovalAsked: "approval.asked", ChainOpened: "chain.opened",
+        CopyIncomplete: "copy.incomplete", Finished: "call.finished",
+        MemoryCompacted: "memory.compacted", MemoryStored: "memory.stored",
+        PinAccepted: "pin.accepted", PinChanged: "pin.changed", Received: "call.received",
+        RegistryPinned: "registry.pinned", RegistrySeeded: "registry.seeded",
+        Reloaded: "host.reloaded", ToolDisabled: "tool.disabled", ToolEnabled: "tool.enabled",
+        ToolQuarantined: "tool.quarantined", ToolReleased: "tool.released",
     }
+}
+
+/// Returns when a record was written, in milliseconds since 1970; nothing where it does not say.
+pub(super) fn time_ms(record: &Value) -> Option<i64> {
+    let time = chrono::DateTime::parse_from_rfc3339(record.get("time")?.as_str()?).ok()?;
+    Some(time.timestamp_millis())
 }
 
 /// Returns the line for one event, without the newline, in canonical form. It has its number, and the hash of

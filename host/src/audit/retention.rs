@@ -12,6 +12,7 @@ use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::{Map, Value};
 
 use super::log::{HEAD_SUFFIX, LOG_SUFFIX, remove};
+use super::record;
 use super::verify::{chains, first_record};
 
 /// The fact of a chain's first record that names the last chain that was removed.
@@ -33,6 +34,10 @@ pub(super) fn plan(dir: &Dir, keep: Duration, now_ms: i64) -> std::io::Result<Pr
 }
 
 impl Pruning {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns what the next chain says about it.
     pub(super) fn facts(&self) -> Map<String, Value> {
         let mut facts = Map::new();
@@ -53,8 +58,11 @@ impl Pruning {
     }
 }
 
-/// Returns the newest chain that some chain says was removed.
-pub(super) fn removed_through(dir: &Dir, names: &[String]) -> std::io::Result<Option<String>> {
+/// Returns the newest chain that one of these says was removed.
+pub(super) fn removed_through<'a>(
+    dir: &Dir,
+    names: impl IntoIterator<Item = &'a String>,
+) -> std::io::Result<Option<String>> {
     let mut newest = None;
     for name in names {
         let said = first_record(dir, name)?;
@@ -65,7 +73,7 @@ pub(super) fn removed_through(dir: &Dir, names: &[String]) -> std::io::Result<Op
 }
 
 /// Says whether nobody writes to a chain any more.
-fn has_ended(dir: &Dir, name: &str) -> bool {
+pub(super) fn has_ended(dir: &Dir, name: &str) -> bool {
     let head = dir.open(format!("{name}{HEAD_SUFFIX}"));
     head.is_ok_and(|head| head.into_std().try_lock().is_ok())
 }
@@ -79,8 +87,7 @@ fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
     log.read_to_end(&mut tail).ok()?;
     let last = tail.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
     let record: Value = serde_json::from_slice(last).ok()?;
-    let time = chrono::DateTime::parse_from_rfc3339(record.get("time")?.as_str()?).ok()?;
-    Some(time.timestamp_millis())
+    record::time_ms(&record)
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub(super) struct Seals {
     /// Hashes of the records since the last of them.
     hashes: Vec<String>,
     signed: u64,
+    /// The earliest and the latest time of the records since then, in milliseconds since 1970.
+    unsigned: Option<(i64, i64)>,
     broken: Option<String>,
 }
 
@@ -36,11 +38,19 @@ pub(super) fn signatures(dir: &Dir, chain: &str) -> std::io::Result<Vec<Signed>>
 impl Seals {
     pub(super) fn read(dir: &Dir, chain: &str) -> std::io::Result<Self> {
         let (left, chain) = (signatures(dir, chain)?.into(), chain.to_owned());
-        Ok(Self { chain, left, fit: Vec::new(), hashes: Vec::new(), signed: 0, broken: None })
+        let (fit, hashes) = (Vec::new(), Vec::new());
+        Ok(Self { chain, left, fit, hashes, signed: 0, unsigned: None, broken: None })
     }
 
-    /// Takes the hash of the next record.
-    pub(super) fn step(&mut self, hash: &str) {
+    /// Returns the time that the records since the last signature span.
+    pub(super) fn unsigned_ms(&self) -> u64 {
+        self.unsigned.map_or(0, |(first, last)| last.abs_diff(first))
+    }
+
+    /// Takes the hash of the next record, and its time.
+    pub(super) fn step(&mut self, hash: &str, time_ms: i64) {
+        let (first, last) = self.unsigned.unwrap_or((time_ms, time_ms));
+        self.unsigned = Some((first.min(time_ms), last.max(time_ms)));
         let Some(next) = self.left.front().filter(|_| self.broken.is_none()) else { return };
         self.hashes.push(hash.to_owned());
         let here = self.hashes.len();
@@ -50,10 +60,11 @@ impl Seals {
         if Statement::of(&self.chain, self.signed, &self.hashes).as_ref() == Some(&next.statement) {
             self.signed += next.statement.records;
             self.hashes.clear();
+            self.unsigned = None;
             self.fit.extend(self.left.pop_front());
         } else {
-            self.broken =
-                Some(format!("record {}: what follows is not what was signed", self.signed));
+            let (first, last) = (self.signed + 1, self.signed + here as u64);
+            self.broken = Some(format!("lines {first} to {last} are not what was signed"));
         }
     }
 
@@ -74,13 +85,13 @@ impl Seals {
             return Err(broken);
         }
         if let Some(wrong) = self.fit.iter().find(|signed| !signed.holds(key)) {
-            let first = wrong.statement.first;
-            return Err(format!("record {first}: the signature from here on is not of {named}"));
+            let first = wrong.statement.first.saturating_add(1);
+            return Err(format!("line {first}: the signature from here on is not of {named}"));
         }
         if self.left.is_empty() {
             Ok(Some(self.signed))
         } else {
-            Err(format!("ends before what was signed after record {}", self.signed))
+            Err(format!("ends after line {}, before what else was signed", self.signed))
         }
     }
 }

@@ -23,6 +23,9 @@ use super::key::{PublicKey, SigningKey};
 /// Ending of the file that holds a chain's signatures, a line each.
 pub(super) const SIGNATURES_SUFFIX: &str = ".signatures";
 
+/// Ending of the empty file that is there until all of a chain that ended is signed, or its end is named.
+pub(super) const UNSIGNED_SUFFIX: &str = ".unsigned";
+
 /// What is signed of a batch, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,11 +105,13 @@ struct Queue {
 }
 
 impl Signer {
-    /// Starts signing the chain `name`, from its first record on, into `file`, and storing its `head`.
+    /// Starts signing the chain `name`, from its first record on, into `file`, and storing its `head`. At
+    /// the end, `all_signed` is done if that is so.
     pub(super) fn start(
         name: &str,
         (file, head): (File, std::fs::File),
         key: SigningKey,
+        all_signed: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<Self> {
         let waiting = Arc::new(Waiting::default());
         let (chain, unsigned) = (name.to_owned(), Vec::new());
@@ -124,6 +129,9 @@ impl Signer {
                         tracing::error!("records of the audit log could not be signed: {error}");
                     }
                 }
+                if sheet.unsigned.is_empty() {
+                    all_signed();
+                }
             })?;
         Ok(Self { waiting, thread: Some(thread) })
     }
@@ -135,6 +143,11 @@ impl Signer {
         if matches!(queue.hashes.len(), 1 | AUDIT_BATCH_RECORDS_MAX) {
             self.waiting.changed.notify_all();
         }
+    }
+
+    /// As [`Signer::flush`], for who may wait.
+    pub(super) fn wait(&self, patience: Duration) {
+        self.waiting.flush(patience);
     }
 
     /// Waits until what was taken so far is signed, `patience` at the longest.

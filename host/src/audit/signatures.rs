@@ -87,8 +87,11 @@ fn a_chain_that_was_written_anew_from_some_line_on_shows() {
     // The hashes fit.
     let text = std::fs::read_to_string(folder.path().join(format!("{chain}.jsonl"))).unwrap();
     std::fs::write(folder.path().join(format!("{chain}.signatures")), "").unwrap();
-    let unsigned = report(&dir, &trust(7));
+    let own = Trust { all_signed: false, ..trust(7) };
+    let unsigned = report(&dir, &own);
     assert_eq!((unsigned.broken, unsigned.signed), (None, Some(0)), "{text}");
+    let broken = report(&dir, &trust(7)).broken.unwrap();
+    assert!(broken.starts_with("lines 1 to 7 are not signed"), "{broken}");
     let (folder, dir, chain) = signed(3);
     forge(folder.path(), &chain, 2, "\"ok\"", "\"no\"");
     let broken = report(&dir, &trust(7)).broken.unwrap();
@@ -121,8 +124,115 @@ fn what_a_killed_host_left_unsigned_is_counted_and_half_a_line_is_none() {
     let path = folder.path().join(format!("{chain}.signatures"));
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, &text[..text.len() / 2]).unwrap();
-    let report = report(&dir, &trust(7));
-    assert_eq!((report.broken, report.records, report.signed), (None, 3, Some(0)));
+    let told = report(&dir, &Trust { all_signed: false, ..trust(7) });
+    assert_eq!((told.broken, told.records, told.signed), (None, 3, Some(0)));
+    // Where a key is named, it takes the chain after it, which says what it found.
+    assert!(report(&dir, &trust(7)).broken.unwrap().contains("was killed"));
+    drop(AuditLog::open(&dir, Terms { key: Some(key(7)), ..Terms::default() }).unwrap());
+    assert_eq!(report(&dir, &trust(7)).broken, None);
+}
+
+/// A chain by our key that is there now, and the name of it.
+fn opened(dir: &Dir, retention: Option<Duration>) -> AuditLog {
+    AuditLog::open(dir, Terms { key: Some(key(7)), retention, ..Terms::default() }).unwrap()
+}
+
+fn newest(dir: &Dir) -> String {
+    dir.read_to_string("newest").unwrap()
+}
+
+/// Makes a chain what its host leaves that is killed before anything is signed.
+fn kill(folder: &Path, chain: &str) {
+    std::fs::write(folder.join(format!("{chain}.signatures")), "").unwrap();
+    std::fs::write(folder.join(format!("{chain}.unsigned")), "").unwrap();
+}
+
+#[test]
+fn a_later_chain_vouches_for_no_more_than_a_killed_host_leaves_unsigned() {
+    for (year, holds) in [("\"time\":\"20", true), ("\"time\":\"19", false)] {
+        let (folder, dir, chain) = signed(2);
+        forge(folder.path(), &chain, 2, "\"time\":\"20", year);
+        kill(folder.path(), &chain);
+        drop(opened(&dir, None));
+        assert_eq!(report(&dir, &trust(7)).broken.is_none(), holds, "{year}");
+    }
+}
+
+#[test]
+fn a_first_record_that_is_not_signed_vouches_for_nothing() {
+    let (folder, dir, chain) = signed(2);
+    kill(folder.path(), &chain);
+    drop(opened(&dir, None));
+    assert_eq!(report(&dir, &trust(7)).broken, None);
+    let later = newest(&dir);
+    kill(folder.path(), &later);
+    let reports = verify(&dir, &trust(7)).unwrap();
+    assert!(reports.iter().all(|report| report.broken.is_some()), "{reports:?}");
+}
+
+#[test]
+fn every_killed_host_is_named_by_a_later_chain_and_only_once() {
+    let (folder, dir, first) = signed(1);
+    let (second, others) = (opened(&dir, None), newest(&dir));
+    drop(opened(&dir, None));
+    drop(second);
+    for chain in [&first, &others] {
+        kill(folder.path(), chain);
+    }
+    let broken = |dir: &Dir| {
+        verify(dir, &trust(7)).unwrap().iter().filter(|report| report.broken.is_some()).count()
+    };
+    assert!(broken(&dir) > 0);
+    drop(opened(&dir, None));
+    assert_eq!(broken(&dir), 0, "{:?}", verify(&dir, &trust(7)));
+    drop(opened(&dir, None));
+    let named = |record: &Value| record.get("killed_chains").is_some();
+    assert_eq!(records(&dir).unwrap().iter().filter(|record| named(record)).count(), 1);
+    let left = |name: &str| name.ends_with(".unsigned");
+    assert!(!super::log::file_names(&dir).unwrap().iter().any(|name| left(name)));
+}
+
+#[test]
+fn a_chain_that_grows_is_not_named_as_that_of_a_killed_host() {
+    let (folder, dir, _) = signed(1);
+    let growing = opened(&dir, None);
+    let unsigned = folder.path().join(format!("{}.unsigned", newest(&dir)));
+    drop(opened(&dir, None));
+    assert!(unsigned.exists());
+    drop(growing);
+    assert!(!unsigned.exists());
+    assert!(verify(&dir, &trust(7)).unwrap().iter().all(|report| report.broken.is_none()));
+}
+
+#[test]
+fn only_a_signed_record_says_what_was_removed() {
+    let (folder, dir, gone) = signed(1);
+    drop(opened(&dir, None));
+    let now = crate::clock::now_ms();
+    while crate::clock::now_ms() <= now + 1 {}
+    drop(opened(&dir, Some(Duration::ZERO)));
+    assert!(!folder.path().join(format!("{gone}.jsonl")).exists());
+    let missing =
+        |dir: &Dir| verify(dir, &trust(7)).unwrap().iter().any(|report| report.chain == gone);
+    assert!(!missing(&dir));
+    kill(folder.path(), &newest(&dir));
+    assert!(missing(&dir));
+}
+
+#[test]
+fn a_host_that_was_killed_before_its_first_record_left_no_chain() {
+    let (folder, dir, chain) = signed(1);
+    let nothing = "9999999999999-1-0";
+    for suffix in [".jsonl", ".head"] {
+        std::fs::write(folder.path().join(format!("{nothing}{suffix}")), "").unwrap();
+    }
+    assert_eq!(verify(&dir, &trust(7)).unwrap().len(), 1);
+    drop(opened(&dir, None));
+    let first = super::verify::first_record(&dir, &newest(&dir)).unwrap().unwrap();
+    assert_eq!(first["previous_chain"]["chain"], *chain);
+    // One that is named is missed.
+    dir.write("newest", nothing).unwrap();
+    assert!(verify(&dir, &trust(7)).unwrap().iter().any(|report| report.chain == nothing));
 }
 
 #[test]
@@ -132,7 +242,7 @@ fn a_head_that_cannot_be_written_stops_no_signature() {
     dir.write("head", "").unwrap();
     let read_only = dir.open("head").unwrap().into_std();
     let files = (dir.create("signatures").unwrap(), read_only);
-    let signer = super::sign::Signer::start("chain", files, key(7)).unwrap();
+    let signer = super::sign::Signer::start("chain", files, key(7), || ()).unwrap();
     signer.take(digest::of_bytes(b"record"));
     drop(signer);
     assert_eq!(dir.read_to_string("signatures").unwrap().lines().count(), 1);

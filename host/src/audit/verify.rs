@@ -1,16 +1,18 @@
 //! Reading a log back: does every chain hold, and if not, where does it break?
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
-use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
+use clawhost_core::json::text;
+use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, AUDIT_UNSIGNED_MS};
 use serde_json::Value;
 
 use super::head;
 use super::key::PublicKey;
 use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNED_WITH, file_names};
-use super::record::{CHAIN_START, FORMAT_VERSION};
+use super::record::{self, CHAIN_START, FORMAT_VERSION};
 use super::retention;
 use super::seal::Seals;
 use crate::regular;
@@ -43,7 +45,9 @@ impl ChainReport {
 pub struct Trust {
     /// The keys. A chain that is signed with another is broken.
     pub keys: Vec<PublicKey>,
-    /// A chain without signatures is broken too.
+    /// A chain that is not signed to its end is broken too, unless the signed first record of another names
+    /// that end and no more lacks a signature than a killed host leaves; and what was removed as old is only what such
+    /// a record says.
     pub all_signed: bool,
 }
 
@@ -52,35 +56,52 @@ pub struct Trust {
 /// are not missed.
 ///
 /// A folder of which every file was rewritten so that all of it fits together again shows by its
-/// signatures alone; what cannot be seen is an end that is missing from the newest chain, with its
-/// signatures and its head, or of a killed host what neither has yet.
+/// signatures alone. What cannot be seen is an end that is missing from the newest chain, with its
+/// signatures and its head, or newest chains that are missing whole; and other records in the place of the last that
+/// a killed host would have left unsigned, until a later chain names that end.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
 pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     let names = chains(dir)?;
     let links = links(dir, &names)?;
-    let mut reports = Vec::new();
+    let mut found = Vec::new();
     for chain in &names {
         let wanted = links.iter().filter(|link| link.chain == *chain).collect();
-        reports.push(verify_chain(dir, chain, wanted, trust)?);
+        found.push(verify_chain(dir, chain, wanted, trust)?);
     }
+    // What a first record says that is not signed, anybody may have written.
+    let counts = |(report, _): &&(ChainReport, u64)| !trust.all_signed || report.signed > Some(0);
+    let counted: BTreeSet<String> =
+        found.iter().filter(counts).map(|(report, _)| report.chain.clone()).collect();
+    let named = links.iter().filter(|link| counted.contains(&link.by));
+    let named: BTreeSet<_> = named.map(|link| (link.chain.as_str(), link.records)).collect();
+    let judged = found.into_iter().map(|(mut report, unsigned_ms)| {
+        let is_named = named.contains(&(report.chain.as_str(), report.records));
+        if trust.all_signed && !(is_named && unsigned_ms <= AUDIT_UNSIGNED_MS) {
+            report.broken = report.broken.take().or_else(|| unsigned(&report));
+        }
+        report
+    });
+    let mut reports: Vec<ChainReport> = judged.collect();
     let newest = dir.read_to_string(NEWEST).ok();
     if newest.is_none() && !names.is_empty() {
         reports
             .push(ChainReport::broken(NEWEST, "the file that names the newest chain is missing"));
     }
     let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
-    let removed = retention::removed_through(dir, &names)?.unwrap_or_default();
+    let removed = retention::removed_through(dir, &counted)?.unwrap_or_default();
     let is_missed = |chain: &&str| names.iter().all(|name| name != chain) && **chain > *removed;
-    let missing: std::collections::BTreeSet<&str> = linked.filter(is_missed).collect();
+    let missing: BTreeSet<&str> = linked.filter(is_missed).collect();
     let gone = "the whole chain is missing; another file names it";
     reports.extend(missing.into_iter().map(|chain| ChainReport::broken(chain, gone)));
     Ok(reports)
 }
 
-/// What a chain's first record says about the chain before it.
+/// What a chain's first record says about the end of another.
 struct Link {
+    /// The chain that says it.
+    by: String,
     chain: String,
     records: u64,
     hash: String,
@@ -89,7 +110,10 @@ struct Link {
 fn links(dir: &Dir, names: &[String]) -> std::io::Result<Vec<Link>> {
     let mut links = Vec::new();
     for chain in names {
-        links.extend(first_record(dir, chain)?.as_ref().and_then(link));
+        let Some(first) = first_record(dir, chain)? else { continue };
+        let killed = first.get(head::KILLED).and_then(Value::as_array);
+        let ends = first.get(head::PREVIOUS).into_iter().chain(killed.into_iter().flatten());
+        links.extend(ends.filter_map(|end| link(chain, end)));
     }
     Ok(links)
 }
@@ -102,10 +126,10 @@ pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Val
     Ok(serde_json::from_slice(&first).ok())
 }
 
-fn link(record: &Value) -> Option<Link> {
-    let previous = record.get("previous_chain")?;
-    let (records, hash) = head::read(previous.get("head")?.as_str()?)?;
-    Some(Link { chain: previous.get("chain")?.as_str()?.to_owned(), records, hash })
+fn link(by: &str, end: &Value) -> Option<Link> {
+    let (records, hash) = head::read(end.get("head")?.as_str()?)?;
+    let chain = end.get("chain")?.as_str()?.to_owned();
+    Some(Link { by: by.to_owned(), chain, records, hash })
 }
 
 /// Returns every record of every chain, oldest first, without judging them.
@@ -139,28 +163,31 @@ pub(crate) fn lines(
     Ok(regular::lines(BufReader::new(file), 2 * AUDIT_RECORD_BYTES_MAX))
 }
 
-/// A chain is named by its log or by its head: deleting either one shows.
+/// A chain is named by its log or by its head: deleting either one shows. Where both are empty, its host was
+/// killed before the first record, and there is none.
 pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     for name in file_names(dir)? {
         let chain = name.strip_suffix(LOG_SUFFIX).or_else(|| name.strip_suffix(HEAD_SUFFIX));
-        names.extend(chain.map(str::to_owned));
+        let is_empty = || dir.metadata(&name).is_ok_and(|file| file.len() == 0);
+        names.extend(chain.filter(|_| !is_empty()).map(str::to_owned));
     }
     Ok(names.into_iter().collect())
 }
 
+/// Checks a chain by itself; says what time its end spans that is not signed too, in milliseconds.
 fn verify_chain(
     dir: &Dir,
     chain: &str,
     wanted: Vec<&Link>,
     trust: &Trust,
-) -> std::io::Result<ChainReport> {
+) -> std::io::Result<(ChainReport, u64)> {
     // Before the log, which may go on growing.
     let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
     let known = head.ok_or("its head is missing");
     let known = known.and_then(|head| head::read(&head).ok_or("its head is damaged"));
     let hash = CHAIN_START.to_owned();
-    let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash };
+    let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash, time_ms: 0 };
     let first = first_record(dir, chain)?;
     let named = first.as_ref().and_then(|record| record.get(SIGNED_WITH)?.as_str());
     let mut seals = Seals::read(dir, chain)?;
@@ -172,14 +199,24 @@ fn verify_chain(
         Err(error) => return Err(error),
     };
     broken = broken.or_else(|| walk.check_end().err());
+    let unsigned_ms = seals.unsigned_ms();
     let signed = broken.is_none().then(|| seals.finish(named, trust)).transpose();
-    Ok(ChainReport {
+    broken = broken.or_else(|| signed.as_ref().err().cloned());
+    let signed = signed.ok().flatten().flatten();
+    let report = ChainReport {
         chain: chain.to_owned(),
         records: walk.records,
         unfinished_calls: walk.open_calls,
-        signed: signed.as_ref().ok().copied().flatten().flatten(),
-        broken: broken.or_else(|| signed.err()),
-    })
+        signed,
+        broken,
+    };
+    Ok((report, unsigned_ms))
+}
+
+fn unsigned(report: &ChainReport) -> Option<String> {
+    let (signed, records) = (report.signed.unwrap_or_default(), report.records);
+    let first = signed + 1;
+    (signed < records).then(|| format!("lines {first} to {records} are not signed: its host runs, was killed, or the signatures were taken away"))
 }
 
 struct Walk<'a> {
@@ -191,6 +228,8 @@ struct Walk<'a> {
     open_calls: u64,
     /// The hash of the last record.
     hash: String,
+    /// Its time, in milliseconds since 1970; 0 where it has none.
+    time_ms: i64,
 }
 
 impl Walk<'_> {
@@ -200,49 +239,59 @@ impl Walk<'_> {
         lines: impl Iterator<Item = std::io::Result<Vec<u8>>>,
         seals: &mut Seals,
     ) -> std::io::Result<Option<String>> {
-        for (index, line) in lines.enumerate() {
-            if let Err(reason) = self.step(&line?) {
-                return Ok(Some(format!("line {}: {reason}", index + 1)));
+        let mut lines = lines.peekable();
+        while let Some(line) = lines.next().transpose()? {
+            let next = lines.peek().and_then(|next| next.as_deref().ok());
+            if let Err(broken) = self.step(&line, next) {
+                return Ok(Some(broken));
             }
-            seals.step(&self.hash);
+            seals.step(&self.hash, self.time_ms);
         }
         Ok(None)
     }
 
-    fn step(&mut self, line: &[u8]) -> Result<(), String> {
+    /// Takes a line; says which one does not hold, and how.
+    fn step(&mut self, line: &[u8], next: Option<&[u8]>) -> Result<(), String> {
+        let (before, at) = (self.records, self.records + 1);
         let record: Value =
-            serde_json::from_slice(line).map_err(|_| "is no JSON object".to_owned())?;
-        let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
+            serde_json::from_slice(line).map_err(|_| format!("line {at}: is no JSON object"))?;
         match record.get("v").and_then(Value::as_u64) {
             Some(FORMAT_VERSION) => {}
             Some(newer @ FORMAT_VERSION..) => {
                 return Err(format!(
-                    "is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: a newer one wrote it and can verify it"
+                    "line {at}: is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: a newer one wrote it and can verify it"
                 ));
             }
-            _ => return Err(format!("is not of format version {FORMAT_VERSION}")),
+            _ => return Err(format!("line {at}: is not of format version {FORMAT_VERSION}")),
         }
-        if text("prev") != self.hash {
-            return Err(
-                "does not follow from the line before it: one of them was edited, dropped or moved"
-                    .to_owned(),
-            );
+        let seq = record.get("seq").and_then(Value::as_u64);
+        let was = seq.ok_or_else(|| format!("line {at}: has no number"))?.saturating_add(1);
+        if was != at {
+            return Err(format!(
+                "line {at}: was line {was}: lines were dropped, added or moved here"
+            ));
         }
-        if record.get("seq").and_then(Value::as_u64) != Some(self.records) {
-            return Err(format!("has another number than {}", self.records));
+        let hash = digest::of_bytes(line);
+        if text(&record, "prev") != self.hash {
+            // What the line after it knows is as it was written: then the one before it is not.
+            let next: Option<Value> = next.and_then(|next| serde_json::from_slice(next).ok());
+            let is_known = next.is_some_and(|next| text(&next, "prev") == hash)
+                || self.known.as_ref().is_ok_and(|known| *known == (at, hash));
+            let edited = if is_known { before.max(1) } else { at };
+            self.records = edited - 1;
+            return Err(format!("line {edited}: was edited: it does not fit the lines beside it"));
         }
-        match text("event") {
+        match text(&record, "event") {
             "call.received" => self.open_calls += 1,
             "call.finished" => self.open_calls = self.open_calls.saturating_sub(1),
             _ => {}
         }
-        self.records += 1;
-        self.hash = digest::of_bytes(line);
-        let (records, hash) = (self.records, &self.hash);
-        self.wanted.retain(|link| link.records != records || link.hash != *hash);
+        (self.records, self.hash) = (at, hash);
+        self.time_ms = record::time_ms(&record).unwrap_or_default();
+        self.wanted.retain(|link| link.records != at || link.hash != self.hash);
         match &self.known {
-            Ok((count, known)) if *count == records && known != hash => {
-                Err("is not the one that the head knows".to_owned())
+            Ok((count, known)) if *count == at && *known != self.hash => {
+                Err(format!("line {at}: was edited: the head knows another"))
             }
             _ => Ok(()),
         }

@@ -58,10 +58,11 @@ pub(super) enum AuditVerb {
     ///
     /// Prints each chain with its verdict: it holds, or where it breaks. The exit code is 7
     /// where any chain does not hold. An unfinished call is one that a host was stopped in; a host that
-    /// is killed leaves its last moment unsigned.
+    /// is killed leaves its last moment unsigned. A later chain vouches for up to a second of it.
     ///
-    /// With `--key`, only these keys count, and a chain that is not signed does not hold; otherwise the
-    /// key of the state folder counts, which whoever can write that folder can replace.
+    /// With `--key`, only these keys count, and a chain has to be signed to its end, or a later one to name
+    /// that end, as of a host that was killed. Otherwise the key of the state folder counts, which whoever can
+    /// write that folder can replace; what is not signed is said.
     #[command(
         after_help = "Examples:\n  clawhost audit verify\n  clawhost audit verify --log ./copy --key ed25519:…\n  clawhost audit verify --receipt receipt.json --key ed25519:…"
     )]
@@ -94,10 +95,17 @@ pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
             };
             let Some(dir) = dir else { return Ok(no_log(common.json)) };
             let reports = audit::verify(&dir, &trust(key, common)?).map_err(unreadable)?;
-            Ok(verify(&reports, common.json))
+            match log {
+                Some(log) if reports.is_empty() => {
+                    Err(Fail::usage(format!("{}: holds no audit log", log.display()), LOG_HINT))
+                }
+                _ => Ok(verify(&reports, common.json)),
+            }
         }
     }
 }
+
+const LOG_HINT: &str = "name a folder of logs, as `audit` in a state folder is one";
 
 #[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
 fn unreadable(error: std::io::Error) -> Fail {
@@ -105,10 +113,8 @@ fn unreadable(error: std::io::Error) -> Fail {
 }
 
 fn folder(log: &Path) -> Result<Dir, Fail> {
-    Dir::open_ambient_dir(log, cap_std::ambient_authority()).map_err(|error| {
-        let hint = "name a folder of logs, as `audit` in a state folder is one";
-        Fail::usage(format!("{}: {error}", log.display()), hint)
-    })
+    Dir::open_ambient_dir(log, cap_std::ambient_authority())
+        .map_err(|error| Fail::usage(format!("{}: {error}", log.display()), LOG_HINT))
 }
 
 /// Whose signatures count: of those that were named, else of the state folder's own key.
@@ -144,7 +150,8 @@ pub(super) fn receipt_of(common: &StateArgs, call: &str) -> Result<Receipt, Fail
     let none =
         |reason: &str| Fail::usage(format!("{call}: {reason}"), "`clawhost audit` names the calls");
     let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none("no audit log yet"))?;
-    let (chain, number) = call.split_once('/').ok_or_else(|| none("no name of a call"))?;
+    let (chain, number) =
+        call.split_once('/').ok_or_else(|| none("no name of a call, and no file"))?;
     let is_it = |record: &Value| record["event"] == "call.finished" && record["call"] == number;
     let receipt = Receipt::find(&dir, chain, is_it).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => none("no chain of that name"),
@@ -190,6 +197,15 @@ fn no_log(as_json: bool) -> u8 {
     exit::OK
 }
 
+fn verdict(report: &ChainReport) -> String {
+    let unsigned = report.signed.map_or(0, |signed| report.records.saturating_sub(signed));
+    match (&report.broken, unsigned) {
+        (Some(broken), _) => broken.clone(),
+        (None, 0) => "holds".to_owned(),
+        (None, _) => format!("holds, but its last {unsigned} are not signed"),
+    }
+}
+
 fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
     if as_json {
         show::json(&json!(reports));
@@ -197,14 +213,13 @@ fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
         let header = ["chain", "records", "signed", "unfinished calls", "verdict"];
         let mut table = show::table(&header);
         for report in reports {
-            let verdict = report.broken.as_deref().unwrap_or("holds");
             let signed = report.signed.map_or_else(|| "no".to_owned(), |signed| signed.to_string());
             table.add_row([
                 &report.chain,
                 &report.records.to_string(),
                 &signed,
                 &report.unfinished_calls.to_string(),
-                verdict,
+                &verdict(report),
             ]);
         }
         show::line(&table.to_string());
