@@ -1,15 +1,17 @@
 //! What runners never saw of their turns through the proxy, kept for the turns that follow, and which provider
-//! keeps which of an agent's answers.
+//! keeps what it made for an agent.
 //!
 //! One agent's conversations are its own. The newest turns of each are kept, within a bound of bytes for
 //! all of them. Deliberately absent: what a conversation is, and where messages belong, which
 //! `core::mediate` knows.
 
+use std::collections::BTreeMap;
+
 use clawhost_core::limits::{
-    PROXY_RESPONSES_KEPT_MAX, PROXY_TURN_BYTES_MAX, PROXY_TURNS_BYTES_MAX, PROXY_TURNS_KEPT_MAX,
+    PROXY_NAMES_KEPT_MAX, PROXY_TURN_BYTES_MAX, PROXY_TURNS_BYTES_MAX, PROXY_TURNS_KEPT_MAX,
 };
 use clawhost_core::mediate::Kept;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use crate::state::{Database, DatabaseError};
@@ -33,6 +35,11 @@ CREATE INDEX proxy_turns_of ON proxy_turns (agent, conversation, id)",
     UNIQUE (provider, id)
 ) STRICT;
 CREATE INDEX proxy_responses_of ON proxy_responses (agent, number)",
+    "ALTER TABLE proxy_responses ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
+UPDATE proxy_responses SET used = number;
+DROP INDEX proxy_responses_of;
+CREATE INDEX proxy_responses_of ON proxy_responses (agent, used);
+CREATE INDEX proxy_responses_called ON proxy_responses (id, agent)",
 ];
 
 /// The kept turns of one store. Cheap to clone.
@@ -82,52 +89,85 @@ impl Continuity {
         self.database.run(work).await
     }
 
-    /// Takes note that `provider` keeps an answer for `agent`. The first agent that has it of that provider keeps
-    /// it; the oldest make room.
+    /// Takes note that `provider` keeps these for `agent`. The first agent that has one of that provider keeps
+    /// it; what was not used for longest makes room.
     ///
     /// # Errors
     /// The store cannot be used.
     pub(crate) async fn made(
         &self,
         agent: &str,
-        id: &str,
+        ids: Vec<String>,
         provider: &str,
     ) -> Result<(), DatabaseError> {
-        let [agent, id, provider] = [agent, id, provider].map(str::to_owned);
-        let work = move |db: &mut Connection| {
-            let new = db.execute(
-                "INSERT OR IGNORE INTO proxy_responses (id, agent, provider) VALUES (?1, ?2, ?3)",
-                [&id, &agent, &provider],
-            )?;
-            if new == 0 {
-                tracing::warn!(agent, provider, "a provider calls two responses {id}");
-            }
-            db.execute(
-                "DELETE FROM proxy_responses WHERE agent = ?1 AND number <= (SELECT number FROM
-                     proxy_responses WHERE agent = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)",
-                params![agent, PROXY_RESPONSES_KEPT_MAX],
-            )
-        };
-        self.database.run(work).await.map(drop)
+        let [agent, provider] = [agent, provider].map(str::to_owned);
+        self.database.run(move |db| insert_made(db, &agent, &ids, &provider)).await
     }
 
-    /// Returns the provider that keeps an answer for `agent`; of several, the last that made one of that id.
+    /// Returns for each of `ids` the providers that keep it for `agent`, the first that made one of that name first,
+    /// and takes note that it was used. None for those that it has not had made.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub(crate) async fn maker(
+    /// The store cannot be used.
+    pub(crate) async fn makers(
         &self,
         agent: &str,
-        id: &str,
-    ) -> Result<Option<String>, DatabaseError> {
-        let [agent, id] = [agent, id].map(str::to_owned);
-        let work = move |db: &mut Connection| {
-            let select = "SELECT provider FROM proxy_responses WHERE id = ?1 AND agent = ?2
-                ORDER BY number DESC LIMIT 1";
-            db.query_row(select, [&id, &agent], |row| row.get(0)).optional()
-        };
-        self.database.run(work).await
+        ids: Vec<String>,
+    ) -> Result<Vec<Vec<String>>, DatabaseError> {
+        let agent = agent.to_owned();
+        self.database.run(move |db| use_made(db, &agent, &ids)).await
     }
+}
+
+fn use_made(
+    db: &mut Connection,
+    agent: &str,
+    ids: &[String],
+) -> rusqlite::Result<Vec<Vec<String>>> {
+    let transaction = db.transaction()?;
+    let mut update = transaction.prepare(
+        "UPDATE proxy_responses SET used = (SELECT max(used) + 1 FROM proxy_responses WHERE agent = ?2)
+             WHERE id = ?1 AND agent = ?2 RETURNING number, provider",
+    )?;
+    let mut makers = |id: &String| {
+        let rows = update.query_map([id, agent], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let makers = rows.collect::<rusqlite::Result<BTreeMap<i64, String>>>()?;
+        Ok(makers.into_values().collect())
+    };
+    let makers = ids.iter().map(&mut makers).collect::<rusqlite::Result<_>>()?;
+    drop(update);
+    transaction.commit()?;
+    Ok(makers)
+}
+
+fn insert_made(
+    db: &mut Connection,
+    agent: &str,
+    ids: &[String],
+    provider: &str,
+) -> rusqlite::Result<()> {
+    let transaction = db.transaction()?;
+    for id in ids {
+        // An agent's own is named again by what follows it.
+        let owner: String = transaction.query_row(
+            "INSERT INTO proxy_responses (id, agent, provider, used) VALUES (?1, ?2, ?3,
+                 (SELECT coalesce(max(used), 0) + 1 FROM proxy_responses WHERE agent = ?2))
+                 ON CONFLICT (provider, id) DO UPDATE
+                 SET used = CASE agent WHEN excluded.agent THEN excluded.used ELSE used END
+                 RETURNING agent",
+            [id, agent, provider],
+            |row| row.get(0),
+        )?;
+        if owner != agent {
+            tracing::warn!(agent, provider, "a provider calls two things {id}");
+        }
+    }
+    transaction.execute(
+        "DELETE FROM proxy_responses WHERE agent = ?1 AND used <= (SELECT used FROM
+             proxy_responses WHERE agent = ?1 ORDER BY used DESC LIMIT 1 OFFSET ?2)",
+        params![agent, size(PROXY_NAMES_KEPT_MAX)],
+    )?;
+    transaction.commit()
 }
 
 fn read(db: &Connection, agent: &str, conversation: &str) -> rusqlite::Result<Vec<Kept>> {
@@ -149,7 +189,6 @@ fn insert(
     anchor: &str,
     hidden: &str,
 ) -> rusqlite::Result<()> {
-    let size = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
     let transaction = db.transaction()?;
     transaction.execute(
         "DELETE FROM proxy_turns WHERE agent = ?1 AND conversation = ?2 AND anchor = ?3 AND hidden = ?4",
@@ -171,6 +210,10 @@ fn insert(
         params![agent, size(PROXY_TURNS_BYTES_MAX)],
     )?;
     transaction.commit()
+}
+
+fn size(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -216,21 +259,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_is_of_the_agent_who_had_it_made_and_the_oldest_make_room() {
+    async fn what_was_made_is_of_the_agent_who_had_it_made_and_the_oldest_make_room() {
         let store = Continuity::new(Database::in_memory(&[("proxy", MIGRATIONS)]).unwrap());
-        store.made("b", "r", "main").await.unwrap();
-        store.made("a", "r", "main").await.unwrap();
-        let maker = async |agent: &str, id: &str| store.maker(agent, id).await.unwrap();
-        assert_eq!(maker("b", "r").await.as_deref(), Some("main"));
-        assert_eq!(maker("a", "r").await, None);
-        // Another provider's names are its own.
-        store.made("a", "r", "other").await.unwrap();
-        assert_eq!(maker("a", "r").await.as_deref(), Some("other"));
-        assert_eq!(maker("b", "r").await.as_deref(), Some("main"));
-        for number in 0..=PROXY_RESPONSES_KEPT_MAX {
-            store.made("a", &number.to_string(), "main").await.unwrap();
+        let made = async |agent: &str, id: &str, provider: &str| {
+            store.made(agent, vec![id.to_owned()], provider).await.unwrap();
+        };
+        let makers = async |agent: &str, id: &str| {
+            store.makers(agent, vec![id.to_owned()]).await.unwrap().concat()
+        };
+        made("b", "r", "main").await;
+        made("a", "r", "main").await;
+        assert_eq!(makers("b", "r").await, ["main"]);
+        assert!(makers("a", "r").await.is_empty());
+        // Another provider's names are its own, and take nothing from who made the first of that name.
+        made("a", "r", "other").await;
+        assert_eq!(makers("a", "r").await, ["other"]);
+        made("b", "r", "third").await;
+        made("b", "r", "main").await;
+        assert_eq!(makers("b", "r").await, ["main", "third"]);
+        let names = |from: usize, to: usize| (from..to).map(|number| number.to_string()).collect();
+        store.made("a", names(0, PROXY_NAMES_KEPT_MAX), "main").await.unwrap();
+        assert!(makers("a", "r").await.is_empty(), "the oldest");
+        // What is named, or said to be made again, is used.
+        assert_eq!(makers("a", "1").await, ["main"]);
+        made("a", "2", "main").await;
+        let end = PROXY_NAMES_KEPT_MAX + 3;
+        store.made("a", names(PROXY_NAMES_KEPT_MAX, end), "main").await.unwrap();
+        for (id, is_kept) in
+            [("0", false), ("1", true), ("2", true), ("3", false), ("4", false), ("5", true)]
+        {
+            assert_eq!(!makers("a", id).await.is_empty(), is_kept, "{id}");
         }
-        assert_eq!(maker("a", "0").await, None);
-        assert!(maker("a", "1").await.is_some() && maker("b", "r").await.is_some());
+        assert!(!makers("b", "r").await.is_empty());
     }
 }

@@ -1,8 +1,8 @@
-//! What providers keep of OpenAI's Responses: for the agent who had it made, and for nobody else.
+//! What providers keep: for the agent who had it made, and for nobody else.
 
 use clawhost_tests::Proxied;
-use clawhost_tests::model::{RESPONSES_PATH, Say, answer_of};
-use clawhost_tests::proxied::{ALL, Got, PROVIDER_KEY, finish, request};
+use clawhost_tests::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say, answer_of};
+use clawhost_tests::proxied::{ALL, Got, OPENAI_PATH, PROVIDER_KEY, finish, request};
 use serde_json::{Value, json};
 
 const NOTHING: &str = "- {id: nothing, action: deny, scope: all}";
@@ -19,9 +19,13 @@ async fn made(proxied: &Proxied, more: &Value) -> Got {
 }
 
 async fn made_as(proxied: &Proxied, agent: &str, more: &Value) -> Got {
-    let mut body = request(RESPONSES_PATH, "hi");
+    made_at(proxied, RESPONSES_PATH, agent, more).await
+}
+
+async fn made_at(proxied: &Proxied, path: &str, agent: &str, more: &Value) -> Got {
+    let mut body = request(path, "hi");
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    ask(proxied, agent, "POST", RESPONSES_PATH, &body.to_string()).await
+    ask(proxied, agent, "POST", path, &body.to_string()).await
 }
 
 #[tokio::test]
@@ -122,12 +126,7 @@ async fn what_may_be_anybodys_is_refused_and_what_says_all_of_itself_is_not() {
         let proxied = Proxied::new(rules, vec![answer.clone()]).await;
         for (key, value) in [
             ("conversation", json!("conv_ada")),
-            ("conversation", json!({ "id": "conv_ada" })),
-            ("input", json!([{ "type": "item_reference", "id": "msg_ada" }])),
             ("input", json!([{ "role": "user", "content": "hi" }, { "id": "msg_ada" }])),
-            ("input", json!([{ "type": "message", "id": "msg_ada" }])),
-            ("previous_response_id", json!(["resp_1"])),
-            ("previous_response_id", json!({ "id": "resp_1" })),
         ] {
             let refused = made(&proxied, &json!({ key: value })).await;
             let error = refused.json();
@@ -142,5 +141,130 @@ async fn what_may_be_anybodys_is_refused_and_what_says_all_of_itself_is_not() {
             json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [said] });
         let own = json!({ "conversation": null, "previous_response_id": null, "input": [echoed] });
         assert_eq!(made(&proxied, &own).await.status, 200);
+    }
+}
+
+/// Of each protocol: what an answer says was made, an event that says it, and a request that names it.
+fn things() -> [(&'static str, Value, Value, Value); 3] {
+    let mut heard = answer_of(OPENAI_PATH, "Hello.", &[], "c");
+    let sound = json!({ "id": "audio_1", "data": "", "transcript": "Hello." });
+    heard["choices"][0]["message"]["audio"] = sound.clone();
+    let chunk = json!({ "choices": [{ "index": 0, "delta": { "audio": sound } }] });
+    let again = json!({ "messages": [
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "audio": { "id": "audio_1" } },
+    ] });
+    let mut ran = answer_of(ANTHROPIC_PATH, "Hello.", &[], "c");
+    ran["container"] = json!({ "id": "container_1", "expires_at": "2100-01-01T00:00:00Z" });
+    let delta = json!({ "type": "message_delta", "delta": { "container": ran["container"] } });
+    let thought = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
+    let mut meant = answer_of(RESPONSES_PATH, "Hello.", &[], "c");
+    meant["output"].as_array_mut().unwrap().insert(0, thought.clone());
+    let done = json!({ "type": "response.output_item.done", "item": thought });
+    let thoughts = json!({ "input": [thought, { "type": "item_reference", "id": "rs_1" }] });
+    [
+        (OPENAI_PATH, heard, chunk, again),
+        (ANTHROPIC_PATH, ran, delta, json!({ "container": "container_1" })),
+        (RESPONSES_PATH, meant, done, thoughts),
+    ]
+}
+
+#[tokio::test]
+async fn what_was_made_for_an_agent_is_named_by_it_alone_in_each_protocol() {
+    for (path, answer, event, naming) in things() {
+        let events = Say::Events(vec![format!("data: {event}\n\n")]);
+        for (rules, made) in [
+            (ALL, Say::Json(answer.clone())),
+            (NOTHING, Say::Json(answer.clone())),
+            (NOTHING, events),
+        ] {
+            let streams = matches!(made, Say::Events(_));
+            let proxied = Proxied::new(rules, vec![made, Say::Json(answer.clone())]).await;
+            let names = async |agent: &str| {
+                let got = made_at(&proxied, path, agent, &naming).await;
+                (got.status, proxied.model.asked().len())
+            };
+            assert_eq!(names("ada").await, (400, 0), "{path}");
+            let made = made_at(&proxied, path, "ada", &json!({ "stream": streams })).await;
+            assert_eq!(made.status, 200, "{made:?}");
+            assert_eq!(names("ada").await, (200, 2), "{path}, streaming: {streams}");
+            assert_eq!(names("bob").await, (400, 2), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_fetched_later_and_what_a_client_keeps_itself_is_named_again() {
+    let thought = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
+    let mut meant = answer_of(RESPONSES_PATH, "Hello.", &[], "c");
+    meant["output"].as_array_mut().unwrap().insert(0, thought.clone());
+    let mut begun = meant.clone();
+    begun["output"] = json!([]);
+    let naming = json!({ "input": [thought, { "role": "user", "content": "go on" }] });
+    let proxied =
+        Proxied::new(NOTHING, vec![Say::Json(begun.clone()), Say::Json(meant.clone())]).await;
+    assert_eq!(made(&proxied, &json!({ "background": true })).await.status, 200);
+    assert_eq!(made(&proxied, &naming).await.status, 400);
+    assert_eq!(ask(&proxied, "ada", "GET", KEPT, "").await.json(), meant);
+    assert_eq!(made(&proxied, &naming).await.status, 200);
+    assert_eq!(made_as(&proxied, "bob", &naming).await.status, 400);
+    for rules in [ALL, NOTHING] {
+        let proxied = Proxied::new(rules, vec![Say::Json(meant.clone())]).await;
+        assert_eq!(made(&proxied, &json!({ "store": false })).await.status, 200);
+        assert_eq!(made(&proxied, &naming).await.status, 200);
+        assert_eq!(made_as(&proxied, "bob", &naming).await.status, 400);
+    }
+}
+
+#[tokio::test]
+async fn a_provider_takes_no_name_from_another() {
+    let answer = answer_of(RESPONSES_PATH, "Hello.", &[], "c");
+    let model = |model: &str| json!({ "model": model });
+    let next = |model: &str| json!({ "model": model, "previous_response_id": "resp_1" });
+    let mut proxied = Proxied::new(NOTHING, vec![Say::Json(answer)]).await;
+    assert_eq!(made(&proxied, &model("main")).await.status, 200);
+    assert_eq!(made(&proxied, &model("spare")).await.status, 200);
+    assert_eq!(made(&proxied, &next("main")).await.status, 200);
+    assert_eq!(ask(&proxied, "ada", "GET", KEPT, "").await.status, 200);
+    assert_eq!(made(&proxied, &next("spare")).await.status, 200);
+    proxied.stop().await;
+    let by = proxied.history("ada").into_iter().map(|line| line["effective_provider"].clone());
+    assert_eq!(by.collect::<Vec<_>>(), ["main", "spare", "main", "main", "spare"]);
+}
+
+#[tokio::test]
+async fn what_is_made_elsewhere_is_refused_and_it_is_said_what_to_do() {
+    let file = json!({ "type": "file", "file_id": "file_1" });
+    let part = |part: Value| json!([{ "role": "user", "content": [part] }]);
+    for (path, key, value, instead) in [
+        (
+            RESPONSES_PATH,
+            "input",
+            part(json!({ "type": "input_file", "file_id": "file_1" })),
+            "embed",
+        ),
+        (
+            OPENAI_PATH,
+            "messages",
+            part(json!({ "type": "file", "file": { "file_id": "f" } })),
+            "embed",
+        ),
+        (ANTHROPIC_PATH, "messages", part(json!({ "type": "document", "source": file })), "embed"),
+        (
+            "/v1/messages/count_tokens",
+            "messages",
+            part(json!({ "type": "image", "source": file })),
+            "embed",
+        ),
+    ] {
+        let proxied = Proxied::open(vec![Say::HangUp]).await;
+        let like = path.strip_suffix("/count_tokens").unwrap_or(path);
+        let mut body = request(like, "hi");
+        body[key] = value;
+        let got = ask(&proxied, "ada", "POST", path, &body.to_string()).await;
+        let error = got.json();
+        assert_eq!((got.status, &error["error"]["type"]), (400, &json!("invalid_request_error")));
+        assert!(error["error"]["message"].as_str().unwrap().contains(instead), "{error}");
+        assert!(proxied.model.asked().is_empty());
     }
 }

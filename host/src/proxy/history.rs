@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
-use clawhost_core::json::text;
 use clawhost_core::limits::{
     PROXY_HISTORY_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX,
 };
@@ -139,8 +138,8 @@ impl Record {
             "version": 1,
             "turn": asked.id,
             "claw_id": asked.agent,
-            "path": asked.path,
-            "requested_model": truncate::text(text(body, "model"), MODEL_BYTES_MAX),
+            "path": asked.forward.api.path(),
+            "requested_model": truncate::text(asked.forward.model(), MODEL_BYTES_MAX),
             "stream": asked.streams(),
             "manifest_present": tools > 0,
             "tools_count": tools,

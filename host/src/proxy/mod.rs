@@ -84,7 +84,6 @@ struct Asked {
     /// Which turn of the host's this is, for its records.
     id: String,
     dialect: &'static dyn Dialect,
-    path: String,
     conversation: String,
     forward: Forward<'static>,
     trace: Option<TraceParent>,
@@ -159,8 +158,9 @@ impl Proxy {
         bytes: Bytes,
     ) -> Result<Response<Body>, Refused> {
         let mut asked = asked(agent, api, parts, bytes)?;
+        self.check_named(&mut asked).await?;
         let offers = self.offers(&asked);
-        if api == Api::Count {
+        if asked.forward.api == Api::Count {
             return self.count(asked, &offers).await;
         }
         if let Some(why) =
@@ -168,7 +168,6 @@ impl Proxy {
         {
             return Err(Refused::new(StatusCode::BAD_REQUEST, why));
         }
-        self.check_previous(&mut asked).await?;
         let mut record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
         if let Err(error) = self.0.host.providers().admit(agent).await {
             let refused = Refused::from(error);
@@ -226,7 +225,7 @@ const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/responses, POS
 fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Refused> {
     let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let body = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
-    let dialect = dialect(api);
+    let dialect = dialect(&api);
     let is_said = match body.get(dialect.messages()) {
         Some(Value::Array(_)) => true,
         // What is said may be one text, or be kept by who answers.
@@ -241,13 +240,12 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Re
         format!("{}:{}", dialect.name(), conversation(dialect, &parts.headers, &body));
     let trace = TraceParent::of(&parts.headers);
     let headers = passed(&parts.headers);
-    let forward =
-        Forward { api, body: Cow::Owned(body), bytes, headers, keeper: None, stored: None };
+    let forward = Forward { api, body: Cow::Owned(body), bytes, headers, keeper: None };
     if let Some(why) = forward.unclear() {
         return Err(bad(why));
     }
-    let (agent, path) = (agent.to_owned(), api.path().to_owned());
-    Ok(Asked { agent, id: turn_id()?, dialect, path, conversation, forward, trace })
+    let agent = agent.to_owned();
+    Ok(Asked { agent, id: turn_id()?, dialect, conversation, forward, trace })
 }
 
 fn turn_id() -> Result<String, Refused> {
@@ -270,11 +268,11 @@ fn passed(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-fn dialect(api: Api) -> &'static dyn Dialect {
+fn dialect(api: &Api) -> &'static dyn Dialect {
     match api {
         Api::Chat => &OpenAi,
         Api::Count | Api::Messages => &Anthropic,
-        Api::Responses | Api::Stored => &Responses,
+        Api::Responses | Api::Stored(_) => &Responses,
     }
 }
 
@@ -286,7 +284,7 @@ fn conversation(dialect: &dyn Dialect, headers: &HeaderMap, body: &Value) -> Str
 
 /// Returns the protocol that errors of a path are told in.
 fn dialect_of(path: &str) -> &'static dyn Dialect {
-    Api::at(path).map_or(&OpenAi, dialect)
+    Api::at(path).map_or(&OpenAi, |api| dialect(&api))
 }
 
 /// Returns what is answered to a request that does not come as far as the proxy.

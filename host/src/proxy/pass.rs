@@ -1,11 +1,13 @@
 //! Requests without tools of ours: the provider's bytes pass, but for what may not leave this host.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::json::{items, text};
-use clawhost_core::limits::{PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_PASS_MS};
+use clawhost_core::json::items;
+use clawhost_core::limits::{PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS};
+use clawhost_core::mediate;
 use futures_util::stream;
 use http::Response;
 use http_body::Frame;
@@ -38,15 +40,15 @@ impl Proxy {
                 let whole = Bytes::from(redactor.bytes(&whole).into_owned());
                 let answer: Value = serde_json::from_slice(&whole).unwrap_or_default();
                 if parts.status.is_success() {
-                    self.made(&asked, &provider, text(&answer, "id")).await;
+                    self.made_of(&asked, &provider, &answer).await;
                 }
                 record.finish(&answer);
                 Full::new(whole).boxed()
             }
             Answered::Stream(body, held) => {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
-                let (proxy, seen) = (self.clone(), Seen::default());
-                events(Passing { proxy, asked, body, held, seen, record, is_noted: false })
+                let seen = Seen { is_kept: asked.is_kept(), ..Seen::default() };
+                events(Passing { proxy: self.clone(), asked, body, held, seen, record })
             }
         };
         let mut response = Response::new(body);
@@ -69,6 +71,8 @@ impl Proxy {
     }
 }
 
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// A stream on its way.
 struct Passing {
     proxy: Proxy,
@@ -77,17 +81,13 @@ struct Passing {
     held: Box<Held>,
     seen: Seen,
     record: Record,
-    /// Who keeps it is known.
-    is_noted: bool,
 }
 
 impl Passing {
-    /// Takes note of a response as soon as it has a name: its client may come back before its end.
+    /// Takes note of what was made as soon as it has a name: the client may come back before the end.
     async fn note(&mut self) {
-        if !self.is_noted && !self.seen.response.is_empty() {
-            self.is_noted = true;
-            self.proxy.made(&self.asked, self.record.provider(), &self.seen.response).await;
-        }
+        let new = std::mem::take(&mut self.seen.new);
+        self.proxy.made(&self.asked, self.record.provider(), new).await;
     }
 }
 
@@ -134,8 +134,11 @@ struct Seen {
     /// The lines of an event's data so far.
     data: Vec<u8>,
     usage: Map<String, Value>,
-    /// What OpenAI's Responses call it.
-    response: String,
+    /// The provider keeps the answer itself.
+    is_kept: bool,
+    /// The names of what was made, and those of them that were not noted yet.
+    made: BTreeSet<String>,
+    new: Vec<String>,
     text: Vec<u8>,
     /// Bytes of what the model wrote.
     said: u64,
@@ -160,6 +163,8 @@ impl Seen {
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
+        // A stream may begin with a mark of its byte order.
+        let line = line.strip_prefix(BOM).unwrap_or(&line);
         if line.is_empty() {
             self.end_event();
         } else if let Some(data) = line.strip_prefix(b"data:") {
@@ -171,9 +176,10 @@ impl Seen {
     fn end_event(&mut self) {
         let event: Value =
             serde_json::from_slice(&std::mem::take(&mut self.data)).unwrap_or_default();
-        if self.response.is_empty() {
-            let id = event.pointer("/response/id").and_then(Value::as_str);
-            id.unwrap_or_default().clone_into(&mut self.response);
+        for id in mediate::made(&event, self.is_kept) {
+            if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
+                self.new.push(id.to_owned());
+            }
         }
         let choices = items(&event, "choices").iter();
         let deltas = choices.chain([&event]).filter_map(|from| from.get("delta"));
@@ -221,15 +227,32 @@ mod tests {
     #[test]
     fn a_response_is_seen_however_its_lines_end() {
         let stream =
-            "event: response.created\ndata: {\"response\":\ndata: {\"id\":\"resp_1\"}}\n\n";
+            "\u{feff}data: {\"response\":\nevent: response.created\ndata: {\"id\":\"resp_1\"}}\n\n";
         for end in ["\n", "\r", "\r\n"] {
             let stream = stream.replace('\n', end);
             for size in [1, 7, stream.len()] {
-                let mut seen = Seen::default();
+                let mut seen = Seen { is_kept: true, ..Seen::default() };
                 stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
-                assert_eq!(seen.response, "resp_1", "{end:?} {size}");
+                assert_eq!(seen.made.first().unwrap(), "resp_1", "{end:?} {size}");
             }
         }
+    }
+
+    #[test]
+    fn names_are_noted_once_and_so_many_of_one_answer() {
+        let mut seen = Seen::default();
+        let see = |seen: &mut Seen, id: &str| {
+            seen.see(format!("data: {{\"item\":{{\"id\":\"{id}\"}}}}\n\n").as_bytes());
+        };
+        see(&mut seen, "a");
+        see(&mut seen, "a");
+        see(&mut seen, &"x".repeat(60_000));
+        assert_eq!(std::mem::take(&mut seen.new), ["a"]);
+        (0..=PROXY_NAMES_KEPT_MAX).for_each(|number| see(&mut seen, &number.to_string()));
+        assert_eq!(
+            (seen.made.len(), seen.new.len()),
+            (PROXY_NAMES_KEPT_MAX, PROXY_NAMES_KEPT_MAX - 1)
+        );
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::json::text;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
 use http::{Response, StatusCode};
@@ -77,7 +76,7 @@ impl Proxy {
         if !hidden.is_empty() {
             self.keep(&asked, Kept { anchor, hidden }).await;
         }
-        self.made(&asked, record.provider(), text(&answer, "id")).await;
+        self.made_of(&asked, record.provider(), &answer).await;
         let mut answer = self.redacted(answer);
         asked.dialect.deliver(&asked.forward.body, &mut answer);
         record.finish(&answer);
@@ -129,10 +128,9 @@ impl Proxy {
         let forward = Forward {
             body: Cow::Borrowed(request),
             bytes: Bytes::new(),
-            api: asked.forward.api,
+            api: asked.forward.api.clone(),
             headers: asked.forward.headers.clone(),
             keeper: asked.forward.keeper.clone(),
-            stored: None,
         };
         let forwarded = self.ask(&asked.agent, &forward, patience_ms).await?;
         let status = forwarded.response.status();

@@ -1,10 +1,11 @@
 //! What a client asks a provider for, and where the provider's protocol has that.
 
 use clawhost_core::manifest::ProviderProtocol;
+use http::Method;
 use serde_json::Value;
 
 /// What a client asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Api {
     /// OpenAI's chat completions.
     Chat,
@@ -14,8 +15,19 @@ pub enum Api {
     Messages,
     /// OpenAI's Responses.
     Responses,
-    /// One of these that its provider keeps.
-    Stored,
+    /// One of these that its provider keeps; there is no body.
+    Stored(Stored),
+}
+
+/// What a client asks of an answer that its provider keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// What is to become of it.
+    pub method: Method,
+    /// The path that a client of this host asks.
+    pub path: String,
+    /// What is asked of it, as it came.
+    pub query: String,
 }
 
 impl Api {
@@ -27,24 +39,39 @@ impl Api {
     }
 
     /// Returns where a host answers it.
-    pub const fn path(self) -> &'static str {
+    pub fn path(&self) -> &str {
         match self {
             Self::Chat => "/v1/chat/completions",
             Self::Count => "/v1/messages/count_tokens",
             Self::Messages => "/v1/messages",
-            Self::Responses | Self::Stored => "/v1/responses",
+            Self::Responses => "/v1/responses",
+            Self::Stored(stored) => &stored.path,
+        }
+    }
+
+    pub(super) fn method(&self) -> Method {
+        match self {
+            Self::Stored(stored) => stored.method.clone(),
+            _ => Method::POST,
+        }
+    }
+
+    pub(super) fn query(&self) -> &str {
+        match self {
+            Self::Stored(stored) => &stored.query,
+            _ => "",
         }
     }
 
     /// Says whether a model writes nothing for it.
-    pub(super) const fn writes_nothing(self) -> bool {
-        matches!(self, Self::Count | Self::Stored)
+    pub(super) const fn writes_nothing(&self) -> bool {
+        matches!(self, Self::Count | Self::Stored(_))
     }
 
     /// Returns the protocol of those who can be asked for it.
-    pub const fn protocol(self) -> ProviderProtocol {
+    pub const fn protocol(&self) -> ProviderProtocol {
         match self {
-            Self::Chat | Self::Responses | Self::Stored => ProviderProtocol::OpenAi,
+            Self::Chat | Self::Responses | Self::Stored(_) => ProviderProtocol::OpenAi,
             Self::Count | Self::Messages => ProviderProtocol::Anthropic,
         }
     }
@@ -58,8 +85,9 @@ impl Api {
         }
     }
 
-    /// Returns the path below the endpoint, which names the version of OpenAI's protocol.
-    pub(super) fn below(self, path: &str) -> &str {
+    /// Returns the path below a provider's endpoint, which names the version of OpenAI's protocol.
+    pub(super) fn below(&self) -> &str {
+        let path = self.path();
         match self.protocol() {
             ProviderProtocol::OpenAi => path.strip_prefix("/v1").unwrap_or(path),
             _ => path,
@@ -67,7 +95,7 @@ impl Api {
     }
 
     /// Returns the key of a request that says how long the answer may be.
-    pub(super) fn length_key(self, body: &Value) -> &'static str {
+    pub(super) fn length_key(&self, body: &Value) -> &'static str {
         match self {
             Self::Responses => "max_output_tokens",
             _ if body.get("max_completion_tokens").is_some_and(|length| !length.is_null()) => {
@@ -78,13 +106,13 @@ impl Api {
     }
 
     /// Returns what the model wrote, in an answer that is one.
-    pub(super) fn said(self, answer: &Value) -> Option<&Value> {
+    pub(super) fn said<'v>(&self, answer: &'v Value) -> Option<&'v Value> {
         let (key, is_it): (_, fn(&Value) -> bool) = match self {
             Self::Chat => ("choices", Value::is_array),
             Self::Count => ("input_tokens", Value::is_u64),
             Self::Messages => ("content", Value::is_array),
             Self::Responses => ("output", Value::is_array),
-            Self::Stored => return Some(answer).filter(|answer| answer.is_object()),
+            Self::Stored(_) => return Some(answer).filter(|answer| answer.is_object()),
         };
         answer.get(key).filter(|said| is_it(said))
     }

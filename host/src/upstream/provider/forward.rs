@@ -15,7 +15,7 @@ use clawhost_core::limits::{
 };
 use clawhost_core::manifest::ProviderPlan;
 use clawhost_core::quota::{ProviderLimits, Reservation, Used};
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::api::Api;
@@ -30,27 +30,14 @@ use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody};
 pub struct Forward<'a> {
     /// What it asks for.
     pub api: Api,
-    /// Its body, an object.
+    /// Its body, an object; null where it has none.
     pub body: Cow<'a, Value>,
     /// The same as it came; what is sent where nothing has to change. Empty where it did.
     pub bytes: Bytes,
     /// What else the protocol says in headers.
     pub headers: HeaderMap,
-    /// The provider that keeps what it is about: nobody else is asked.
+    /// The provider that keeps what it names: nobody else is asked.
     pub keeper: Option<String>,
-    /// Which answer it is about, where it is no question.
-    pub stored: Option<Stored>,
-}
-
-/// A request about an answer that its provider keeps; it has no body.
-#[derive(Debug, Clone)]
-pub struct Stored {
-    /// What is to become of it.
-    pub method: Method,
-    /// The path that a client of this host asks.
-    pub path: String,
-    /// What is asked of it, as it came.
-    pub query: String,
 }
 
 /// What a provider answered.
@@ -88,7 +75,7 @@ impl Held {
     /// Charges what the provider's last `usage` reports, for an answer of so many bytes of text; without a
     /// report all that is reserved is spent.
     pub async fn settle(self, usage: &Value, answer_bytes: u64) {
-        let used = used(self.api, usage);
+        let used = used(&self.api, usage);
         self.charge(used, answer_bytes).await;
     }
 
@@ -107,7 +94,7 @@ impl Held {
         let (parts, body) = response.into_parts();
         let is_refusal = !parts.status.is_success();
         // What is asked of an answer may be written in more ways than one.
-        let streams = streams || self.api == Api::Stored;
+        let streams = streams || matches!(self.api, Api::Stored(_));
         if streams && !is_refusal && is_stream(&parts.headers) {
             return Ok(Response::from_parts(parts, Answered::Stream(body, Box::new(self))));
         }
@@ -117,7 +104,7 @@ impl Held {
             providers.0.give_back(&caller, reservation, Sent::Refused).await;
             return Ok(Response::from_parts(parts, Answered::Whole(whole)));
         }
-        let Some((used, text_bytes)) = charge(self.api, &whole) else {
+        let Some((used, text_bytes)) = charge(&self.api, &whole) else {
             return Err(Failure::of_answer("answers with something else than was asked for"));
         };
         let is_bounded = self.providers.0.is_bounded(&self.plan, &self.caller);
@@ -132,23 +119,27 @@ impl Held {
     }
 }
 
-fn used(api: Api, usage: &Value) -> Option<Used> {
+fn used(api: &Api, usage: &Value) -> Option<Used> {
     match api {
         Api::Chat => openai::used(usage),
         // The same words, but that one counts what was cached beside the rest.
         Api::Messages | Api::Responses => anthropic::used(usage),
-        Api::Count | Api::Stored => None,
+        Api::Count | Api::Stored(_) => None,
     }
 }
 
 impl Forward<'_> {
-    /// Returns the provider or model that is meant.
+    /// Returns the provider or model that is meant: who keeps it, where no other is named.
     pub fn model(&self) -> &str {
-        self.body.get("model").and_then(Value::as_str).unwrap_or_default()
+        let named = self.body.get("model").and_then(Value::as_str);
+        named.or(self.keeper.as_deref()).unwrap_or_default()
     }
 
     /// Says whether the answer is to come as a stream.
     pub fn streams(&self) -> bool {
+        if let Api::Stored(stored) = &self.api {
+            return stored.query.split('&').any(|pair| pair == "stream=true");
+        }
         self.body.get("stream").and_then(Value::as_bool).unwrap_or_default()
     }
 
@@ -174,7 +165,7 @@ impl Forward<'_> {
 
     /// Returns how long one completion may be, where the client says so.
     pub(super) fn length(&self) -> Option<u64> {
-        match self.api {
+        match &self.api {
             api if api.writes_nothing() => Some(0),
             _ => self.body.get(self.length_key()).and_then(Value::as_u64),
         }
@@ -200,22 +191,7 @@ impl Providers {
         request: &Forward<'_>,
         deadline: Instant,
     ) -> Result<Forwarded, CallError> {
-        let mut all = self.0.chain(Some(request.model()))?;
-        if let Some(keeper) = &request.keeper {
-            all.retain(|plan| plan.name == *keeper);
-        }
-        let fits = |plan: &&ProviderPlan| plan.protocol == request.api.protocol();
-        let is_meant = all.first().is_some_and(fits);
-        let (chain, others): (Vec<_>, Vec<_>) = all.into_iter().partition(fits);
-        let others = others.into_iter().map(speaks).collect::<Vec<_>>().join("; ");
-        if chain.is_empty() {
-            return Err(self.0.of_another_protocol(&others, request.api));
-        }
-        // One that would be asked later is told of where its turn comes.
-        if !is_meant {
-            let path = request.api.path();
-            tracing::warn!(caller = caller.tool, "passed over for a request to {path}: {others}");
-        }
+        let (chain, others) = self.0.askable(caller, request)?;
         let client = self.0.client.clone().for_call();
         let client = &client;
         let answer = first_of(caller, &chain, deadline, |plan, until| async move {
@@ -264,7 +240,7 @@ impl Providers {
             providers: self.clone(),
             caller: caller.clone(),
             plan: plan.clone(),
-            api: request.api,
+            api: request.api.clone(),
             reservation,
             prompt_bytes: wire.size.text_bytes,
         };
@@ -275,6 +251,31 @@ impl Providers {
 }
 
 impl Inner {
+    /// Returns the providers that `request` may come to, and what the others among those meant speak.
+    fn askable(
+        &self,
+        caller: &Caller,
+        request: &Forward<'_>,
+    ) -> Result<(Vec<&ProviderPlan>, String), CallError> {
+        let mut all = self.chain(Some(request.model()))?;
+        if let Some(keeper) = &request.keeper {
+            all.retain(|plan| plan.name == *keeper);
+        }
+        let fits = |plan: &&ProviderPlan| plan.protocol == request.api.protocol();
+        let is_meant = all.first().is_some_and(fits);
+        let (chain, others): (Vec<_>, Vec<_>) = all.into_iter().partition(fits);
+        let others = others.into_iter().map(speaks).collect::<Vec<_>>().join("; ");
+        if chain.is_empty() {
+            return Err(self.of_another_protocol(&others, &request.api));
+        }
+        // One that would be asked later is told of where its turn comes.
+        if !is_meant {
+            let path = request.api.path();
+            tracing::warn!(caller = caller.tool, "passed over for a request to {path}: {others}");
+        }
+        Ok((chain, others))
+    }
+
     /// Says whether a limit looks at what requests to a provider use.
     pub(super) fn is_bounded(&self, plan: &ProviderPlan, caller: &Caller) -> bool {
         plan.limits != ProviderLimits::default()
@@ -284,7 +285,7 @@ impl Inner {
     }
 
     /// Returns the error of a request whose providers, of which `others` tells, do not know what it asks for.
-    fn of_another_protocol(&self, others: &str, api: Api) -> CallError {
+    fn of_another_protocol(&self, others: &str, api: &Api) -> CallError {
         let path = api.path();
         let fits = self.plans.iter().filter(|plan| plan.protocol == api.protocol());
         let fits = fits.map(|plan| format!("`{}`", plan.name)).collect::<Vec<_>>();
@@ -337,8 +338,8 @@ fn is_stream(headers: &HeaderMap) -> bool {
 
 /// Returns what an answer says it used, and the bytes of what the model wrote; nothing where it is no
 /// answer to that.
-fn charge(api: Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
-    if api == Api::Stored && body.is_empty() {
+fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
+    if matches!(api, Api::Stored(_)) && body.is_empty() {
         return Some((Some(Used::default()), 0));
     }
     let body = clawhost_core::json::parse(body).ok()?;

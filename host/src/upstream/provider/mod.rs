@@ -22,7 +22,6 @@ mod request;
 mod wire;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -34,14 +33,14 @@ use clawhost_core::quota::{Ask, Budget, Reservation, Used};
 use parking_lot::RwLock;
 use serde_json::Value;
 
-pub use self::api::Api;
+pub use self::api::{Api, Stored};
 use self::attempt::{Failure, Sent};
 use self::book::Book;
 pub use self::book::MIGRATIONS;
 pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};
 pub use self::embed::{Embed, EmbedError};
-pub use self::forward::{Answered, Forward, Forwarded, Held, Stored};
+pub use self::forward::{Answered, Forward, Forwarded, Held};
 use self::request::ChatRequest;
 use self::wire::Wire;
 use super::http::HttpClient;
@@ -186,11 +185,7 @@ impl Providers {
     }
 }
 
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Providers").field("plans", &self.plans).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Inner { plans });
 
 impl Inner {
     /// Returns who is asked, in order: the provider that is meant, and its fallbacks.
@@ -349,7 +344,8 @@ impl Inner {
 /// `deadline`. The outer error of `ask` ends it, the inner one leaves it to the next provider.
 ///
 /// # Errors
-/// That of `ask`, or that none answers; `data.busy` says whether the last one had too much to do.
+/// That of `ask`, or that none answers; `data.busy` says whether the last one had too much to do, and
+/// `data.retry_after_ms` for how long it wants to be left alone.
 async fn first_of<'p, T, A>(
     caller: &Caller,
     chain: &[&'p ProviderPlan],
@@ -369,8 +365,13 @@ where
         tracing::warn!(caller = caller.tool, provider, "no completion: {why}");
         failures.push((provider, failure));
     }
-    let busy = failures.last().is_some_and(|(_, failure)| failure.is_busy);
-    Err(unavailable(&failures).with("busy", busy))
+    let last = failures.last().map(|(_, failure)| failure);
+    let error = unavailable(&failures).with("busy", last.is_some_and(|last| last.is_busy));
+    let patience = last.map(|last| last.retry_after.as_millis()).filter(|ms| *ms > 0);
+    Err(match patience.and_then(|ms| u64::try_from(ms).ok()) {
+        Some(ms) => error.with("retry_after_ms", ms),
+        None => error,
+    })
 }
 
 /// Returns what a completion is charged; a report of more than can be is logged.

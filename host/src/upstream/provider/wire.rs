@@ -16,7 +16,7 @@ use url::{Url, form_urlencoded};
 
 use super::api::Api;
 use super::attempt::Failure;
-use super::forward::{Forward, Stored};
+use super::forward::Forward;
 use super::open::is_open;
 use super::request::{ChatRequest, text_bytes};
 use super::{anthropic, openai};
@@ -71,10 +71,8 @@ impl<'a> Wire<'a> {
     ) -> Result<Self, Failure> {
         let (path, (body, length_key)) = match askable(plan)? {
             ProviderProtocol::Custom => return Err(Failure::unasked("cannot be asked", "")),
-            ProviderProtocol::OpenAi => (Api::Chat.below(Api::Chat.path()), openai::body(chat)),
-            ProviderProtocol::Anthropic => {
-                (Api::Messages.below(Api::Messages.path()), anthropic::body(chat)?)
-            }
+            ProviderProtocol::OpenAi => (Api::Chat.below(), openai::body(chat)),
+            ProviderProtocol::Anthropic => (Api::Messages.below(), anthropic::body(chat)?),
         };
         let (bytes, text_bytes) = (chat.bytes, chat.text_bytes());
         let completion_tokens = chat.completion_tokens;
@@ -117,8 +115,6 @@ impl<'a> Wire<'a> {
         secrets: &Secrets,
     ) -> Result<(Self, Bytes), Failure> {
         askable(plan)?;
-        let (stored, own) = (request.stored.as_ref(), request.api.path());
-        let path = request.api.below(stored.map_or(own, |stored| &stored.path));
         let body = request.body.as_object().map(Cow::Borrowed).unwrap_or_default();
         let body = (body, Some(request.length_key()));
         let length = request.length();
@@ -127,23 +123,26 @@ impl<'a> Wire<'a> {
         let is_open = !request.api.writes_nothing() && is_open(&request.body);
         let text_bytes = text_bytes(&request.body);
         let size = Size { bytes: 0, text_bytes, is_open, completion_tokens };
+        let path = request.api.below();
         let mut wire = Self::to((plan, &plan.model), path, body, size, secrets).await?;
+        wire.method = request.api.method();
+        if !request.api.query().is_empty() {
+            let query = joined(&wire.url, request.api.query());
+            wire.url.set_query(Some(&query));
+        }
         wire.headers.retain(|(name, _)| !request.headers.contains_key(name));
         let own = request.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         wire.headers.extend(own);
         let names_it = request.model() == plan.model;
         let is_whole = length.is_some() || !is_bounded;
-        let plain = match names_it && is_whole && !request.bytes.is_empty() {
-            true => request.bytes.clone(),
-            false if stored.is_some() => Bytes::new(),
-            false => wire.body(None),
+        let plain = if request.body.is_null() {
+            Bytes::new()
+        } else if names_it && is_whole && !request.bytes.is_empty() {
+            request.bytes.clone()
+        } else {
+            wire.body(None)
         };
         wire.size.bytes = plain.len() as u64;
-        if let Some(Stored { method, query, .. }) = stored {
-            wire.method = method.clone();
-            let query = joined(&wire.url, query);
-            wire.url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
-        }
         if request.api.writes_nothing() {
             (wire.size.bytes, wire.size.text_bytes) = (0, 0);
         }
@@ -300,14 +299,8 @@ mod tests {
     async fn sent(bytes: &'static str, is_bounded: bool) -> (Bytes, Value) {
         let (plan, secrets, bytes) = (plan(), Secrets::none(), Bytes::from(bytes));
         let body = Cow::Owned(serde_json::from_slice(&bytes).unwrap());
-        let request = Forward {
-            api: Api::Chat,
-            body,
-            bytes,
-            headers: HeaderMap::new(),
-            keeper: None,
-            stored: None,
-        };
+        let headers = HeaderMap::new();
+        let request = Forward { api: Api::Chat, body, bytes, headers, keeper: None };
         let passing = Wire::passing(&plan, &request, is_bounded, &secrets);
         let (wire, plain) = passing.await.unwrap();
         assert_eq!(wire.size.bytes, plain.len() as u64);
