@@ -16,7 +16,7 @@ const TOKEN: &str = "token-of-the-wrapped-0123456789";
 
 /// A server that says much that is no answer, and counts how often it is begun and greeted.
 const SERVER: &str = r#"
-import json, os, sys, threading
+import json, os, sys
 print("Server starting", flush=True)
 greeted = 0
 folder = os.path.dirname(os.path.abspath(__file__))
@@ -26,6 +26,10 @@ def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     method, params = message.get("method"), message.get("params") or {}
+    if method is None:
+        said = json.dumps([message.get("result"), (message.get("error") or {}).get("code")])
+        say({"id": asking, "result": {"content": [{"type": "text", "text": said}]}})
+        continue
     if "id" not in message:
         with open(folder + "/told", "a") as told: told.write(method + "\n")
         continue
@@ -39,6 +43,13 @@ for line in sys.stdin:
         answer(result={"tools": [{"name": "echo", "description": "Echoes.", "inputSchema": schema}]})
     elif method == "tools/call" and params["name"] == "end": os._exit(3)
     elif method == "tools/call" and params["name"] == "wait": pass
+    elif method == "tools/call" and params["name"] == "steps":
+        token = params["_meta"]["progressToken"]
+        say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 2}})
+        answer(result={"content": []})
+    elif method == "tools/call" and params["name"] == "ask":
+        asking = message["id"]
+        say({"id": "q", "method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}})
     elif method == "tools/call":
         text = params["arguments"].get("says_first")
         if text: say({"method": "notifications/message", "params": {"level": "info", "data": text}})
@@ -101,17 +112,20 @@ fn post(served: &Served, session: &str, message: &Value) -> Answer {
     send(served, "POST", &headers, &message.to_string())
 }
 
+fn message(id: &Value, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
 fn ask(served: &Served, session: &str, id: &Value, method: &str, params: &Value) -> Answer {
-    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    post(served, session, &message)
+    post(served, session, &message(id, method, params))
 }
 
 fn greet(served: &Served) -> Answer {
-    greet_as(served, "2025-11-25")
+    greet_as(served, "2025-11-25", &json!({}))
 }
 
-fn greet_as(served: &Served, version: &str) -> Answer {
-    let client = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+fn greet_as(served: &Served, version: &str, can: &Value) -> Answer {
+    let client = json!({"protocolVersion": version, "capabilities": can, "clientInfo": {"name": "t", "version": "1"}});
     ask(served, "", &json!("hello"), "initialize", &client)
 }
 
@@ -170,7 +184,7 @@ fn every_answer_is_that_of_the_table() {
     let other = other.unwrap();
     assert_ne!(session, other, "each client has a session of its own");
     assert_eq!(&again["result"], result, "the one process was greeted once");
-    let older = greet_as(&served, "2024-11-05").2;
+    let older = greet_as(&served, "2024-11-05", &json!({})).2;
     assert_eq!(older["result"]["protocolVersion"], "2024-11-05");
     for (session, id) in [(&session, json!(7)), (&other, json!(7)), (&other, json!("seven"))] {
         let Answer(status, _, said) = call(&served, session, &id, "echo", &json!({"a": 1}));
@@ -204,9 +218,7 @@ fn what_the_program_says_unasked_is_heard_by_who_listens_until_its_session_ends(
     let long = json!({"says_first": "x".repeat(WRAP_UNASKED_BYTES_MAX)});
     assert_eq!(call(&served, &sessions[0], &json!(1), "echo", &long).0, 200);
     for stream in [&mut again, &mut other] {
-        let event = read_until(stream, "\n\n");
-        let (_, data) = event.split_once("data: ").unwrap();
-        let said: Value = serde_json::from_str(data.trim()).unwrap();
+        let said = next(stream);
         assert_eq!(said["method"], "notifications/message");
         assert_eq!(said["params"]["data"], "unasked");
     }
@@ -232,6 +244,75 @@ fn no_more_clients_listen_than_may() {
     assert!(head.contains(" 503 "), "{head}");
     streams.pop();
     soon("a place", || listens().0.contains(" 200 ").then_some(()));
+}
+
+/// Calls a tool, taking events, and returns the head of the answer and what follows it.
+fn begin(served: &Served, session: &str, params: &Value) -> (String, TcpStream) {
+    let accept = ("accept", "application/json, text/event-stream");
+    let headers = [accept, ("mcp-session-id", session), ("content-type", "application/json")];
+    let call = message(&json!(1), "tools/call", params);
+    let mut stream = served.open("POST", "/mcp", &headers, &call.to_string());
+    (read_until(&mut stream, "\r\n\r\n"), stream)
+}
+
+/// Returns the next event of a stream.
+fn next(stream: &mut TcpStream) -> Value {
+    let event = read_until(stream, "\n\n");
+    let (_, data) = event.split_once("data: ").unwrap();
+    serde_json::from_str(data.trim()).unwrap()
+}
+
+#[test]
+fn how_far_a_request_is_its_own_client_hears_by_its_own_token() {
+    let Some(cli) = prepared() else { return };
+    let served = wrapped(&cli, &[], &[]);
+    let sessions = [(); 2].map(|()| begun(&served).1.unwrap());
+    // Both give the same token, at the same time.
+    let steps = json!({"name": "steps", "_meta": {"progressToken": "mine"}});
+    for (head, mut stream) in sessions.each_ref().map(|session| begin(&served, session, &steps)) {
+        assert!(head.contains(" 200 ") && head.contains("text/event-stream"), "{head}");
+        let told = next(&mut stream);
+        assert_eq!(told["method"], "notifications/progress", "{told}");
+        let expected = json!({"progressToken": "mine", "progress": 1.0, "total": 2.0});
+        assert_eq!(told["params"], expected);
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
+        assert_eq!(next(&mut stream), answer);
+        assert_eq!(read_until(&mut stream, "0\r\n\r\n"), "\r\n0\r\n\r\n");
+    }
+    // Who takes no events hears nothing of it.
+    assert_eq!(ask(&served, &sessions[0], &json!(2), "tools/call", &steps).0, 200);
+}
+
+#[test]
+fn what_the_program_asks_is_answered_by_the_client_whose_call_alone_is_open() {
+    let Some(cli) = prepared() else { return };
+    let served = wrapped(&cli, &["--questions"], &[]);
+    begun(&served);
+    let session = |can: Value| greet_as(&served, "2025-11-25", &can).1.unwrap();
+    let (able, other) = (session(json!({"elicitation": {}})), session(json!({})));
+    let asks = json!({"name": "ask", "arguments": {}});
+    let text = |answer: &Value| answer["result"]["content"][0]["text"].clone();
+    let (_, mut stream) = begin(&served, &able, &asks);
+    let question = next(&mut stream);
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    assert_eq!(question["params"]["message"], "Who?");
+    let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    assert_eq!(post(&served, &other, &reply).0, 400, "it was asked of another");
+    assert_eq!((post(&served, &able, &reply).0, post(&served, &able, &reply).0), (202, 400));
+    assert_eq!(text(&next(&mut stream)), r#"[{"action": "decline"}, null]"#);
+    // One client cannot be asked; of several calls nobody knows which is meant.
+    let denied = call(&served, &other, &json!(2), "ask", &json!({}));
+    assert_eq!(text(&denied.2), "[null, -32601]");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| call(&served, &other, &json!(3), "wait", &json!({})));
+        soon("the refusal", || {
+            let denied = call(&served, &able, &json!(4), "ask", &json!({}));
+            (text(&denied.2) == "[null, -32600]").then_some(())
+        });
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
+        assert_eq!(post(&served, &other, &cancel).0, 202);
+        assert_eq!(waits.join().unwrap().0, 202);
+    });
 }
 
 /// Opens a stream of a session, and returns the head of the answer, too.

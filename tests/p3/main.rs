@@ -7,6 +7,10 @@
     reason = "these are tests"
 )]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clawhost_core::error::ErrorKind;
@@ -16,9 +20,9 @@ use clawhost_tests::{TestHost, source_root, wait};
 use serde_json::json;
 
 /// A call that is not over by then hangs.
-const HANGS: Duration = Duration::from_secs(10);
+const HANGS: Duration = Duration::from_secs(30);
 /// How late a timeout may be on a busy machine.
-const LATE_MAX: Duration = Duration::from_millis(500);
+const LATE_MAX: Duration = Duration::from_secs(3);
 /// Threads of this process, that of all tests here: more are those of a guest.
 const THREADS_MAX: usize = 150;
 /// Lets guests call others.
@@ -28,6 +32,9 @@ const CALLING: &str =
 /// Codes of `wasi:filesystem` whose place in the variant tests look at.
 const NO_ENTRY: u64 = 19;
 const NOT_PERMITTED: u64 = 30;
+/// Codes of `wasi:http`, likewise.
+const ADDRESS_PROHIBITED: u64 = 4;
+const REQUEST_DENIED: u64 = 15;
 /// What [`READS`] adds to such a code.
 const FAILED: u64 = 1_000_000;
 
@@ -239,6 +246,67 @@ async fn a_command_answers_with_its_output() {
     assert_eq!(host.refused(), "");
     let said = host.ask("hello", json!({})).await;
     assert_eq!(said, json!({"stdout": "hello\n", "stderr": "", "exit_code": 0}));
+}
+
+/// Answers every request with 200, at the port that is returned, and tells how many came.
+fn server() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, hits) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let heard = Arc::clone(&hits);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            heard.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi");
+        }
+    });
+    (port, hits)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_pass_the_one_check_of_what_goes_out() {
+    let (port, hits) = server();
+    let component = std::fs::read(source_root().join("tests/p3/http.wat")).unwrap();
+    let serving = async |private: bool| {
+        let ssrf = format!("ssrf_protection: {{enabled: true, block_private_ips: {private}}}");
+        let network =
+            format!("network: {{mode: allowlist, allowed_hosts: [127.0.0.1, localhost], {ssrf}}}");
+        let file = format!("version: 1\nprofiles: {{sandbox-0: {{ports: [{port}]}}}}");
+        let builder = TestHost::builder().only(&["asks"]).limits("timeout_ms: 3000");
+        let builder = builder.capabilities(&network).runtime_file(&file);
+        let host = builder.tool_file("asks.wat", &component).build().await;
+        assert_eq!(host.refused(), "");
+        host
+    };
+    let open = serving(false).await;
+    assert_eq!(result(&open, "asks", &format!("127.0.0.1:{port}")).await, 200);
+    assert_eq!(hits.load(Ordering::SeqCst), 1);
+    let other = port.checked_add(1).unwrap_or(1);
+    for denied in [format!("denied.test:{port}"), format!("127.0.0.1:{other}")] {
+        assert_eq!(result(&open, "asks", &denied).await, 1000 + REQUEST_DENIED, "{denied}");
+    }
+    let closed = serving(true).await;
+    for private in ["127.0.0.1", "localhost"] {
+        let came = result(&closed, "asks", &format!("{private}:{port}")).await;
+        assert_eq!(came, 1000 + ADDRESS_PROHIBITED, "{private}");
+    }
+    assert_eq!(hits.load(Ordering::SeqCst), 1);
+    // The record says what was refused, as of every other component.
+    let record = closed.finished().pop().unwrap();
+    assert!(record.to_string().contains("127.0.0.1"), "{record}");
+    open.check_audit();
+    closed.check_audit();
+}
+
+#[tokio::test]
+async fn a_stream_in_a_signature_refuses_the_tool_and_is_named() {
+    let text = r#"(component (core module $m (func (export "f") (param i32)))
+        (core instance $i (instantiate $m)) (type $t (stream u8))
+        (func $f (param "it" $t) (canon lift (core func $i "f"))) (export "f" (func $f)))"#;
+    let builder = TestHost::builder().only(&["f"]).tool_file("f.wat", text.as_bytes());
+    let refused = builder.build().await.refused();
+    assert!(refused.contains("`stream` requires"), "{refused}");
 }
 
 #[tokio::test]

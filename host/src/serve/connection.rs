@@ -326,11 +326,7 @@ impl Connection {
     }
 }
 
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("open", &self.open).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Connection { open });
 
 impl Open {
     fn refuses(&self, id: &RequestId, method: &str, bytes: usize) -> Option<Fault> {

@@ -73,11 +73,13 @@ fn request(provider: &str, params: &Value) -> Option<Value> {
     let messages: Vec<Value> = system.into_iter().chain(messages).collect::<Option<_>>()?;
     let tokens = params.get("maxTokens")?.as_u64()?.min(SAMPLING_TOKENS_MAX);
     let mut request = json!({"model": provider, "messages": messages, "max_tokens": tokens});
-    let options = [("temperature", "temperature"), ("stopSequences", "stop")];
-    for (key, option) in options {
-        if let (Some(value), Some(request)) = (params.get(key), request.as_object_mut()) {
-            let is_it = if option == "stop" { are_texts(value) } else { value.is_number() };
-            request.insert(option.to_owned(), is_it.then(|| value.clone())?);
+    // What MCP calls it, what a chat request calls it, and whether it has the form that both know.
+    type Form = fn(&Value) -> bool;
+    let settings: [(&str, &str, Form); 2] =
+        [("temperature", "temperature", Value::is_number), ("stopSequences", "stop", are_texts)];
+    for (asked, said, is_it) in settings {
+        if let (Some(value), Some(request)) = (params.get(asked), request.as_object_mut()) {
+            request.insert(said.to_owned(), Some(value).filter(|it| is_it(it))?.clone());
         }
     }
     Some(request)

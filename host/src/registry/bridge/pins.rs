@@ -56,14 +56,10 @@ pub enum PinState {
     New,
 }
 
-impl PinState {
+clawhost_core::table! {
     /// Returns the word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Changed => "changed",
-            Self::New => "new",
-        }
+    pub PinState::name: &'static str {
+        Accepted: "accepted", Changed: "changed", New: "new",
     }
 }
 

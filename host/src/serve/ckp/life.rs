@@ -20,17 +20,11 @@ pub(crate) enum State {
     Stopping,
 }
 
-impl State {
+clawhost_core::table! {
     /// Returns its name on the wire.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "ERROR",
-            Self::Init => "INIT",
-            Self::Ready => "READY",
-            Self::Starting => "STARTING",
-            Self::Stopped => "STOPPED",
-            Self::Stopping => "STOPPING",
-        }
+    pub(super) State::name: &'static str {
+        Error: "ERROR", Init: "INIT", Ready: "READY", Starting: "STARTING", Stopped: "STOPPED",
+        Stopping: "STOPPING",
     }
 }
 

@@ -344,8 +344,10 @@ function changed(pin) {
   const said = el("p", { class: "note", role: "alert" });
   const lines = pin.changes.map((line) => el("span", { class: line.startsWith("-") ? "out" : line.startsWith("+") ? "in" : "" }, `${line}\n`));
   const is = pin.state === "new" ? " offers a tool that nobody has accepted: " : " says something else about ";
+  // No server's name has a colon.
+  const [kind, component] = pin.server.split(":");
   return el("li", { class: "card alarm" },
-    el("h3", {}, el("span", {}, `The MCP server ${pin.server}${is}`, el("b", {}, pin.tool))),
+    el("h3", {}, component ? el("span", {}, `The component of the ${kind} `, el("b", {}, component), " needs more than was accepted") : el("span", {}, `The MCP server ${pin.server}${is}`, el("b", {}, pin.tool))),
     el("p", { class: "why" }, "It is not served until you accept what stands here.", " Since ", when(pin.changed_at_ms), "."),
     el("div", { class: "diff", tabindex: 0, role: "group", "aria-label": `What ${pin.server} says about ${pin.tool}` }, lines),
     el("div", { class: "acts" }, el("button", { class: "primary", click: acted("pins.accept", { digest: pin.digest }, `Accepted: ${pin.tool}`, said), "aria-label": `Accept what ${pin.server} says about ${pin.tool}` }, "Accept")),
@@ -373,7 +375,7 @@ function calls() {
   const wanted = document.querySelector("[name=show]:checked").value;
   const shown = all.filter((call) => wanted === "" || call.ended === wanted || (wanted === "running" && call.ended === "waiting")).slice(0, CALLS_MAX);
   const [failed, refused, busy] = [ended("failed"), ended("refused"), state.running - state.waiting];
-  put("tally", all.length === 0 ? "" : `Of the last ${plural(all.length, "call")}, ${failed === 0 ? "none" : failed} failed and ${refused === 0 ? "none" : refused} ${refused > 1 ? "were" : "was"} refused. ${busy > 0 ? `${busy === 1 ? "One runs" : `${busy} run`} now.` : "None runs now."}`);
+  put("tally", all.length === 0 ? "" : `Of the last ${plural(all.length, "call")}, ${failed === 0 ? "none" : failed} failed and ${refused === 0 ? "none" : refused} ${refused > 1 ? "were" : "was"} refused. ${busy > 0 ? `${busy === 1 ? "One runs" : `${busy} run`} now.` : state.waiting > 0 ? "None runs but those that wait." : "None runs now."}`);
   sync($("calls"), shown, (call) => call.call, () => el("li", { class: "call" }), line);
   const nothing = { "": "No call yet. Calls appear here as they arrive and end.", failed: "None of these calls failed.", refused: "None of these calls was refused.", running: "No call runs." };
   put("calls-none", nothing[wanted]);
@@ -479,7 +481,7 @@ $("search").addEventListener("submit", (event) => { event.preventDefault(); sear
 async function health() {
   try {
     const status = await ask("status");
-    const rows = [["Up for", span(status.uptime_ms)], ["Version", status.version], ["Process", String(status.pid)], ["Calls running", String(status.calls_running)], ["Waiting for you", String(status.pending)], ["Tools served", String(status.tools.length)], ["Refused", String(status.refused.length)], ["Loading", String(status.loading.length)]];
+    const rows = [["Up for", span(status.uptime_ms)], ["Version", status.version], ["Process", String(status.pid)], ["Calls running", String(status.calls_running - status.pending)], ["Waiting for you", String(status.pending)], ["Tools served", String(status.tools.length)], ["Refused", String(status.refused.length)], ["Loading", String(status.loading.length)]];
     sync($("health"), rows, ([name]) => name, ([name]) => el("div", {}, el("dt", {}, name), el("dd")), (row, [, text]) => { row.lastChild.textContent = text; });
   } catch { return; }
   const servers = state.tools?.servers ?? [];

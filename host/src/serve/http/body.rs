@@ -2,13 +2,15 @@
 //!
 //! Deliberately absent: what a body means.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use clawhost_core::limits::{EVENTS_INTERVAL_MS, HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Duration, timeout};
 
 use super::guard::Denied;
@@ -78,10 +80,9 @@ pub(super) fn answer_json(status: StatusCode, json: impl Into<Bytes>) -> Respons
     response
 }
 
-/// Returns `value` as a server-sent event.
-pub(super) fn event(value: &Value) -> Bytes {
-    // The JSON of a value has no line break in it.
-    Bytes::from(format!("data: {value}\n\n"))
+/// Returns JSON, written without a line break, as a server-sent event.
+pub(super) fn event(json: &impl Display) -> Bytes {
+    Bytes::from(format!("data: {json}\n\n"))
 }
 
 /// Returns an answer of server-sent events, with a sign of life where there are none for a while.

@@ -223,7 +223,7 @@ async fn asked(question: &mut watch::Receiver<Option<String>>) -> Option<String>
 }
 
 /// Waits until a server asks something that is not answered yet, and returns it; never where none will.
-async fn open(asks: &mut Option<Asking>) -> Arc<Asked> {
+pub(super) async fn open(asks: &mut Option<Asking>) -> Arc<Asked> {
     let is_open = |asked: &Option<Arc<Asked>>| asked.as_ref().is_some_and(|it| it.is_open());
     let asked = match asks {
         Some(asks) => asks.wait_for(is_open).await.ok().and_then(|asked| asked.clone()),

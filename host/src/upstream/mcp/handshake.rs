@@ -27,6 +27,7 @@ const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05
 pub(super) struct Hello {
     pub(super) instructions: Option<String>,
     pub(super) server: String,
+    pub(super) revision: &'static str,
 }
 
 impl Session {
@@ -58,7 +59,7 @@ impl Session {
         // Nobody else decides it.
         let _ = self.era.set(Era::Modern);
         let info = found.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
-        hello(found, info)
+        hello(found, info, MODERN)
     }
 
     async fn initialize(&self, deadline: Instant) -> Result<Hello, Failure> {
@@ -77,7 +78,7 @@ impl Session {
         }
         let _ = self.era.set(Era::Legacy);
         self.tell("notifications/initialized", deadline).await?;
-        let hello = hello(&met, met.get("serverInfo"));
+        let hello = hello(&met, met.get("serverInfo"), version);
         let _ = self.met.set(met);
         Ok(hello)
     }
@@ -88,10 +89,11 @@ fn is_modern(found: &Value) -> bool {
     versions.is_some_and(|versions| versions.iter().any(|version| version == MODERN))
 }
 
-fn hello(said: &Value, info: Option<&Value>) -> Hello {
+fn hello(said: &Value, info: Option<&Value>, revision: &'static str) -> Hello {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let name = text(info.and_then(|info| info.get("name")));
-    Hello { instructions: text(said.get("instructions")), server: name.unwrap_or_default() }
+    let instructions = text(said.get("instructions"));
+    Hello { instructions, server: name.unwrap_or_default(), revision }
 }
 
 impl Hello {
@@ -101,6 +103,6 @@ impl Hello {
             truncate::text(&redactor.text(&text), BRIDGE_INSTRUCTIONS_BYTES_MAX).to_owned()
         };
         let server = told(redactor, &self.server, BRIDGE_TOKEN_BYTES_MAX);
-        Self { instructions: self.instructions.map(cut), server }
+        Self { instructions: self.instructions.map(cut), server, ..self }
     }
 }

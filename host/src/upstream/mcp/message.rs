@@ -19,6 +19,16 @@ const ID_BYTES_MAX: usize = 256;
 /// Nobody serves this method.
 pub(super) const METHOD_NOT_FOUND: i64 = rpc::METHOD_NOT_FOUND as i64;
 
+/// Why a server's own request has no result: the code, and the words.
+pub(super) type Denial = (i64, &'static str);
+/// Nobody gives the server what it asks for.
+pub(super) const NOBODY: Denial = (METHOD_NOT_FOUND, "nobody here answers this");
+/// Somebody might, if it were known who.
+pub(super) const UNCLEAR: Denial = (
+    rpc::INVALID_REQUEST as i64,
+    "several calls are open, and nothing says which of them asks this",
+);
+
 /// One message of a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
@@ -114,12 +124,12 @@ pub(super) fn answer(id: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
 }
 
-/// Returns what it is answered with where nobody gives it what it asks for.
-pub(super) fn denial(id: &Value, method: &str) -> String {
+/// Returns what it is answered with where it gets no result.
+pub(super) fn denial(id: &Value, method: &str, (code, why): Denial) -> String {
     if method == "ping" {
         return answer(id, &json!({}));
     }
-    let error = json!({"code": METHOD_NOT_FOUND, "message": "nobody here answers this"});
+    let error = json!({"code": code, "message": why});
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()
 }
 
@@ -180,9 +190,9 @@ mod tests {
     fn a_request_of_a_server_is_refused_under_its_own_id() {
         let text = r#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage","params":{}}"#;
         let Said::Asks { id, method, .. } = read(text.as_bytes()) else { panic!() };
-        let answer: Value = serde_json::from_str(&denial(&id, &method)).unwrap();
+        let answer: Value = serde_json::from_str(&denial(&id, &method, NOBODY)).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("x"), &json!(-32601)));
-        let ping: Value = serde_json::from_str(&denial(&json!(3), "ping")).unwrap();
+        let ping: Value = serde_json::from_str(&denial(&json!(3), "ping", UNCLEAR)).unwrap();
         assert_eq!(ping, json!({"jsonrpc": "2.0", "id": 3, "result": {}}));
     }
 

@@ -55,7 +55,7 @@ use failure::Failure;
 pub use failure::SERVER_ERROR;
 pub use questions::INPUT_REQUIRED;
 pub use relay::Restart;
-pub(crate) use relay::{Life, NoResult};
+pub(crate) use relay::{Life, NoResult, PROGRESS_TOKEN};
 use session::{Ask, Session};
 use supervise::Supervisor;
 
@@ -117,6 +117,8 @@ pub struct Offers {
     pub instructions: Option<String>,
     /// What it calls itself.
     pub server: String,
+    /// The revision of the protocol that was agreed on; empty before.
+    pub revision: &'static str,
 }
 
 /// Whether a server can be called.
@@ -249,7 +251,7 @@ impl Server {
         mut ask: Ask,
         read: impl Fn(Value) -> Result<ToolReply, Failure>,
     ) -> Result<ToolReply, Failure> {
-        let asks = ask.caller.dialogue.as_ref().and_then(|all| all.asks.clone());
+        let asks = ask.caller.asks();
         if asks.is_none() && ask.caller.model.is_none() {
             return read(session.ask(ask).await?);
         }
@@ -341,6 +343,7 @@ impl Offers {
             exposed: Arc::default(),
             instructions: None,
             server: String::new(),
+            revision: "",
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::complaints::{Complaints, ErrorLines};
 use super::failure::Failure;
-use super::message::{self, Said};
+use super::message::{self, NOBODY, Said};
 use super::questions::Granted;
 use super::waiting::{Outcome, Place, Waiting};
 use crate::dialogue::Caller;
@@ -261,14 +261,17 @@ impl Hears {
     /// Answers a request of the server's own: at once, or where somebody is asked for the one call that runs,
     /// when they have answered. A server that does not read is not answered.
     fn asked(&self, id: Value, method: String, params: Value) {
-        let (caller, over) = self.waiting.only().unzip();
+        let only = self.waiting.only();
         let (granted, back) = (self.granted.clone(), self.back.clone());
         let answer = async move {
             let asks = (&id, method.as_str(), params);
-            let answer = Granted::answer(granted.as_deref(), asks, caller.as_ref());
-            let over = over.unwrap_or_default();
+            let (caller, over) = match &only {
+                Ok((caller, over)) => (Ok(caller), over.clone()),
+                Err(why) => (Err(*why), CancellationToken::new()),
+            };
+            let answer = Granted::answer(granted.as_deref(), asks, caller);
             let answer = over.run_until_cancelled(answer).await;
-            drop(back.try_send(answer.unwrap_or_else(|| message::denial(&id, &method))));
+            drop(back.try_send(answer.unwrap_or_else(|| message::denial(&id, &method, NOBODY))));
         };
         let mut answer = Box::pin(answer);
         if answer.as_mut().now_or_never().is_none() {

@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::failure::Failure;
-use super::{Endpoint, ServerPlan, message};
+use super::message::{self, Denial, NOBODY};
+use super::{Endpoint, ServerPlan};
 use crate::dialogue::{Caller, Dialogue};
 
 /// Where an error of a call says what the server asks, in MCP's words.
@@ -63,20 +64,20 @@ impl Granted {
         is_granted.then(|| Self { server: plan.name.clone(), roots })
     }
 
-    /// Returns the answer to a server's own request, as a line: `caller` is whose call it belongs to.
+    /// Returns the answer to a server's own request, as a line: `caller` is whose call it belongs to, where that is
+    /// known.
     pub(super) async fn answer(
         granted: Option<&Self>,
         (id, method, params): (&Value, &str, Value),
-        caller: Option<&Caller>,
+        caller: Result<&Caller, Denial>,
     ) -> String {
         let answered = match granted {
-            Some(granted) => granted.answered(method, params, caller).await,
+            Some(granted) => granted.answered(method, params, caller.ok()).await,
             None => None,
         };
-        match answered {
-            Some(result) => message::answer(id, &result),
-            None => message::denial(id, method),
-        }
+        let why = granted.and_then(|_| caller.err()).unwrap_or(NOBODY);
+        answered
+            .map_or_else(|| message::denial(id, method, why), |result| message::answer(id, &result))
     }
 
     async fn answered(

@@ -1,7 +1,7 @@
 //! A program whose messages are only passed on, for a transport that decides nothing about them.
 //!
 //! It is kept going like every other server; ids are this host's own, and known secrets are taken out of what
-//! it says. Deliberately absent: reports of progress, whose tokens are of one client, and any look at its tools.
+//! it says. Deliberately absent: any look at its tools.
 
 use std::fmt::Display;
 use std::sync::{Arc, Weak};
@@ -16,11 +16,14 @@ use tracing::debug;
 
 use super::failure::Failure;
 use super::message;
-use super::session::{Session, Wire};
+use super::session::{Session, Wire, within};
 use super::waiting::Outcome;
 use super::{Parts, Server, ServerPlan};
 use crate::dialogue::Caller;
 use crate::offload;
+
+/// Where the parameters of a request say which reports of progress are its own.
+pub(crate) const PROGRESS_TOKEN: &str = "/_meta/progressToken";
 
 /// How long a program that ended is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,16 +76,22 @@ impl Server {
         Ok((Life(Arc::downgrade(&session)), self.cleaned(met)))
     }
 
-    /// Passes a request on. Dropping the future cancels it.
+    /// Passes a request on for `caller`. The time that its client is waited for does not count. Dropping the future
+    /// cancels it.
     pub(crate) async fn relay(
         &self,
         life: &Life,
         method: &str,
         params: Option<Value>,
         deadline: Instant,
+        caller: Caller,
     ) -> Result<Value, NoResult> {
         let session = self.living(life)?;
-        match session.relay(method, params, deadline).await {
+        if let Some(asks) = caller.asks() {
+            let secrets = self.0.secrets.clone();
+            asks.cleaned_by(move |asked| Some(secrets.redactor().json(asked)));
+        }
+        match session.relay(method, params, deadline, caller).await {
             Ok(result) => Ok(self.cleaned(result)),
             Err(failure) => Err(self.no_result(failure)),
         }
@@ -138,13 +147,23 @@ impl Server {
 }
 
 impl Session {
-    async fn relay(&self, method: &str, params: Option<Value>, deadline: Instant) -> Outcome {
+    async fn relay(
+        &self,
+        method: &str,
+        mut params: Option<Value>,
+        deadline: Instant,
+        caller: Caller,
+    ) -> Outcome {
         let Wire::Pipe(pipe) = &self.wire else { return Err(no_program()) };
         let (_place, id) = self.place()?;
+        if let Some(token) = params.as_mut().and_then(|it| it.pointer_mut(PROGRESS_TOKEN)) {
+            // Two clients may have the same.
+            *token = id.into();
+        }
         let line = message::line(Some(id), method, params.as_ref().map(|it| it as &dyn Display));
         drop(params);
-        let answer = pipe.ask(id, line, true, Caller::default());
-        timeout_at(deadline.into(), answer).await.map_err(|_| Failure::Timeout)?
+        let asks = caller.asks();
+        within(deadline, asks.as_deref(), pipe.ask(id, line, true, caller)).await?
     }
 
     async fn relay_told(&self, method: &str, params: Option<Value>) -> Result<(), Failure> {

@@ -100,8 +100,7 @@ impl Session {
         let token = ask.caller.progress.as_ref().map(|_| id);
         let params = with_meta(&brought(&ask.params, dialogue), meta(era, token, &ask.caller));
         let line = message::request(id, ask.method, &params);
-        let (until, dialogue) = (ask.deadline, ask.caller.dialogue.clone());
-        let asks = dialogue.and_then(|dialogue| dialogue.asks.clone());
+        let (until, asks) = (ask.deadline, ask.caller.asks());
         if asks.is_some() {
             ask.deadline += Duration::from_millis(QUESTION_ANSWER_MS);
         }
@@ -148,7 +147,7 @@ impl Session {
 }
 
 /// Waits for `work` until then, and as much longer as the client is waited for meanwhile.
-async fn within<T>(
+pub(super) async fn within<T>(
     until: Instant,
     asks: Option<&Asks>,
     work: impl Future<Output = T>,

@@ -280,6 +280,7 @@ impl Supervisor {
             }
             if let Some(hello) = hello {
                 (offers.instructions, offers.server) = (hello.instructions, hello.server);
+                offers.revision = hello.revision;
             }
             offers.state = State::Ready;
             is_new || shows || !was_ready

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::failure::Failure;
+use super::message::{Denial, NOBODY, UNCLEAR};
 use crate::dialogue::Caller;
 use crate::progress::Progress;
 
@@ -77,17 +78,20 @@ impl Waiting {
         asked.is_some_and(|asked| asked.answer.send(outcome).is_ok())
     }
 
-    /// Returns whose request it is that waits, and the end of it. Of several nobody knows which a server
-    /// asks for, be they left or not.
-    pub(super) fn only(&self) -> Option<(Caller, CancellationToken)> {
+    /// Returns whose request it is that waits, and the end of it.
+    ///
+    /// # Errors
+    /// None does, or there are several, left or not: nobody knows which of them a server asks for.
+    pub(super) fn only(&self) -> Result<(Caller, CancellationToken), Denial> {
         let (table, now) = (self.0.lock(), Instant::now());
         if table.left.values().chain(&table.more_left).any(|until| *until > now) {
-            return None;
+            return Err(UNCLEAR);
         }
         let mut asked = table.asked.values();
         match (asked.next(), asked.next()) {
-            (Some(only), None) => Some((only.caller.clone(), only.over.token().clone())),
-            _ => None,
+            (Some(only), None) => Ok((only.caller.clone(), only.over.token().clone())),
+            (Some(_), Some(_)) => Err(UNCLEAR),
+            (None, _) => Err(NOBODY),
         }
     }
 
@@ -161,13 +165,14 @@ mod tests {
     #[test]
     fn whom_a_server_asks_is_known_of_one_call_only_and_its_end_ends_it() {
         let waiting = Arc::new(Waiting::default());
-        assert!(waiting.only().is_none());
+        assert_eq!(waiting.only().unwrap_err(), NOBODY);
         let first = waiting.place(1, Caller::default());
         let (_, over) = waiting.only().unwrap();
         let second = waiting.place(2, Caller::default());
-        assert!(waiting.only().is_none() && !over.is_cancelled());
+        assert_eq!(waiting.only().unwrap_err(), UNCLEAR);
+        assert!(!over.is_cancelled());
         drop(second);
-        assert!(waiting.only().is_some());
+        assert!(waiting.only().is_ok());
         assert!(first.leave() && over.is_cancelled() && !first.leave());
     }
 
@@ -178,23 +183,23 @@ mod tests {
         let answer = |id| assert!(!waiting.answer(id, Ok(Value::Null)));
         leave(1);
         let _other = waiting.place(2, Caller::default());
-        assert!(waiting.only().is_none());
+        assert!(waiting.only().is_err());
         answer(1);
-        assert!(waiting.only().is_some());
+        assert!(waiting.only().is_ok());
         let most = 3 + BRIDGE_LEFT_MAX as u64;
         (3..most).for_each(leave);
         (3..most).for_each(answer);
-        assert!(waiting.only().is_some());
+        assert!(waiting.only().is_ok());
         (3..=most).for_each(leave);
         (3..=most).for_each(answer);
-        assert!(waiting.only().is_none());
+        assert!(waiting.only().is_err());
         // Of a request that was cancelled the protocol wants no answer.
         let grace = Duration::from_millis(BRIDGE_LEFT_MS);
         tokio::time::advance(grace / 2).await;
         leave(1);
         tokio::time::advance(grace / 2).await;
-        assert!(waiting.only().is_none());
+        assert!(waiting.only().is_err());
         tokio::time::advance(grace / 2).await;
-        assert!(waiting.only().is_some());
+        assert!(waiting.only().is_ok());
     }
 }

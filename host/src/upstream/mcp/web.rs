@@ -258,7 +258,7 @@ impl Web {
                 Said::Answer(answered, outcome) if answered == id => return outcome,
                 Said::Asks { id, method, params } => {
                     let asks = (&id, method.as_str(), params);
-                    let answer = Granted::answer(self.granted.as_ref(), asks, Some(&caller)).await;
+                    let answer = Granted::answer(self.granted.as_ref(), asks, Ok(&caller)).await;
                     // Whether it reads that is its own affair.
                     drop(self.tell(answer, deadline).await);
                 }

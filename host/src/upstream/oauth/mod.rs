@@ -14,7 +14,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -200,11 +199,7 @@ impl Tokens {
     }
 }
 
-impl fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens").field("server", &self.server).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Tokens { server });
 
 /// Returns a parameter of what a server wants from those who have to say who they are.
 pub(crate) fn challenged(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -292,7 +292,7 @@ async fn m15_an_older_server_asks_the_client_of_its_call_where_that_is_passed_on
     assert_eq!(silent.unwrap_err().kind, ErrorKind::Timeout);
     let told = server.call("echo", None, "{}", PATIENCE, caller);
     let Content::Text(told) = &told.await.unwrap().content[0] else { panic!() };
-    assert!(told.contains("},-32601,{}]") && asks.now().borrow().is_none(), "{told}");
+    assert!(told.contains("},-32600,{}]") && asks.now().borrow().is_none(), "{told}");
 }
 
 /// Says what it is asked.
@@ -509,6 +509,7 @@ async fn m8_lists_without_an_end_are_refused() {
             generation: 1,
             instructions: Some("be kind".to_owned()),
             server: "fake".to_owned(),
+            revision: "2025-11-25",
             ..Offers::none()
         }
     );

@@ -1,0 +1,141 @@
+//! What is said of one request before its answer: how far it is, and what the server asks its client.
+//!
+//! It goes to whoever sent the request, as events of the same answer (MCP, streamable HTTP); where there is nothing
+//! of it, or the client takes no events, the answer is plain JSON. A question ends with its request at the latest.
+//!
+//! Deliberately absent: deciding whether the server may ask, which is the operator's.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clawhost_core::limits::WRAP_SAID_MAX;
+use futures_util::stream::{self, Stream};
+use http::header::ACCEPT;
+use http::{HeaderMap, Response, StatusCode};
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::body::{accepted, answer_json, event, event_stream};
+use super::super::routes::Body;
+use super::Asking;
+use crate::dialogue::{Asks, Caller};
+use crate::progress::ProgressSink;
+use crate::serve::questions;
+use crate::serve::waiting::open;
+use crate::upstream::mcp::PROGRESS_TOKEN;
+
+/// What is said of one request; the answer is the last of it.
+pub(super) enum Said {
+    Before(Value),
+    Answer(Answer),
+}
+
+/// An answer as one line of JSON, and its status where nothing is said before.
+pub(super) struct Answer {
+    status: StatusCode,
+    line: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn new(status: StatusCode, line: Vec<u8>) -> Self {
+        Self { status, line }
+    }
+}
+
+impl From<Answer> for Response<Body> {
+    fn from(answer: Answer) -> Self {
+        answer_json(answer.status, answer.line)
+    }
+}
+
+/// Where it is said.
+pub(super) type Way = mpsc::Sender<Said>;
+
+/// Returns where something is said, and where it is heard.
+pub(super) fn way() -> (Way, mpsc::Receiver<Said>) {
+    mpsc::channel(WRAP_SAID_MAX)
+}
+
+/// Returns what is heard as the answer to a request: nothing of one that was cancelled.
+pub(super) async fn heard(mut said: mpsc::Receiver<Said>) -> Response<Body> {
+    match said.recv().await {
+        Some(Said::Before(first)) => event_stream(events(Said::Before(first), said)),
+        Some(Said::Answer(answer)) => answer.into(),
+        None => accepted(),
+    }
+}
+
+fn events(
+    first: Said,
+    said: mpsc::Receiver<Said>,
+) -> impl Stream<Item = Bytes> + Send + Sync + 'static {
+    stream::unfold((Some(first), said), |(first, mut said)| async {
+        let next = match first {
+            Some(first) => first,
+            None => said.recv().await?,
+        };
+        let event = match next {
+            Said::Before(message) => event(&message),
+            Said::Answer(answer) => event(&String::from_utf8_lossy(&answer.line)),
+        };
+        Some((event, (None, said)))
+    })
+}
+
+/// Says whether a client takes more than the answer itself.
+pub(super) fn takes_events(headers: &HeaderMap) -> bool {
+    let mut all = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    all.any(|kinds| kinds.contains("text/event-stream"))
+}
+
+impl Asking {
+    /// Returns who hears of the request while it is under way, on `way`.
+    pub(super) fn caller(&self, params: Option<&Value>, way: &Way) -> Caller {
+        let token = params.filter(|_| self.takes_events);
+        let token = token.and_then(|params| params.pointer(PROGRESS_TOKEN)).cloned();
+        let token = token.and_then(|token| serde_json::from_value(token).ok());
+        let dialogue = questions::dialogue(self.can.as_ref());
+        Caller {
+            progress: token.map(|token| progress(token, way.clone())),
+            dialogue: Some(Arc::new(dialogue)),
+            ..Caller::default()
+        }
+    }
+
+    /// Passes on what the server asks, one thing after the other, and what the client answers.
+    pub(super) async fn questions(&self, asks: Option<Arc<Asks>>, way: &Way) -> Infallible {
+        let mut asks = asks.map(|asks| asks.now());
+        loop {
+            let asked = open(&mut asks).await;
+            let answered = match asked.requests.as_object().and_then(|all| all.iter().next()) {
+                Some((name, request)) => {
+                    let result = self.asked(request.clone(), way).await;
+                    result.map(|result| json!({ name.as_str(): result }))
+                }
+                None => None,
+            };
+            asked.answer(answered);
+        }
+    }
+
+    async fn asked(&self, mut request: Value, way: &Way) -> Option<Value> {
+        let (sender, answered) = oneshot::channel();
+        let id = self.sessions.lock().get_mut(&self.session)?.question(sender);
+        let members = request.as_object_mut()?;
+        members.extend([("jsonrpc".to_owned(), json!("2.0")), ("id".to_owned(), json!(id))]);
+        way.send(Said::Before(request)).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+/// Reports to the client that gave `token`. One that does not read misses a report.
+fn progress(token: ProgressToken, way: Way) -> ProgressSink {
+    Arc::new(move |done, total, message| {
+        let mut params = ProgressNotificationParam::new(token.clone(), done);
+        (params.total, params.message) = (total, message);
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+        drop(way.try_send(Said::Before(told)));
+    })
+}
