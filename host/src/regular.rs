@@ -145,7 +145,10 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 /// # Errors
 /// What the system says.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
+        let is_file = error.kind() == io::ErrorKind::AlreadyExists;
+        if is_file { io::Error::new(error.kind(), "it is a file") } else { error }
+    })
 }
 
 #[cfg(test)]

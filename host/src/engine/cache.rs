@@ -5,10 +5,14 @@
 //! lives in the state folder, not beside the entries. A damaged or foreign entry is compiled anew. What
 //! is known is read alone where tools are listed; code is read whole, where the length is right, and held
 //! against the hash that was read then, and never mapped: a file can change after it was looked at.
+//! What was used longest ago is taken away where an entry is written and all are over a bound.
 
+use std::cmp::Reverse;
 use std::io::Read as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, File};
+use clawhost_core::limits::CODE_CACHE_BYTES_MAX;
 
 use super::loaded::About;
 use crate::regular;
@@ -27,6 +31,8 @@ const ABOUT_BYTES_MAX: usize = 8 << 20;
 const FORMAT: &[u8] = b"owner, format 3";
 /// Digits of the key's fingerprint in a file name: enough to tell hosts apart.
 const OWNER_DIGITS: usize = 8;
+/// Ends the name of every entry.
+const ENDING: &str = ".code";
 
 /// The cache: a folder only the host's user can write, and the key of its entries.
 #[derive(Debug)]
@@ -35,6 +41,9 @@ pub struct CodeCache {
     key: [u8; blake3::KEY_LEN],
     /// Ends every name, so that hosts with different keys can share the folder.
     owner: String,
+    bytes_max: u64,
+    /// Bytes that may still be put before the folder is looked through.
+    room: AtomicU64,
 }
 
 /// What one entry says.
@@ -69,7 +78,7 @@ impl CodeCache {
     /// Returns the cache in `dir` whose entries are authenticated with `key`.
     pub fn new(dir: Dir, key: [u8; blake3::KEY_LEN]) -> Self {
         let owner = blake3::keyed_hash(&key, FORMAT).to_hex().chars().take(OWNER_DIGITS).collect();
-        Self { dir, key, owner }
+        Self { dir, key, owner, bytes_max: CODE_CACHE_BYTES_MAX, room: AtomicU64::new(0) }
     }
 
     /// Returns what the entry `name` says, or none where it is absent, damaged or not ours. Its code is not
@@ -86,8 +95,8 @@ impl CodeCache {
     /// Reads what an entry of this length says; what follows is its code.
     fn read(&self, name: &str, file: &mut File, bytes: u64) -> Option<Entry> {
         let head = Head::read(file)?;
-        let mut about = Vec::new();
-        file.take(head.size.into()).read_to_end(&mut about).ok()?;
+        let mut about = vec![0; usize::try_from(head.size).ok()?];
+        file.read_exact(&mut about).ok()?;
         let code = blake3::Hash::from_bytes(head.code);
         // blake3::Hash compares in constant time.
         let is_ours = self.mac(name, bytes, &code, &about) == blake3::Hash::from_bytes(head.mac);
@@ -101,33 +110,75 @@ impl CodeCache {
         let (mut file, bytes) = regular::open_in(&self.dir, &self.file(name)).ok()?;
         // No more is read than there was when its length was authenticated.
         self.read(name, &mut file, bytes).filter(|entry| entry.code == hash)?;
-        let mut code = Vec::new();
+        // Room for all of it at once: growing would take, and leave, twice as much.
+        let mut code = Vec::with_capacity(usize::try_from(bytes).ok()?);
         file.take(bytes).read_to_end(&mut code).ok()?;
         (blake3::hash(&code) == hash).then_some(code)
     }
 
     /// Stores an entry under `name`. Failing to is no error: the next start compiles again.
     pub(super) fn put(&self, name: &str, about: &About, code: &[u8]) {
-        if let Err(error) = self.try_put(name, about, code) {
-            tracing::warn!("could not cache compiled code: {error}");
+        match self.try_put(name, about, code) {
+            Ok(bytes) => self.make_room(bytes),
+            Err(error) => tracing::warn!("could not cache compiled code: {error}"),
         }
     }
 
-    fn try_put(&self, name: &str, about: &About, code: &[u8]) -> std::io::Result<()> {
+    fn try_put(&self, name: &str, about: &About, code: &[u8]) -> std::io::Result<u64> {
         let about = serde_json::to_vec(about)?;
         if about.len() > ABOUT_BYTES_MAX {
             return Err(std::io::Error::other("what is known of it is too long"));
         }
         let size = u32::try_from(about.len()).map_err(std::io::Error::other)?.to_le_bytes();
         let hash = blake3::hash(code);
-        let bytes = HEAD_BYTES + about.len() + code.len();
-        let mac = self.mac(name, bytes as u64, &hash, &about);
+        let bytes = (HEAD_BYTES + about.len() + code.len()) as u64;
+        let mac = self.mac(name, bytes, &hash, &about);
         let entry = [mac.as_bytes(), hash.as_bytes(), &size[..], &about, code].concat();
-        regular::replace_in(&self.dir, &self.file(name), &entry)
+        regular::replace_in(&self.dir, &self.file(name), &entry)?;
+        Ok(bytes)
+    }
+
+    /// Looks through the folder where this host has put as much as had room when it last did, first of all at its
+    /// first entry. Hosts that put much at the same time see each other's a little later.
+    fn make_room(&self, put: u64) {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        if self.room.fetch_update(set, fetch, |room| room.checked_sub(put)).is_ok() {
+            return;
+        }
+        match self.prune() {
+            Ok(room) => self.room.store(room, Ordering::Relaxed),
+            Err(error) => tracing::warn!("could not clear the folder of compiled code: {error}"),
+        }
+    }
+
+    /// Takes away what was used longest ago, whoever's it is, until the rest is within the bound, and returns
+    /// how much more has room. A system that does not note when a file was read tells when it was written.
+    fn prune(&self) -> std::io::Result<u64> {
+        let mut entries = Vec::new();
+        for entry in self.dir.entries()? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // Another host may have taken it away by now; and what was never finished has more after the ending.
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_file() && is_entry(&name.to_string_lossy()) {
+                entries.push((found.accessed().ok().max(found.modified().ok()), found.len(), name));
+            }
+        }
+        entries.sort_by_key(|(used, ..)| Reverse(*used));
+        let (mut all, mut kept) = (0_u64, 0);
+        for (_, bytes, name) in entries {
+            all = all.saturating_add(bytes);
+            if all > self.bytes_max {
+                drop(self.dir.remove_file(name));
+            } else {
+                kept = all;
+            }
+        }
+        Ok(self.bytes_max.saturating_sub(kept))
     }
 
     fn file(&self, name: &str) -> String {
-        format!("{name}-{}.code", self.owner)
+        format!("{name}-{}{ENDING}", self.owner)
     }
 
     fn mac(&self, name: &str, bytes: u64, code: &blake3::Hash, about: &[u8]) -> blake3::Hash {
@@ -136,6 +187,17 @@ impl CodeCache {
         hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
         hasher.update(&bytes.to_le_bytes()).update(code.as_bytes()).update(about).finalize()
     }
+}
+
+/// Says whether a file has the name of an entry, of whatever host, or of one that was never finished: the folder may
+/// be an embedding program's, with files of its own.
+fn is_entry(name: &str) -> bool {
+    let (stem, rest) = name.rsplit_once(ENDING).unwrap_or_default();
+    let owner = stem.rsplit_once('-').map_or("", |(_, owner)| owner);
+    owner.len() == OWNER_DIGITS
+        && owner.bytes().all(|digit| digit.is_ascii_hexdigit())
+        && rest.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit())
+        && name.starts_with('.') != rest.is_empty()
 }
 
 #[cfg(test)]
@@ -228,6 +290,36 @@ mod tests {
             sender.send((found, read(&cache, "a").is_some())).unwrap();
         });
         assert_eq!(receiver.recv_timeout(SOON).unwrap(), (false, true));
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_makes_room_and_nothing_else_of_the_folder_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut cache, first) = (cache(&dir, 1), cache(&dir, 1));
+        let entry = |cache: &CodeCache, name| std::fs::metadata(dir.path().join(cache.file(name)));
+        for (name, hours) in [("a", 2), ("b", 3), ("c", 1)] {
+            first.put(name, &about(), b"native code");
+            let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_hours(hours);
+            let times = std::fs::FileTimes::new().set_accessed(at).set_modified(at);
+            let path = dir.path().join(cache.file(name));
+            std::fs::File::open(path).unwrap().set_times(times).unwrap();
+        }
+        let others = ["other", "project.code-workspace", "my.codes.txt", "a-notowned.code"];
+        let others = others.map(|name| dir.path().join(name));
+        let unfinished = dir.path().join(format!(".{}.7.0", cache.file("x")));
+        for path in others.iter().chain([&unfinished]) {
+            std::fs::write(path, [0; 1_000]).unwrap();
+            let at = std::time::SystemTime::UNIX_EPOCH;
+            let times = std::fs::FileTimes::new().set_accessed(at).set_modified(at);
+            std::fs::File::open(path).unwrap().set_times(times).unwrap();
+        }
+        cache.bytes_max = 3 * entry(&cache, "a").unwrap().len();
+        cache.put("d", &about(), b"native code");
+        let there = ["a", "b", "c", "d"].map(|name| entry(&cache, name).is_ok());
+        assert_eq!(there, [true, true, false, true]);
+        assert!(others.iter().all(|other| other.exists()) && !unfinished.exists());
+        cache.put("b", &about(), b"native code");
+        assert!(read(&cache, "b").is_some(), "writing again needs no more room");
     }
 
     #[test]

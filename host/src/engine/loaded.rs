@@ -18,7 +18,7 @@ use wasmtime::component::InstancePre;
 use super::cache::Entry;
 use super::kinds::docs::Docs;
 use super::kinds::{self, Kind, World};
-use super::{Engine, LoadError, background};
+use super::{Engine, LoadError, compiling, give_memory_back};
 use crate::offload;
 use crate::sandbox::CallState;
 
@@ -54,14 +54,20 @@ pub struct About {
 pub struct Loaded {
     engine: Arc<Engine>,
     about: About,
-    /// Its code was not looked at yet: only what is known of it was.
-    is_listed: bool,
-    /// What of the cache holds the code that belongs to what is known.
-    entry: Option<(String, blake3::Hash)>,
-    source: Mutex<Option<Source>>,
+    /// Only what is known of it was looked at, and its code was not.
+    listed: Option<Listed>,
     code: OnceCell<Code>,
     /// Of what was just compiled, for its offer.
     _schemas: Vec<Arc<Schema>>,
+}
+
+/// Where the code is that belongs to what is known.
+struct Listed {
+    /// Its name in the cache.
+    name: String,
+    hash: blake3::Hash,
+    /// Until the code is there.
+    source: Mutex<Option<Source>>,
 }
 
 /// The code of a component, linked.
@@ -118,9 +124,9 @@ impl Loaded {
         Entry { about, code }: Entry,
         source: Source,
     ) -> Self {
-        let (engine, entry) = (Arc::clone(engine), Some((name, code)));
-        let (source, code) = (Mutex::new(Some(source)), OnceCell::new());
-        Self { engine, about, is_listed: true, entry, source, code, _schemas: Vec::new() }
+        let listed = Some(Listed { name, hash: code, source: Mutex::new(Some(source)) });
+        let (engine, code) = (Arc::clone(engine), OnceCell::new());
+        Self { engine, about, listed, code, _schemas: Vec::new() }
     }
 
     /// What was just compiled.
@@ -130,9 +136,8 @@ impl Loaded {
         code: Code,
         schemas: Vec<Arc<Schema>>,
     ) -> Self {
-        let (engine, entry) = (Arc::clone(engine), None);
-        let (source, code) = (Mutex::default(), OnceCell::new_with(Some(code)));
-        Self { engine, about, is_listed: false, entry, source, code, _schemas: schemas }
+        let (engine, code) = (Arc::clone(engine), OnceCell::new_with(Some(code)));
+        Self { engine, about, listed: None, code, _schemas: schemas }
     }
 
     /// Returns the tools it offers in a file, or under an address, of this name.
@@ -145,7 +150,7 @@ impl Loaded {
 
     /// Says whether all that it says was checked when it was put into the cache.
     pub(crate) fn is_listed(&self) -> bool {
-        self.is_listed
+        self.listed.is_some()
     }
 
     /// Returns its code where a call before has loaded it.
@@ -164,7 +169,7 @@ impl Loaded {
             // A task of its own: what was begun is not lost with the call that began it.
             let work = tokio::spawn(async move {
                 let done = this.code.get_or_try_init(|| this.prepared()).await.map(|_| ());
-                done.inspect(|()| *this.source.lock() = None)
+                done.inspect(|()| drop(this.listed.as_ref().map(|of| of.source.lock().take())))
             });
             work.await.map_err(|error| LoadError::Passing(error.to_string()))??;
         }
@@ -173,44 +178,42 @@ impl Loaded {
     }
 
     async fn prepared(self: &Arc<Self>) -> Result<Code, LoadError> {
-        if let Some(code) = offload::blocking(true, || self.restored()) {
+        let gone = || LoadError::Passing("its code is not there".to_owned());
+        let listed = self.listed.as_ref().ok_or_else(gone)?;
+        if let Some(code) = offload::blocking(true, || self.restored(listed))? {
             return Ok(code);
         }
         tracing::warn!("the compiled code of {} is lost; compiling it anew", self.digest);
         let this = Arc::clone(self);
-        background(self.engine.turn().await?, move || this.recompiled()).await?.0
+        compiling(self.engine.turn().await?, move || this.recompiled()).await?.0
     }
 
-    fn restored(&self) -> Option<Code> {
-        let (name, hash) = self.entry.as_ref()?;
-        let code = self.engine.cache.as_ref()?.code(name, *hash)?;
-        let runtime = self.engine.runtime(self.is_p3).ok()?;
-        let component = runtime.restore(&code)?;
-        drop(code);
-        runtime.linked(&component, &Docs::default()).ok()
+    /// Returns its code from the cache, or none where that is not there any more.
+    fn restored(&self, listed: &Listed) -> Result<Option<Code>, LoadError> {
+        let cache = self.engine.cache.as_ref();
+        let code = cache.and_then(|cache| cache.code(&listed.name, listed.hash));
+        let runtime = self.engine.runtime(self.is_p3)?;
+        let component = code.and_then(|code| runtime.restore(&code));
+        let linked = component.map(|component| runtime.linked(&component, &Docs::default()));
+        give_memory_back();
+        linked.transpose()
     }
 
     fn recompiled(&self) -> Result<Code, LoadError> {
-        let source = self.source.lock();
-        let bytes = source.as_ref().map(Source::read).transpose()?.unwrap_or_default();
-        let name = self.engine.cache_name(&digest::of_bytes(&bytes));
-        if self.entry.as_ref().is_none_or(|(listed, _)| *listed != name) {
-            return Err(LoadError::Passing("it was replaced since it was listed".to_owned()));
+        let replaced = || LoadError::Passing("it was replaced since it was listed".to_owned());
+        let listed = self.listed.as_ref().ok_or_else(replaced)?;
+        let read = listed.source.lock().as_ref().map(Source::read).transpose()?;
+        let bytes = read.ok_or_else(replaced)?;
+        if self.engine.cache_name(&digest::of_bytes(&bytes)) != listed.name {
+            return Err(replaced());
         }
         let compiled = self.engine.compiled(&bytes)?;
-        self.engine.remember(&name, &compiled.component, &self.about);
+        self.engine.remember(&listed.name, &compiled.component, &self.about);
         Ok(compiled.code)
     }
 }
 
-impl std::fmt::Debug for Loaded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loaded")
-            .field("digest", &self.digest)
-            .field("imports", &self.imports)
-            .finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Loaded { digest, imports });
 
 #[cfg(test)]
 mod tests {

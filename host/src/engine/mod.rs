@@ -176,7 +176,7 @@ impl Engine {
         source: Source,
     ) -> Result<(Arc<Loaded>, Turn), LoadError> {
         let this = Arc::clone(self);
-        let (found, turn) = background(turn, move || this.found(source)).await?;
+        let (found, turn) = compiling(turn, move || this.found(source)).await?;
         let (name, mut compiled) = match found? {
             Found::Listed(loaded) => return Ok((loaded, turn)),
             Found::Compiled(name, compiled) => (name, compiled),
@@ -186,10 +186,9 @@ impl Engine {
             compiled.about.definitions = described.await?;
         }
         let this = Arc::clone(self);
-        background(turn, move || {
+        compiling(turn, move || {
             let Compiled { about, component, code } = *compiled;
             let schemas = this.remember(&name, &component, &about).unwrap_or_default();
-            give_memory_back();
             Arc::new(Loaded::compiled(&this, about, code, schemas))
         })
         .await
@@ -331,6 +330,19 @@ pub(crate) async fn background<T: Send + 'static>(
     receiver.await.map_err(|_| failed())
 }
 
+/// As [`background`], for work that reads or compiles a component, and gives back what it took.
+async fn compiling<T: Send + 'static>(
+    turn: Turn,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, Turn), LoadError> {
+    background(turn, move || {
+        let done = work();
+        give_memory_back();
+        done
+    })
+    .await
+}
+
 #[cfg(target_os = "linux")]
 fn lower_priority() {
     // On Linux priorities are per thread. Failing to lower one is harmless.
@@ -342,7 +354,8 @@ fn lower_priority() {
     let _ = COMPILING_NICE;
 }
 
-/// Gives back to the system what compiling took. The allocator would keep it for ever: tens of MiB.
+/// Gives back to the system what reading or compiling a component took. The allocator would keep it for ever: as
+/// much as the files are long, or tens of MiB.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn give_memory_back() {
     #[expect(unsafe_code, reason = "libc has it only unsafely")]
@@ -355,11 +368,7 @@ fn give_memory_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_memory_back() {}
 
-impl std::fmt::Debug for Engine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("allocator", &self.allocator).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Engine { allocator });
 
 #[cfg(test)]
 mod tests {

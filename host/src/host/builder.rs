@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cap_std::fs::Dir;
 use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
+use tokio::task::JoinHandle;
 
 use super::reload::Stock;
 use super::services::{MIGRATIONS, Outside, Services};
@@ -34,6 +35,7 @@ pub struct HostBuilder {
     only_looks: bool,
     releases: Option<Releases>,
     cache: Option<CodeCache>,
+    engine: Option<JoinHandle<wasmtime::Result<Engine>>>,
     limits: LimitSettings,
     replaceable: BTreeSet<String>,
     client: Option<HttpClient>,
@@ -85,6 +87,7 @@ impl HostBuilder {
             only_looks: false,
             releases: None,
             cache: None,
+            engine: None,
             limits: LimitSettings::default(),
             replaceable: BTreeSet::new(),
             client: None,
@@ -164,6 +167,19 @@ impl HostBuilder {
         self
     }
 
+    /// Begins to make the engine, for the limits and the cache that it has by now: a thread of its own has made
+    /// it by the time the store has answered.
+    #[must_use]
+    pub(crate) fn begun(mut self) -> Self {
+        self.engine = Some(self.begin());
+        self
+    }
+
+    fn begin(&mut self) -> JoinHandle<wasmtime::Result<Engine>> {
+        let (calls_max, cache) = (self.limits.calls_running_max, self.cache.take());
+        tokio::task::spawn_blocking(move || Engine::new(calls_max, cache))
+    }
+
     /// Bounds the host as a whole.
     #[must_use]
     pub fn limits(mut self, limits: LimitSettings) -> Self {
@@ -226,11 +242,9 @@ impl HostBuilder {
     ///
     /// # Errors
     /// [`BuildError`].
-    pub async fn build(self) -> Result<Host, BuildError> {
+    pub async fn build(mut self) -> Result<Host, BuildError> {
+        let engine = self.engine.take().unwrap_or_else(|| self.begin());
         let manifest = Arc::new(self.manifest);
-        // A thread of its own has made it by the time the store has answered.
-        let (calls_max, cache) = (self.limits.calls_running_max, self.cache);
-        let engine = tokio::task::spawn_blocking(move || Engine::new(calls_max, cache));
         let client = self.client.unwrap_or_else(HttpClient::system);
         let database = match self.database {
             Some(database) => database,

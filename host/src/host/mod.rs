@@ -44,6 +44,7 @@ use crate::swarm::Swarm;
 use crate::switches::meant;
 pub use crate::switches::{Off, SwitchError, Switches, Turn};
 use crate::telemetry::Telemetry;
+use crate::upstream::mcp::Server;
 use crate::upstream::provider::Providers;
 
 /// A running tool host. Cheap to clone; the last clone ends it.
@@ -106,6 +107,14 @@ impl Host {
     pub(crate) fn component(&self, tool: &str) -> Option<Arc<Loaded>> {
         match self.0.dispatch.terms().shelf.resolve(tool)?.code() {
             Code::Component(loaded) => Some(Arc::clone(loaded)),
+            _ => None,
+        }
+    }
+
+    /// Returns the MCP server that has `tool`; nothing where none does.
+    pub(crate) fn server(&self, tool: &str) -> Option<Server> {
+        match self.0.dispatch.terms().shelf.resolve(tool)?.code() {
+            Code::Bridged(bridged) => bridged.server(None).cloned(),
             _ => None,
         }
     }
@@ -261,11 +270,13 @@ impl Host {
     }
 
     /// Hands over what telemetry, channels and the copies of the record still hold, before the host goes;
-    /// what is not taken within `patience` is lost there. The record itself is complete, and signed then.
+    /// what is not taken within `patience` is lost there. The record itself is complete, and signed then; so is
+    /// the store.
     pub async fn flush(&self, patience: Duration) {
         let telemetry = self.telemetry().flush(Instant::now() + patience);
         let channels = self.0.services.channels.flush(patience);
-        tokio::join!(telemetry, channels, self.0.audit.flush(patience));
+        let store = tokio::time::timeout(patience, self.database().settle());
+        drop(tokio::join!(telemetry, channels, self.0.audit.flush(patience), store));
     }
 
     /// Ends what the host does: nobody is asked any more, calls have `grace` to end, and what others

@@ -231,7 +231,9 @@ pub(super) fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, Loa
         LoadError::Passing(format!("`{name}` cannot be read: {error}; it is tried again"))
     };
     let file = dir.open(name).map_err(passing)?;
-    let mut bytes = Vec::new();
+    // Growing would take, and leave, twice as much.
+    let long = file.metadata().map_err(passing)?.len().min(bytes_max);
+    let mut bytes = Vec::with_capacity(usize::try_from(long).unwrap_or_default());
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(passing)?;
     if bytes.len() as u64 > bytes_max {
         return Err(LoadError::Unusable(format!("`{name}` is over {bytes_max} bytes")));

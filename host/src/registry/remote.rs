@@ -8,7 +8,6 @@
 //! which [`clawhost_core::manifest`] decides.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,11 +112,7 @@ pub struct Published<'a> {
     left: Cell<usize>,
 }
 
-impl fmt::Debug for Published<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Published").field("registries", self.registries).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Published<'_> { registries });
 
 impl Documents for Published<'_> {
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {

@@ -6,7 +6,6 @@
 //! accident, and any comparison that tells by its time how much was right.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use clawhost_core::uri::is_declared_name;
 use serde::{Deserialize, Serialize};
@@ -52,11 +51,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
+clawhost_core::shows!(Token {});
 
 /// Who a credential belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

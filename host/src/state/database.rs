@@ -6,7 +6,6 @@
 //! list of steps that is only ever appended to.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -149,6 +148,22 @@ impl Database {
         self.run(|db| db.pragma_query_value(None, "data_version", |row| row.get(0))).await
     }
 
+    /// Moves what was written from the log into the file, so that the next start has no log to read. Another host
+    /// that uses the file keeps it from that, which is no harm: nobody waits for anybody.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub(crate) async fn settle(&self) -> Result<(), DatabaseError> {
+        self.run(|db| {
+            // It would wait for readers with every writer kept out.
+            db.busy_timeout(Duration::ZERO)?;
+            let settled = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
+            db.busy_timeout(Duration::from_millis(DATABASE_WAIT_MS))?;
+            settled
+        })
+        .await
+    }
+
     /// Says whether both are handles to one open store.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.jobs.same_channel(&other.jobs)
@@ -231,11 +246,7 @@ fn start(name: &str, mut connection: Connection) -> Result<mpsc::Sender<Job>, Da
     Ok(jobs)
 }
 
-impl fmt::Debug for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Database")
-    }
-}
+clawhost_core::shows!(Database {});
 
 /// Brings each module's tables up to date, in one transaction: a host that is killed meanwhile
 /// leaves them as they were.
@@ -333,6 +344,30 @@ mod tests {
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let beside_a_writer = Database::open(&path, &[("notes", &[FIRST])]);
         assert!(beside_a_writer.is_ok(), "{beside_a_writer:?}");
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_in_the_file_itself_once_it_is_settled() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::open(&folder.path().join("db"), &[("notes", &[FIRST])]).unwrap();
+        let log = || std::fs::metadata(folder.path().join("db-wal")).unwrap().len();
+        assert!(log() > 0);
+        db.settle().await.unwrap();
+        assert_eq!(log(), 0);
+        Database::in_memory(&[]).unwrap().settle().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn settling_waits_for_no_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        let db = Database::open(&path, &[("notes", &[FIRST])]).unwrap();
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM notes").unwrap();
+        db.run(|db| db.execute("INSERT INTO notes VALUES ('a')", ())).await.unwrap();
+        let begun = std::time::Instant::now();
+        db.settle().await.unwrap();
+        assert!(begun.elapsed() < Duration::from_millis(DATABASE_WAIT_MS / 2));
     }
 
     #[tokio::test]

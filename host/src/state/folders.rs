@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -105,9 +104,7 @@ pub fn open_cache(env: &FolderEnv) -> Result<PathBuf, FolderError> {
 
 /// Makes `path` where it is missing, and refuses it where others may write to it.
 fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
-    let io = |error: io::Error| {
-        FolderError(format!("the folder {} cannot be used: {error}", path.display()))
-    };
+    let io = |error| FolderError(format!("the folder {} cannot be used: {error}", path.display()));
     regular::make_private(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;

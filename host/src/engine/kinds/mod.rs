@@ -147,14 +147,12 @@ impl Kind {
     }
 }
 
-impl World {
+clawhost_core::table! {
     /// Returns what the component is, in a few words for people.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Tool => "claw:tool/tool@0.1.0",
-            Self::Command => "wasi:cli/command (a program; its file's name is the tool's)",
-            Self::Functions => "its own (each function that it exports is a tool)",
-        }
+    pub(crate) World::words: &'static str {
+        Tool: "claw:tool/tool@0.1.0",
+        Command: "wasi:cli/command (a program; its file's name is the tool's)",
+        Functions: "its own (each function that it exports is a tool)",
     }
 }
 

@@ -76,9 +76,9 @@ impl Follower {
         Self { served, task }
     }
 
-    /// Says whether nothing is known of the registry yet.
+    /// Says whether nothing was taken in of the registry yet, or not what is known of it by now.
     pub(in crate::registry) fn is_looking(&self) -> bool {
-        self.served.borrow().is_none()
+        self.served.borrow().is_none() || self.served.has_changed().unwrap_or(false)
     }
 
     /// Waits until there is something new, and returns it.
@@ -272,4 +272,19 @@ impl Load {
 fn refused(tool: &Released, reason: &str) -> Refused {
     let Released { name, .. } = tool;
     Refused::new(&Origin::Release.to_string(), &format!("tool `{name}`: {reason}")).of(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_found_before_anybody_waited_for_it_is_still_to_be_taken_in() {
+        let (tell, served) = watch::channel(None);
+        let mut follower = Follower { served, task: tokio::spawn(async {}) };
+        assert!(follower.is_looking());
+        tell.send_replace(Some(Arc::default()));
+        assert!(follower.is_looking());
+        assert!(follower.changed().await.is_some() && !follower.is_looking());
+    }
 }

@@ -6,7 +6,6 @@
 
 use std::convert::Infallible;
 use std::error::Error as _;
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::str::FromStr as _;
@@ -41,11 +40,7 @@ pub(super) struct Postgres {
     client: Mutex<Option<Client>>,
 }
 
-impl fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Postgres")
-    }
-}
+clawhost_core::shows!(Postgres {});
 
 impl Postgres {
     /// Reads the URL; nothing is connected to yet.
