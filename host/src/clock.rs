@@ -1,6 +1,5 @@
 //! The time of day, which only this module asks the system for.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,8 +44,4 @@ impl Clock {
     }
 }
 
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
-    }
-}
+clawhost_core::shows!(Clock {});

@@ -5,7 +5,6 @@
 //! multi round-trip requests) need nothing of it: there the question is the answer to the call, and the
 //! caller comes again with what it has brought.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,6 +29,13 @@ pub struct Caller {
     pub model: Option<Arc<dyn Model>>,
     /// The trace that the call is part of, as the next one is told.
     pub trace: Option<String>,
+}
+
+impl Caller {
+    /// Returns where its client is asked while the call waits.
+    pub(crate) fn asks(&self) -> Option<Arc<Asks>> {
+        self.dialogue.as_ref()?.asks.clone()
+    }
 }
 
 /// A model that answers what a server asks of one.
@@ -178,17 +184,9 @@ impl Asks {
     }
 }
 
-impl fmt::Debug for Asks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asks").field("now", &self.now).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Asks { now });
 
-impl fmt::Debug for Caller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("dialogue", &self.dialogue).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Caller { dialogue });
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,11 @@
 //! library reads no environment, no home folder and no terminal. [`Tool`] and [`ToolProvider`] are for
 //! tools in Rust; `host/examples/embed.rs` is a whole program.
 //!
+//! A program answers for its own user by [`Host::approvals`]: [`approvals::Reach::open`] says that somebody can be
+//! asked, [`approvals::Approvals::changes`] tells that something is, and [`approvals::Approvals::answer`] ends it.
+//! The record is in the folder that the program hands in; [`HostBuilder::audit_places`] has it copied. Deliberately
+//! absent: a clock of the program's own, which would date a signed record as it likes.
+//!
 //! ```
 //! use cap_std::{ambient_authority, fs::Dir};
 //! use clawhost::manifest::{self, OneDocument, Surroundings};

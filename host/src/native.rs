@@ -217,8 +217,4 @@ impl fmt::Debug for NativeTools {
     }
 }
 
-impl fmt::Debug for Native {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Native").field("tool", &self.definition.name).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Native { tool });

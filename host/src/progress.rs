@@ -1,6 +1,5 @@
 //! Progress of a call, from whoever runs it to whoever waits for it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,8 +43,4 @@ impl Progress {
     }
 }
 
-impl fmt::Debug for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Progress").field("last", &self.last).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Progress { last });

@@ -44,7 +44,7 @@ pub(super) enum ApprovalsVerb {
     /// The caller gets the error -32013, and reads the reason.
     #[command(after_help = "Example: clawhost approvals deny ID --reason 'not today'")]
     Deny {
-        /// The question's id, or the caller's own request id
+        /// The question's id, or over CKP the caller's own request id
         #[arg(value_name = "ID")]
         id: String,
         /// What the caller is told
@@ -67,7 +67,7 @@ pub(super) enum ApprovalsVerb {
     /// Show a waiting call with all of its arguments
     #[command(after_help = "Example: clawhost approvals show ID")]
     Show {
-        /// The question's id, or the caller's own request id
+        /// The question's id, or over CKP the caller's own request id
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -80,10 +80,10 @@ pub(super) enum ApprovalsVerb {
 /// replaced is asked about again.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  clawhost approvals approve ID\n  clawhost approvals approve ID --for 24h --arguments 'path=/notes/*'"
+    after_help = "Examples:\n  clawhost approvals approve ID\n  clawhost approvals approve ID --for 24h --arguments 'path=notes/*'"
 )]
 pub(super) struct ApproveArgs {
-    /// The question's id, or the caller's own request id
+    /// The question's id, or over CKP the caller's own request id
     #[arg(value_name = "ID")]
     pub(super) id: String,
     /// Approve later calls as well: as long as the host runs, or for a time

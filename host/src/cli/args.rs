@@ -114,6 +114,9 @@ pub(super) struct CallWords {
     /// A JSON object, or key=value pairs
     #[arg(value_name = "ARGUMENTS")]
     pub(super) arguments: Vec<String>,
+    /// As this agent of the runtime file or of --context; without it, `explain` has somebody who has every tool
+    #[arg(long, value_name = "NAME")]
+    pub(super) agent: Option<String>,
     #[command(flatten)]
     pub(super) places: Places,
 }
@@ -240,9 +243,6 @@ pub(super) struct ExplainArgs {
     /// A sandbox whose bounds bind as well, as a caller may name one
     #[arg(long, value_name = "NAME")]
     pub(super) sandbox: Option<String>,
-    /// Who would call; without it, somebody who has every tool
-    #[arg(long, value_name = "NAME")]
-    pub(super) agent: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -42,7 +42,9 @@ pub(super) async fn run(args: AttackArgs) -> Result<u8, Fail> {
     let settings = config.settings;
     let mut manifest = setup::manifest(&paths, &settings.registries)?;
     settings.apply(&mut manifest)?;
-    let findings = attack::run(&manifest, &hidden()).await;
+    let hidden = hidden();
+    let findings =
+        setup::patiently("attacking each profile", attack::run(&manifest, &hidden)).await;
     let findings = findings
         .map_err(|error| format!("the lab cannot be set up: {error}"))
         .or_fail(exit::UPSTREAM)?;

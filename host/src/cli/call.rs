@@ -12,9 +12,9 @@ use super::args::CallArgs;
 use super::fail::Fail;
 use super::setup::{self, Purpose};
 use super::{log, prompt, show, words};
-use crate::host::{Principal, ToolCall};
+use crate::host::ToolCall;
 
-/// The name in records of a call made from the command line.
+/// The name in records of a call made from the command line, where no agent is named.
 const PRINCIPAL: &str = "cli";
 
 pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
@@ -26,9 +26,10 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
     let catalog = setup.host.catalog();
     let tool = catalog.find(&args.call.tool).map(Arc::as_ref);
     let arguments = words::arguments(tool, &args.call.arguments)?;
+    let principal = words::principal(&setup, &args.call, PRINCIPAL)?;
     let call = ToolCall {
         timeout: args.timeout_ms.map(Duration::from_millis),
-        ..ToolCall::new(Principal(PRINCIPAL.to_owned()), &args.call.tool, arguments)
+        ..ToolCall::new(principal, &args.call.tool, arguments)
     };
     // An unknown tool is called all the same: the record shows that somebody tried.
     let outcome = attended(&setup.host, call).await;

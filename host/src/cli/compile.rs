@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clawhost_core::descriptor::{self, CompiledAgent, PodSurroundings};
 use clawhost_core::error::exit;
+use clawhost_core::names::Names;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::args::StateArgs;
@@ -60,7 +61,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Fail> {
         addresses: &addresses,
         has_secret: &|name| secrets.resolve(name).is_ok(),
     };
-    let agents = descriptor::compile(&args.pod, &around).map_err(Fail::Documents)?;
+    let agents = descriptor::compile(&args.pod, &around)?;
     check(&args.out)?;
     if !args.dry_run {
         replace(&args.out, &agents).map_err(|error| {
@@ -87,9 +88,12 @@ fn tell(args: &CompileArgs, agents: &[CompiledAgent]) {
     show::line(&table.to_string());
 }
 
+/// Returns the names of its tools, as the agent and `clawhost tools` have them.
 fn tools(agent: &CompiledAgent) -> Vec<String> {
     let tools = agent.file.iter().flat_map(|file| &file.tools);
-    tools.map(|(tool, _)| tool.canonical()).collect()
+    let tools: Vec<String> = tools.map(|(tool, _)| tool.canonical()).collect();
+    let names = Names::new(tools.iter().map(String::as_str), []).unwrap_or_default();
+    tools.iter().map(|tool| names.presented(tool).unwrap_or(tool).to_owned()).collect()
 }
 
 /// Refuses a folder with anything in it that was not compiled: it is replaced as a whole.

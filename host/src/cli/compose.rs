@@ -80,8 +80,12 @@ impl Documents for Beside {
 }
 
 pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
-    let bytes = regular::read(&args.file, DOCUMENT_BYTES_MAX as u64)
-        .map_err(|error| Fail::usage(format!("{}: {error}", args.file.display()), "name a file"))?;
+    let bytes = regular::read(&args.file, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
+        Fail::usage(
+            format!("{}: {error}", args.file.display()),
+            "name a definition file with a composite in it",
+        )
+    })?;
     let names = composites(&args.file, &bytes)?;
     let paths = setup::with_default(&Vec::from_iter(args.manifest.clone()));
     let target = target(&args, &paths)?;

@@ -91,8 +91,7 @@ impl Named {
 
 pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&[]);
-    let (mut manifest, settings) =
-        setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
+    let (mut manifest, settings) = setup::documents(&paths, &args.places)?;
     let server = args.named.server(&manifest)?;
     let (name, reach) = (server.name.clone(), server.reach.clone());
     if !is_service_name(&name) {
@@ -106,12 +105,12 @@ pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
     manifest.mcp_servers = vec![McpServer { internal_only: false, ..server }];
     let setup = setup::make(manifest, settings, &args.places, Purpose::Look).await?;
     setup::arrived(&setup.host, &name).await;
-    let tools = tools(&setup.host, &name)?;
-    let text = Descriptor::snapshot(&tools, &found(&reach, &tools));
+    let (tools, revision) = tools(&setup.host, &name)?;
+    let text = Descriptor::snapshot(&tools, &found(&reach, &tools, revision));
     let out = args.out.unwrap_or_else(|| args.named.folder());
     let file = out.join(format!("{name}.{FILE_NAME}"));
     // What nobody could read would take the place of what somebody can.
-    Descriptor::read(&file, text.as_bytes()).map_err(Fail::Documents)?;
+    Descriptor::read(&file, text.as_bytes())?;
     warn(&file, &text);
     if !args.dry_run {
         fs::create_dir_all(&out)
@@ -122,8 +121,8 @@ pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-/// Returns what the server has, as descriptors write it.
-fn tools(host: &Host, service: &str) -> Result<Vec<Value>, Fail> {
+/// Returns what the server has, as descriptors write it, and the revision of MCP that it speaks.
+fn tools(host: &Host, service: &str) -> Result<(Vec<Value>, &'static str), Fail> {
     let catalog = host.catalog();
     let own = |tool: &&std::sync::Arc<Tool>| matches!(&tool.origin, Origin::Bridged { server, .. } if server == service);
     let told = |tool: &std::sync::Arc<Tool>| {
@@ -138,16 +137,17 @@ fn tools(host: &Host, service: &str) -> Result<Vec<Value>, Fail> {
             "annotations": read_only,
         })
     };
-    let tools: Vec<Value> = catalog.tools().filter(own).map(told).collect();
-    if tools.is_empty() {
+    let server = catalog.tools().find(own).and_then(|tool| host.server(&tool.ckp_name));
+    let Some(server) = server else {
         let why = catalog.refused.first().map(|refused| format!(": {}", refused.reason));
         let why = why.unwrap_or_default();
         return Err(Fail::new(exit::UPSTREAM, format!("`{service}` has shown no tool{why}")));
-    }
-    Ok(tools)
+    };
+    let revision = server.offers().borrow().revision;
+    Ok((catalog.tools().filter(own).map(told).collect(), revision))
 }
 
-fn found(reach: &McpReach, tools: &[Value]) -> Value {
+fn found(reach: &McpReach, tools: &[Value], revision: &str) -> Value {
     let (command, arguments) = match reach {
         McpReach::Program { command, args, .. } => (command.clone(), args.clone()),
         McpReach::Url { url, .. } => (url.to_string(), Vec::new()),
@@ -157,6 +157,7 @@ fn found(reach: &McpReach, tools: &[Value]) -> Value {
         "args": arguments,
         "digest": digest::of_json(&Value::from(tools)),
         "discovered_at": clock::now_ms(),
+        "mcp_protocol_version": revision,
         "tool_count": tools.len(),
     })
 }

@@ -73,17 +73,16 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut totals = BTreeMap::<String, Totals>::new();
     let filter = Filter::new(args.since, args.agent.as_deref(), args.tool.as_deref());
-    let mut is_first = true;
+    let mut widths = None;
     while let Some(event) = events.next().map_err(unreadable)? {
         if !args.fits(&filter, &event) {
             continue;
         }
         totals.entry(text(&event, "agent").to_owned()).or_default().add(&event);
         // A closed pipe is the reader's wish, not an error.
-        if write(&mut out, &event, common.json, is_first).is_err() {
+        if write(&mut out, &event, common.json, &mut widths).is_err() {
             return Ok(exit::OK);
         }
-        is_first = false;
     }
     drop(end(&mut out, &totals, events.skipped, common.json));
     Ok(exit::OK)
@@ -151,12 +150,22 @@ const BEGIN: &str = "{\"events\": [";
 const HEADER: [&str; 8] =
     ["ended", "agent", "event", "tool or model", "status", "ms", "call", "why"];
 
-fn write(out: &mut impl io::Write, event: &Value, as_json: bool, is_first: bool) -> io::Result<()> {
+/// How wide the columns are at first; nobody knows yet how wide they get.
+const WIDTHS: [usize; 8] = [24, 10, 9, 24, 6, 6, 26, 0];
+
+fn write(
+    out: &mut impl io::Write,
+    event: &Value,
+    as_json: bool,
+    widths: &mut Option<[usize; 8]>,
+) -> io::Result<()> {
+    let is_first = widths.is_none();
+    let widths = widths.get_or_insert(WIDTHS);
     if as_json {
         return write!(out, "{}\n{event}", if is_first { BEGIN } else { "," });
     }
     if is_first {
-        columns(out, HEADER)?;
+        columns(out, HEADER, widths)?;
     }
     let shown = |key: &str| visible::line(text(event, key));
     let what = if text(event, "type") == "turn" { shown("model") } else { shown("tool") };
@@ -169,17 +178,16 @@ fn write(out: &mut impl io::Write, event: &Value, as_json: bool, is_first: bool)
     let (ms, why) =
         (number(event, "latency_ms").to_string(), visible::line(&why.unwrap_or_default()));
     let [ts, agent, kind, status, call] = ["ts", "agent", "type", "status", "call"].map(shown);
-    columns(out, [&ts, &agent, &kind, &what, &status, &ms, &call, &why])
+    columns(out, [&ts, &agent, &kind, &what, &status, &ms, &call, &why], widths)
 }
 
-/// Writes a line, of which nobody knows yet how wide its neighbours are.
-fn columns(
-    out: &mut impl io::Write,
-    [ts, agent, kind, what, status, ms, call, why]: [&str; 8],
-) -> io::Result<()> {
-    let line = format!(
-        "{ts:<24}  {agent:<10}  {kind:<9}  {what:<24}  {status:<6}  {ms:>6}  {call:<24}  {why}"
-    );
+/// Writes a line; a cell that is wider than those above widens its column from here on.
+fn columns(out: &mut impl io::Write, cells: [&str; 8], widths: &mut [usize; 8]) -> io::Result<()> {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        *width = (*width).max(cell.chars().count());
+        line.push_str(&format!("{cell:<width$}  "));
+    }
     writeln!(out, "{}", line.trim_end())
 }
 
@@ -218,6 +226,19 @@ fn end(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_stay_under_each_other_below_a_long_name() {
+        let mut out = Vec::new();
+        let (long, mut widths) = ("t".repeat(60), None);
+        for tool in [&long, "short"] {
+            let event = json!({"ts": "t", "agent": "a", "type": "call", "tool": tool, "status": "ok", "call": "c/1"});
+            write(&mut out, &event, false, &mut widths).unwrap();
+        }
+        let text = String::from_utf8(out).unwrap();
+        let places: Vec<_> = text.lines().skip(1).map(|line| line.find("c/1")).collect();
+        assert_eq!(places[0], places[1], "{text}");
+    }
 
     #[test]
     fn a_time_is_one_or_so_long_ago() {

@@ -35,7 +35,7 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
         policy: args.policy.clone(),
         ..CallContext::default()
     };
-    let agent = args.agent.as_deref();
+    let agent = words::agent(&setup, &args.call)?;
     let rehearsal = setup.host.rehearse(&args.call.tool, arguments.as_ref(), agent, &context);
     let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
     let mut story = Story::of(&setup.host, tool, rehearsal, given);
@@ -48,17 +48,13 @@ fn check_names(args: &ExplainArgs, manifest: &Manifest) -> Result<(), Fail> {
     let policies = &manifest.policies;
     if let Some(name) = args.policy.as_deref().filter(|name| !policies.contains(name)) {
         let names = policies.policies().iter().map(|policy| policy.name.as_str());
-        return Err(no_such("policy", name, &names.collect::<Vec<_>>()));
+        return Err(words::no_such("policy", name, &names.collect::<Vec<_>>()));
     }
     if let Some(name) = args.sandbox.as_deref().filter(|name| manifest.profile(name).is_none()) {
         let names = manifest.profiles.keys().map(String::as_str);
-        return Err(no_such("sandbox", name, &names.collect::<Vec<_>>()));
+        return Err(words::no_such("sandbox", name, &names.collect::<Vec<_>>()));
     }
     Ok(())
-}
-
-fn no_such(kind: &str, name: &str, names: &[&str]) -> Fail {
-    Fail::usage(format!("unknown {kind} `{name}`"), &format!("there are: {}", names.join(", ")))
 }
 
 /// All that is told about one call, or about the best of calls where there are no arguments.

@@ -15,7 +15,7 @@ use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::InspectArgs;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::engine::check::{self, Outline};
 use crate::engine::{Engine, LoadError, Loaded};
@@ -50,10 +50,18 @@ fn descriptor(file: &Path) -> Result<Option<PathBuf>, Fail> {
     if file.extension().is_some_and(|of| of == "json") {
         return Ok(Some(file.to_owned()));
     }
+    if file.extension().is_some_and(|of| of == "yaml" || of == "yml") && file.is_file() {
+        let hint =
+            "`clawhost validate` checks it, and `clawhost tools` says what its tools may touch";
+        return Err(Fail::usage(
+            format!("{}: is a document and no component", file.display()),
+            hint,
+        ));
+    }
     if file.exists() {
         return Ok(None);
     }
-    let settings = setup::config(&[], None).map_err(Fail::Documents)?.settings;
+    let settings = setup::config(&[], None)?.settings;
     let name = file.to_string_lossy();
     let found = settings.descriptor_of(&name).map(Path::to_owned);
     if found.is_none() && file.extension().is_none() {
@@ -273,8 +281,7 @@ fn document(loaded: &Loaded, definition: &ToolDefinition) -> Result<String, Fail
     let document = json!({
         "claw": "0.3.0", "kind": "Tool", "metadata": {"name": ckp_name(&definition.name)}, "spec": spec,
     });
-    let text =
-        serde_saphyr::to_string(&document).map_err(|error| Fail::new(exit::INTERNAL, error))?;
+    let text = serde_saphyr::to_string(&document).or_fail(exit::INTERNAL)?;
     // A choice that the operator has to make is said where it is made.
     let is_open = wants.profiles().len() != 1;
     let note =

@@ -26,12 +26,12 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::args::CallWords;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::setup::{self, Purpose};
 use super::{prompt, show, words};
 use crate::host::{Host, Principal, ToolCall};
 
-/// The name in records of calls made to learn.
+/// The name in records of calls made to learn, where no agent is named.
 const PRINCIPAL: &str = "learn";
 
 /// Operations that begin so are about a path, but for those that a folder for reading refuses.
@@ -128,9 +128,9 @@ impl Trial {
     }
 
     async fn round(&self, args: &LearnArgs) -> Result<Seen, Fail> {
-        let CallWords { manifest: path, tool, arguments, places } = &args.call;
+        let CallWords { manifest: path, tool, arguments, places, .. } = &args.call;
         let paths = std::slice::from_ref(path);
-        let (mut manifest, settings) = setup::documents(paths, places).map_err(Fail::Documents)?;
+        let (mut manifest, settings) = setup::documents(paths, places)?;
         let profile = self.widen(&mut manifest, tool).ok_or_else(|| {
             Fail::usage(
                 "the tool's profile is none of the manifest's",
@@ -142,7 +142,8 @@ impl Trial {
         let catalog = setup.host.catalog();
         let found = catalog.find(tool).ok_or_else(|| words::unknown(tool, &setup.host))?;
         let arguments = words::arguments(Some(found), arguments)?;
-        let call = ToolCall::new(Principal(PRINCIPAL.to_owned()), tool, arguments);
+        let principal = words::principal(&setup, &args.call, PRINCIPAL)?;
+        let call = ToolCall::new(principal.clone(), tool, arguments);
         let outcome = setup.host.call(call).await;
         setup.host.flush(Duration::from_millis(FLUSH_MS)).await;
         let works = outcome.as_ref().is_ok_and(|reply| !reply.is_error);
@@ -151,12 +152,11 @@ impl Trial {
             Err(error) => error.to_string(),
         };
         let why = visible::line(&why);
-        let record = last_record(&setup.host).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+        let record = last_record(&setup.host, &principal).or_fail(exit::UPSTREAM)?;
         let list = |key: &str| record.get(key).and_then(Value::as_array).into_iter().flatten();
         let lacks = list("lacks").filter_map(|lack| Lack::deserialize(lack).ok()).collect();
         let egress = list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect();
-        let asked =
-            asked(&setup.host, &record).map_err(|error| Fail::new(exit::UPSTREAM, error))?;
+        let asked = asked(&setup.host, &record).or_fail(exit::UPSTREAM)?;
         Ok(Seen { works, why, profile, asked, lacks, egress, is_untried: false })
     }
 
@@ -286,7 +286,7 @@ impl Seen {
             },
         });
         let document = serde_saphyr::to_string(&document);
-        let document = document.map_err(|error| Fail::new(exit::INTERNAL, error))?;
+        let document = document.or_fail(exit::INTERNAL)?;
         let ports: BTreeSet<u16> = reached.iter().filter_map(Url::port_or_known_default).collect();
         Ok(if ports.iter().all(|port| PORTS_DEFAULT.contains(port)) {
             document
@@ -358,10 +358,11 @@ async fn may(args: &LearnArgs, question: &str) -> bool {
 }
 
 /// Returns the closing record of the call that was just made.
-fn last_record(host: &Host) -> std::io::Result<Value> {
+fn last_record(host: &Host, Principal(principal): &Principal) -> std::io::Result<Value> {
     let audit = host.audit();
-    let is_ours = |call: &Value| call["principal"] == PRINCIPAL && call["chain"] == audit.chain();
-    Ok(audit.search(None, 1, is_ours)?.calls.pop().unwrap_or_default())
+    let is_ours = |call: &Value| call["principal"] == **principal && call["chain"] == audit.chain();
+    let found = audit.search(None, 1, is_ours)?.calls.pop();
+    found.ok_or_else(|| std::io::Error::other("the call left no record"))
 }
 
 /// Returns what was recorded; nothing where a program was started, which does more than it asks.

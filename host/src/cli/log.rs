@@ -25,13 +25,11 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-/// Starts logging: warnings, more with `-v`; `CLAWHOST_LOG` overrides both. With `CLAWHOST_LOG_FORMAT=json`
+/// Starts logging: what `filter` says, more with `-v`; `CLAWHOST_LOG` overrides both. With `CLAWHOST_LOG_FORMAT=json`
 /// each line is an object with its time.
-pub(super) fn start(verbose: u8, quiet: bool) {
+pub(super) fn start(verbose: u8, filter: &str) {
     let default = match verbose {
-        0 if quiet => "error",
-        // The protocol library warns of every refused call; the audit log has those.
-        0 => "warn,rmcp=error",
+        0 => filter,
         1 => "info",
         _ => "debug",
     };

@@ -70,19 +70,21 @@ use fail::Fail;
 /// Runs the command line and returns its exit code (see [`clawhost_core::error::exit`]).
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    // A verb that prints what was refused need not log it too.
-    let quiet = matches!(
-        cli.verb,
-        Verb::Attack(_)
-            | Verb::Compose(_)
-            | Verb::Doctor(_)
-            | Verb::Inspect(_)
-            | Verb::Learn(_)
-            | Verb::Replay(_)
-            | Verb::Tools(_)
-            | Verb::Validate(_)
-    );
-    log::start(cli.verbose, quiet);
+    let filter = match cli.verb {
+        // What hostile guests log on purpose is no news.
+        Verb::Attack(_) => "off",
+        // A verb that prints what was refused need not log it too.
+        Verb::Compose(_)
+        | Verb::Doctor(_)
+        | Verb::Inspect(_)
+        | Verb::Learn(_)
+        | Verb::Replay(_)
+        | Verb::Tools(_)
+        | Verb::Validate(_) => "error",
+        // The protocol library warns of every refused call; the audit log has those.
+        _ => "warn,rmcp=error",
+    };
+    log::start(cli.verbose, filter);
     let outcome = enter(cli.directory.as_deref()).and_then(|()| dispatch(cli));
     log::flush();
     match outcome {

@@ -57,7 +57,7 @@ enum PinsVerb {
 }
 
 /// Where a difference is that somebody has read of.
-const SEEN_HINT: &str = "this is what a host last met with `run` or `call`; what only looks, as `tools` and `doctor`, keeps nothing";
+const SEEN_HINT: &str = "`clawhost run` or `clawhost call` has to meet the server first: what only looks, as `tools` and `doctor`, keeps nothing";
 
 /// Which pins are meant.
 #[derive(Debug, Args)]
@@ -86,8 +86,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
         return Ok(exit::OK);
     }
     if all.is_empty() && server.is_some() {
-        let hint = "`clawhost run` or `clawhost call` has to meet the server first: what only looks, as `tools` and `doctor`, keeps nothing";
-        return Err(Fail::usage("nothing is remembered of that server or tool", hint));
+        return Err(Fail::usage("nothing is remembered of that server or tool", SEEN_HINT));
     }
     let other: Vec<Pin> =
         all.iter().filter(|pin| pin.state() != PinState::Accepted).cloned().collect();

@@ -18,7 +18,7 @@ pub(super) const HISTORY_FOLDER: &str = "proxy";
 pub(super) async fn run(args: ProxyArgs) -> Result<u8, Fail> {
     let ProxyArgs { manifest, places, http, no_auth } = args;
     let paths: Vec<PathBuf> = vec![manifest];
-    let (manifest, mut settings) = setup::documents(&paths, &places).map_err(Fail::Documents)?;
+    let (manifest, mut settings) = setup::documents(&paths, &places)?;
     if manifest.providers.is_empty() {
         let help = "write `providers` into the manifest: they are who answers";
         return Err(Fail::usage("the manifest has no provider", help));

@@ -74,7 +74,10 @@ impl Reader {
 /// Prints every problem, and says how many there are.
 fn told(wrong: &[DocumentError]) -> String {
     wrong.iter().for_each(print_document);
-    format!("{} problems in its documents", wrong.len())
+    match wrong.len() {
+        1 => "1 problem in its documents".to_owned(),
+        many => format!("{many} problems in its documents"),
+    }
 }
 
 /// Says what differs between two runtime files that a host keeps as long as it runs.

@@ -137,7 +137,17 @@ async fn component(args: &ReplayArgs, tool: &str) -> Result<Arc<Loaded>, Fail> {
         });
         return loaded;
     }
-    let setup = setup::open(&args.manifest, &args.places, Purpose::Look).await?;
+    let opened = setup::open(&args.manifest, &args.places, Purpose::Look).await;
+    let setup = opened.map_err(|fail| match fail {
+        // The runtime file may be of a manifest that was not named.
+        Fail::Documents(mut problems) if setup::with_default(&args.manifest).is_empty() => {
+            let help =
+                "name the manifest of the call after it, or its component with --component FILE";
+            problems.iter_mut().for_each(|problem| problem.help = Some(help.to_owned()));
+            Fail::Documents(problems)
+        }
+        other => other,
+    })?;
     setup.host.component(tool).ok_or_else(|| {
         let hint = "name the manifest that has it, or its file with --component FILE";
         Fail::usage(format!("no component here offers `{tool}`"), hint)

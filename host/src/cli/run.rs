@@ -9,6 +9,7 @@ use std::time::Duration;
 use clawhost_core::error::exit;
 use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::manifest::{DocumentError, Manifest, Settings};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Places, RunArgs};
@@ -279,23 +280,16 @@ fn given(args: &RunArgs, settings: &Settings) -> Vec<String> {
 /// Cancelled by SIGINT or SIGTERM; running calls then have a grace to end.
 pub(super) fn stop_signal() -> CancellationToken {
     let token = CancellationToken::new();
-    let told = token.clone();
-    tokio::spawn(async move {
-        told_to_stop().await;
-        told.cancel();
-    });
-    token
-}
-
-async fn told_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return drop(tokio::signal::ctrl_c().await);
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        // Heeded from now on, and not from when the task first runs: that may be after the greeting.
+        let Ok(mut signal) = signal(kind) else { continue };
+        let told = token.clone();
+        tokio::spawn(async move {
+            signal.recv().await;
+            told.cancel();
+        });
     }
+    token
 }
 
 /// Says whether standard input was closed, or is the null device, from the start.

@@ -107,13 +107,17 @@ pub(super) async fn make(
     purpose: Purpose,
 ) -> Result<Setup, Fail> {
     let (state, credentials) = opened(&settings, places.state.as_deref())?;
+    let builder = HostBuilder::new(manifest, audit_folder(&state)?)
+        .limits(settings.limits)
+        .cache(code_cache(&credentials))
+        .begun();
     let secrets = secrets(&state, &credentials);
     let own = credentials.all().map(|(name, token)| (name, token.reveal().to_owned().into()));
     secrets.hide_all(&own.collect::<Vec<_>>()).or_fail(exit::UPSTREAM)?;
     let database = database(&state)?;
     let own = || Ok(database.clone());
     let releases = settings.releases.as_ref().map(|of| registry(of, own, &secrets)).transpose()?;
-    let builder = HostBuilder::new(manifest, audit_folder(&state)?)
+    let builder = builder
         .audit_key(Some(signing_key(&state)?))
         .tools_dir(places.tools.clone().or_else(|| settings.tools.directory.clone()))
         .patience((purpose == Purpose::Serve).then_some(SERVE_PATIENCE))
@@ -124,14 +128,12 @@ pub(super) async fn make(
         })
         .only_looking(purpose == Purpose::Look)
         .replaceable(settings.tools.replace_builtins.clone())
-        .limits(settings.limits)
         .database(Some(database))
         .registry(releases)
         .elicitation(settings.elicitors())
         .identities(settings.identities())
         .audit_places(settings.audit.clone())
-        .secrets(secrets)
-        .cache(code_cache(&credentials));
+        .secrets(secrets);
     let what = "preparing tools (compiled code is kept for the next start)";
     let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
     Ok(Setup { host, settings, credentials, state })

@@ -3,10 +3,14 @@
 use clawhost_core::catalog::{Refused, Tool};
 use clawhost_core::error::exit;
 use clawhost_core::json;
+use clawhost_core::manifest::{STDIO_PRINCIPAL, nearest};
 use serde_json::{Map, Value};
 
+use super::args::CallWords;
 use super::fail::Fail;
+use super::setup::Setup;
 use crate::Host;
+use crate::host::Principal;
 
 /// Refusals that are told beside an unknown name; `clawhost tools` tells all.
 const REFUSED_TOLD_MAX: usize = 3;
@@ -25,7 +29,7 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
     }
     let names: Vec<&str> = catalog.tools().map(|tool| tool.definition.name.as_str()).collect();
     let mut hint = match (names.is_empty(), catalog.loading.is_empty()) {
-        (false, _) => format!("there are: {}", names.join(", ")),
+        (false, _) => told(name, &names),
         (true, false) => "no tool is served yet".to_owned(),
         (true, true) if catalog.refused.is_empty() => {
             "no tool is served: list tools under `tools:` of the manifest".to_owned()
@@ -45,6 +49,30 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         hint.push_str(&format!("; refused: {source}: {reason}"));
     }
     Fail::usage(format!("unknown tool `{name}`"), &hint)
+}
+
+/// Says that there is none of that name, and which there are.
+pub(super) fn no_such(kind: &str, name: &str, names: &[&str]) -> Fail {
+    Fail::usage(format!("unknown {kind} `{name}`"), &told(name, names))
+}
+
+/// Says which names there are, and first of all the one that was meant.
+fn told(name: &str, names: &[&str]) -> String {
+    let meant = nearest(name, names.iter().copied());
+    let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
+    format!("{meant}there are: {}", names.join(", "))
+}
+
+/// Returns the agent whose call it is, where one is named.
+pub(super) fn agent<'c>(setup: &Setup, call: &'c CallWords) -> Result<Option<&'c str>, Fail> {
+    let Some(name) = call.agent.as_deref() else { return Ok(None) };
+    let known: Vec<&str> = setup.credentials.agents().chain([STDIO_PRINCIPAL]).collect();
+    if known.contains(&name) { Ok(Some(name)) } else { Err(no_such("agent", name, &known)) }
+}
+
+/// Returns who calls: the agent that is named, or else `own`.
+pub(super) fn principal(setup: &Setup, call: &CallWords, own: &str) -> Result<Principal, Fail> {
+    Ok(Principal(agent(setup, call)?.unwrap_or(own).to_owned()))
 }
 
 /// Reads one JSON object, or `key=value` pairs typed by the tool's schema.

@@ -48,7 +48,7 @@ const NAME: &str = "wrapped";
 ///
 /// Starts SERVICE, or COMMAND, in the jail of its profile, keeps it going, and serves it as streamable HTTP to
 /// clients that can be told a URL only. All clients share the one process, each with a session of its own, which
-/// DELETE ends. The process hears of no client what it could ask of it; what it says unasked, all hear who listen with
+/// DELETE ends. How far a request is, its own client hears; what the process says unasked, all hear who listen with
 /// GET. GET /healthz answers 200 while it can be asked, else 503.
 ///
 /// This is a transport and no gate: whoever may connect may call every tool of it, and nothing is recorded. Let a
@@ -72,6 +72,9 @@ pub(super) struct WrapArgs {
     /// Ask every client for the token in this file; needed on addresses that others can reach
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Let the process ask the client whose request it is, where only one is under way, as `expose: [questions]` does
+    #[arg(long)]
+    questions: bool,
     #[command(flatten)]
     places: Places,
     /// A program and its arguments
@@ -82,8 +85,8 @@ pub(super) struct WrapArgs {
 pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
     let variables = Variables::of_process()?;
     let paths = setup::with_default(&[]);
-    let (manifest, settings) = setup::documents(&paths, &args.places).map_err(Fail::Documents)?;
-    let entry = match variables.command(&args)? {
+    let (manifest, settings) = setup::documents(&paths, &args.places)?;
+    let mut entry = match variables.command(&args)? {
         Some((command, rest)) => {
             let profile = manifest.default_profile_name();
             let profile = args.named.sandbox.as_deref().unwrap_or(profile);
@@ -93,6 +96,7 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
         None => args.named.server(&manifest)?,
     };
     let secrets = setup::opened_secrets(&settings, args.places.state.as_deref())?;
+    entry.expose.questions |= args.questions;
     secrets.learn(entry.secrets());
     let options = variables.options(&args, &settings, &secrets)?;
     if options.token.is_none() && !options.http.address.ip().is_loopback() {
@@ -110,10 +114,10 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
     })?;
     let parts = Parts { client: backends.client, secrets };
     let server = Server::relayed(plan, parts, variables.restart()?);
-    serve(server, options).await
+    serve(server, options, entry.sandbox).await
 }
 
-async fn serve(server: Server, options: WrapOptions) -> Result<u8, Fail> {
+async fn serve(server: Server, options: WrapOptions, profile: String) -> Result<u8, Fail> {
     let told = tokio::spawn(tell(server.clone()));
     let (address, path) = (options.http.address, options.path.clone());
     let door = if options.token.is_some() { "a token opens it" } else { "no token is asked for" };
@@ -123,6 +127,11 @@ async fn serve(server: Server, options: WrapOptions) -> Result<u8, Fail> {
     let bound = bound.map_err(|error| run::cannot_listen(address, &error, "--http ADDR"))?;
     show::line(&format!("serving MCP on http://{}{path}; {door}", bound.local_addr));
     show::line("this is a transport, not a gate: let a host bridge it, which applies policy");
+    if profile != "workspace" {
+        show::line(&format!(
+            "of your files it finds what `{profile}` mounts: `--sandbox workspace` mounts ./workspace, read and written"
+        ));
+    }
     let ended = bound.task.await;
     told.abort();
     ended.map_err(|error| Fail::new(exit::INTERNAL, error))?;

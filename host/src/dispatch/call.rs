@@ -1,6 +1,5 @@
 //! A call as it arrives.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -45,11 +44,4 @@ impl ToolCall {
     }
 }
 
-impl fmt::Debug for ToolCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolCall")
-            .field("principal", &self.principal)
-            .field("tool", &self.tool)
-            .finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(ToolCall { principal, tool });

@@ -50,17 +50,14 @@ impl<'a> Told<'a> {
         masked: Option<&ToolReply>,
     ) {
         self.ended = true;
-        let mut event = CallEvent::ended(self.names(), outcome, self.started.elapsed());
-        if let (true, Ok(reply)) = (self.parts.telemetry.takes_results(), outcome) {
-            let terms = self.parts.terms.load();
-            event.result = Some(
-                terms
-                    .gate
-                    .shown(&masked.unwrap_or(reply).result(), &self.call.context)
-                    .into_owned(),
-            );
-        }
-        self.emit(event);
+        self.emit(|told| {
+            let mut event = CallEvent::ended(told.names(), outcome, told.started.elapsed());
+            if let (true, Ok(reply)) = (told.parts.telemetry.takes_results(), outcome) {
+                let (terms, result) = (told.parts.terms.load(), masked.unwrap_or(reply).result());
+                event.result = Some(terms.gate.shown(&result, &told.call.context).into_owned());
+            }
+            event
+        });
     }
 
     /// Takes the arguments that were admitted, as records may have them.
@@ -75,7 +72,12 @@ impl<'a> Told<'a> {
         (&self.id, &self.call.principal.0, tool)
     }
 
-    fn emit(&mut self, mut event: CallEvent) {
+    /// Emits what `event` makes, where somebody takes it.
+    fn emit(&mut self, event: impl FnOnce(&Self) -> CallEvent) {
+        if self.parts.telemetry.is_off() {
+            return;
+        }
+        let mut event = event(self);
         let context = &self.call.context;
         event.request_id.clone_from(&context.request_id);
         event.trace = context.trace;
@@ -92,7 +94,7 @@ impl<'a> Told<'a> {
 impl Drop for Told<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.emit(CallEvent::cancelled(self.names(), self.started.elapsed()));
+            self.emit(|told| CallEvent::cancelled(told.names(), told.started.elapsed()));
         }
     }
 }

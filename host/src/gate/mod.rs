@@ -70,15 +70,10 @@ pub enum Standing {
     Refused,
 }
 
-impl Standing {
+clawhost_core::table! {
     /// Says it in a word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Asks => "asks",
-            Self::Disabled => "disabled",
-            Self::Refused => "refused",
-        }
+    pub Standing::name: &'static str {
+        Allowed: "allowed", Asks: "asks", Disabled: "disabled", Refused: "refused",
     }
 }
 

@@ -5,7 +5,6 @@
 //! called within itself. Its reply is handed over whole, without known secrets; masks and the size cap
 //! are for the outermost reply. Deliberately absent: any way round a check.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -211,11 +210,7 @@ impl CallTools for Nest {
     }
 }
 
-impl fmt::Debug for Nest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nest").field("nesting", &self.nesting).finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(Nest { nesting });
 
 #[cfg(test)]
 mod tests {

@@ -113,11 +113,11 @@ impl Track {
             .map(|(name, value)| (name.to_string(), Blob(value.as_bytes().to_vec())))
             .collect::<Vec<_>>();
         let status = answer.status().as_u16();
-        self.keeps(&headers, |own| own.head = Some((status, headers.clone())));
+        self.keeps(headers, |own, headers| own.head = Some((status, headers)));
         answer.map(|body| {
             let ended = self.clone();
             let end = stream::poll_fn(move |_| {
-                ended.keeps(&(), |own| own.is_whole = true);
+                ended.keeps((), |own, ()| own.is_whole = true);
                 Poll::Ready(None)
             });
             let frames = BodyStream::new(body).inspect(move |frame| self.piece(frame));
@@ -133,8 +133,7 @@ impl Track {
     fn piece(&self, frame: &Result<Frame<Bytes>, Error>) {
         match frame.as_ref().map(Frame::data_ref) {
             Ok(Some(piece)) => {
-                let piece = Blob(piece.to_vec());
-                self.keeps(&piece, |own| own.body.push_back(piece.clone()));
+                self.keeps(Blob(piece.to_vec()), |own, piece| own.body.push_back(piece));
             }
             Ok(None) => {
                 self.tape.give_up("an answer over HTTP had trailers, which are not recorded")
@@ -143,10 +142,12 @@ impl Track {
         }
     }
 
-    fn keeps(&self, weighed: &impl Serialize, keep: impl FnOnce(&mut Exchange)) {
+    fn keeps<T: Serialize>(&self, it: T, keep: impl FnOnce(&mut Exchange, T)) {
         self.tape.keeps(|reel| {
-            reel.weigh(&json!(weighed).to_string());
-            reel.recording.requests.get_mut(self.at).map(keep);
+            reel.weigh(&json!(it).to_string());
+            if let Some(own) = reel.recording.requests.get_mut(self.at) {
+                keep(own, it);
+            }
         });
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct AgentCtx {
     keys: Option<Keys>,
     channels: Channels,
     sent: u32,
-    work: u64,
+    pub(super) work: u64,
     denied: BTreeSet<&'static str>,
 }
 
@@ -58,11 +58,6 @@ impl AgentCtx {
     /// Returns what the call tried and was refused.
     pub(super) fn violations(&self) -> impl Iterator<Item = String> {
         self.denied.iter().map(|what| format!("{what}: the profile does not grant it"))
-    }
-
-    /// Returns the bytes moved for the guest since the last look, and starts anew.
-    pub(super) fn take_work(&mut self) -> u64 {
-        std::mem::take(&mut self.work)
     }
 
     /// Returns the model that the agent prefers, if the manifest still has it.

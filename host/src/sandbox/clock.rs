@@ -35,19 +35,11 @@ pub enum Exceeded {
     Time,
 }
 
-impl Exceeded {
+clawhost_core::table! {
     /// Returns the name used in `data.limit` and in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Calls => "tool_calls_max",
-            Self::Fuel => "fuel",
-            Self::Handles => "max_open_files",
-            Self::Memory => "memory_mb",
-            Self::Output => "max_output_bytes",
-            Self::Startup => "startup_ms",
-            Self::Table => "table",
-            Self::Time => "timeout_ms",
-        }
+    pub Exceeded::name: &'static str {
+        Calls: "tool_calls_max", Fuel: "fuel", Handles: "max_open_files", Memory: "memory_mb",
+        Output: "max_output_bytes", Startup: "startup_ms", Table: "table", Time: "timeout_ms",
     }
 }
 

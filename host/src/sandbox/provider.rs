@@ -20,7 +20,7 @@ pub(super) struct ProviderCtx {
     /// Nothing where the profile does not grant it.
     providers: Option<Providers>,
     ends_at: Instant,
-    work: u64,
+    pub(super) work: u64,
     denied: bool,
     failed: Option<CallError>,
 }
@@ -42,11 +42,6 @@ impl ProviderCtx {
     /// Returns why the call got no completion, the first time it got none.
     pub(super) fn failed(&self) -> Option<&CallError> {
         self.failed.as_ref()
-    }
-
-    /// Returns the bytes read and written for the guest since the last look, and starts anew.
-    pub(super) fn take_work(&mut self) -> u64 {
-        std::mem::take(&mut self.work)
     }
 
     /// Asks for `caller`, and asks its `preferred` model where the request names none.

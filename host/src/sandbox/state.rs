@@ -159,9 +159,9 @@ impl CallState {
         if self.tools.is_spent() {
             return Err(Exceeded::Calls);
         }
-        let work = self.fs.take_work().saturating_add(self.provider.take_work());
-        let work = work.saturating_add(self.agent.take_work());
-        let work = work.saturating_add(self.tools.take_work());
+        let moved = [&mut self.provider.work, &mut self.agent.work, &mut self.tools.work];
+        let moved = moved.into_iter().map(std::mem::take);
+        let work = moved.fold(self.fs.take_work(), u64::saturating_add);
         self.clock.enter_host_call(self.tape.work(work), fuel_left)
     }
 
@@ -274,14 +274,7 @@ fn watched(store: &mut StoreContextMut<'_, CallState>, event: CallHook) -> wasmt
     }
 }
 
-impl std::fmt::Debug for CallState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallState")
-            .field("log", &self.log)
-            .field("clock", &self.clock)
-            .finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(CallState { log, clock });
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {

@@ -58,7 +58,7 @@ pub(super) struct ToolsCtx {
     is_beside: bool,
     granted: usize,
     made: usize,
-    work: u64,
+    pub(super) work: u64,
     /// How many calls over those were tried, and what was said of the first.
     refused: (usize, Option<String>),
 }
@@ -87,11 +87,6 @@ impl ToolsCtx {
     /// Says whether it went on calling for too long after it might not: each refusal is recorded.
     pub(super) fn is_spent(&self) -> bool {
         self.refused.0 >= TOOL_CALLS_REFUSED_MAX
-    }
-
-    /// Returns the bytes moved for the guest since the last look, and starts anew.
-    pub(super) fn take_work(&mut self) -> u64 {
-        std::mem::take(&mut self.work)
     }
 
     fn refuse(&mut self, reason: &str) -> CallError {

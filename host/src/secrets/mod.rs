@@ -18,7 +18,6 @@ mod secret;
 mod tests;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,14 +49,7 @@ pub struct SecretSources {
     pub tokens: Tokens,
 }
 
-impl fmt::Debug for SecretSources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretSources")
-            .field("store", &self.store)
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
-}
+clawhost_core::shows!(SecretSources { store, folder });
 
 /// Why a secret cannot be had. Names a secret, never a value.
 #[derive(Debug, thiserror::Error)]

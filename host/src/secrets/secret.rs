@@ -1,6 +1,5 @@
 //! A value that nobody sees by accident.
 
-use std::fmt;
 use std::sync::Arc;
 
 use clawhost_core::limits::SECRET_BYTES_MAX;
@@ -53,11 +52,7 @@ impl From<Zeroizing<String>> for Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
+clawhost_core::shows!(Secret {});
 
 #[cfg(test)]
 mod tests {

@@ -41,19 +41,17 @@ pub enum Status {
     Partial,
 }
 
-impl Status {
+clawhost_core::table! {
     /// Returns the name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Partial => "partial",
-        }
+    pub ALL, pub Status::name: &'static str {
+        Completed: "completed", Failed: "failed", Partial: "partial",
     }
+}
 
+impl Status {
     /// Reads the name on the wire.
     pub fn read(name: &str) -> Option<Self> {
-        [Self::Completed, Self::Failed, Self::Partial].into_iter().find(|own| own.name() == name)
+        Self::ALL.into_iter().find(|own| own.name() == name)
     }
 }
 
@@ -112,13 +110,9 @@ pub enum PeerStatus {
     Unavailable,
 }
 
-impl PeerStatus {
+clawhost_core::table! {
     /// Returns the name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Busy => "busy",
-            Self::Ready => "ready",
-            Self::Unavailable => "unavailable",
-        }
+    pub PeerStatus::name: &'static str {
+        Busy: "busy", Ready: "ready", Unavailable: "unavailable",
     }
 }

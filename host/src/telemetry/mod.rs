@@ -67,6 +67,11 @@ impl Telemetry {
         Self(Some(Arc::new(Inner { plan, secrets, metrics, exporters })))
     }
 
+    /// Says whether nothing is taken: then there is nothing to put together either.
+    pub const fn is_off(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Says whether calls are to be emitted with their arguments.
     pub fn takes_arguments(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.emits_calls() && !inner.plan.strip_arguments)

@@ -9,7 +9,7 @@ use clap::Args;
 use clawhost_core::error::exit;
 use clawhost_core::limits::SHUTDOWN_GRACE_MS;
 
-use super::super::fail::Fail;
+use super::super::fail::{Blame as _, Fail};
 use super::super::{run, show};
 use crate::serve::{Listed, Shutdown, list_registry, serve_registry};
 
@@ -37,7 +37,7 @@ pub(super) async fn serve(args: &ServeRegistryArgs) -> Result<u8, Fail> {
     let dir = dir.map_err(|error| {
         Fail::usage(format!("{shown}: {error}"), "name the folder that holds the packages")
     })?;
-    let listed = list_registry(&dir).map_err(|error| Fail::new(exit::INTERNAL, error))?;
+    let listed = list_registry(&dir).or_fail(exit::INTERNAL)?;
     let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
     let shutdown = Shutdown { told: run::stop_signal(), grace };
     let server = serve_registry(dir, args.address, shutdown).await.map_err(|error| {
@@ -52,7 +52,7 @@ pub(super) async fn serve(args: &ServeRegistryArgs) -> Result<u8, Fail> {
     show::line(&format!(
         "\nput this into a host's clawhost.yaml:\nregistries:\n  - {{ name: local, url: \"http://{address}\" }}"
     ));
-    server.task.await.map_err(|error| Fail::new(exit::INTERNAL, error))?;
+    server.task.await.or_fail(exit::INTERNAL)?;
     Ok(exit::OK)
 }
 

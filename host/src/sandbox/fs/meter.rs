@@ -29,16 +29,11 @@ pub enum Limit {
     WriteBytes,
 }
 
-impl Limit {
+clawhost_core::table! {
     /// Returns the name that `data.limit` of a refusal carries.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CreateEntries => "create_entries",
-            Self::ListEntries => "list_entries",
-            Self::OpenFiles => "open_files",
-            Self::WriteBytes => "write_bytes",
-        }
+    pub Limit::name: &'static str {
+        CreateEntries: "create_entries", ListEntries: "list_entries", OpenFiles: "open_files",
+        WriteBytes: "write_bytes",
     }
 }
 
