@@ -1,10 +1,10 @@
 //! Calls that wait for a person: the built program, its control socket and its command line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
-use clawhost_tests::{Cli, Served};
+use clawhost_tests::{Cli, Served, signal};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -36,7 +36,7 @@ fn prepared() -> Cli {
 
 /// A host that speaks MCP on pipes, and its client.
 pub(crate) struct Client {
-    child: Child,
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -78,11 +78,6 @@ impl Client {
     /// Returns what the host says on standard error; once.
     pub(crate) fn errors(&mut self) -> std::process::ChildStderr {
         self.child.stderr.take().unwrap()
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        let words = [format!("-{name}"), self.child.id().to_string()];
-        assert!(Command::new("kill").args(words).status().unwrap().success());
     }
 }
 
@@ -244,9 +239,9 @@ fn a_host_that_hangs_is_named_and_keeps_nobody_from_the_others() {
     works.write(2, "two.txt");
     let waiting = pending(&cli, 2);
     let two = waiting.iter().find(|one| one["arguments"]["path"] == "two.txt").unwrap();
-    hangs.signal("STOP");
+    signal(&hangs.child, "STOP");
     let run = cli.run(&["approvals", "approve", id(two)]);
-    hangs.signal("CONT");
+    signal(&hangs.child, "CONT");
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "approved\n"), "{}", run.stderr);
     assert!(run.stderr.contains("control-") && run.stderr.contains("left out"), "{}", run.stderr);
     assert_eq!(works.hear()["result"]["isError"], false);
@@ -293,7 +288,7 @@ fn a_host_that_is_told_to_stop_answers_what_waits() {
     let mut client = Client::start(&cli);
     client.write(1, "a.txt");
     pending(&cli, 1);
-    client.signal("TERM");
+    signal(&client.child, "TERM");
     let answer = client.hear();
     assert!(answer.to_string().contains("the host is stopping"), "{answer}");
     assert!(client.child.wait().unwrap().success());

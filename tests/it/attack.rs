@@ -134,7 +134,6 @@ async fn what_a_component_says_of_itself_hides_nothing() {
 #[tokio::test]
 async fn the_same_call_uses_the_same_fuel() {
     let host = TestHost::builder()
-        .limits("timeout_ms: 10000")
         .guest(&Guest::read("searches-memory"))
         .guest(&Guest::read("answer"))
         .build()

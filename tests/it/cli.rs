@@ -9,7 +9,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_clawhost-under-test");
 const MANIFEST: &str = clawhost_tests::claw!(
     "snapshot",
     "autonomous",
-    r#"      resource_limits: {timeout_ms: 300}
+    r#"      resource_limits: {timeout_ms: 2000}
   tools:
     - {name: read-file}
     - {name: write-file}
@@ -93,7 +93,7 @@ fn calls_and_their_exit_codes() {
 #[test]
 fn wrong_documents_and_command_lines() {
     let cli = prepared();
-    cli.write("wrong.yaml", MANIFEST.replace("timeout_ms: 300", "timeout_sm: 300"));
+    cli.write("wrong.yaml", MANIFEST.replace("timeout_ms: 2000", "timeout_sm: 300"));
     compare(
         "call__wrong_document",
         &cli.snapshot(&["call", "wrong.yaml", "read_file", "path=hello.txt"]),

@@ -4,17 +4,18 @@
 //! hostile guests show what holds of every caller.
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
+use clawhost::Tool;
 use clawhost::approvals::{Answer, Approver};
 use clawhost::secrets::{SecretSources, Secrets};
-use clawhost::{Tool, ToolError, async_trait};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{NESTED_CALLS_MAX, TOOL_CALLS_REFUSED_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::{TestHostBuilder, call, text};
 use clawhost_tests::wait::{until, within};
-use clawhost_tests::{Guest, TestHost};
+use clawhost_tests::{Guest, TestHost, native};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -178,12 +179,11 @@ async fn a_person_is_asked_about_each_call_and_the_program_is_not_that_person() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_outlives_the_one_that_made_it() {
-    let host = guests(&[BY_NAME, "sleep-for-ever", "spin"]).limits("timeout_ms: 500").build().await;
+    let host =
+        guests(&[BY_NAME, "sleep-for-ever", "spin"]).limits("timeout_ms: 2000").build().await;
     for name in ["sleep-for-ever", "spin"] {
-        let started = Instant::now();
         let outcome = by_name(&host, name).await;
         assert!(outcome.is_err() || is_trap(outcome), "{name}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{name}: {:?}", started.elapsed());
     }
     assert_eq!(inner(&host).len(), 2);
 }
@@ -192,55 +192,27 @@ async fn no_call_outlives_the_one_that_made_it() {
 const LONG_BYTES: usize = 1 << 20;
 
 /// Answers with a long text.
-struct Long;
-
-#[async_trait]
-impl Tool for Long {
-    fn name(&self) -> &str {
-        "long"
-    }
-
-    fn description(&self) -> &str {
-        "Says much."
-    }
-
-    fn parameters(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
-        Ok(Value::from("x".repeat(LONG_BYTES)))
-    }
+fn long() -> impl Tool {
+    native("long", async || Value::from("x".repeat(LONG_BYTES)))
 }
 
 /// Answers once two of its calls run.
-struct Pair(Barrier);
-
-#[async_trait]
-impl Tool for Pair {
-    fn name(&self) -> &str {
-        "pair"
-    }
-
-    fn description(&self) -> &str {
-        "Waits for another one."
-    }
-
-    fn parameters(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
-        self.0.wait().await;
-        Ok(Value::from("both"))
-    }
+fn pair() -> impl Tool {
+    let two = Arc::new(Barrier::new(2));
+    native("pair", move || {
+        let two = Arc::clone(&two);
+        async move {
+            two.wait().await;
+            Value::from("both")
+        }
+    })
 }
 
 /// A host whose `run_code` may call what else is bound.
-fn coding(tools: &[&str], limits: &str) -> TestHostBuilder {
+fn coding(tools: &[&str]) -> TestHostBuilder {
     let tools: Vec<&str> = [&["run-code"], tools].concat();
-    let limits = format!("memory_mb: 256, {limits}");
-    TestHost::builder().only(&tools).limits(&limits).runtime_file(&granting(NESTED_CALLS_MAX))
+    let limits = "memory_mb: 256, timeout_ms: 30000";
+    TestHost::builder().only(&tools).limits(limits).runtime_file(&granting(NESTED_CALLS_MAX))
 }
 
 /// Returns what a program leaves.
@@ -253,7 +225,7 @@ async fn program(host: &TestHost, language: &str, code: &str) -> Value {
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn ten_calls_in_one_give_what_ten_calls_give() {
     let files = (0..10).map(|n| (format!("{n}.txt"), format!("text {n}")));
-    let builder = coding(&["read-file"], "timeout_ms: 10000");
+    let builder = coding(&["read-file"]);
     let host = files.fold(builder, |host, (name, text)| host.file(&name, &text)).build().await;
     let mut each = Vec::new();
     for n in 0..10 {
@@ -285,8 +257,8 @@ async fn ten_calls_in_one_give_what_ten_calls_give() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn what_is_started_together_runs_side_by_side_and_answers_in_its_order() {
-    let builder = coding(&["read-file"], "timeout_ms: 10000").file("a", "text");
-    let host = builder.extend(|host| host.tool(Pair(Barrier::new(2)))).build().await;
+    let builder = coding(&["read-file"]).file("a", "text");
+    let host = builder.extend(|host| host.tool(pair())).build().await;
     for (language, code) in [
         (
             "javascript",
@@ -308,7 +280,7 @@ async fn what_is_started_together_runs_side_by_side_and_answers_in_its_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn what_is_wrong_with_one_call_costs_no_other_its_answer() {
-    let host = coding(&["read-file"], "timeout_ms: 10000").file("a", "text").build().await;
+    let host = coding(&["read-file"]).file("a", "text").build().await;
     for (language, code) in [
         (
             "javascript",
@@ -338,7 +310,7 @@ result = await asyncio.gather(told('', {}), told('read_file', {'path': 'a'}), to
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn what_is_listed_is_what_may_be_called() {
     let denied = "- {id: no, action: deny, scope: tool, match: {name: write-file}}\n- {id: allow, action: allow, scope: all}";
-    let host = coding(&["read-file", "write-file"], "timeout_ms: 5000").rules(denied).build().await;
+    let host = coding(&["read-file", "write-file"]).rules(denied).build().await;
     for (language, code) in [
         ("javascript", "tools.list().map(tool => [tool.name, tool.input_schema.type])"),
         ("python", "[[tool['name'], tool['input_schema']['type']] for tool in tools.list()]"),
@@ -351,7 +323,7 @@ async fn what_is_listed_is_what_may_be_called() {
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn a_call_that_fails_raises_an_error_that_can_be_caught() {
     let denied = "- {id: no, action: deny, scope: tool, match: {name: write-file}}\n- {id: allow, action: allow, scope: all}";
-    let host = coding(&["read-file", "write-file"], "timeout_ms: 5000").rules(denied).build().await;
+    let host = coding(&["read-file", "write-file"]).rules(denied).build().await;
     for (call, code, kind) in [
         ("read_file, {path: 'gone'}", Value::Null, "file-not-found"),
         ("read_file, {pfad: 'gone'}", json!(-32602), "invalid-arguments"),
@@ -378,7 +350,7 @@ async fn a_call_that_fails_raises_an_error_that_can_be_caught() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn a_program_ends_at_its_own_time_with_all_that_it_called() {
-    let host = coding(&[], "timeout_ms: 20000").guest(&Guest::read("sleep-for-ever")).build().await;
+    let host = coding(&[]).guest(&Guest::read("sleep-for-ever")).build().await;
     for (language, code) in [
         ("javascript", "try { tools['sleep-for-ever']({}) } catch (e) { e.kind }"),
         (
@@ -387,10 +359,8 @@ async fn a_program_ends_at_its_own_time_with_all_that_it_called() {
         ),
     ] {
         let arguments = json!({"code": code, "language": language, "timeout_ms": 400});
-        let started = Instant::now();
         let outcome = within(code, SOON, host.call("run_code", arguments)).await.unwrap();
         assert_eq!(outcome.error_kind, Some("timeout"), "{language}: {outcome:?}");
-        assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     }
     assert!(inner(&host).iter().all(|record| record["outcome"] == "timeout"));
 }
@@ -398,7 +368,7 @@ async fn a_program_ends_at_its_own_time_with_all_that_it_called() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn long_arguments_are_refused_and_long_results_passed_on() {
-    let builder = coding(&["write-file"], "timeout_ms: 30000").extend(|host| host.tool(Long));
+    let builder = coding(&["write-file"]).extend(|host| host.tool(long()));
     let host = builder.build().await;
     assert_eq!(program(&host, "javascript", "tools.long({}).length").await, json!(LONG_BYTES));
     assert_eq!(program(&host, "python", "len(tools.call('long'))").await, json!(LONG_BYTES));
@@ -413,11 +383,7 @@ async fn long_arguments_are_refused_and_long_results_passed_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn programs_beside_each_other_wait_for_nobody_and_end() {
-    let host = coding(&[], "timeout_ms: 30000")
-        .guest(&Guest::read("answer"))
-        .calls_running(1)
-        .build()
-        .await;
+    let host = coding(&[]).guest(&Guest::read("answer")).calls_running(1).build().await;
     let many = |count: usize| {
         let all = format!(
             "await Promise.all(Array.from({{length: {count}}}, async () => tools.answer({{}})))"
@@ -447,7 +413,7 @@ async fn a_secret_in_a_result_never_reaches_the_program() {
         environment: Some(Box::new(|name| (name == "TOKEN").then(|| OsString::from(VALUE)))),
         ..SecretSources::default()
     });
-    let host = coding(&["secret-reader"], "timeout_ms: 5000")
+    let host = coding(&["secret-reader"])
         .tool_file("secret-reader.wat", Guest::read("secret-reader").wat().as_bytes())
         .capabilities("secrets: {injection: environment}")
         .runtime_file(

@@ -132,7 +132,7 @@ async fn what_a_function_lies_about_is_bounded_and_harms_nobody() {
     ];
     for (result, code, ends) in cases {
         let good = by_hand("functions");
-        let builder = TestHost::builder().limits("timeout_ms: 500").only(&["f", "add"]);
+        let builder = TestHost::builder().limits("timeout_ms: 2000").only(&["f", "add"]);
         let host = builder
             .tool_file("lying.wat", lying(result, &code).as_bytes())
             .tool_file("good.wat", &good)

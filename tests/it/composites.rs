@@ -301,7 +301,7 @@ async fn who_drops_the_call_ends_its_steps_and_its_time_bounds_them_all() {
     let steps = "{ tool_name: sleep-for-ever, output_key: x }";
     let host = slow(steps).build().await;
     let started = Instant::now();
-    let time = Duration::from_millis(300);
+    let time = Duration::from_secs(2);
     let error = host.host().call(call_within("slow", json!({}), time)).await.unwrap_err();
     assert_eq!((error.kind, &error.data["limit"]), (ErrorKind::Timeout, &json!("timeout_ms")));
     assert!(started.elapsed() < SOON / 3, "{:?}", started.elapsed());
@@ -519,27 +519,4 @@ fn a_tool_document_wraps_a_skill_whose_steps_a_definition_has() {
     cli.write("copy.yaml", "version: 1\ntools: {}\n");
     let run = cli.run(&["tools", "claw.yaml"]);
     assert!(run.code == Some(3) && run.stderr.contains("`tools.copy.composite`"), "{}", run.stderr);
-}
-
-#[test]
-fn the_demo_of_the_readme_does_what_it_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = clawhost_tests::source_root().join("host/examples/governed/demo.sh");
-    let run = std::process::Command::new("sh")
-        .arg(script)
-        .env("CLAWHOST", PROGRAM)
-        .env("XDG_CACHE_HOME", folder.path())
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let shown = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{shown}{}", String::from_utf8_lossy(&run.stderr));
-    // The page has some of its lines, in order.
-    let page = std::fs::read_to_string(clawhost_tests::source_root().join("host/docs/govern.md"));
-    let page = page.unwrap();
-    let (_, told) = page.split_once("$ sh host/examples/governed/demo.sh\n").unwrap();
-    let mut rest = shown.lines();
-    for line in told.lines().take_while(|line| *line != "```") {
-        assert!(rest.any(|shown| shown == line), "{line}: {shown}");
-    }
 }

@@ -46,6 +46,8 @@ fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
         service.names().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(names(&read()), ["first", "second"]);
+    let written: serde_json::Value = serde_json::from_slice(&read()).unwrap();
+    assert_eq!(written["x-claw-discovery"]["mcp_protocol_version"], "2025-06-18");
     cli.write("work/server.py", SERVER.replace("FIRST", "other"));
     let dry = cli.run(&["discover", "finder", "--dry-run"]);
     assert!(dry.stderr.contains("its tools are not what they were"), "{dry:?}");

@@ -737,33 +737,50 @@ with open(f"{folder}/config", "w") as config:
                "component": {"exports": ["answer"], "imports": [], "target": None}}, config)
 client.push(target=f"{host}/tools/other:1.0.0", files=[f"{file}:application/wasm"], disable_path_validation=True,
             manifest_config=f"{folder}/config:application/vnd.wasm.config.v0+json")
-print(digest)
 "#;
 
-#[tokio::test]
-async fn another_client_reads_what_was_pushed_and_writes_what_is_pulled() {
-    let python = clawhost_tests::source_root().join("target/registry/bin/python");
-    if !python.exists() {
-        return eprintln!("skipped: there is no `oras`; run tests/registry/install.sh");
+/// Pushes `tools/answer`, has another client make `tools/other` of it, and pulls that.
+async fn exchanged(program: &str, client: impl Fn(&Path, &Cli, &str)) {
+    let program = clawhost_tests::source_root().join("target/registry/bin").join(program);
+    if !program.exists() {
+        return eprintln!("skipped: no {}; run tests/registry/install.sh", program.display());
     }
     let Some(registry) = real(false).await else { return };
-    let cli = cli("");
+    let (cli, host) = (cli(""), &registry.host);
     cli.write("answer.wasm", component(42));
-    let host = &registry.host;
     let run = cli.run(&["push", "answer.wasm", &format!("oci://{host}/tools/answer:1.0.0")]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let folder = cli.here().join("oras");
-    let said = Command::new(python).args(["-c", ORAS, host]).arg(folder).output().unwrap();
-    let digest = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    assert_eq!(
-        digest,
-        digest::of_bytes(&component(42)),
-        "{}",
-        String::from_utf8_lossy(&said.stderr)
-    );
+    client(&program, &cli, host);
+    let digest = digest::of_bytes(&component(42));
     let run = pull(&cli, &[&format!("oci://{host}/tools/other:1.0.0"), "--digest", &digest]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(read(&cli, "tools/other.wasm"), component(42));
+}
+
+#[tokio::test]
+async fn another_client_reads_what_was_pushed_and_writes_what_is_pulled() {
+    exchanged("python", |python, cli, host| {
+        let folder = cli.here().join("oras");
+        let said = Command::new(python).args(["-c", ORAS, host]).arg(folder).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn wkg_reads_what_was_pushed_and_writes_what_is_pulled() {
+    exchanged("wkg", |program, cli, host| {
+        let wkg = |verb: &str, tag: &str, more: &[&str]| {
+            let mut command = Command::new(program);
+            let command = command.current_dir(cli.here()).args(["oci", verb, "--insecure", host]);
+            let run = command.arg(format!("{host}/tools/{tag}")).args(more).output().unwrap();
+            assert!(run.status.success(), "{run:?}");
+        };
+        wkg("pull", "answer:1.0.0", &["--output", "pulled.wasm"]);
+        assert_eq!(read(cli, "pulled.wasm"), component(42));
+        wkg("push", "other:1.0.0", &["pulled.wasm"]);
+    })
+    .await;
 }
 
 #[tokio::test]

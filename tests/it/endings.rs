@@ -13,15 +13,14 @@ use serde_json::json;
 
 /// The time a call gets here.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// How late a timeout may be. The machine may be busy with other things for a moment, so the
-/// best of [`TRIES`] counts; a host that is late by design is late every time.
+/// How late a timeout may be, at the best of [`TRIES`].
 const LATE_MAX: Duration = Duration::from_millis(50);
-const TRIES: usize = 5;
+const TRIES: usize = 10;
 /// Lets guests call others: what they do with it is theirs to declare as well.
 const CALLING: &str =
     "version: 1\nimmune: {enabled: false}\nprofiles: {sandbox-0: {tool_calls_max: 256}}";
 /// A call that is not over by then hangs.
-const HANGS: Duration = Duration::from_secs(10);
+const HANGS: Duration = Duration::from_secs(30);
 
 async fn host_of(guests: &[Guest]) -> TestHost {
     host_with_limits("timeout_ms: 300", guests).await
@@ -34,7 +33,7 @@ async fn host_with_limits(limits: &str, guests: &[Guest]) -> TestHost {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_hostile_guest_ends_as_its_file_declares() {
-    let host = host_of(&guest::all()).await;
+    let host = host_with_limits("timeout_ms: 1500", &guest::all()).await;
     let mut wrong = Vec::new();
     for attack in guest::attacks() {
         if let Err(reason) = ends_as_declared(&host, &attack).await {
@@ -74,20 +73,16 @@ async fn a_timeout_is_at_most_50_ms_late() {
     );
     let host = host_of(&guests).await;
     for guest in &guests {
-        let mut best = Duration::MAX;
-        for _ in 0..TRIES {
+        wait::best(&guest.name, TRIES, TIMEOUT + LATE_MAX, async |_| {
             let started = Instant::now();
             let error = host.call(guest.tool(), json!({})).await.unwrap_err();
             let took = started.elapsed();
             assert_eq!(error.kind, ErrorKind::Timeout, "{}", guest.name);
             let early = took < TIMEOUT && error.data["limit"] == "timeout_ms";
             assert!(!early, "{}: ended early, after {took:?}", guest.name);
-            best = best.min(took);
-            if best <= TIMEOUT + LATE_MAX {
-                break;
-            }
-        }
-        assert!(best <= TIMEOUT + LATE_MAX, "{}: ended after {best:?}", guest.name);
+            took
+        })
+        .await;
     }
 }
 

@@ -33,7 +33,7 @@ async fn failure(host: &TestHost, tool: &str, arguments: Value) -> (&'static str
 #[tokio::test]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn a_program_has_its_input_and_its_result_is_a_variable_or_the_last_value() {
-    let host = host("timeout_ms: 5000").await;
+    let host = host("timeout_ms: 10000").await;
     for (tool, code, result) in [
         (JS, "1 + 1", json!(2)),
         (JS, "const result = {n: input.n * 2, s: input.s + '😀'}; 0", json!({"n": 42, "s": "é😀"})),
@@ -61,7 +61,7 @@ async fn a_program_has_its_input_and_its_result_is_a_variable_or_the_last_value(
 #[tokio::test]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn an_error_tells_its_line_and_what_was_printed_before() {
-    let host = host("timeout_ms: 5000").await;
+    let host = host("timeout_ms: 10000").await;
     for (tool, code, parts) in [
         (
             JS,
@@ -153,7 +153,7 @@ async fn nesting_without_an_end_ends_the_call_and_not_the_host() {
 #[tokio::test]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn a_program_reaches_nothing_outside() {
-    let host = host("timeout_ms: 5000").await;
+    let host = host("timeout_ms: 10000").await;
     let outside = host.canaries().folder().join("canary.txt");
     let outside = outside.to_str().unwrap();
     for code in [
@@ -191,7 +191,7 @@ async fn a_program_reaches_nothing_outside() {
 #[tokio::test]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn nothing_of_a_program_is_left_for_the_next() {
-    let host = host("timeout_ms: 5000").await;
+    let host = host("timeout_ms: 10000").await;
     for (tool, leaves, looks) in [
         (JS, "globalThis.left = 1; Array.prototype.left = 1", "[typeof left, [].left ?? null]"),
         (PYTHON, "left = 1\nimport json", "[n for n in ['left', 'json'] if n in globals()]"),
@@ -224,7 +224,7 @@ async fn long_output_is_cut_and_its_true_size_told() {
 #[tokio::test]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn a_result_has_to_match_its_schema() {
-    let host = host("timeout_ms: 5000").await;
+    let host = host("timeout_ms: 10000").await;
     for (tool, code) in [(JS, "({n: 1})"), (PYTHON, "{'n': 1}")] {
         let of = |kind: &str| json!({"code": code, "result_schema": {"properties": {"n": {"type": kind}}}});
         assert_eq!(host.ask(tool, of("integer")).await["result"], json!({"n": 1}));

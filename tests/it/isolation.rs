@@ -21,7 +21,6 @@ async fn globals_and_memory_are_fresh_in_every_call() {
 async fn memory_given_to_a_guest_holds_nothing_of_another() {
     let host = TestHost::builder()
         .calls_running(1)
-        .limits("timeout_ms: 10000")
         .guest(&Guest::read("dirties-memory"))
         .guest(&Guest::read("searches-memory"))
         .build()
@@ -38,7 +37,7 @@ async fn memory_given_to_a_guest_holds_nothing_of_another() {
 async fn a_call_after_a_crash_or_a_timeout_is_a_fresh_one() {
     let host = TestHost::builder()
         .calls_running(1)
-        .limits("timeout_ms: 250")
+        .limits("timeout_ms: 1000")
         .guest(&Guest::read("trap"))
         .guest(&Guest::read("spin"))
         .guest(&Guest::read("keeps-a-secret"))

@@ -41,6 +41,7 @@ fn a_tool_that_reads_is_given_one_folder_to_read_once_somebody_says_yes() {
     let folder = cli.here().join("files");
     assert!(profile.contains(folder.to_str().unwrap()) && profile.contains("ro"), "{profile}");
     assert!(!profile.contains("rw") && !profile.contains("network"), "{profile}");
+    assert_eq!(profile, learned(&cli, &["--yes", "--agent", "stdio", call[0], call[1], call[2]]));
 }
 
 #[test]

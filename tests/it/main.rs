@@ -20,6 +20,7 @@ mod catalogs;
 mod ckp;
 mod cli;
 mod code_mode;
+mod commands;
 mod components;
 mod composites;
 mod conformance;

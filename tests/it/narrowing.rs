@@ -32,7 +32,7 @@ spec:
 "#;
 
 const ASK: &str = "- {id: ask, action: require-approval, scope: all}";
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(30);
 
 async fn host() -> TestHost {
     let builder = TestHost::builder().file("a.txt", "a");
@@ -314,7 +314,8 @@ async fn a_policy_that_a_call_names_counts_in_the_host_and_in_the_session() {
 
 #[tokio::test]
 async fn the_time_that_a_session_gives_a_tool_binds() {
-    let host = TestHost::builder().guest(&Guest::read("sleep")).build().await;
+    let sleep = Guest::read("sleep");
+    let host = TestHost::builder().limits("timeout_ms: 1000").guest(&sleep).build().await;
     let timeout = |ms: u64| tool("sleep", &[("timeout_ms", json!(ms))]);
     let sandbox = json!({"sandbox": {"inline": {"level": "wasm",
         "resource_limits": {"timeout_ms": 40}}}});

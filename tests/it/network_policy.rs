@@ -6,10 +6,9 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use clawhost::{Tool, ToolError, async_trait};
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
-use clawhost_tests::{Guest, TestHost, wait};
+use clawhost_tests::{Guest, TestHost, native, wait};
 use serde_json::{Value, json};
 
 use crate::web::{LOCAL, Tripwire, reply};
@@ -110,35 +109,15 @@ async fn a_redirect_out_of_the_policy_is_not_followed_where_the_profile_would() 
     assert_eq!(secret.hits(), 1);
 }
 
-/// Code of the embedding program, which nothing contains.
-struct Sends(&'static AtomicU32);
-
-#[async_trait]
-impl Tool for Sends {
-    fn name(&self) -> &str {
-        "send"
-    }
-
-    fn description(&self) -> &str {
-        "Sends."
-    }
-
-    fn parameters(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Ok(json!({}))
-    }
-}
-
 #[tokio::test]
 async fn the_arguments_of_a_tool_that_nothing_contains_are_held_as_well() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let host = TestHost::builder()
         .definitions(&policy("send", "mode: allowlist, hosts: ['*.good.test']"))
-        .extend(|host| host.tool(Sends(&CALLS)))
+        .extend(|host| {
+            // Code of the embedding program, which nothing contains.
+            host.tool(native("send", async || CALLS.fetch_add(1, Ordering::SeqCst).into()))
+        })
         .build()
         .await;
     for arguments in [

@@ -237,4 +237,10 @@ fn it_is_told_which_agent_has_a_tool_and_why_another_has_not() {
     assert_eq!(explain("analyst")["agents"], json!(["executor"]));
     let called = cli.run(&["call", "claw.yaml", tool, "symbol=X", "--context", "context"]);
     assert!(called.stderr.contains("compiled for"), "{called:?}");
+    let call = |agent| {
+        let call = ["call", "claw.yaml", tool, "symbol=X", "--context", "context", "--agent"];
+        cli.run(&[&call[..], &[agent]].concat()).stderr
+    };
+    assert!(call("executor").contains("does not answer"), "{}", call("executor"));
+    assert!(call("exekutor").contains("did you mean `executor`?"), "{}", call("exekutor"));
 }

@@ -261,7 +261,7 @@ async fn a_provider_that_hangs_leaves_time_for_the_next() {
         plan("b", well.endpoint("/v1")),
     ])
     .await;
-    let deadline = Instant::now() + Duration::from_millis(600);
+    let deadline = Instant::now() + Duration::from_secs(4);
     let answer = providers.complete(&Caller::new("test", "test"), hello(), deadline).await.unwrap();
     assert_eq!(text_of(&answer), "second");
 }
@@ -343,7 +343,7 @@ async fn what_was_used_survives_a_restart_and_so_does_what_was_never_answered() 
     let model = Model::saying([Say::Silence]).await;
     let limits = || vec![limited("main", &model, reserved() + 1)];
     let first = open(limits(), Rates::default(), store()).await;
-    let deadline = Instant::now() + Duration::from_millis(200);
+    let deadline = Instant::now() + Duration::from_secs(1);
     let error = first.complete(&Caller::new("test", "test"), hello(), deadline).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::ProviderUnavailable, "{error:?}");
     drop(first);
@@ -420,7 +420,6 @@ async fn host_with(guest: &str, provider: &str, granted: bool) -> TestHost {
         .only(&[])
         .guest(&Guest::parse("asks", guest))
         .provider(provider)
-        .limits("timeout_ms: 5000")
         .runtime_file(&runtime_file)
         .build()
         .await
@@ -474,7 +473,7 @@ async fn a_call_that_waits_for_a_provider_ends_at_its_deadline() {
     let model = Model::saying([Say::Silence]).await;
     let endpoint = format!("endpoint: \"{}\"", model.endpoint("/v1"));
     let host = Arc::new(host_with(ASKS, &endpoint, true).await);
-    let call = host::call_within("asks", hello(), Duration::from_millis(300));
+    let call = host::call_within("asks", hello(), Duration::from_secs(2));
     let error = wait::within("the call", PLENTY, host.host().call(call)).await.unwrap_err();
     assert_eq!(error.kind.code(), -32014, "{error:?}");
     // It may have been worked on.

@@ -268,6 +268,16 @@ async fn what_providers_fail_with_is_the_next_ones_turn_and_then_the_clients() {
 }
 
 #[tokio::test]
+async fn how_long_the_last_provider_wants_to_be_left_alone_is_said_to_the_client() {
+    for (rules, status) in [(ALL, 429), (NOTHING, 503)] {
+        let says = vec![Say::Status(429, ""), Say::Status(status, "retry-after: 7\r\n")];
+        let proxied = Proxied::new(rules, says).await;
+        let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+        assert!(got.head.lines().any(|line| line == "retry-after: 7"), "{got:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_quota_that_is_used_up_is_429_and_says_when() {
     let (says, limits) =
         (says(OPENAI_PATH, &[("Hello.", &[])]), "limits: {requests_per_minute: 1},");
@@ -752,10 +762,8 @@ async fn the_verb_serves_completions_and_what_was_hidden_outlives_the_host() {
         let got = ask(&served, &served.bearer(), &body);
         (served, got)
     });
+    served.stop().await;
     let history = cli.state().join("proxy/default/history.jsonl");
-    let written = || std::fs::read_to_string(&history).is_ok_and(|text| text.ends_with('\n'));
-    wait::until("the history", SOON, || written().then_some(())).await;
-    drop(served);
     tokio::task::block_in_place(|| check_turns(&cli, &history));
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(got["choices"][0]["message"].clone());

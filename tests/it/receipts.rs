@@ -134,6 +134,11 @@ fn a_receipt_says_what_the_call_could_touch_and_is_enough_to_replay_it() {
     let altered = cli.run(&["replay", "receipt.json", "--component", "tools/dice.wat"]);
     assert_eq!(altered.code, Some(7), "{}", altered.stdout);
     assert_ne!(name, dice);
+    std::fs::rename(cli.here().join("claw.yaml"), cli.here().join("other.yaml")).unwrap();
+    cli.write("clawhost.yaml", "version: 1\nprofiles: {own: {record: true}}\n");
+    let unnamed = cli.run(&["replay", &name]);
+    assert_eq!(unnamed.code, Some(3), "{}", unnamed.stderr);
+    assert!(unnamed.stderr.contains("name the manifest"), "{}", unnamed.stderr);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use clawhost_tests::host::call;
 use clawhost_tests::{Guest, TestHost, wait};
 use serde_json::{Value, json};
 
+const SOON: Duration = Duration::from_secs(30);
+
 fn facts<'a>(record: &'a Value, key: &str) -> &'a str {
     record[key].as_str().unwrap_or_default()
 }
@@ -18,7 +20,7 @@ async fn every_call_has_one_pair_of_records_however_it_ends() {
     let host = TestHost::builder()
         .file("a.txt", "a")
         .rules(rules)
-        .limits("timeout_ms: 300")
+        .limits("timeout_ms: 2000")
         .guest(&Guest::read("trap"))
         .guest(&Guest::read("spin"))
         .guest(&Guest::read("memory-bomb"))
@@ -58,10 +60,10 @@ async fn a_cancelled_call_is_recorded_as_such() {
         let records = clawhost::audit::records(&host.audit()).unwrap();
         records.iter().any(|record| record["event"] == "call.received").then_some(())
     };
-    wait::until("the call to arrive", Duration::from_secs(5), received).await;
+    wait::until("the call to arrive", SOON, received).await;
     task.abort();
     let closed = || host.finished().pop();
-    let (record, _) = wait::until("the call to be closed", Duration::from_secs(5), closed).await;
+    let (record, _) = wait::until("the call to be closed", SOON, closed).await;
     assert_eq!(facts(&record, "outcome"), "cancelled");
     host.check_audit();
 }

@@ -242,7 +242,7 @@ async fn what_is_blocked_is_looked_for_in_the_time_of_the_call() {
     let started = std::time::Instant::now();
     let slow = json!({"command": format!("echo {text}"), "timeout": 1});
     let outcome = call(&host, "exec_shell", slow).await;
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}: {outcome:?}", started.elapsed());
+    assert!(started.elapsed() < HANGS / 3, "{:?}: {outcome:?}", started.elapsed());
     assert!(format!("{outcome:?}").contains("did not end within 1 s"), "{outcome:?}");
     assert_says(&host, "echo here", "here\n").await;
 }

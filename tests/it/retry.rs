@@ -3,35 +3,19 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use clawhost::{Tool, ToolError, async_trait};
+use clawhost::Tool;
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::TestHost;
-use serde_json::{Value, json};
+use clawhost_tests::{TestHost, native};
+use serde_json::json;
 
 /// Never answers, but for the call of a number.
-struct Stuck(&'static AtomicU32, u32);
-
-#[async_trait]
-impl Tool for Stuck {
-    fn name(&self) -> &str {
-        "stuck"
-    }
-
-    fn description(&self) -> &str {
-        "Answers now and then."
-    }
-
-    fn parameters(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    async fn execute(&self, _args: Value) -> Result<Value, ToolError> {
-        let Self(calls, answered) = self;
+fn stuck(calls: &'static AtomicU32, answered: u32) -> impl Tool {
+    native("stuck", move || async move {
         match calls.fetch_add(1, Ordering::SeqCst) + 1 {
-            call if call == *answered => Ok(json!({ "call": call })),
+            call if call == answered => json!({ "call": call }),
             _ => std::future::pending().await,
         }
-    }
+    })
 }
 
 fn policy(rest: &str) -> String {
@@ -45,7 +29,8 @@ async fn a_failure_that_passes_is_tried_again_and_the_record_says_how_often() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let host = TestHost::builder()
         .definitions(&policy("retry_on: [timeout]"))
-        .extend(|host| host.tool(Stuck(&CALLS, 2)))
+        .limits("timeout_ms: 3000")
+        .extend(|host| host.tool(stuck(&CALLS, 2)))
         .build()
         .await;
     assert_eq!(host.ask("stuck", json!({})).await["call"], 2);
@@ -58,11 +43,11 @@ async fn all_attempts_share_one_deadline() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let host = TestHost::builder()
         .definitions(&policy("retry_on: [timeout]"))
-        .extend(|host| host.tool(Stuck(&CALLS, 99)))
+        .extend(|host| host.tool(stuck(&CALLS, 99)))
         .build()
         .await;
     let started = Instant::now();
-    let within = Duration::from_millis(300);
+    let within = Duration::from_secs(2);
     let call = clawhost_tests::host::call_within("stuck", json!({}), within);
     assert_eq!(host.host().call(call).await.unwrap_err().kind, ErrorKind::Timeout);
     let took = started.elapsed();
@@ -75,11 +60,11 @@ async fn what_is_not_stated_of_a_tool_that_is_not_idempotent_is_not_tried_again(
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let host = TestHost::builder()
         .definitions(&policy("multiplier: 1"))
-        .extend(|host| host.tool(Stuck(&CALLS, 99)))
+        .extend(|host| host.tool(stuck(&CALLS, 99)))
         .build()
         .await;
     assert!(host.host().catalog().notes.iter().any(|note| note.contains("does nothing")));
-    let call = clawhost_tests::host::call_within("stuck", json!({}), Duration::from_millis(50));
+    let call = clawhost_tests::host::call_within("stuck", json!({}), Duration::from_secs(1));
     host.host().call(call).await.unwrap_err();
     assert_eq!(CALLS.load(Ordering::SeqCst), 1);
 }
@@ -93,10 +78,10 @@ async fn each_attempt_is_admitted_anew() {
             "rates.yaml",
             "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: rates}\nspec: {rules: [{id: all, action: allow, scope: all}], rate_limits: {tool_calls_per_minute: 2}}\n",
         )
-        .extend(|host| host.tool(Stuck(&CALLS, 99)))
+        .extend(|host| host.tool(stuck(&CALLS, 99)))
         .build()
         .await;
-    let call = clawhost_tests::host::call_within("stuck", json!({}), Duration::from_millis(300));
+    let call = clawhost_tests::host::call_within("stuck", json!({}), Duration::from_secs(2));
     let error = host.host().call(call).await.unwrap_err();
     assert_eq!((error.kind, &error.data["stage"]), (ErrorKind::Overloaded, &json!("quota")));
     assert_eq!((CALLS.load(Ordering::SeqCst), &error.data["attempts"]), (2, &json!(3)));

@@ -73,7 +73,6 @@ async fn sending(bound: &Echo, other: &Echo, secrets: Secrets) -> TestHost {
     TestHost::builder()
         .only(&["secret-sender"])
         .tool_file("secret-sender.wat", Guest::read("secret-sender").wat().as_bytes())
-        .limits("timeout_ms: 10000")
         .capabilities(LOCAL)
         .runtime_file(&format!("version: 1\nprofiles: {{sandbox-0: {{{profile}}}}}"))
         .secrets(secrets)
@@ -179,7 +178,6 @@ async fn a_native_program_gets_a_value_under_environment_only() {
         let host = TestHost::builder()
             .only(&["exec-shell"])
             .level("process")
-            .limits("timeout_ms: 10000")
             .capabilities(&format!(
                 "shell: {{mode: full}}\nsecrets: {{injection: {injection}}}\n{network}"
             ))

@@ -7,7 +7,7 @@ use clawhost::host::{Principal, Turn};
 use clawhost_core::error::ErrorKind;
 use clawhost_tests::host::{call, call_within};
 use clawhost_tests::wait::{until, within};
-use clawhost_tests::{Cli, TestHost};
+use clawhost_tests::{Cli, TestHost, signal};
 use serde_json::{Value, json};
 
 use crate::approvals::{Client, pending};
@@ -163,22 +163,22 @@ fn another_manifest_is_taken_whole_or_not_at_all() {
         all
     };
     cli.write("claw.yaml", MANIFEST.replace("name: write-file", "name: list-directory"));
-    client.signal("HUP");
+    signal(&client.child, "HUP");
     said("reloaded");
     heard(&mut client, "notifications/tools/list_changed");
     assert_eq!(names(&mut client, 1), ["list_directory", "read_file"]);
 
     cli.write("claw.yaml", MANIFEST.replace("policies:", "polices:"));
-    client.signal("HUP");
+    signal(&client.child, "HUP");
     let wrong = said("not reloaded, all goes on as it was: ");
     assert!(wrong.contains("polices"), "{wrong}");
     cli.write("claw.yaml", MANIFEST.replace("model: none", "model: other"));
-    client.signal("HUP");
+    signal(&client.child, "HUP");
     said("start the host anew for a change of `providers`");
     assert_eq!(names(&mut client, 2), ["list_directory", "read_file"]);
 
     cli.write("claw.yaml", MANIFEST.replace("action: allow", "action: deny"));
-    client.signal("HUP");
+    signal(&client.child, "HUP");
     said("reloaded");
     assert_eq!(names(&mut client, 3), Vec::<String>::new());
     let arguments = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
@@ -195,7 +195,7 @@ fn what_a_person_allows_after_a_reload_has_to_pass_the_new_documents() {
     client.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}));
     let waits = pending(&cli, 1);
     cli.write("claw.yaml", MANIFEST.replace("action: allow", "action: deny"));
-    client.signal("HUP");
+    signal(&client.child, "HUP");
     heard(&mut client, "notifications/tools/list_changed");
     let done = cli.run(&["approvals", "approve", waits[0]["id"].as_str().unwrap()]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
@@ -213,7 +213,7 @@ fn what_a_person_allows_after_a_reload_has_to_pass_the_new_documents() {
 async fn a_tool_that_is_disabled_while_its_call_waits_for_a_place_does_not_run() {
     let host = TestHost::builder().calls_running(1).extend(|host| host.tool(Odd)).build().await;
     let run = || {
-        let (host, time) = (host.host().clone(), Duration::from_millis(500));
+        let (host, time) = (host.host().clone(), Duration::from_secs(3));
         tokio::spawn(
             async move { host.call(call_within("odd", json!({"do": "wait"}), time)).await },
         )

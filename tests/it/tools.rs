@@ -164,7 +164,6 @@ async fn with_models(model: &Model, other: &Model, profile: &str) -> TestHost {
         .guest(&Guest::parse("asks", ASKS))
         .provider(&format!("endpoint: \"{}\"", model.endpoint("/v1")))
         .document("other.yaml", &second)
-        .limits("timeout_ms: 5000")
         .runtime_file(&runtime_file)
         .build()
         .await

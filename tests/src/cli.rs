@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tempfile::TempDir;
 
@@ -37,7 +37,13 @@ macro_rules! claw {
 #[derive(Debug)]
 pub struct Cli {
     program: PathBuf,
-    folder: TempDir,
+    folder: Arc<Folder>,
+}
+
+/// Where the program runs. It goes with the last who holds it: a host that runs there does.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    place: TempDir,
     /// What the test itself put there.
     written: Mutex<Vec<PathBuf>>,
 }
@@ -80,19 +86,25 @@ impl Cli {
     }
 
     fn empty(program: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("here")).unwrap();
-        Self { program: PathBuf::from(program), folder, written: Mutex::default() }
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("here")).unwrap();
+        let folder = Arc::new(Folder { place, written: Mutex::default() });
+        Self { program: PathBuf::from(program), folder }
+    }
+
+    /// Keeps the folder.
+    pub(crate) fn folder(&self) -> Arc<Folder> {
+        Arc::clone(&self.folder)
     }
 
     /// Returns the state folder.
     pub fn state(&self) -> PathBuf {
-        self.folder.path().join("state/clawhost")
+        self.folder.state()
     }
 
     /// Returns the folder that the program runs in.
     pub fn here(&self) -> PathBuf {
-        self.folder.path().join("here")
+        self.folder.place.path().join("here")
     }
 
     /// Returns the files of the audit log, oldest first.
@@ -114,13 +126,13 @@ impl Cli {
         let path = self.here().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
-        self.written.lock().unwrap().push(path.clone());
+        self.folder.written.lock().unwrap().push(path.clone());
         path
     }
 
     /// Says that the test itself puts a token into the files of the state folder that are called so or begin so.
     pub fn holds(&self, name: &str) {
-        self.written.lock().unwrap().push(self.state().join(name));
+        self.folder.written.lock().unwrap().push(self.state().join(name));
     }
 
     /// Returns the tokens that are in use here.
@@ -135,7 +147,7 @@ impl Cli {
             .args(arguments)
             .current_dir(self.here())
             .env_clear()
-            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .env("XDG_STATE_HOME", self.folder.place.path().join("state"))
             .env("XDG_CACHE_HOME", crate::cache_folder())
             .env("COLUMNS", "100")
             .stdin(Stdio::piped())
@@ -175,7 +187,7 @@ impl Cli {
             let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             text.replace(real.to_str().unwrap(), name).replace(path.to_str().unwrap(), name)
         };
-        let text = replace(text.to_owned(), self.folder.path(), "[folder]");
+        let text = replace(text.to_owned(), self.folder.place.path(), "[folder]");
         replace(text, &root, "[source]").replace("clawhost-under-test", "clawhost")
     }
 
@@ -197,11 +209,17 @@ impl Cli {
     }
 }
 
-impl Drop for Cli {
+impl Folder {
+    pub(crate) fn state(&self) -> PathBuf {
+        self.place.path().join("state/clawhost")
+    }
+}
+
+impl Drop for Folder {
     /// Nothing that was left behind holds a token.
     fn drop(&mut self) {
         let written = std::mem::take(&mut *self.written.lock().unwrap());
-        self.known().check_files(self.folder.path(), &written);
+        Known::of(&self.state()).check_files(self.place.path(), &written);
     }
 }
 

@@ -39,7 +39,7 @@ pub struct TestHost {
 /// What a [`TestHost`] is made of.
 ///
 /// Unless told otherwise: the built-in file and memory tools and every dropped-in guest under
-/// one profile that grants `workspace` for reading and writing and 1,000 ms a call, an
+/// one profile that grants `workspace` for reading and writing and 10 s a call, an
 /// autonomous identity, a policy that allows everything, and no quarantine, as many tests let a
 /// tool fail again and again.
 #[derive(Debug)]
@@ -77,7 +77,8 @@ impl TestHost {
             autonomy: "autonomous".to_owned(),
             permissions: "rw".to_owned(),
             denied_paths: String::new(),
-            limits: "timeout_ms: 1000".to_owned(),
+            // What does not hang ends by then on a busy machine too.
+            limits: "timeout_ms: 10000".to_owned(),
             capabilities: String::new(),
             documents: Vec::new(),
             level: "wasm".to_owned(),

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::leaks::Known;
 use crate::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say};
-use crate::{Model, TestHost};
+use crate::{Model, TestHost, native};
 
 /// Where OpenAI's protocol is served.
 pub const OPENAI_PATH: &str = "/v1/chat/completions";
@@ -26,7 +26,7 @@ pub const OPENAI_PATH: &str = "/v1/chat/completions";
 pub const PROVIDER_KEY: &str = "key-of-the-provider-5678";
 const SOON: Duration = Duration::from_secs(30);
 
-/// Calls of [`Wait`] that have begun, and that have ended, in this process.
+/// Calls of `wait_long` that have begun, and that have ended, in this process.
 pub static WAITS: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
 /// Reads; changes nothing.
@@ -62,9 +62,6 @@ impl Tool for Lookup {
     }
 }
 
-/// Never ends by itself.
-struct Wait;
-
 struct Ends;
 
 impl Drop for Ends {
@@ -73,25 +70,13 @@ impl Drop for Ends {
     }
 }
 
-#[async_trait]
-impl Tool for Wait {
-    fn name(&self) -> &str {
-        "wait_long"
-    }
-
-    fn description(&self) -> &str {
-        "Waits."
-    }
-
-    fn parameters(&self) -> Value {
-        json!({ "type": "object" })
-    }
-
-    async fn execute(&self, _: Value) -> Result<Value, ToolError> {
+/// Never ends by itself.
+fn wait() -> impl Tool {
+    native("wait_long", async || {
         let _ends = Ends;
         WAITS.0.fetch_add(1, Ordering::SeqCst);
         std::future::pending().await
-    }
+    })
 }
 
 /// A host that serves completions over HTTP, for the agents `ada` and `bob`.
@@ -169,7 +154,7 @@ impl Proxied {
         // The helper ends each provider itself.
         let provider = format!("{first}{second}{third}");
         let host = TestHost::builder().provider(&provider).rules(rules).secrets(secrets).only(&[]);
-        let host = host.extend(|host| host.tool(Lookup).tool(Wait)).build().await;
+        let host = host.extend(|host| host.tool(Lookup).tool(wait())).build().await;
         let state = tempfile::tempdir().unwrap();
         let history = Some(state.path().join("proxy"));
         Self::serve(host, model, state, ProxyOptions { history, ..options }).await

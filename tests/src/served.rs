@@ -2,14 +2,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Cli;
+use crate::cli::Folder;
 use crate::leaks::Known;
+use crate::{Cli, signal, wait};
 
 /// Everything on this machine that is going to happen has happened by then.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -27,7 +28,7 @@ pub struct Served {
     pub token: Option<String>,
     /// The operator's credential.
     pub operator: String,
-    state: PathBuf,
+    folder: Arc<Folder>,
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -77,8 +78,19 @@ impl Served {
         let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
         let credentials: Value = serde_json::from_slice(&credentials).unwrap();
         let operator = credentials["operator"].as_str().unwrap().to_owned();
-        let state = cli.state();
-        Self { child, greeting, authority, token, operator, state, _stdout: stdout }
+        let folder = cli.folder();
+        Self { child, greeting, authority, token, operator, folder, _stdout: stdout }
+    }
+
+    /// Ends it as its operator does, so that everything it acknowledged is written, handed over and signed.
+    ///
+    /// # Panics
+    /// Where it does not end well.
+    pub async fn stop(mut self) {
+        signal(&self.child, "TERM");
+        let ended = || self.child.try_wait().unwrap();
+        let (status, _) = wait::until("the host to end", ANSWERS_WITHIN, ended).await;
+        assert!(status.success(), "{status}");
     }
 
     /// Returns the header with the agent's token.
@@ -137,6 +149,6 @@ impl Drop for Served {
         if let Some(mut stderr) = self.child.stderr.take() {
             drop(stderr.read_to_end(&mut errors));
         }
-        Known::of(&self.state).check("the log of a host", &errors);
+        Known::of(&self.folder.state()).check("the log of a host", &errors);
     }
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use serde_json::{Value, json};
 
 use crate::Cli;
+use crate::cli::Folder;
 use crate::served::{ANSWERS_WITHIN, Served};
 
 /// A way to a host.
@@ -51,6 +53,7 @@ pub trait Transport {
 #[derive(Debug)]
 pub struct Stdio {
     command: Command,
+    folder: Arc<Folder>,
     child: Child,
     stdin: ChildStdin,
     messages: Receiver<String>,
@@ -65,10 +68,10 @@ impl Stdio {
     pub fn start(cli: &Cli, documents: &[String]) -> Self {
         let arguments: Vec<&str> =
             ["run", "--stdio"].into_iter().chain(documents.iter().map(String::as_str)).collect();
-        Self::spawn(cli.command(&arguments))
+        Self::spawn(cli.command(&arguments), cli.folder())
     }
 
-    fn spawn(mut command: Command) -> Self {
+    fn spawn(mut command: Command, folder: Arc<Folder>) -> Self {
         let mut child = command.spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, messages) = channel();
@@ -80,7 +83,7 @@ impl Stdio {
             }
         });
         let (early, sent) = (BTreeMap::new(), Vec::new());
-        Self { command, child, stdin, messages, early, sent, finished: 0 }
+        Self { command, folder, child, stdin, messages, early, sent, finished: 0 }
     }
 
     /// Sends bytes as they are.
@@ -164,7 +167,7 @@ impl Transport for Stdio {
     fn refresh(&mut self) {
         let fresh = Command::new(self.command.get_program());
         let command = std::mem::replace(&mut self.command, fresh);
-        *self = Self::spawn(command);
+        *self = Self::spawn(command, Arc::clone(&self.folder));
     }
 }
 
