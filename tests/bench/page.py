@@ -129,6 +129,8 @@ def sizes(table, figures, took):
               memory["called tool"] <= 100)
     table.add("Memory of a call that waits, in no file, with what it wrote to", f"{memory['running call']:.0f} KiB", "", None,
               "≤ 32 KiB and what it wrote to", memory["running call"] <= 32)
+    whole = memory["running calls"] / 1024
+    table.add("Memory of 1,000 such calls at once", f"{whole:.1f} MiB", "", None, "≤ 64 MiB", whole <= 64)
     own = figures["call"]["answer"]["without records"]["p50"]
     for name, times in took.items():
         table.at_least("A call in a fresh sandbox, the other's time to ours", us(own), f"{name}: {us(median(times))}",

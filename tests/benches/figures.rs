@@ -20,7 +20,7 @@ const BESIDE: Duration = Duration::from_millis(1_500);
 /// What one agent may have of the places and of the queue of that host.
 const FAIR: (usize, usize) = (48, 200);
 /// Calls that sleep while memory is looked at.
-const ASLEEP: usize = 200;
+const ASLEEP: usize = 1_000;
 /// Programs that an interpreter is timed with, after as many to warm up.
 const PROGRAMS: usize = 200;
 /// How often calls are counted with each number of threads, and for how long.
@@ -275,7 +275,7 @@ fn memory() -> Value {
     pause(Duration::from_millis(500));
     let running = anonymous_kib() - before;
     let each = |kib: f64, count: usize| (kib / count as f64 * 10.0).round() / 10.0;
-    json!({"idle tool": each(all - first, IDLE), "called tool": each(called, IDLE + 1), "running call": each(running, ASLEEP)})
+    json!({"idle tool": each(all - first, IDLE), "called tool": each(called, IDLE + 1), "running call": each(running, ASLEEP), "running calls": running})
 }
 
 /// The calculator, under another name of the same length.
