@@ -90,12 +90,12 @@ pub fn named(request: &Value) -> Vec<Named<'_>> {
 /// Returns the names of what was made, in an answer or an event of one. `is_kept` says that its provider keeps the
 /// answer by its own name.
 pub fn made(answer: &Value, is_kept: bool) -> BTreeSet<&str> {
-    let whole = answer.get("response").unwrap_or(answer);
+    let response = answer.get("response");
     let mut found = BTreeSet::new();
-    for path in MADE {
-        [answer, whole].into_iter().for_each(|from| follow(from, path.split('.'), &mut found));
+    for from in response.into_iter().chain([answer]) {
+        MADE.iter().for_each(|path| follow(from, path.split('.'), &mut found));
     }
-    found.extend(is_kept.then(|| text(whole, "id")));
+    found.extend(is_kept.then(|| text(response.unwrap_or(answer), "id")));
     found.retain(|id| is_id(id));
     found
 }
