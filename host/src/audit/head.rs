@@ -5,24 +5,18 @@
 //! chain names the end that it finds, by the log where that has more: of the newest chain, and of every other
 //! that ended before all of it was signed, for which a file is there as long as that is so.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
-use clawhost_core::limits::{AUDIT_ENDS_NAMED_MAX, AUDIT_RECORD_BYTES_MAX};
+use clawhost_core::limits::AUDIT_ENDS_NAMED_MAX;
 use serde_json::{Map, Value};
 
-use super::log::{HEAD_SUFFIX, LOG_SUFFIX, file_names};
-use super::retention::has_ended;
-use super::sign::UNSIGNED_SUFFIX;
+use super::files::{HEAD_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line};
 
 /// The facts of a chain's first record that name ends.
 pub(super) const PREVIOUS: &str = "previous_chain";
 pub(super) const KILLED: &str = "killed_chains";
-
-/// What the end of a log is read of: a record has its place in the chain beside what is bounded.
-const TAIL_BYTES: u64 = 2 * AUDIT_RECORD_BYTES_MAX as u64;
 
 /// Stores how many records a chain has, and the hash of the last.
 pub(super) fn write(head: &std::fs::File, records: u64, hash: &str) -> std::io::Result<()> {
@@ -92,22 +86,14 @@ impl Ends {
 fn end(dir: &Dir, chain: &str) -> Option<Value> {
     let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
     let known = head.and_then(|head| read(&head));
-    let found = last_record(dir, chain).ok().flatten();
+    let found = last_line(dir, chain).and_then(|line| numbered(&line));
     // Where they have as many, the head: a line may have been edited since.
     let (records, hash) = found.into_iter().chain(known).max_by_key(|(records, _)| *records)?;
     Some(serde_json::json!({ "chain": chain, "head": text(records, &hash) }))
 }
 
-/// Returns the number of records by the last whole line of a log, and the hash of that line.
-fn last_record(dir: &Dir, chain: &str) -> std::io::Result<Option<(u64, String)>> {
-    let Ok(mut log) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { return Ok(None) };
-    let start = log.metadata()?.len().saturating_sub(TAIL_BYTES);
-    log.seek(SeekFrom::Start(start))?;
-    let mut tail = Vec::new();
-    log.take(TAIL_BYTES).read_to_end(&mut tail)?;
-    // What follows the last line break is nothing, or half a line.
-    let Some(line) = tail.rsplit(|byte| *byte == b'\n').nth(1) else { return Ok(None) };
-    let record: Option<Value> = serde_json::from_slice(line).ok();
-    let number = record.and_then(|record| record.get("seq")?.as_u64());
-    Ok(number.map(|number| (number.saturating_add(1), digest::of_bytes(line))))
+/// Returns the number of records up to this line, by itself, and its hash.
+fn numbered(line: &[u8]) -> Option<(u64, String)> {
+    let record: Value = serde_json::from_slice(line).ok()?;
+    Some((record.get("seq")?.as_u64()?.saturating_add(1), digest::of_bytes(line)))
 }

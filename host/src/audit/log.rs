@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::{Dir, File};
 use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use parking_lot::Mutex;
@@ -13,22 +13,18 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::copies::{Copies, Copy};
+use super::files::{
+    HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, create, remove,
+};
 use super::head::{self, Ends};
 use super::key::{PublicKey, SigningKey};
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
-use super::sign::{SIGNATURES_SUFFIX, Signer, UNSIGNED_SUFFIX};
+use super::sign::Signer;
 use crate::clock::now_ms;
 use crate::regular;
 use crate::secrets::Secrets;
-
-/// Ending of a chain's file.
-pub(super) const LOG_SUFFIX: &str = ".jsonl";
-/// Name of the file that names the newest chain.
-pub(super) const NEWEST: &str = "newest";
-/// Ending of the file that holds its count and last hash.
-pub(super) const HEAD_SUFFIX: &str = ".head";
 
 /// The fact of a chain's first record that names the key that signs it.
 pub(super) const SIGNED_WITH: &str = "signed_with";
@@ -298,33 +294,4 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
         }
     }
     Err(std::io::ErrorKind::AlreadyExists.into())
-}
-
-/// Removes the files of a chain, the log first, as far as they are there.
-pub(super) fn remove(dir: &Dir, chain: &str, failed: impl Fn(std::io::Error)) {
-    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX] {
-        match dir.remove_file(format!("{chain}{suffix}")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => failed(error),
-            _ => {}
-        }
-    }
-}
-
-fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
-    dir.open_with(
-        name,
-        OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600),
-    )
-}
-
-/// Returns the names of the regular files in `dir`: reading anything else could block.
-pub(super) fn file_names(dir: &Dir) -> std::io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in dir.entries()? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    Ok(names)
 }

@@ -9,8 +9,9 @@ use clawhost_core::limits::{AUDIT_SEARCH_BYTES_MAX, AUDIT_TAIL_BYTES_MAX, AUDIT_
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::log::{AuditLog, LOG_SUFFIX};
-use super::verify::{ChainReport, Trust, chains, verify};
+use super::files::{LOG_SUFFIX, chains};
+use super::log::AuditLog;
+use super::verify::{ChainReport, Trust, verify};
 
 /// What a chain said from a place on.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 //! so. Deliberately absent: connections. Who carries copies elsewhere is told each line.
 
 mod copies;
+mod files;
 mod filter;
 mod head;
 mod key;
@@ -22,6 +23,8 @@ mod span;
 mod verify;
 
 pub(crate) use copies::Copy;
+pub use files::records;
+pub(crate) use files::{chains, each_record, lines};
 pub(crate) use filter::Filter;
 pub use key::{NoKey, PublicKey, SigningKey};
 pub use log::{AuditLog, Terms};
@@ -29,8 +32,7 @@ pub use look::{Found, Place, Tail};
 pub use receipt::{NoProof, Receipt};
 pub use record::{Event, FORMAT_VERSION};
 pub use span::CallSpan;
-pub use verify::{ChainReport, Trust, records, verify};
-pub(crate) use verify::{chains, each_record, lines};
+pub use verify::{ChainReport, Trust, verify};
 
 #[cfg(test)]
 mod tests {
@@ -184,8 +186,8 @@ mod tests {
         let text = dir.read_to_string(&name).unwrap();
         std::fs::write(folder.path().join(&name), text.replace("\"ok\"", "\"no\"")).unwrap();
         drop(AuditLog::open(&dir, Terms::default()).unwrap());
-        let next = super::verify::chains(&dir).unwrap().pop().unwrap();
-        let first = super::verify::first_record(&dir, &next).unwrap().unwrap();
+        let next = super::files::chains(&dir).unwrap().pop().unwrap();
+        let first = super::files::first_record(&dir, &next).unwrap().unwrap();
         assert_eq!(first["previous_chain"]["head"], head.trim());
     }
 

@@ -7,10 +7,10 @@ use clawhost_core::{digest, merkle};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::files::lines;
 use super::key::PublicKey;
 use super::seal::signatures;
 use super::sign::{Signed, Statement, leaves};
-use super::verify::lines;
 
 /// One record and its proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

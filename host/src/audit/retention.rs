@@ -11,9 +11,8 @@ use cap_std::fs::Dir;
 use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::{Map, Value};
 
-use super::log::{HEAD_SUFFIX, LOG_SUFFIX, remove};
+use super::files::{LOG_SUFFIX, chains, first_record, has_ended, remove};
 use super::record;
-use super::verify::{chains, first_record};
 
 /// The fact of a chain's first record that names the last chain that was removed.
 const REMOVED_THROUGH: &str = "removed_through";
@@ -72,12 +71,6 @@ pub(super) fn removed_through<'a>(
     Ok(newest)
 }
 
-/// Says whether nobody writes to a chain any more.
-pub(super) fn has_ended(dir: &Dir, name: &str) -> bool {
-    let head = dir.open(format!("{name}{HEAD_SUFFIX}"));
-    head.is_ok_and(|head| head.into_std().try_lock().is_ok())
-}
-
 /// Returns the time of a chain's last record; nothing where it cannot be told.
 fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
     let mut log = dir.open(format!("{name}{LOG_SUFFIX}")).ok()?;
@@ -93,6 +86,7 @@ fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::files::HEAD_SUFFIX;
     use crate::audit::{AuditLog, Terms, Trust, verify};
     use cap_std::ambient_authority;
 

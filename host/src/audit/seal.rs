@@ -6,8 +6,9 @@ use std::io::ErrorKind;
 use cap_std::fs::Dir;
 use clawhost_core::limits::AUDIT_BATCH_RECORDS_MAX;
 
+use super::files::SIGNATURES_SUFFIX;
 use super::key::PublicKey;
-use super::sign::{SIGNATURES_SUFFIX, Signed, Statement};
+use super::sign::{Signed, Statement};
 use super::verify::Trust;
 
 /// What is signed of a chain, held against its records.

@@ -20,12 +20,6 @@ use serde::{Deserialize, Serialize};
 use super::head;
 use super::key::{PublicKey, SigningKey};
 
-/// Ending of the file that holds a chain's signatures, a line each.
-pub(super) const SIGNATURES_SUFFIX: &str = ".signatures";
-
-/// Ending of the empty file that is there until all of a chain that ended is signed, or its end is named.
-pub(super) const UNSIGNED_SUFFIX: &str = ".unsigned";
-
 /// What is signed of a batch, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

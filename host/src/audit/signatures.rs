@@ -189,7 +189,7 @@ fn every_killed_host_is_named_by_a_later_chain_and_only_once() {
     let named = |record: &Value| record.get("killed_chains").is_some();
     assert_eq!(records(&dir).unwrap().iter().filter(|record| named(record)).count(), 1);
     let left = |name: &str| name.ends_with(".unsigned");
-    assert!(!super::log::file_names(&dir).unwrap().iter().any(|name| left(name)));
+    assert!(!super::files::file_names(&dir).unwrap().iter().any(|name| left(name)));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_host_that_was_killed_before_its_first_record_left_no_chain() {
     }
     assert_eq!(verify(&dir, &trust(7)).unwrap().len(), 1);
     drop(opened(&dir, None));
-    let first = super::verify::first_record(&dir, &newest(&dir)).unwrap().unwrap();
+    let first = super::files::first_record(&dir, &newest(&dir)).unwrap().unwrap();
     assert_eq!(first["previous_chain"]["chain"], *chain);
     // One that is named is missed.
     dir.write("newest", nothing).unwrap();

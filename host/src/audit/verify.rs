@@ -1,21 +1,20 @@
 //! Reading a log back: does every chain hold, and if not, where does it break?
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _};
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
 use clawhost_core::json::text;
-use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, AUDIT_UNSIGNED_MS};
+use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use serde_json::Value;
 
+use super::files::{HEAD_SUFFIX, NEWEST, chains, first_record, lines};
 use super::head;
 use super::key::PublicKey;
-use super::log::{HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNED_WITH, file_names};
+use super::log::SIGNED_WITH;
 use super::record::{self, CHAIN_START, FORMAT_VERSION};
 use super::retention;
 use super::seal::Seals;
-use crate::regular;
 
 /// What verifying one chain found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -118,61 +117,10 @@ fn links(dir: &Dir, names: &[String]) -> std::io::Result<Vec<Link>> {
     Ok(links)
 }
 
-/// Returns the first record of a chain, where it can be read.
-pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Value>> {
-    let Ok(file) = dir.open(format!("{chain}{LOG_SUFFIX}")) else { return Ok(None) };
-    let mut first = Vec::new();
-    BufReader::new(file.take(AUDIT_RECORD_BYTES_MAX as u64)).read_until(b'\n', &mut first)?;
-    Ok(serde_json::from_slice(&first).ok())
-}
-
 fn link(by: &str, end: &Value) -> Option<Link> {
     let (records, hash) = head::read(end.get("head")?.as_str()?)?;
     let chain = end.get("chain")?.as_str()?.to_owned();
     Some(Link { by: by.to_owned(), chain, records, hash })
-}
-
-/// Returns every record of every chain, oldest first, without judging them.
-///
-/// # Errors
-/// The folder or a file cannot be read.
-pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
-    let mut records = Vec::new();
-    each_record(dir, |record| records.push(record))?;
-    Ok(records)
-}
-
-/// As [`records`], one after the other.
-pub(crate) fn each_record(dir: &Dir, mut take: impl FnMut(Value)) -> std::io::Result<()> {
-    for chain in chains(dir)? {
-        let Ok(lines) = lines(dir, &chain) else { continue };
-        for line in lines {
-            serde_json::from_slice(&line?).into_iter().for_each(&mut take);
-        }
-    }
-    Ok(())
-}
-
-/// Returns the lines of a chain.
-pub(crate) fn lines(
-    dir: &Dir,
-    chain: &str,
-) -> std::io::Result<impl Iterator<Item = std::io::Result<Vec<u8>>> + use<>> {
-    let file = dir.open(format!("{chain}{LOG_SUFFIX}"))?;
-    // A record has its place in the chain beside what is bounded.
-    Ok(regular::lines(BufReader::new(file), 2 * AUDIT_RECORD_BYTES_MAX))
-}
-
-/// A chain is named by its log or by its head: deleting either one shows. Where both are empty, its host was
-/// killed before the first record, and there is none.
-pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
-    let mut names = BTreeSet::new();
-    for name in file_names(dir)? {
-        let chain = name.strip_suffix(LOG_SUFFIX).or_else(|| name.strip_suffix(HEAD_SUFFIX));
-        let is_empty = || dir.metadata(&name).is_ok_and(|file| file.len() == 0);
-        names.extend(chain.filter(|_| !is_empty()).map(str::to_owned));
-    }
-    Ok(names.into_iter().collect())
 }
 
 /// Checks a chain by itself; says what time its end spans that is not signed too, in milliseconds.

@@ -1,0 +1,119 @@
+//! The files that chains lie in: what they are called, and how they are read.
+
+use std::collections::BTreeSet;
+use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
+
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
+use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
+use serde_json::Value;
+
+use crate::regular;
+
+/// Ending of a chain's file.
+pub(super) const LOG_SUFFIX: &str = ".jsonl";
+/// Ending of the file that holds its count and last hash.
+pub(super) const HEAD_SUFFIX: &str = ".head";
+/// Ending of the file that holds its signatures, a line each.
+pub(super) const SIGNATURES_SUFFIX: &str = ".signatures";
+/// Ending of the empty file that is there until all of a chain that ended is signed, or its end is named.
+pub(super) const UNSIGNED_SUFFIX: &str = ".unsigned";
+/// Name of the file that names the newest chain.
+pub(super) const NEWEST: &str = "newest";
+
+/// The longest line: a record has its place in the chain beside what is bounded.
+const LINE_BYTES_MAX: usize = 2 * AUDIT_RECORD_BYTES_MAX;
+
+pub(super) fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
+    dir.open_with(
+        name,
+        OpenOptions::new().append(appending).write(true).create_new(true).mode(0o600),
+    )
+}
+
+/// Removes the files of a chain, the log first, as far as they are there.
+pub(super) fn remove(dir: &Dir, chain: &str, failed: impl Fn(std::io::Error)) {
+    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX] {
+        match dir.remove_file(format!("{chain}{suffix}")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => failed(error),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the names of the regular files in `dir`: reading anything else could block.
+pub(super) fn file_names(dir: &Dir) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// A chain is named by its log or by its head: deleting either one shows. Where both are empty, its host was
+/// killed before the first record, and there is none.
+pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    for name in file_names(dir)? {
+        let chain = name.strip_suffix(LOG_SUFFIX).or_else(|| name.strip_suffix(HEAD_SUFFIX));
+        let is_empty = || dir.metadata(&name).is_ok_and(|file| file.len() == 0);
+        names.extend(chain.filter(|_| !is_empty()).map(str::to_owned));
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Says whether nobody writes to a chain any more.
+pub(super) fn has_ended(dir: &Dir, chain: &str) -> bool {
+    let head = dir.open(format!("{chain}{HEAD_SUFFIX}"));
+    head.is_ok_and(|head| head.into_std().try_lock().is_ok())
+}
+
+/// Returns the lines of a chain.
+pub(crate) fn lines(
+    dir: &Dir,
+    chain: &str,
+) -> std::io::Result<impl Iterator<Item = std::io::Result<Vec<u8>>> + use<>> {
+    let file = dir.open(format!("{chain}{LOG_SUFFIX}"))?;
+    Ok(regular::lines(BufReader::new(file), LINE_BYTES_MAX))
+}
+
+/// Returns the first record of a chain, where it can be read.
+pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Value>> {
+    let Ok(mut lines) = lines(dir, chain) else { return Ok(None) };
+    let first = lines.next().transpose()?;
+    Ok(first.and_then(|line| serde_json::from_slice(&line).ok()))
+}
+
+/// Returns the last whole line of a chain, where it can be read.
+pub(super) fn last_line(dir: &Dir, chain: &str) -> Option<Vec<u8>> {
+    let mut log = dir.open(format!("{chain}{LOG_SUFFIX}")).ok()?;
+    let start = log.metadata().ok()?.len().saturating_sub(LINE_BYTES_MAX as u64);
+    log.seek(SeekFrom::Start(start)).ok()?;
+    let mut tail = Vec::new();
+    log.take(LINE_BYTES_MAX as u64).read_to_end(&mut tail).ok()?;
+    // What follows the last line break is nothing, or half a line.
+    tail.rsplit(|byte| *byte == b'\n').nth(1).map(<[u8]>::to_vec)
+}
+
+/// Returns every record of every chain, oldest first, without judging them.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn records(dir: &Dir) -> std::io::Result<Vec<Value>> {
+    let mut records = Vec::new();
+    each_record(dir, |record| records.push(record))?;
+    Ok(records)
+}
+
+/// As [`records`], one after the other.
+pub(crate) fn each_record(dir: &Dir, mut take: impl FnMut(Value)) -> std::io::Result<()> {
+    for chain in chains(dir)? {
+        let Ok(lines) = lines(dir, &chain) else { continue };
+        for line in lines {
+            serde_json::from_slice(&line?).into_iter().for_each(&mut take);
+        }
+    }
+    Ok(())
+}
