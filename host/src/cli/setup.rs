@@ -109,8 +109,7 @@ pub(super) async fn make(
     let (state, credentials) = opened(&settings, places.state.as_deref())?;
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .limits(settings.limits)
-        .cache(code_cache(&credentials))
-        .begun();
+        .cache(code_cache(&credentials));
     let secrets = secrets(&state, &credentials);
     let own = credentials.all().map(|(name, token)| (name, token.reveal().to_owned().into()));
     secrets.hide_all(&own.collect::<Vec<_>>()).or_fail(exit::UPSTREAM)?;

@@ -8,18 +8,18 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cap_std::fs::Dir;
 use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
-use tokio::task::JoinHandle;
+use clawhost_core::policy::AuditTerms;
 
-use super::reload::Stock;
+use super::Host;
+use super::reload::{Offers, Stock};
 use super::services::{MIGRATIONS, Outside, Services};
-use super::{Host, Inner};
 use crate::audit::{self, AuditLog, SigningKey};
 use crate::dispatch::{Dispatch, Parts, Terms};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
-use crate::native::{NativeTools, Tool, ToolProvider};
+use crate::native::{Tool, ToolProvider};
 use crate::recording::Recordings;
-use crate::registry::{Patience, Releases, Shelf};
+use crate::registry::{Releases, Shelf};
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::http::HttpClient;
@@ -30,21 +30,15 @@ pub struct HostBuilder {
     manifest: Manifest,
     audit: Dir,
     audit_key: Option<SigningKey>,
-    tools_dir: Option<PathBuf>,
-    patience: Patience,
-    only_looks: bool,
-    releases: Option<Releases>,
+    offers: Offers,
     cache: Option<CodeCache>,
-    engine: Option<JoinHandle<wasmtime::Result<Engine>>>,
     limits: LimitSettings,
-    replaceable: BTreeSet<String>,
     client: Option<HttpClient>,
     database: Option<Database>,
     secrets: Secrets,
     elicitation: BTreeSet<String>,
     identities: BTreeMap<String, String>,
     audit_places: AuditSettings,
-    native: NativeTools,
 }
 
 /// Why there is no host.
@@ -82,21 +76,15 @@ impl HostBuilder {
             manifest,
             audit,
             audit_key: None,
-            tools_dir: None,
-            patience: Patience::default(),
-            only_looks: false,
-            releases: None,
+            offers: Offers::default(),
             cache: None,
-            engine: None,
             limits: LimitSettings::default(),
-            replaceable: BTreeSet::new(),
             client: None,
             database: None,
             secrets: Secrets::none(),
             elicitation: BTreeSet::new(),
             identities: BTreeMap::new(),
             audit_places: AuditSettings::default(),
-            native: NativeTools::default(),
         }
     }
 
@@ -111,7 +99,7 @@ impl HostBuilder {
     /// contained.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        self.native.add_tool(tool);
+        self.offers.native.add_tool(tool);
         self
     }
 
@@ -119,14 +107,14 @@ impl HostBuilder {
     /// [`tool`](Self::tool) otherwise.
     #[must_use]
     pub fn provider(mut self, provider: impl ToolProvider + 'static) -> Self {
-        self.native.add_provider(provider);
+        self.offers.native.add_provider(provider);
         self
     }
 
     /// Serves and watches the components in `path`.
     #[must_use]
     pub fn tools_dir(mut self, path: Option<PathBuf>) -> Self {
-        self.tools_dir = path;
+        self.offers.tools_dir = path;
         self
     }
 
@@ -134,7 +122,7 @@ impl HostBuilder {
     /// those that take longer join the catalog when they are ready. Without it, waits for all.
     #[must_use]
     pub fn patience(mut self, patience: Option<Duration>) -> Self {
-        self.patience.all = patience;
+        self.offers.patience.all = patience;
         self
     }
 
@@ -142,21 +130,21 @@ impl HostBuilder {
     /// its calls wait for its server.
     #[must_use]
     pub fn server_patience(mut self, patience: Option<Duration>) -> Self {
-        self.patience.servers = patience;
+        self.offers.patience.servers = patience;
         self
     }
 
     /// Accepts nothing that MCP servers say for the first time: for a host that is only looked at.
     #[must_use]
     pub fn only_looking(mut self, only_looks: bool) -> Self {
-        self.only_looks = only_looks;
+        self.offers.only_looks = only_looks;
         self
     }
 
     /// Serves the pinned version of a registry too, and follows the pin.
     #[must_use]
     pub fn registry(mut self, releases: Option<Releases>) -> Self {
-        self.releases = releases;
+        self.offers.releases = releases;
         self
     }
 
@@ -165,19 +153,6 @@ impl HostBuilder {
     pub fn cache(mut self, cache: Option<CodeCache>) -> Self {
         self.cache = cache;
         self
-    }
-
-    /// Begins to make the engine, for the limits and the cache that it has by now: a thread of its own has made
-    /// it by the time the store has answered.
-    #[must_use]
-    pub(crate) fn begun(mut self) -> Self {
-        self.engine = Some(self.begin());
-        self
-    }
-
-    fn begin(&mut self) -> JoinHandle<wasmtime::Result<Engine>> {
-        let (calls_max, cache) = (self.limits.calls_running_max, self.cache.take());
-        tokio::task::spawn_blocking(move || Engine::new(calls_max, cache))
     }
 
     /// Bounds the host as a whole.
@@ -190,7 +165,7 @@ impl HostBuilder {
     /// Lets dropped-in files replace these built-in tools.
     #[must_use]
     pub fn replaceable(mut self, tools: BTreeSet<String>) -> Self {
-        self.replaceable = tools;
+        self.offers.replaceable = tools;
         self
     }
 
@@ -243,66 +218,60 @@ impl HostBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Host, BuildError> {
-        let engine = self.engine.take().unwrap_or_else(|| self.begin());
-        let manifest = Arc::new(self.manifest);
-        let client = self.client.unwrap_or_else(HttpClient::system);
-        let database = match self.database {
+        let client = self.client.take().unwrap_or_else(HttpClient::system);
+        let database = match self.database.take() {
             Some(database) => database,
             None => Database::in_memory(MIGRATIONS).map_err(BuildError::Database)?,
         };
-        let terms = manifest.policies.audit();
-        let copies = forward::start(&terms.destinations, &self.audit_places, &client, &database)
-            .map_err(BuildError::AuditCopy)?;
-        let terms = audit::Terms { retention: terms.retention, copies, key: self.audit_key };
-        let audit = AuditLog::open(&self.audit, terms);
-        let audit = Arc::new(audit.map_err(BuildError::Audit)?.without(self.secrets.clone()));
-        let kept = database.clone();
+        let audit = self.record(&client, &database)?;
+        let recordings = Recordings::beside(&self.audit).map_err(BuildError::Audit)?;
+        let engine = self.engine()?;
+        let manifest = Arc::new(self.manifest);
         let services = Services::open(Outside {
             manifest: &manifest,
             audit: Arc::clone(&audit),
             client,
-            database,
+            database: database.clone(),
             identities: self.identities,
             secrets: self.secrets,
         });
         let services = services.await.map_err(BuildError::Database)?;
         services.approvals.reach().allow_elicitation(self.elicitation);
-        let engine = engine.await.map_err(|error| BuildError::Engine(error.to_string()))?;
-        let engine = engine.map_err(|error| BuildError::Engine(format!("{error:#}")))?;
-        let engine = Arc::new(engine);
         let shelf = Arc::new(Shelf::default());
-        let stock = Stock {
-            touched: services.heed(kept.clone(), self.releases.as_ref(), Arc::clone(&shelf)),
-            engine: Arc::clone(&engine),
-            database: kept,
-            audit: Arc::clone(&audit),
-            native: self.native,
-            replaceable: self.replaceable,
-            tools_dir: self.tools_dir,
-            patience: self.patience,
-            only_looks: self.only_looks,
-            releases: self.releases,
-        };
+        let (kept, releases) = (database.clone(), self.offers.releases.as_ref());
+        let touched = services.heed(kept, releases, Arc::clone(&shelf));
+        let stock = Stock { engine, database, audit, offers: self.offers, touched };
         let watcher = stock.open(&manifest, &services, &shelf).await?;
         let gate = services.gate(&manifest, &self.limits);
-        let allocator = engine.allocator();
         let dispatch = Dispatch::new(Parts {
-            engine,
+            engine: Arc::clone(&stock.engine),
             terms: ArcSwap::from_pointee(Terms { shelf, gate, watcher }),
-            audit: Arc::clone(&audit),
+            audit: Arc::clone(&stock.audit),
             results: services.results.clone(),
-            recordings: Recordings::beside(&self.audit).map_err(BuildError::Audit)?,
+            recordings,
             secrets: services.secrets.clone(),
             telemetry: services.telemetry.clone(),
             limits: self.limits,
         });
-        Ok(Host::new(Inner {
-            allocator,
-            audit,
-            dispatch,
-            reloading: tokio::sync::Mutex::default(),
-            services,
-            stock,
-        }))
+        Ok(Host::new(dispatch, services, stock))
+    }
+
+    /// Opens the record, and starts its copies.
+    fn record(
+        &mut self,
+        client: &HttpClient,
+        database: &Database,
+    ) -> Result<Arc<AuditLog>, BuildError> {
+        let AuditTerms { retention, destinations, .. } = self.manifest.policies.audit();
+        let copies = forward::start(destinations, &self.audit_places, client, database);
+        let copies = copies.map_err(BuildError::AuditCopy)?;
+        let terms = audit::Terms { retention: *retention, copies, key: self.audit_key.take() };
+        let audit = AuditLog::open(&self.audit, terms).map_err(BuildError::Audit)?;
+        Ok(Arc::new(audit.without(self.secrets.clone())))
+    }
+
+    fn engine(&mut self) -> Result<Arc<Engine>, BuildError> {
+        let engine = Engine::new(self.limits.calls_running_max, self.cache.take());
+        engine.map(Arc::new).map_err(|error| BuildError::Engine(format!("{error:#}")))
     }
 }

@@ -53,8 +53,6 @@ pub struct Host(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    allocator: Allocator,
-    audit: Arc<AuditLog>,
     dispatch: Arc<Dispatch>,
     /// Held while another manifest takes the place of the one in service.
     reloading: tokio::sync::Mutex<()>,
@@ -74,8 +72,13 @@ pub struct Switched {
 }
 
 impl Host {
-    fn new(inner: Inner) -> Self {
-        Self(Arc::new(inner))
+    fn new(dispatch: Arc<Dispatch>, services: Services, stock: Stock) -> Self {
+        Self(Arc::new(Inner {
+            dispatch,
+            reloading: tokio::sync::Mutex::default(),
+            services,
+            stock,
+        }))
     }
 
     /// Carries out one call. Dropping the future cancels it.
@@ -220,7 +223,7 @@ impl Host {
 
     /// Returns the record.
     pub(crate) fn audit(&self) -> &AuditLog {
-        &self.0.audit
+        &self.0.stock.audit
     }
 
     /// Returns the recordings of calls.
@@ -230,7 +233,11 @@ impl Host {
 
     /// Returns what was accepted of what MCP servers say.
     pub(crate) fn pins(&self) -> Pins {
-        Pins::new(self.database().clone(), Some(Arc::clone(&self.0.audit)), PinMode::default())
+        Pins::new(
+            self.database().clone(),
+            Some(Arc::clone(&self.0.stock.audit)),
+            PinMode::default(),
+        )
     }
 
     /// Accepts what MCP servers say in `pins`, if that is still what they say; it is served within a
@@ -276,7 +283,7 @@ impl Host {
         let telemetry = self.telemetry().flush(Instant::now() + patience);
         let channels = self.0.services.channels.flush(patience);
         let store = tokio::time::timeout(patience, self.database().settle());
-        drop(tokio::join!(telemetry, channels, self.0.audit.flush(patience), store));
+        drop(tokio::join!(telemetry, channels, self.0.stock.audit.flush(patience), store));
     }
 
     /// Ends what the host does: nobody is asked any more, calls have `grace` to end, and what others
@@ -294,6 +301,6 @@ impl Host {
 
     /// Returns where instances get their memory.
     pub fn allocator(&self) -> Allocator {
-        self.0.allocator
+        self.0.stock.engine.allocator()
     }
 }

@@ -35,12 +35,9 @@ pub enum ReloadError {
     Restart(Vec<&'static str>),
 }
 
-/// What catalogs are made of beside a manifest.
-#[derive(Debug)]
-pub(super) struct Stock {
-    pub(super) engine: Arc<Engine>,
-    pub(super) database: Database,
-    pub(super) audit: Arc<AuditLog>,
+/// What is offered beside what a manifest names, as the builder was told.
+#[derive(Debug, Default)]
+pub(super) struct Offers {
     pub(super) native: NativeTools,
     pub(super) replaceable: BTreeSet<String>,
     pub(super) tools_dir: Option<PathBuf>,
@@ -49,6 +46,15 @@ pub(super) struct Stock {
     pub(super) only_looks: bool,
     /// The registry whose pinned version is served too.
     pub(super) releases: Option<Releases>,
+}
+
+/// What catalogs are made of beside a manifest.
+#[derive(Debug)]
+pub(super) struct Stock {
+    pub(super) engine: Arc<Engine>,
+    pub(super) database: Database,
+    pub(super) audit: Arc<AuditLog>,
+    pub(super) offers: Offers,
     /// Changes when somebody else has written to the store.
     pub(super) touched: watch::Receiver<i64>,
 }
@@ -61,21 +67,22 @@ impl Stock {
         services: &Services,
         shelf: &Arc<Shelf>,
     ) -> Result<Option<Watcher>, BuildError> {
-        let own = Own::all(&self.native, manifest, self.engine.schemas());
+        let offers = &self.offers;
+        let own = Own::all(&offers.native, manifest, self.engine.schemas());
         let own = own.map_err(BuildError::Native)?;
         let audit = Some(Arc::clone(&self.audit));
         let sources = Sources {
             engine: Arc::clone(&self.engine),
             manifest: Arc::clone(manifest),
             backends: services.backends(),
-            replaceable: self.replaceable.clone(),
+            replaceable: offers.replaceable.clone(),
             pins: Pins::new(self.database.clone(), audit, manifest.mcp_pins)
-                .only_looking(self.only_looks),
-            releases: self.releases.clone(),
+                .only_looking(offers.only_looks),
+            releases: offers.releases.clone(),
             touched: self.touched.clone(),
         };
-        let (path, shelf) = (self.tools_dir.clone(), Arc::clone(shelf));
-        let watcher = registry::open(sources, own, path.clone(), self.patience, shelf).await;
+        let (path, shelf) = (offers.tools_dir.clone(), Arc::clone(shelf));
+        let watcher = registry::open(sources, own, path.clone(), offers.patience, shelf).await;
         let path = path.unwrap_or_default();
         watcher.map_err(|source| BuildError::ToolsDir { path, source })
     }
@@ -100,7 +107,7 @@ impl Host {
         let watcher = self.0.stock.open(&manifest, &self.0.services, &shelf).await?;
         let gate = old.gate.under(Arc::clone(&manifest));
         let name = ("manifest", manifest.name.as_str());
-        self.0.audit.note(Event::Reloaded, [name]).map_err(ReloadError::Audit)?;
+        self.0.stock.audit.note(Event::Reloaded, [name]).map_err(ReloadError::Audit)?;
         self.0.services.memory.hold_to(manifest.policies.screens().clone());
         self.0.services.providers.hold_to(&manifest);
         self.0.dispatch.settle(Terms { shelf: Arc::clone(&shelf), gate, watcher });
