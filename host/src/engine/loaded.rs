@@ -18,7 +18,7 @@ use wasmtime::component::InstancePre;
 use super::cache::Entry;
 use super::kinds::docs::Docs;
 use super::kinds::{self, Kind, World};
-use super::{Engine, LoadError, compiling, give_memory_back};
+use super::{Engine, LoadError, Scratch, background};
 use crate::offload;
 use crate::sandbox::CallState;
 
@@ -185,21 +185,21 @@ impl Loaded {
         }
         tracing::warn!("the compiled code of {} is lost; compiling it anew", self.digest);
         let this = Arc::clone(self);
-        compiling(self.engine.turn().await?, move || this.recompiled()).await?.0
+        background(self.engine.turn().await?, move || this.recompiled()).await?.0
     }
 
     /// Returns its code from the cache, or none where that is not there any more.
     fn restored(&self, listed: &Listed) -> Result<Option<Code>, LoadError> {
+        let _scratch = Scratch;
         let cache = self.engine.cache.as_ref();
         let code = cache.and_then(|cache| cache.code(&listed.name, listed.hash));
         let runtime = self.engine.runtime(self.is_p3)?;
         let component = code.and_then(|code| runtime.restore(&code));
-        let linked = component.map(|component| runtime.linked(&component, &Docs::default()));
-        give_memory_back();
-        linked.transpose()
+        component.map(|component| runtime.linked(&component, &Docs::default())).transpose()
     }
 
     fn recompiled(&self) -> Result<Code, LoadError> {
+        let _scratch = Scratch;
         let replaced = || LoadError::Passing("it was replaced since it was listed".to_owned());
         let listed = self.listed.as_ref().ok_or_else(replaced)?;
         let read = listed.source.lock().as_ref().map(Source::read).transpose()?;

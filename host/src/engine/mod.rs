@@ -176,17 +176,18 @@ impl Engine {
         source: Source,
     ) -> Result<(Arc<Loaded>, Turn), LoadError> {
         let this = Arc::clone(self);
-        let (found, turn) = compiling(turn, move || this.found(source)).await?;
-        let (name, mut compiled) = match found? {
+        let (found, turn) = background(turn, move || this.found(source)).await?;
+        let (name, mut compiled, scratch) = match found? {
             Found::Listed(loaded) => return Ok((loaded, turn)),
-            Found::Compiled(name, compiled) => (name, compiled),
+            Found::Compiled(name, compiled, scratch) => (name, compiled, scratch),
         };
         if let Kind::Tool(indices) = &compiled.code.kind {
             let described = describe::describe(&compiled.code.pre, indices);
             compiled.about.definitions = described.await?;
         }
         let this = Arc::clone(self);
-        compiling(turn, move || {
+        background(turn, move || {
+            let _scratch = scratch;
             let Compiled { about, component, code } = *compiled;
             let schemas = this.remember(&name, &component, &about).unwrap_or_default();
             Arc::new(Loaded::compiled(&this, about, code, schemas))
@@ -195,13 +196,14 @@ impl Engine {
     }
 
     fn found(self: &Arc<Self>, source: Source) -> Result<Found, LoadError> {
+        let scratch = Scratch;
         let (digest, bytes) = source.identity()?;
         let (name, source) = match self.find(self.cache_name(&digest), source) {
             Ok(loaded) => return Ok(Found::Listed(loaded)),
             Err(none) => none,
         };
         let bytes = bytes.map_or_else(|| source.read(), Ok)?;
-        Ok(Found::Compiled(name, Box::new(self.compiled(&bytes)?)))
+        Ok(Found::Compiled(name, Box::new(self.compiled(&bytes)?), scratch))
     }
 
     /// Compiles and links. What a component of our own world offers is not asked here.
@@ -299,7 +301,7 @@ fn shape(engine: &wasmtime::Engine) -> u64 {
 enum Found {
     Listed(Arc<Loaded>),
     /// What there was not, under the name that it will have in the cache.
-    Compiled(String, Box<Compiled>),
+    Compiled(String, Box<Compiled>, Scratch),
 }
 
 struct Compiled {
@@ -330,19 +332,6 @@ pub(crate) async fn background<T: Send + 'static>(
     receiver.await.map_err(|_| failed())
 }
 
-/// As [`background`], for work that reads or compiles a component, and gives back what it took.
-async fn compiling<T: Send + 'static>(
-    turn: Turn,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<(T, Turn), LoadError> {
-    background(turn, move || {
-        let done = work();
-        give_memory_back();
-        done
-    })
-    .await
-}
-
 #[cfg(target_os = "linux")]
 fn lower_priority() {
     // On Linux priorities are per thread. Failing to lower one is harmless.
@@ -354,8 +343,16 @@ fn lower_priority() {
     let _ = COMPILING_NICE;
 }
 
-/// Gives back to the system what reading or compiling a component took. The allocator would keep it for ever: as
-/// much as the files are long, or tens of MiB.
+/// What reading or compiling a component takes: as much as the files are long, or tens of MiB. Where this is
+/// dropped, after all of it, it is given back to the system; the allocator would keep it for ever.
+struct Scratch;
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        give_memory_back();
+    }
+}
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn give_memory_back() {
     #[expect(unsafe_code, reason = "libc has it only unsafely")]
