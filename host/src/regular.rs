@@ -20,10 +20,12 @@ const UNLINKED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signe
 /// # Errors
 /// It does not exist, cannot be read, or is no regular file: opening a FIFO would block.
 pub(crate) fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    if !std::fs::metadata(file)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+    let found = std::fs::metadata(file)?;
+    if !found.is_file() {
+        let what = if found.is_dir() { "it is a directory" } else { "it is no regular file" };
+        return Err(io::Error::other(what));
     }
-    bounded(File::open(file)?, bytes_max)
+    whole(File::open(file)?, bytes_max)
 }
 
 /// As [`read`], of a file that may come in somebody else's folder: no link in its place is followed.
@@ -36,7 +38,16 @@ pub(crate) fn read_unlinked(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> 
     }
     // Nor is one that has taken its place since.
     let mut options = OpenOptions::new();
-    bounded(options.read(true).custom_flags(UNLINKED).open(file)?, bytes_max)
+    whole(options.read(true).custom_flags(UNLINKED).open(file)?, bytes_max)
+}
+
+/// As [`read`], of a file of a folder that is held: no link in its place is followed.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_in(dir: &Dir, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let (file, bytes) = open_in(dir, name)?;
+    rest(file, bytes, bytes_max)
 }
 
 /// Opens a file of a folder that is held, to read it, and returns it with its length in bytes. No link in its
@@ -52,8 +63,19 @@ pub(crate) fn open_in(dir: &Dir, name: &str) -> io::Result<(cap_std::fs::File, u
     is_file.ok_or_else(|| io::Error::other("it is no regular file"))
 }
 
-fn bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+fn whole(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let there = file.metadata()?.len();
+    rest(file, there, bytes_max)
+}
+
+/// Returns what is left of an open file of about `there` bytes, bounded as by [`read`].
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn rest(file: impl io::Read, there: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
+    // Room for all of it at once: growing would take, and leave, twice as much.
+    let room = usize::try_from(there.min(bytes_max)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(room);
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -1,7 +1,6 @@
 //! The files of the drop-in directory: what is there, whether it changed, what became of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::time::SystemTime;
 
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
@@ -14,6 +13,7 @@ use super::bridge::Pins;
 use super::needs;
 use super::offer::Offer;
 use crate::engine::LoadError;
+use crate::regular;
 
 /// One component file of the directory.
 #[derive(Debug)]
@@ -230,11 +230,7 @@ pub(super) fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, Loa
     let passing = |error: std::io::Error| {
         LoadError::Passing(format!("`{name}` cannot be read: {error}; it is tried again"))
     };
-    let file = dir.open(name).map_err(passing)?;
-    // Growing would take, and leave, twice as much.
-    let long = file.metadata().map_err(passing)?.len().min(bytes_max);
-    let mut bytes = Vec::with_capacity(usize::try_from(long).unwrap_or_default());
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(passing)?;
+    let bytes = regular::read_in(dir, name, bytes_max).map_err(passing)?;
     if bytes.len() as u64 > bytes_max {
         return Err(LoadError::Unusable(format!("`{name}` is over {bytes_max} bytes")));
     }
@@ -243,6 +239,8 @@ pub(super) fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, Loa
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn facts(name: &str) -> (String, Facts) {
@@ -297,6 +295,22 @@ mod tests {
         assert!(file("gone").is_due_again());
         assert!(!file("large").is_due_again());
         assert_eq!(read(&dir, "large", 4).unwrap(), b"four");
+    }
+
+    #[test]
+    fn a_fifo_in_the_place_of_a_file_is_not_waited_for_and_no_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(&dir, "fifo", fifo, mode, 0).unwrap();
+        dir.write("file", b"four").unwrap();
+        dir.symlink("file", "link").unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let is_passing = |name| matches!(read(&dir, name, 4), Err(LoadError::Passing(_)));
+            sender.send((is_passing("link"), is_passing("fifo"))).unwrap();
+        });
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok((true, true)));
     }
 
     #[tokio::test]
