@@ -134,16 +134,28 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::sync::Arc;
 
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
     use clawhost_core::catalog::ToolDefinition;
 
     use super::*;
-    use crate::engine::Engine;
+    use crate::engine::{CodeCache, Engine};
+
+    /// Returns the cache that all tests of a build share: compiling interpreters takes a minute.
+    fn cache() -> CodeCache {
+        let program = std::env::current_exe().unwrap();
+        let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file());
+        let folder = target.map_or_else(std::env::temp_dir, PathBuf::from).join("tmp/clawhost");
+        std::fs::create_dir_all(&folder).unwrap();
+        CodeCache::new(Dir::open_ambient_dir(folder, ambient_authority()).unwrap(), [7; 32])
+    }
 
     #[tokio::test]
     async fn the_table_says_what_every_component_offers() {
-        let engine = Arc::new(Engine::new(1, None).unwrap());
+        let engine = Arc::new(Engine::new(1, Some(cache())).unwrap());
         let mut loaded = Vec::new();
         for artifact in BUILT_IN_COMPONENTS {
             loaded.push(engine.load(artifact.bytes.to_vec()).await.unwrap());
