@@ -216,37 +216,29 @@ fn greet(
     state: &std::path::Path,
     has_console: bool,
 ) {
-    show::line(&tools::table(host, &host.catalog()));
-    if host.manifest().supplied_by_host {
-        show::line(
-            "no Claw manifest was given: an autonomous identity and the policy `host-supplied` stand in",
-        );
-    }
-    show::line(&format!(
-        "\nserving MCP on http://{address}/mcp and the Claw Kernel Protocol on http://{address}/claw; native programs: {}",
-        crate::jail::support(),
-        address = server.local_addr,
-    ));
-    if settings.proxy.enabled {
-        show::line(&format!(
+    let address = server.local_addr;
+    let agent = credentials.agents().next().unwrap_or(DEFAULT_AGENT);
+    let lines = [
+        Some(tools::table(host, &host.catalog())),
+        host.manifest().supplied_by_host.then(|| {
+            "no Claw manifest was given: an autonomous identity and the policy `host-supplied` stand in".to_owned()
+        }),
+        Some(format!(
+            "\nserving MCP on http://{address}/mcp and the Claw Kernel Protocol on http://{address}/claw; native programs: {}",
+            crate::jail::support(),
+        )),
+        settings.proxy.enabled.then(|| format!(
             "serving completions: the base URL is http://{address}/v1 for OpenAI's protocol and http://{address} for Anthropic's, the key is the agent's token",
-            address = server.local_addr,
-        ));
-    }
-    if has_console {
-        show::line(&format!(
-            "serving the operator's console on http://{}/console",
-            server.local_addr
-        ));
-    }
-    let agents: Vec<&str> = credentials.agents().collect();
-    let agent = agents.first().copied().unwrap_or(DEFAULT_AGENT);
+        )),
+        has_console.then(|| format!("serving the operator's console on http://{address}/console")),
+        Some(format!(
+            "\npaste into an MCP client that speaks HTTP (agent `{agent}`; the operator's credential is in {}):",
+            state.display()
+        )),
+    ];
+    lines.iter().flatten().for_each(|line| show::line(line));
     let token = if args.no_auth { None } else { credentials.agent(agent) };
-    show::line(&format!(
-        "\npaste into an MCP client that speaks HTTP (agent `{agent}`; the operator's credential is in {}):",
-        state.display()
-    ));
-    show::json(&client_config::http(server.local_addr, token));
+    show::json(&client_config::http(address, token));
 }
 
 fn program() -> String {

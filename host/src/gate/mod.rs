@@ -42,7 +42,7 @@ use crate::approvals::Approvals;
 use crate::audit::CallSpan;
 use crate::clock;
 use crate::offload;
-use crate::quarantine::Quarantine;
+use crate::quarantine::{Quarantine, Trial};
 use crate::registry::Resolved;
 use crate::sandbox::fs::{Outlook, Places};
 use crate::sandbox::look_up;
@@ -215,13 +215,9 @@ impl Gate {
     ) -> Result<Admitted, CallError> {
         let tool = Arc::clone(resolved.tool());
         let Request { principal, context, .. } = request;
-        check::listed(&tool, context)?;
-        check::granted(&self.manifest, &tool, principal)?;
-        let immune = &self.manifest.governance.immune;
-        let trial = self.sides.quarantine.enter(&tool.ckp_name, principal, immune)?;
-        let given = Some(request.arguments);
-        let prepared =
-            self.prepare(resolved, given, context, &mut |found| span.note_findings(found));
+        let trial = self.enter(&tool, request)?;
+        let see = &mut |found: &[Finding]| span.note_findings(found);
+        let prepared = self.prepare(resolved, Some(request.arguments), context, see);
         let prepared = prepared.map_err(|error| self.veiled(error, &tool, request))?;
         let Prepared { checked, decision, resolved, timeout } = prepared;
         let Checked { arguments, text } = checked.unwrap_or_else(|| Checked::of(request.arguments));
@@ -230,32 +226,47 @@ impl Gate {
         if decision.detailed || self.logs(context, |terms| terms.log_inputs) {
             span.note_inputs(&self.shown(arguments, context));
         }
-        let mut approved = None;
-        if let Some(ask) = &decision.ask {
-            self.rates_left(principal, context)?;
-            // On the heap: few calls ask, and all would carry the room for it.
-            approved = Some(Box::pin(self.ask(&tool, arguments, ask, request, span)).await?);
-            // Minutes may have passed: what was spent meanwhile counts.
-            self.decide(&tool, Some(arguments), context)?;
-        }
+        let approved = match &decision.ask {
+            Some(ask) => Some(self.approved(&tool, arguments, ask, request, span).await?),
+            None => None,
+        };
         self.take_rate(principal, context)?;
-        let timeout = request.timeout.map_or(timeout, |asked| asked.min(timeout));
-        let detailed = decision.detailed || self.logs(context, |terms| terms.log_outputs);
-        let rule = decision.rule;
-        let principal = principal.to_owned();
-        let arguments = text;
-        let nest = None;
         Ok(Admitted {
             resolved,
-            principal,
-            arguments,
-            timeout,
-            rule,
+            principal: principal.to_owned(),
+            arguments: text,
+            timeout: request.timeout.map_or(timeout, |asked| asked.min(timeout)),
+            detailed: decision.detailed || self.logs(context, |terms| terms.log_outputs),
+            rule: decision.rule,
             approved,
-            detailed,
             trial,
-            nest,
+            nest: None,
         })
+    }
+
+    /// Refuses what the caller cannot call at all, or what rests.
+    fn enter(&self, tool: &Tool, request: Request<'_>) -> Result<Option<Trial>, CallError> {
+        check::listed(tool, request.context)?;
+        check::granted(&self.manifest, tool, request.principal)?;
+        let immune = &self.manifest.governance.immune;
+        self.sides.quarantine.enter(&tool.ckp_name, request.principal, immune)
+    }
+
+    /// Has a person asked, and returns who has allowed it.
+    async fn approved(
+        &self,
+        tool: &Tool,
+        arguments: &Value,
+        ask: &Ask,
+        request: Request<'_>,
+        span: &mut CallSpan,
+    ) -> Result<String, CallError> {
+        self.rates_left(request.principal, request.context)?;
+        // On the heap: few calls ask, and all would carry the room for it.
+        let approved = Box::pin(self.ask(tool, arguments, ask, request, span)).await?;
+        // Minutes may have passed: what was spent meanwhile counts.
+        self.decide(tool, Some(arguments), request.context)?;
+        Ok(approved)
     }
 
     /// What is wrong with the arguments is nothing for a caller who is not offered the tool: it reads
