@@ -62,6 +62,7 @@ struct Source<'a> {
     code: Code,
 }
 
+#[derive(Default)]
 struct Draft {
     catalog: Catalog,
     runnables: BTreeMap<String, Runnable>,
@@ -94,14 +95,7 @@ impl Binder {
     /// Returns the catalog of the built-in components, the MCP servers and `files`. Its version is a new one
     /// where its tools are not those of the catalog before.
     pub(super) fn snapshot(&mut self, files: &[&DropIn], strays: &BTreeSet<String>) -> Snapshot {
-        let mut draft = Draft {
-            catalog: Catalog::new(self.last.version),
-            runnables: BTreeMap::new(),
-            offered: BTreeSet::new(),
-            notes: Vec::new(),
-            bound: BTreeMap::new(),
-            opened: Vec::new(),
-        };
+        let mut draft = Draft { catalog: Catalog::new(self.last.version), ..Draft::default() };
         self.bind_built_in(&mut draft, false);
         let plain = self.own.iter().filter(|own| own.as_composite().is_none());
         plain.for_each(|own| self.bind_own(&mut draft, own));

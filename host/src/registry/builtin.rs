@@ -71,8 +71,13 @@ pub fn tool_names(manifest: &Manifest, offered: impl Iterator<Item = String>) ->
 
 /// Says whether the tools of `origin` ask a person before each call.
 pub(super) fn always_asks(origin: &Origin) -> bool {
-    let Origin::BuiltIn { component } = origin else { return false };
-    TABLE.iter().any(|row| row.component == *component && row.asks)
+    row(origin).is_some_and(|row| row.asks)
+}
+
+/// Returns what is known of a built-in component.
+fn row(origin: &Origin) -> Option<&'static BuiltIn> {
+    let Origin::BuiltIn { component } = origin else { return None };
+    TABLE.iter().find(|row| row.component == *component)
 }
 
 /// Says whether `component` is the one that has its `tool` under `profile`.
@@ -87,8 +92,7 @@ pub(super) fn serves(component: &str, tool: &str, profile: Option<&Profile>) -> 
 /// Says whether the tools of `origin` run scripts inside the sandbox, which the rules of a
 /// profile's shell are for.
 pub(super) fn is_shell(origin: &Origin) -> bool {
-    let Origin::BuiltIn { component } = origin else { return false };
-    TABLE.iter().any(|row| row.component == *component && !row.in_wasm.is_empty())
+    row(origin).is_some_and(|row| !row.in_wasm.is_empty())
 }
 
 /// Says why no component offers the tool of a CKP name, where one could.

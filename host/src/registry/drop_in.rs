@@ -1,6 +1,7 @@
 //! The files of the drop-in directory: what is there, whether it changed, what became of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::SystemTime;
 
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
@@ -112,6 +113,16 @@ pub(super) struct Listing {
     pub(super) components: BTreeMap<String, Fingerprint>,
     /// Documents that belong to no component.
     pub(super) strays: BTreeSet<String>,
+}
+
+/// Opens a directory, and reads it.
+///
+/// # Errors
+/// As [`list`].
+pub(super) fn open(path: &Path) -> std::io::Result<(Dir, Listing)> {
+    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
+    let listing = list(&dir)?;
+    Ok((dir, listing))
 }
 
 /// Reads the directory: each component file with its `.yaml` documents and its signature.

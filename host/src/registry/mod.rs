@@ -120,28 +120,19 @@ impl Code {
         if let Self::Service(granted) = self { Some(granted) } else { None }
     }
 
+    /// Returns it as an MCP server's tool, where it is one.
+    fn bridged(&self) -> Option<&Arc<Bridged>> {
+        if let Self::Bridged(bridged) = self { Some(bridged) } else { None }
+    }
+
     /// Returns the policy that comes with it: that of an MCP server's entry.
     fn policy(&self) -> Option<&String> {
-        match self {
-            Self::Bridged(bridged) => bridged.policy.as_ref(),
-            Self::Component(_)
-            | Self::Composite(_)
-            | Self::Native(_)
-            | Self::Own(_)
-            | Self::Service(_) => None,
-        }
+        self.bridged()?.policy.as_ref()
     }
 
     /// Returns the address of the MCP server that has it, where that is one of the web.
     fn server_url(&self) -> Option<&str> {
-        match self {
-            Self::Bridged(bridged) => bridged.url.as_deref(),
-            Self::Component(_)
-            | Self::Composite(_)
-            | Self::Native(_)
-            | Self::Own(_)
-            | Self::Service(_) => None,
-        }
+        self.bridged()?.url.as_deref()
     }
 
     /// Returns what it needs granted to be linked.
@@ -151,7 +142,7 @@ impl Code {
             | Self::Composite(_)
             | Self::Native(_)
             | Self::Own(_)
-            | Self::Service(_) => Default::default(),
+            | Self::Service(_) => &[],
             Self::Component(loaded) => loaded.imports.as_slice(),
         };
         imports.iter().map(String::as_str)

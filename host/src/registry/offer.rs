@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use clawhost_core::bridged;
 use clawhost_core::catalog::{Origin, ToolDefinition, ckp_name};
-use clawhost_core::manifest::{Definition, ToolBinding};
-use clawhost_core::package::VerifyingKey;
+use clawhost_core::manifest::{Definition, Manifest, ToolBinding};
+use clawhost_core::package::{VerifyingKey, signers};
 use clawhost_core::schema::Schema;
 use clawhost_core::visible;
 use serde_json::Value;
@@ -85,6 +85,11 @@ impl Offer {
         let tools = tools.collect::<Result<_, _>>()?;
         Ok(Self { origin, loaded, tools, signed_by: Vec::new() })
     }
+}
+
+/// Returns whose signature of `bytes` a text holds, of the keys that the runtime file names.
+pub(super) fn signed_by(manifest: &Manifest, bytes: &[u8], text: &str) -> Vec<VerifyingKey> {
+    signers(&manifest.signing_keys(), bytes, text).into_iter().cloned().collect()
 }
 
 /// Returns the name of a component's file or address, which a program's tool takes.

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use clawhost_core::catalog::{Origin, Refused, ckp_name};
 use clawhost_core::manifest::{Component, Fetched, ToolBinding};
-use clawhost_core::package::signers;
 
 use super::Sources;
-use super::offer::Offer;
+use super::offer::{Offer, signed_by};
 use crate::engine::Source;
 
 /// Says whether the tool's code came with its document: nothing else may then offer it.
@@ -46,9 +45,8 @@ async fn load_one(
     let source = Source::new(move || Ok(bytes.to_vec().into())).known(&component.digest);
     let offer = Offer::load(&sources.engine, origin, source).await;
     let mut offer = offer.map_err(|error| error.to_string())?;
-    let (keys, text) = (sources.manifest.signing_keys(), component.signature.as_deref());
-    let signed_by = signers(&keys, &component.bytes, text.unwrap_or_default());
-    offer.signed_by = signed_by.into_iter().cloned().collect();
+    let text = component.signature.as_deref().unwrap_or_default();
+    offer.signed_by = signed_by(&sources.manifest, &component.bytes, text);
     offer.tools.retain(|tool| ckp_name(&tool.definition.name) == name);
     // Two names that become the same one do not both have it.
     offer.tools.truncate(1);

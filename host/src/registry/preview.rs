@@ -7,12 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cap_std::fs::Dir;
 use clawhost_core::catalog::ckp_name;
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
-use super::drop_in::{self, Listing, Status};
-use super::watch::Job;
+use super::drop_in::{self, Status};
+use super::watch::{Job, Place};
 use crate::engine::Engine;
 
 /// What is in a tools folder.
@@ -28,29 +27,22 @@ pub struct Preview {
 pub async fn preview(path: &Path, manifest: Arc<Manifest>) -> Preview {
     let mut found = Preview::default();
     let engine = Engine::new(1, None).map_err(std::io::Error::other);
-    let (dir, listing, engine) = match (open(path), engine) {
+    let (dir, listing, engine) = match (drop_in::open(path), engine) {
         (Ok((dir, listing)), Ok(engine)) => (Arc::new(dir), listing, Arc::new(engine)),
         (Err(error), _) | (_, Err(error)) => {
             found.refuse(path, &format!("the tools folder cannot be read: {error}"));
             return found;
         }
     };
+    let place = Place { dir, path: path.to_owned(), engine, manifest, pins: None };
     for (name, print) in listing.components {
-        let (dir, engine, manifest) =
-            (Arc::clone(&dir), Arc::clone(&engine), Arc::clone(&manifest));
-        let job = Job { dir, path: path.to_owned(), engine, manifest, pins: None, name, print };
+        let job = Job { place: place.clone(), name, print };
         found.look_into(&Arc::new(job)).await;
     }
     for stray in &listing.strays {
         found.refuse(&path.join(stray), drop_in::stray());
     }
     found
-}
-
-fn open(path: &Path) -> std::io::Result<(Dir, Listing)> {
-    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
-    let listing = drop_in::list(&dir)?;
-    Ok((dir, listing))
 }
 
 impl Preview {
@@ -65,7 +57,7 @@ impl Preview {
             }
             Ok(Status::Wrong(problems)) => self.problems.extend(problems),
             Ok(Status::Loading | Status::Waiting { .. } | Status::Failed(_)) => {}
-            Err(error) => self.refuse(&job.path.join(&job.name), &error.to_string()),
+            Err(error) => self.refuse(&job.place.path.join(&job.name), &error.to_string()),
         }
     }
 

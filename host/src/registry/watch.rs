@@ -17,7 +17,7 @@ use clawhost_core::limits::{
     SIGNATURE_BYTES_MAX,
 };
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
-use clawhost_core::package::{VerifyingKey, signers};
+use clawhost_core::package::VerifyingKey;
 use notify::Watcher as _;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use tokio::sync::{mpsc, watch};
@@ -27,7 +27,7 @@ use super::bind::Binder;
 use super::bridge::Pins;
 use super::drop_in::{self, DropIn, Facts, Fingerprint, Listing, Load, Status};
 use super::locked::{self, LOCK_FILE};
-use super::offer::Offer;
+use super::offer::{Offer, signed_by};
 use super::releases::{Follower, Served};
 use super::{Shelf, Sources};
 use crate::engine::{Engine, LoadError, Source, background};
@@ -61,11 +61,7 @@ struct Keeper {
 }
 
 struct Folder {
-    dir: Arc<Dir>,
-    path: PathBuf,
-    engine: Arc<Engine>,
-    manifest: Arc<Manifest>,
-    pins: Pins,
+    place: Place,
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
     /// Which lock file the files were held against.
@@ -124,7 +120,7 @@ pub(super) async fn start(
         return Ok(None);
     }
     if let Some(folder) = &mut keeper.folder {
-        folder.watcher = notifications(&folder.path, folder.notes.clone());
+        folder.watcher = notifications(&folder.place.path, folder.notes.clone());
     }
     let task = tokio::spawn(keeper.run(noted));
     Ok(Some(Watcher { task }))
@@ -194,9 +190,10 @@ impl Keeper {
     /// another way now.
     async fn recheck(&mut self) -> bool {
         let mut changed = false;
-        if let Some(folder) = &mut self.folder {
-            for file in folder.files.values_mut() {
-                changed |= file.recheck(&folder.pins).await;
+        if let Some(Folder { place: Place { pins: Some(pins), .. }, files, .. }) = &mut self.folder
+        {
+            for file in files.values_mut() {
+                changed |= file.recheck(pins).await;
             }
         }
         changed
@@ -278,14 +275,16 @@ impl Folder {
         loads: mpsc::UnboundedSender<Loaded>,
         notes: mpsc::Sender<()>,
     ) -> std::io::Result<Self> {
-        let dir = Arc::new(Dir::open_ambient_dir(&path, cap_std::ambient_authority())?);
-        let last_look = drop_in::list(&dir)?;
-        let mut folder = Self {
-            dir,
+        let (dir, last_look) = drop_in::open(&path)?;
+        let place = Place {
+            dir: Arc::new(dir),
             path,
             engine: Arc::clone(&sources.engine),
             manifest: Arc::clone(&sources.manifest),
-            pins: sources.pins.clone(),
+            pins: Some(sources.pins.clone()),
+        };
+        let mut folder = Self {
+            place,
             files: BTreeMap::new(),
             last_look,
             lock: None,
@@ -306,14 +305,14 @@ impl Folder {
 
     /// Looks at the directory; takes in what has not changed since the last look.
     fn look(&mut self) -> Look {
-        let now = match self.reopened().and_then(|()| drop_in::list(&self.dir)) {
+        let now = match self.reopened().and_then(|()| drop_in::list(&self.place.dir)) {
             Ok(now) => now,
             Err(error) => return self.trouble(&error.to_string()),
         };
         self.trouble.clear();
         let stable = now == self.last_look;
         let mut changed = self.forget_deleted(&now);
-        let lock = self.manifest.locked.as_deref().and_then(which);
+        let lock = self.place.manifest.locked.as_deref().and_then(which);
         if self.lock != lock {
             self.lock = lock;
             self.files.values_mut().for_each(|file| file.print = Fingerprint::default());
@@ -334,12 +333,13 @@ impl Folder {
 
     /// Follows the path where another directory has taken its place.
     fn reopened(&mut self) -> std::io::Result<()> {
-        let now = std::fs::metadata(&self.path)?;
-        let open = self.dir.dir_metadata()?;
+        let Place { dir, path, .. } = &mut self.place;
+        let now = std::fs::metadata(&*path)?;
+        let open = dir.dir_metadata()?;
         if (now.dev(), now.ino()) != (open.dev(), open.ino()) {
             tracing::warn!("the tools directory was replaced; serving the new one");
-            self.dir = Arc::new(Dir::open_ambient_dir(&self.path, cap_std::ambient_authority())?);
-            self.watcher = notifications(&self.path, self.notes.clone());
+            *dir = Arc::new(Dir::open_ambient_dir(&*path, cap_std::ambient_authority())?);
+            self.watcher = notifications(path, self.notes.clone());
         }
         Ok(())
     }
@@ -382,15 +382,8 @@ impl Folder {
     }
 
     fn start_load(&self, name: &str, print: &Fingerprint) -> AbortHandle {
-        let job = Arc::new(Job {
-            dir: Arc::clone(&self.dir),
-            path: self.path.clone(),
-            engine: Arc::clone(&self.engine),
-            manifest: Arc::clone(&self.manifest),
-            pins: Some(self.pins.clone()),
-            name: name.to_owned(),
-            print: print.clone(),
-        });
+        let (place, name) = (self.place.clone(), name.to_owned());
+        let job = Arc::new(Job { place, name, print: print.clone() });
         let loads = self.loads.clone();
         let load = async move {
             let status = job.load().await.unwrap_or_else(Status::Failed);
@@ -410,14 +403,20 @@ impl Folder {
     }
 }
 
-/// Loading one file: its documents, its bytes, its code.
-pub(super) struct Job {
+/// Where files lie, and what loads them.
+#[derive(Clone)]
+pub(super) struct Place {
     pub(super) dir: Arc<Dir>,
     pub(super) path: PathBuf,
     pub(super) engine: Arc<Engine>,
     pub(super) manifest: Arc<Manifest>,
     /// What was accepted of files; nothing where nobody serves them.
     pub(super) pins: Option<Pins>,
+}
+
+/// Loading one file: its documents, its bytes, its code.
+pub(super) struct Job {
+    pub(super) place: Place,
     pub(super) name: String,
     pub(super) print: Fingerprint,
 }
@@ -429,7 +428,8 @@ impl Job {
                 "`{name}` is no regular file: links are not followed here, copy the file itself"
             )));
         }
-        let mut turn = self.engine.turn().await?;
+        let Place { engine, pins, .. } = &self.place;
+        let mut turn = engine.turn().await?;
         let (this, mut sidecars) = (Arc::clone(self), Ok(Ok(Vec::new())));
         if self.print.sidecars().next().is_some() {
             (sidecars, turn) = background(turn, move || this.sidecars()).await?;
@@ -441,18 +441,18 @@ impl Job {
         let (this, signed_by) = (Arc::clone(self), Arc::new(OnceLock::new()));
         let tell = Arc::clone(&signed_by);
         let read = move || {
-            let bytes = drop_in::read(&this.dir, &this.name, COMPONENT_BYTES_MAX)?;
-            if let Some(folder) = &this.manifest.locked {
+            let bytes = drop_in::read(&this.place.dir, &this.name, COMPONENT_BYTES_MAX)?;
+            if let Some(folder) = &this.place.manifest.locked {
                 locked::check(folder, &this.name, &bytes)?;
             }
             drop(tell.set(this.signers(&bytes)?));
             Ok(bytes.into())
         };
         let origin = Origin::DropIn { file: self.name.clone() };
-        let mut offer = Offer::load_in(&self.engine, turn, origin, Source::new(read)).await?;
+        let mut offer = Offer::load_in(engine, turn, origin, Source::new(read)).await?;
         offer.signed_by = signed_by.get().cloned().unwrap_or_default();
         self.check(&sidecars, &offer)?;
-        Ok(match &self.pins {
+        Ok(match pins {
             Some(pins) => Status::accepted(pins, offer, sidecars).await,
             None => Status::Ready { offer, sidecars },
         })
@@ -471,7 +471,7 @@ impl Job {
             ));
         }
         let twice = |binding: &&ToolBinding| {
-            self.manifest.tools.iter().any(|bound| bound.name == binding.name)
+            self.place.manifest.tools.iter().any(|bound| bound.name == binding.name)
         };
         if let Some(binding) = sidecars.iter().find(twice) {
             return Err(format!(
@@ -484,21 +484,20 @@ impl Job {
 
     /// Returns whose signature lies beside the file, of these very bytes.
     fn signers(&self, bytes: &[u8]) -> Result<Vec<VerifyingKey>, LoadError> {
-        let keys = self.manifest.signing_keys();
-        let Some(name) = self.print.signature().filter(|_| !keys.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        let text = drop_in::read(&self.dir, name, SIGNATURE_BYTES_MAX)?;
-        let text = String::from_utf8_lossy(&text);
-        Ok(signers(&keys, bytes, &text).into_iter().cloned().collect())
+        let Place { dir, manifest, .. } = &self.place;
+        let wanted = self.print.signature().filter(|_| !manifest.signing_keys().is_empty());
+        let Some(name) = wanted else { return Ok(Vec::new()) };
+        let text = drop_in::read(dir, name, SIGNATURE_BYTES_MAX)?;
+        Ok(signed_by(manifest, bytes, &String::from_utf8_lossy(&text)))
     }
 
     /// Reads the documents: what they bind, or every problem of them.
     fn sidecars(&self) -> Result<Result<Vec<ToolBinding>, Vec<DocumentError>>, LoadError> {
         let (mut bound, mut problems) = (Vec::new(), Vec::new());
         for name in self.print.sidecars() {
-            let bytes = drop_in::read(&self.dir, name, DOCUMENT_BYTES_MAX as u64)?;
-            match self.manifest.read_sidecar(&self.path.join(name), &bytes) {
+            let Place { dir, path, manifest, .. } = &self.place;
+            let bytes = drop_in::read(dir, name, DOCUMENT_BYTES_MAX as u64)?;
+            match manifest.read_sidecar(&path.join(name), &bytes) {
                 Ok(binding) => bound.push(binding),
                 Err(more) => problems.extend(more),
             }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::catalog::{Origin, Refused, ckp_name};
 use clawhost_core::limits::RELEASE_RETRY_MS;
 use clawhost_core::manifest::{Definition, DocumentError, Manifest};
-use clawhost_core::package::{VerifyingKey, signers};
+use clawhost_core::package::VerifyingKey;
 use clawhost_core::release::{Release, Released, ReleasedCode};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::{Pin, ReleaseError, Releases};
 use crate::engine::{Engine, LoadError, Loaded};
 use crate::registry::Sources;
-use crate::registry::offer::{Offer, Offered};
+use crate::registry::offer::{Offer, Offered, signed_by};
 use crate::registry::own::Own;
 
 /// What hosts serve of the registry.
@@ -228,9 +228,8 @@ impl Load {
         bytes: &[u8],
         known: Option<Arc<Loaded>>,
     ) -> Result<Component, ReleaseError> {
-        let keys = self.manifest.signing_keys();
         let signature = code.signature.as_deref().unwrap_or_default();
-        let signed_by = signers(&keys, bytes, signature).into_iter().cloned().collect();
+        let signed_by = signed_by(&self.manifest, bytes, signature);
         if let Some(loaded) = known {
             return Ok((Ok(loaded), signed_by));
         }

@@ -72,9 +72,8 @@ impl Gathered {
     /// Takes every component of a folder, or the one of that name.
     async fn folder(&mut self, path: &Path, only: Option<&str>) {
         let path = if path == Path::new("") { Path::new(".") } else { path };
-        let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority());
-        let (dir, listing) = match dir.and_then(|dir| Ok((drop_in::list(&dir)?, dir))) {
-            Ok((listing, dir)) => (dir, listing),
+        let (dir, listing) = match drop_in::open(path) {
+            Ok(found) => found,
             Err(error) => return self.problems.push(wrong(path, error)),
         };
         let is_meant = |name: &String| only.is_none_or(|only| only == name);
