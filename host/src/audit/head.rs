@@ -12,7 +12,9 @@ use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_ENDS_NAMED_MAX;
 use serde_json::{Map, Value};
 
-use super::files::{HEAD_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line};
+use super::files::{
+    HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line, lines,
+};
 
 /// The facts of a chain's first record that name ends.
 pub(super) const PREVIOUS: &str = "previous_chain";
@@ -33,6 +35,31 @@ pub(super) fn read(text: &str) -> Option<(u64, String)> {
     let (records, hash) = text.trim().split_once(' ')?;
     let records = records.parse().ok().filter(|records| *records > 0)?;
     Some((records, hash.to_owned()))
+}
+
+/// Returns what the head of a chain knows; nothing of one that was begun and has none yet. The head is stored
+/// after the first record and before all else, so what comes later shows that it was there: signatures, a second
+/// record, and that the chain is named as the newest.
+///
+/// # Errors
+/// Why it cannot be told.
+pub(super) fn known(
+    dir: &Dir,
+    chain: &str,
+    is_named: bool,
+) -> Result<Option<(u64, String)>, &'static str> {
+    let stored = || dir.read_to_string(format!("{chain}{HEAD_SUFFIX}"));
+    let stored = || stored().map_err(|_| "its head is missing");
+    if stored()?.is_empty() && !is_named && is_begun(dir, chain) {
+        return Ok(None);
+    }
+    // Once more: its host may have gone on in between.
+    read(&stored()?).map(Some).ok_or("its head is damaged")
+}
+
+fn is_begun(dir: &Dir, chain: &str) -> bool {
+    let records = lines(dir, chain).map(|lines| lines.take(2).count());
+    matches!(records, Ok(1)) && !dir.exists(format!("{chain}{SIGNATURES_SUFFIX}"))
 }
 
 /// The ends that the next chain names.

@@ -111,7 +111,7 @@ impl AuditLog {
         let Terms { copies, key, .. } = terms;
         let public = key.as_ref().map(SigningKey::public);
         let log = Self {
-            chain: Mutex::new(Chain::new(dir, name, log)?),
+            chain: Mutex::new(Chain::new(dir, name, log, key.is_some())?),
             secrets: Secrets::none(),
             copies: Copies::new(copies),
             dir: dir.try_clone()?,
@@ -243,10 +243,14 @@ impl Drop for Chain {
 }
 
 impl Chain {
-    fn new(dir: &Dir, name: &str, log: File) -> std::io::Result<Self> {
+    fn new(dir: &Dir, name: &str, log: File, to_sign: bool) -> std::io::Result<Self> {
         let head = create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std();
         // Held as long as the chain grows: nobody takes it for an old one.
         head.try_lock()?;
+        // From before the first record on: whenever its host is killed, the next names the end.
+        if to_sign {
+            drop(create(dir, &format!("{name}{UNSIGNED_SUFFIX}"), false)?);
+        }
         Ok(Self {
             log,
             head,
@@ -263,7 +267,6 @@ impl Chain {
     fn sign(&mut self, dir: &Dir, name: &str, key: SigningKey) -> std::io::Result<()> {
         let file = create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?;
         let unsigned = format!("{name}{UNSIGNED_SUFFIX}");
-        drop(create(dir, &unsigned, false)?);
         let dir = dir.try_clone()?;
         let all_signed = move || drop(dir.remove_file(unsigned));
         let signer = Signer::start(name, (file, self.head.try_clone()?), key, all_signed)?;
@@ -294,4 +297,20 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
         }
     }
     Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_host_that_is_killed_at_its_first_record_will_be_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        for to_sign in [true, false] {
+            let (name, log) = create_log(&dir).unwrap();
+            let chain = Chain::new(&dir, &name, log, to_sign).unwrap();
+            assert_eq!((chain.records, dir.exists(name + UNSIGNED_SUFFIX)), (0, to_sign));
+        }
+    }
 }

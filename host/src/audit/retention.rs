@@ -4,14 +4,12 @@
 //! what is missing beyond that is still missed. Deliberately absent: chains that still grow (their
 //! owner holds a lock), and the newest one, which the next has to name.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
 use serde_json::{Map, Value};
 
-use super::files::{LOG_SUFFIX, chains, first_record, has_ended, remove};
+use super::files::{chains, first_record, has_ended, last_line, remove};
 use super::record;
 
 /// The fact of a chain's first record that names the last chain that was removed.
@@ -73,20 +71,14 @@ pub(super) fn removed_through<'a>(
 
 /// Returns the time of a chain's last record; nothing where it cannot be told.
 fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
-    let mut log = dir.open(format!("{name}{LOG_SUFFIX}")).ok()?;
-    let bytes = log.metadata().ok()?.len();
-    log.seek(SeekFrom::Start(bytes.saturating_sub(2 * AUDIT_RECORD_BYTES_MAX as u64))).ok()?;
-    let mut tail = Vec::new();
-    log.read_to_end(&mut tail).ok()?;
-    let last = tail.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
-    let record: Value = serde_json::from_slice(last).ok()?;
+    let record: Value = serde_json::from_slice(&last_line(dir, name)?).ok()?;
     record::time_ms(&record)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::files::HEAD_SUFFIX;
+    use crate::audit::files::{HEAD_SUFFIX, LOG_SUFFIX};
     use crate::audit::{AuditLog, Terms, Trust, verify};
     use cap_std::ambient_authority;
 
@@ -132,6 +124,18 @@ mod tests {
         assert_eq!(chains(&dir).unwrap().len(), 4);
         drop(growing);
         assert!(holds(&dir), "{:?}", verify(&dir, &Trust::default()));
+    }
+
+    #[test]
+    fn a_chain_that_ends_in_half_a_line_goes_too() {
+        let (folder, dir) = folder();
+        (0..2).for_each(|_| drop(opened(&dir, None)));
+        let first = chains(&dir).unwrap().remove(0);
+        let log = folder.path().join(format!("{first}{LOG_SUFFIX}"));
+        let text = std::fs::read_to_string(&log).unwrap();
+        std::fs::write(log, text + "{\"v\"").unwrap();
+        drop(opened(&dir, Some(Duration::ZERO)));
+        assert!(!chains(&dir).unwrap().contains(&first));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use clawhost_core::limits::AUDIT_BATCH_RECORDS_MAX;
 use super::files::SIGNATURES_SUFFIX;
 use super::key::PublicKey;
 use super::sign::{Signed, Statement};
-use super::verify::Trust;
 
 /// What is signed of a chain, held against its records.
 #[derive(Debug)]
@@ -69,17 +68,18 @@ impl Seals {
         }
     }
 
-    /// Says for how many records there is a signature, by the key that the chain names.
+    /// Says for how many records there is a signature, by the one of `keys` that the chain names; nothing where it
+    /// names none.
     ///
     /// # Errors
     /// Why what is signed does not hold.
-    pub(super) fn finish(self, named: Option<&str>, trust: &Trust) -> Result<Option<u64>, String> {
-        let Some(named) = named else {
-            let unsigned = trust.all_signed.then(|| "is not signed".to_owned());
-            return unsigned.map_or(Ok(None), Err);
-        };
-        let is_named = |key: &&PublicKey| key.to_string() == named;
-        let key = trust.keys.iter().find(is_named);
+    pub(super) fn finish(
+        self,
+        named: Option<&str>,
+        keys: &[PublicKey],
+    ) -> Result<Option<u64>, String> {
+        let Some(named) = named else { return Ok(None) };
+        let key = keys.iter().find(|key| key.to_string() == named);
         let key =
             key.ok_or_else(|| format!("is signed with {named}, which is not trusted here"))?;
         if let Some(broken) = self.broken {

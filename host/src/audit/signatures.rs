@@ -235,6 +235,110 @@ fn a_host_that_was_killed_before_its_first_record_left_no_chain() {
     assert!(verify(&dir, &trust(7)).unwrap().iter().any(|report| report.chain == nothing));
 }
 
+/// Makes a chain what its host leaves that is killed right after the first record, as it stores the head.
+fn begin_only(folder: &Path, chain: &str, older: &str) {
+    let log = folder.join(format!("{chain}.jsonl"));
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(log, text.split_inclusive('\n').next().unwrap()).unwrap();
+    std::fs::remove_file(folder.join(format!("{chain}.signatures"))).unwrap();
+    for (name, text) in [(format!("{chain}.head"), ""), (format!("{chain}.unsigned"), "")] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    std::fs::write(folder.join("newest"), older).unwrap();
+}
+
+#[test]
+fn a_host_that_was_killed_before_its_first_head_left_a_chain_that_was_begun() {
+    let (folder, dir, older) = signed(1);
+    drop(opened(&dir, None));
+    begin_only(folder.path(), &newest(&dir), &older);
+    let own = Trust { all_signed: false, ..trust(7) };
+    let told = verify(&dir, &own).unwrap().pop().unwrap();
+    assert_eq!((told.broken, told.records, told.signed), (None, 1, Some(0)));
+    assert!(told.begun);
+    // As of every killed host, a later chain has to name what it left.
+    let told = verify(&dir, &trust(7)).unwrap().pop().unwrap().broken.unwrap();
+    assert!(told.starts_with("lines 1 to 1 are not signed"), "{told}");
+    drop(opened(&dir, None));
+    let reports = verify(&dir, &trust(7)).unwrap();
+    assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+}
+
+#[test]
+fn the_first_host_of_all_may_be_killed_before_its_first_head_too() {
+    let (folder, dir, chain) = signed(0);
+    begin_only(folder.path(), &chain, "");
+    dir.remove_file("newest").unwrap();
+    let own = Trust { all_signed: false, ..trust(7) };
+    let reports = verify(&dir, &own).unwrap();
+    assert!(reports.len() == 1 && reports[0].broken.is_none(), "{reports:?}");
+    drop(opened(&dir, None));
+    let reports = verify(&dir, &trust(7)).unwrap();
+    assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+}
+
+#[test]
+fn no_chain_that_went_on_passes_for_one_that_was_only_begun() {
+    type Trace = fn(&Path, &str, &str);
+    let own = Trust { all_signed: false, ..trust(7) };
+    let traces: [(Trace, &str); 4] = [
+        (
+            |folder, chain, log| {
+                std::fs::write(folder.join(format!("{chain}.jsonl")), log).unwrap()
+            },
+            "its head is damaged",
+        ),
+        (
+            |folder, chain, _| {
+                std::fs::write(folder.join(format!("{chain}.signatures")), "").unwrap()
+            },
+            "its head is damaged",
+        ),
+        (
+            |folder, chain, _| std::fs::write(folder.join("newest"), chain).unwrap(),
+            "its head is damaged",
+        ),
+        (
+            |folder, chain, _| std::fs::remove_file(folder.join(format!("{chain}.head"))).unwrap(),
+            "its head is missing",
+        ),
+    ];
+    for (trace, told) in traces {
+        let (folder, dir, older) = signed(1);
+        let log = Arc::new(opened(&dir, None));
+        drop(CallSpan::open(&log, "1", "p", "t", "sha256:0", &[]).unwrap());
+        drop(log);
+        let chain = newest(&dir);
+        let text = dir.read_to_string(format!("{chain}.jsonl")).unwrap();
+        begin_only(folder.path(), &chain, &older);
+        assert_eq!(verify(&dir, &own).unwrap().pop().unwrap().broken, None);
+        trace(folder.path(), &chain, &text);
+        let broken = verify(&dir, &own).unwrap().pop().unwrap().broken;
+        assert_eq!(broken.as_deref(), Some(told));
+    }
+    // One that a later chain names.
+    let (folder, dir, chain) = signed(1);
+    drop(opened(&dir, None));
+    begin_only(folder.path(), &chain, &newest(&dir));
+    for trust in [own, trust(7)] {
+        let broken = report(&dir, &trust).broken.unwrap();
+        assert_eq!(broken, "a later chain knows it with another record 3");
+    }
+}
+
+#[test]
+fn what_is_checked_while_hosts_start_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+    let starts = dir.try_clone().unwrap();
+    let hosts = std::thread::spawn(move || (0..100).for_each(|_| drop(opened(&starts, None))));
+    while !hosts.is_finished() {
+        let reports = verify(&dir, &Trust { all_signed: false, ..trust(7) }).unwrap();
+        assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+    }
+    hosts.join().unwrap();
+}
+
 #[test]
 fn a_head_that_cannot_be_written_stops_no_signature() {
     let folder = tempfile::tempdir().unwrap();

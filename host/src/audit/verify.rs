@@ -8,7 +8,7 @@ use clawhost_core::json::text;
 use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use serde_json::Value;
 
-use super::files::{HEAD_SUFFIX, NEWEST, chains, first_record, lines};
+use super::files::{NEWEST, chains, first_record, lines};
 use super::head;
 use super::key::PublicKey;
 use super::log::SIGNED_WITH;
@@ -28,14 +28,16 @@ pub struct ChainReport {
     pub signed: Option<u64>,
     /// Calls that were received and have no closing record (a killed host leaves these).
     pub unfinished_calls: u64,
+    /// It has its first record and no head yet: its host starts, or was killed then.
+    pub begun: bool,
     /// Where and how it breaks; absent where all of it holds.
     pub broken: Option<String>,
 }
 
 impl ChainReport {
-    fn broken(chain: &str, reason: &str) -> Self {
-        let broken = Some(reason.to_owned());
-        Self { chain: chain.to_owned(), records: 0, signed: None, unfinished_calls: 0, broken }
+    fn missing(chain: &str, why: &str) -> Self {
+        let (chain, broken) = (chain.to_owned(), Some(why.to_owned()));
+        Self { chain, records: 0, signed: None, unfinished_calls: 0, begun: false, broken }
     }
 }
 
@@ -62,39 +64,60 @@ pub struct Trust {
 /// # Errors
 /// The folder or a file cannot be read.
 pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
+    // Before the chains: a host that starts meanwhile names one that is not among them.
+    let newest = dir.read_to_string(NEWEST).ok();
     let names = chains(dir)?;
     let links = links(dir, &names)?;
     let mut found = Vec::new();
     for chain in &names {
         let wanted = links.iter().filter(|link| link.chain == *chain).collect();
-        found.push(verify_chain(dir, chain, wanted, trust)?);
+        let is_named = newest.as_ref() == Some(chain);
+        found.push(verify_chain(dir, chain, is_named, wanted, &trust.keys)?);
     }
     // What a first record says that is not signed, anybody may have written.
     let counts = |(report, _): &&(ChainReport, u64)| !trust.all_signed || report.signed > Some(0);
     let counted: BTreeSet<String> =
         found.iter().filter(counts).map(|(report, _)| report.chain.clone()).collect();
-    let named = links.iter().filter(|link| counted.contains(&link.by));
-    let named: BTreeSet<_> = named.map(|link| (link.chain.as_str(), link.records)).collect();
-    let judged = found.into_iter().map(|(mut report, unsigned_ms)| {
-        let is_named = named.contains(&(report.chain.as_str(), report.records));
-        if trust.all_signed && !(is_named && unsigned_ms <= AUDIT_UNSIGNED_MS) {
-            report.broken = report.broken.take().or_else(|| unsigned(&report));
-        }
-        report
-    });
-    let mut reports: Vec<ChainReport> = judged.collect();
-    let newest = dir.read_to_string(NEWEST).ok();
-    if newest.is_none() && !names.is_empty() {
-        reports
-            .push(ChainReport::broken(NEWEST, "the file that names the newest chain is missing"));
+    if trust.all_signed {
+        want_signed(&mut found, links.iter().filter(|link| counted.contains(&link.by)));
+    }
+    let mut reports: Vec<ChainReport> = found.into_iter().map(|(report, _)| report).collect();
+    // Of a host that was killed as it began the first chain of all, nothing is there to name it yet.
+    if reports.iter().any(|report| report.records > 1) && dir.read_to_string(NEWEST).is_err() {
+        let why = "the file that names the newest chain is missing";
+        reports.push(ChainReport::missing(NEWEST, why));
     }
     let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
     let removed = retention::removed_through(dir, &counted)?.unwrap_or_default();
     let is_missed = |chain: &&str| names.iter().all(|name| name != chain) && **chain > *removed;
     let missing: BTreeSet<&str> = linked.filter(is_missed).collect();
     let gone = "the whole chain is missing; another file names it";
-    reports.extend(missing.into_iter().map(|chain| ChainReport::broken(chain, gone)));
+    reports.extend(missing.into_iter().map(|chain| ChainReport::missing(chain, gone)));
     Ok(reports)
+}
+
+/// Breaks every chain that is not signed to its end, but for that of a killed host: one of `links` names the
+/// end, and no more lacks a signature than such a host leaves.
+fn want_signed<'l>(found: &mut [(ChainReport, u64)], links: impl Iterator<Item = &'l Link>) {
+    let named: BTreeSet<_> = links.map(|link| (link.chain.as_str(), link.records)).collect();
+    for (report, unsigned_ms) in found {
+        let is_named = named.contains(&(report.chain.as_str(), report.records));
+        if report.signed.is_none() || !is_named || *unsigned_ms > AUDIT_UNSIGNED_MS {
+            report.broken = report.broken.take().or_else(|| unsigned(report));
+        }
+    }
+}
+
+fn unsigned(report: &ChainReport) -> Option<String> {
+    let records = report.records;
+    match report.signed {
+        None => Some("is not signed".to_owned()),
+        Some(signed) if signed < records => Some(format!(
+            "lines {} to {records} are not signed: its host runs, was killed, or the signatures were taken away",
+            signed + 1
+        )),
+        Some(_) => None,
+    }
 }
 
 /// What a chain's first record says about the end of another.
@@ -123,55 +146,50 @@ fn link(by: &str, end: &Value) -> Option<Link> {
     Some(Link { by: by.to_owned(), chain, records, hash })
 }
 
-/// Checks a chain by itself; says what time its end spans that is not signed too, in milliseconds.
+/// Checks a chain by itself; says what time its end spans that is not signed too, in milliseconds. That it is
+/// named as the newest shows that its head was there.
 fn verify_chain(
     dir: &Dir,
     chain: &str,
+    is_named: bool,
     wanted: Vec<&Link>,
-    trust: &Trust,
+    keys: &[PublicKey],
 ) -> std::io::Result<(ChainReport, u64)> {
     // Before the log, which may go on growing.
-    let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
-    let known = head.ok_or("its head is missing");
-    let known = known.and_then(|head| head::read(&head).ok_or("its head is damaged"));
+    let head = head::known(dir, chain, is_named);
+    let known = head.as_ref().ok().cloned().flatten();
     let hash = CHAIN_START.to_owned();
     let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash, time_ms: 0 };
     let first = first_record(dir, chain)?;
     let named = first.as_ref().and_then(|record| record.get(SIGNED_WITH)?.as_str());
     let mut seals = Seals::read(dir, chain)?;
-    let mut broken = match lines(dir, chain) {
+    let walked = match lines(dir, chain) {
         Ok(lines) => walk.through(lines, &mut seals)?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Some("the log is missing; its head is still there".to_owned())
+            Err("the log is missing; its head is still there".to_owned())
         }
         Err(error) => return Err(error),
     };
-    broken = broken.or_else(|| walk.check_end().err());
     let unsigned_ms = seals.unsigned_ms();
-    let signed = broken.is_none().then(|| seals.finish(named, trust)).transpose();
-    broken = broken.or_else(|| signed.as_ref().err().cloned());
-    let signed = signed.ok().flatten().flatten();
+    let begun = head == Ok(None);
+    let whole = walked.and(head.map_err(str::to_owned)).and_then(|_| walk.check_end());
+    let signed = whole.and_then(|()| seals.finish(named, keys));
     let report = ChainReport {
         chain: chain.to_owned(),
         records: walk.records,
         unfinished_calls: walk.open_calls,
-        signed,
-        broken,
+        begun,
+        broken: signed.as_ref().err().cloned(),
+        signed: signed.ok().flatten(),
     };
     Ok((report, unsigned_ms))
-}
-
-fn unsigned(report: &ChainReport) -> Option<String> {
-    let (signed, records) = (report.signed.unwrap_or_default(), report.records);
-    let first = signed + 1;
-    (signed < records).then(|| format!("lines {first} to {records} are not signed: its host runs, was killed, or the signatures were taken away"))
 }
 
 struct Walk<'a> {
     /// What later chains say about this one, until it is seen to be so.
     wanted: Vec<&'a Link>,
-    /// What the head knows, or why that cannot be told. Of a killed host it is behind by what is not signed.
-    known: Result<(u64, String), &'static str>,
+    /// What the head knows, if it can be told. Of a killed host it is behind by what is not signed.
+    known: Option<(u64, String)>,
     records: u64,
     open_calls: u64,
     /// The hash of the last record.
@@ -181,53 +199,47 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes all lines; says where the first is that does not hold.
+    /// Takes all lines; says where the first is that does not hold, and how.
     fn through(
         &mut self,
         lines: impl Iterator<Item = std::io::Result<Vec<u8>>>,
         seals: &mut Seals,
-    ) -> std::io::Result<Option<String>> {
+    ) -> std::io::Result<Result<(), String>> {
         let mut lines = lines.peekable();
         while let Some(line) = lines.next().transpose()? {
             let next = lines.peek().and_then(|next| next.as_deref().ok());
             if let Err(broken) = self.step(&line, next) {
-                return Ok(Some(broken));
+                return Ok(Err(format!("line {}: {broken}", self.records + 1)));
             }
             seals.step(&self.hash, self.time_ms);
         }
-        Ok(None)
+        Ok(Ok(()))
     }
 
-    /// Takes a line; says which one does not hold, and how.
+    /// Takes a line; says how the one after those that are counted then does not hold.
     fn step(&mut self, line: &[u8], next: Option<&[u8]>) -> Result<(), String> {
-        let (before, at) = (self.records, self.records + 1);
-        let record: Value =
-            serde_json::from_slice(line).map_err(|_| format!("line {at}: is no JSON object"))?;
-        match record.get("v").and_then(Value::as_u64) {
-            Some(FORMAT_VERSION) => {}
-            Some(newer @ FORMAT_VERSION..) => {
-                return Err(format!(
-                    "line {at}: is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: a newer one wrote it and can verify it"
-                ));
-            }
-            _ => return Err(format!("line {at}: is not of format version {FORMAT_VERSION}")),
-        }
-        let seq = record.get("seq").and_then(Value::as_u64);
-        let was = seq.ok_or_else(|| format!("line {at}: has no number"))?.saturating_add(1);
+        let at = self.records + 1;
+        let record: Value = serde_json::from_slice(line).map_err(|_| "is no JSON object")?;
+        check_version(&record)?;
+        let was =
+            record.get("seq").and_then(Value::as_u64).ok_or("has no number")?.saturating_add(1);
         if was != at {
-            return Err(format!(
-                "line {at}: was line {was}: lines were dropped, added or moved here"
-            ));
+            return Err(format!("was line {was}: lines were dropped, added or moved here"));
         }
         let hash = digest::of_bytes(line);
+        let is_of_head = self.known.as_ref().filter(|(count, _)| *count == at);
+        let is_of_head = is_of_head.map(|(_, known)| *known == hash);
         if text(&record, "prev") != self.hash {
-            // What the line after it knows is as it was written: then the one before it is not.
+            // What the line after it or the head knows is as it was written: then the one before it is not.
             let next: Option<Value> = next.and_then(|next| serde_json::from_slice(next).ok());
-            let is_known = next.is_some_and(|next| text(&next, "prev") == hash)
-                || self.known.as_ref().is_ok_and(|known| *known == (at, hash));
-            let edited = if is_known { before.max(1) } else { at };
-            self.records = edited - 1;
-            return Err(format!("line {edited}: was edited: it does not fit the lines beside it"));
+            let is_known = next.is_some_and(|next| text(&next, "prev") == hash);
+            if is_known || is_of_head == Some(true) {
+                self.records = self.records.saturating_sub(1);
+            }
+            return Err("was edited: it does not fit the lines beside it".to_owned());
+        }
+        if is_of_head == Some(false) {
+            return Err("was edited: the head knows another".to_owned());
         }
         match text(&record, "event") {
             "call.received" => self.open_calls += 1,
@@ -237,27 +249,28 @@ impl Walk<'_> {
         (self.records, self.hash) = (at, hash);
         self.time_ms = record::time_ms(&record).unwrap_or_default();
         self.wanted.retain(|link| link.records != at || link.hash != self.hash);
-        match &self.known {
-            Ok((count, known)) if *count == at && *known != self.hash => {
-                Err(format!("line {at}: was edited: the head knows another"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn check_end(&self) -> Result<(), String> {
-        let (count, _) = self.known.as_ref().map_err(|why| (*why).to_owned())?;
-        if self.records < *count {
+        let (records, known) = (self.records, self.known.as_ref().map_or(0, |(count, _)| *count));
+        if records < known {
             return Err(format!(
-                "ends after {} of {count} records: the last ones were dropped",
-                self.records
+                "ends after {records} of {known} records: the last ones were dropped"
             ));
         }
-        match self.wanted.first() {
-            Some(link) => {
-                Err(format!("a later chain knows it with another record {}", link.records))
-            }
-            None => Ok(()),
-        }
+        self.wanted.first().map_or(Ok(()), |link| {
+            Err(format!("a later chain knows it with another record {}", link.records))
+        })
+    }
+}
+
+fn check_version(record: &Value) -> Result<(), String> {
+    match record.get("v").and_then(Value::as_u64) {
+        Some(FORMAT_VERSION) => Ok(()),
+        Some(newer @ FORMAT_VERSION..) => Err(format!(
+            "is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: a newer one wrote it and can verify it"
+        )),
+        _ => Err(format!("is not of format version {FORMAT_VERSION}")),
     }
 }

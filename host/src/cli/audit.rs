@@ -6,6 +6,7 @@ use cap_std::fs::Dir;
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
@@ -84,27 +85,38 @@ pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
     let Some(verb) = &args.verb else { return events::run(&args.events, common) };
     match verb {
         AuditVerb::Key => print_key(common),
-        AuditVerb::Receipt { call } => print_receipt(common, call),
+        AuditVerb::Receipt { call } => printed(&json!(receipt_of(common, call)?)),
         AuditVerb::Verify { receipt: Some(file), key, .. } => {
-            verify_receipt(file, &trust(key, common)?)
+            printed(&checked(file, &trust(key, common)?)?)
         }
-        AuditVerb::Verify { log, key, .. } => {
-            let dir = match log {
-                Some(log) => Some(folder(log)?),
-                None => setup::existing_audit_dir(common)?,
-            };
-            let Some(dir) = dir else { return Ok(no_log(common.json)) };
-            let reports = audit::verify(&dir, &trust(key, common)?).map_err(unreadable)?;
-            match log {
-                Some(log) if reports.is_empty() => {
-                    Err(Fail::usage(format!("{}: holds no audit log", log.display()), LOG_HINT))
-                }
-                _ => Ok(verify(&reports, common.json)),
-            }
-        }
+        AuditVerb::Verify { log, key, .. } => verify(log.as_deref(), key, common),
     }
 }
 
+fn printed(value: &Value) -> Result<u8, Fail> {
+    show::json(value);
+    Ok(exit::OK)
+}
+
+fn verify(log: Option<&Path>, key: &[PublicKey], common: &StateArgs) -> Result<u8, Fail> {
+    let dir = match log {
+        Some(log) => Some(folder(log)?),
+        None => setup::existing_audit_dir(common)?,
+    };
+    let Some(dir) = dir else {
+        // A host that never ran has no log; that is no fault of the log's.
+        return show::done(common.json, || json!([]), || NO_LOG.to_owned());
+    };
+    let reports = audit::verify(&dir, &trust(key, common)?).map_err(unreadable)?;
+    if let (Some(log), true) = (log, reports.is_empty()) {
+        return Err(Fail::usage(format!("{}: holds no audit log", log.display()), LOG_HINT));
+    }
+    let all_hold = reports.iter().all(|report| report.broken.is_none());
+    show::done(common.json, || json!(reports), || verdicts(&reports))?;
+    Ok(if all_hold { exit::OK } else { exit::AUDIT_BROKEN })
+}
+
+pub(super) const NO_LOG: &str = "no audit log yet";
 const LOG_HINT: &str = "name a folder of logs, as `audit` in a state folder is one";
 
 #[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
@@ -132,24 +144,16 @@ fn print_key(common: &StateArgs) -> Result<u8, Fail> {
         Fail::usage("there is no key yet", "the first host on a state folder makes one")
     })?;
     let key = key.public().to_string();
-    if common.json {
-        show::json(&json!({ "key": key }))
-    } else {
-        show::line(&key)
-    }
-    Ok(exit::OK)
-}
-
-fn print_receipt(common: &StateArgs, call: &str) -> Result<u8, Fail> {
-    show::json(&json!(receipt_of(common, call)?));
-    Ok(exit::OK)
+    show::done(common.json, || json!({ "key": key }), || key.clone())
 }
 
 /// Returns the receipt of a call's end.
 pub(super) fn receipt_of(common: &StateArgs, call: &str) -> Result<Receipt, Fail> {
-    let none =
-        |reason: &str| Fail::usage(format!("{call}: {reason}"), "`clawhost audit` names the calls");
-    let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none("no audit log yet"))?;
+    let none = |reason: &str| {
+        let reason = format!("{}: {reason}", visible::line(call));
+        Fail::usage(reason, "`clawhost audit` names the calls")
+    };
+    let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none(NO_LOG))?;
     let (chain, number) =
         call.split_once('/').ok_or_else(|| none("no name of a call, and no file"))?;
     let is_it = |record: &Value| record["event"] == "call.finished" && record["call"] == number;
@@ -159,11 +163,6 @@ pub(super) fn receipt_of(common: &StateArgs, call: &str) -> Result<Receipt, Fail
     })?;
     let why = "no signed record of its end: it is not there, it runs, or its host was killed";
     receipt.ok_or_else(|| none(why))
-}
-
-fn verify_receipt(file: &Path, trust: &Trust) -> Result<u8, Fail> {
-    show::json(&checked(file, trust)?);
-    Ok(exit::OK)
 }
 
 /// Returns the record that a receipt shows, once that is sure.
@@ -187,42 +186,43 @@ pub(super) fn checked(file: &Path, trust: &Trust) -> Result<Value, Fail> {
     Err(broken(why))
 }
 
-/// A host that never ran has no log; that is no fault of the log's.
-fn no_log(as_json: bool) -> u8 {
-    if as_json {
-        show::json(&json!([]))
-    } else {
-        show::line("no audit log yet")
-    }
-    exit::OK
-}
-
 fn verdict(report: &ChainReport) -> String {
     let unsigned = report.signed.map_or(0, |signed| report.records.saturating_sub(signed));
-    match (&report.broken, unsigned) {
-        (Some(broken), _) => broken.clone(),
-        (None, 0) => "holds".to_owned(),
-        (None, _) => format!("holds, but its last {unsigned} are not signed"),
+    match (&report.broken, report.begun, unsigned) {
+        (Some(broken), ..) => broken.clone(),
+        (None, true, _) => {
+            "was begun and has no head yet: its host starts, or was killed".to_owned()
+        }
+        (None, false, 0) => "holds".to_owned(),
+        (None, false, _) => format!("holds, but its last {unsigned} are not signed"),
     }
 }
 
-fn verify(reports: &[ChainReport], as_json: bool) -> u8 {
-    if as_json {
-        show::json(&json!(reports));
-    } else {
-        let header = ["chain", "records", "signed", "unfinished calls", "verdict"];
-        let mut table = show::table(&header);
-        for report in reports {
-            let signed = report.signed.map_or_else(|| "no".to_owned(), |signed| signed.to_string());
-            table.add_row([
-                &report.chain,
-                &report.records.to_string(),
-                &signed,
-                &report.unfinished_calls.to_string(),
-                &verdict(report),
-            ]);
-        }
-        show::line(&table.to_string());
+fn verdicts(reports: &[ChainReport]) -> String {
+    let row = |report: &ChainReport| {
+        let signed = report.signed.map_or_else(|| "no".to_owned(), |signed| signed.to_string());
+        let (records, unfinished) = (report.records, report.unfinished_calls);
+        let chain = report.chain.clone();
+        [chain, records.to_string(), signed, unfinished.to_string(), verdict(report)]
+    };
+    let header = ["chain", "records", "signed", "unfinished calls", "verdict"];
+    show::rows(&header, reports.iter().map(row), NO_LOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_says_what_was_only_begun_and_what_is_not_signed() {
+        let told = |begun, signed, broken: Option<&str>| {
+            let (chain, broken) = ("c".to_owned(), broken.map(str::to_owned));
+            verdict(&ChainReport { chain, records: 3, signed, unfinished_calls: 0, begun, broken })
+        };
+        assert!(told(true, Some(0), None).starts_with("was begun and has no head"));
+        assert_eq!(told(true, Some(0), Some("line 1: no")), "line 1: no");
+        assert_eq!(told(false, Some(3), None), "holds");
+        assert_eq!(told(false, None, None), "holds");
+        assert_eq!(told(false, Some(1), None), "holds, but its last 2 are not signed");
     }
-    if reports.iter().all(|report| report.broken.is_none()) { exit::OK } else { exit::AUDIT_BROKEN }
 }
