@@ -66,6 +66,8 @@ pub enum ErrorKind {
     ToolFault,
     /// No tool of that name.
     UnknownTool,
+    /// The record takes nothing, as where the disk is full.
+    Unrecorded,
     /// A server behind the host failed.
     Upstream,
 }
@@ -93,6 +95,7 @@ table! {
         Timeout: ("timeout", Blame::Tool, -32014),
         ToolFault: ("tool-fault", Blame::Tool, -32603),
         UnknownTool: ("unknown-tool", Blame::Caller, -32602),
+        Unrecorded: ("unrecorded", Blame::Upstream, -32603),
         Upstream: ("upstream", Blame::Upstream, -32603),
     }
 }
@@ -119,9 +122,9 @@ impl ErrorKind {
     }
 
     /// Says whether it is an error of the protocol where every other one is a result that a model
-    /// can read: a tool nobody knows, and a defect of the host.
+    /// can read: a tool nobody knows, a defect of the host, and one that can record nothing.
     pub const fn is_protocol_error(self) -> bool {
-        matches!(self, Self::Internal | Self::UnknownTool)
+        matches!(self, Self::Internal | Self::UnknownTool | Self::Unrecorded)
     }
 
     /// Returns the exit code of `clawhost call`; see [`exit`].
@@ -186,6 +189,13 @@ impl CallError {
         Self::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
     }
 
+    /// Returns the error of what does not happen because the record of it cannot be written; `text` says what.
+    pub fn unrecorded(text: &str, error: &std::io::Error) -> Self {
+        Self::new(ErrorKind::Unrecorded, text)
+            .with("stage", "audit")
+            .with_internal(error.to_string())
+    }
+
     /// Adds the full text that only the audit record and the log see.
     #[must_use]
     pub fn with_internal(mut self, text: impl Into<String>) -> Self {
@@ -227,5 +237,6 @@ mod tests {
         assert_eq!(ErrorKind::Policy.exit_code(), exit::DENIED);
         assert_eq!(ErrorKind::Timeout.exit_code(), exit::TOOL_FAILED);
         assert_eq!(ErrorKind::Internal.exit_code(), exit::INTERNAL);
+        assert_eq!(ErrorKind::Unrecorded.exit_code(), exit::UPSTREAM);
     }
 }

@@ -371,7 +371,5 @@ fn kept_as(kept: Result<String, CallError>) -> String {
 
 /// No record, no call: what cannot be accounted for does not happen.
 fn unrecorded(error: &std::io::Error) -> CallError {
-    CallError::new(ErrorKind::Internal, "the call could not be recorded, so it is refused")
-        .with("stage", "audit")
-        .with_internal(error.to_string())
+    CallError::unrecorded("the call could not be recorded, so it is refused", error)
 }

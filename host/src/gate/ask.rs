@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::CallError;
 use serde_json::{Value, json};
 
 use super::decide::Ask;
@@ -74,6 +74,5 @@ impl Gate {
 
 /// No record, no call.
 fn unrecorded(error: &std::io::Error) -> CallError {
-    CallError::new(ErrorKind::Internal, "the approval could not be recorded, so it does not count")
-        .with_internal(error.to_string())
+    CallError::unrecorded("the approval could not be recorded, so it does not count", error)
 }

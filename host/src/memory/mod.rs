@@ -415,10 +415,8 @@ fn with_ids(mut facts: Map<String, Value>, ids: &[String]) -> Map<String, Value>
 
 /// Records a change that is about to count: without a record there is none.
 fn record(audit: &AuditLog, event: Event, facts: Map<String, Value>) -> Result<(), CallError> {
-    audit.append(event, facts).map_err(|error| {
-        CallError::new(ErrorKind::Internal, "the change could not be recorded")
-            .with_internal(error.to_string())
-    })
+    let recorded = audit.append(event, facts);
+    recorded.map_err(|error| CallError::unrecorded("the change could not be recorded", &error))
 }
 
 #[cfg(test)]

@@ -233,7 +233,7 @@ impl State {
                 Ok(text("approved"))
             }
             "unrecorded" => {
-                Err(CallError::new(ErrorKind::Internal, "unrecorded").with("stage", "audit"))
+                Err(CallError::unrecorded("unrecorded", &std::io::ErrorKind::StorageFull.into()))
             }
             "broken" => Err(CallError::new(ErrorKind::Internal, "broken")),
             "panics" => panic!("a defect"),

@@ -14,10 +14,11 @@ use serde_json::Value;
 use super::trace::TraceParent;
 
 /// Kinds that are no caller's fault: the host failed, or something that it needs.
-const FAULTS: [ErrorKind; 4] = [
+const FAULTS: [ErrorKind; 5] = [
     ErrorKind::Internal,
     ErrorKind::MemoryBackend,
     ErrorKind::ProviderUnavailable,
+    ErrorKind::Unrecorded,
     ErrorKind::Upstream,
 ];
 
