@@ -85,6 +85,8 @@ fn a_recorded_call_comes_to_the_same_again_with_nothing_granted_and_nothing_ther
     assert!(!cli.here().join("workspace/new.txt").exists(), "it was written again");
     let said = cli.run(&["replay", &names[3], "claw.yaml"]).stdout;
     assert!(said.contains("they are equal"), "{said}");
+    let longest = said.split_whitespace().map(str::len).max();
+    assert_eq!(longest, Some("sha256:".len() + 12), "digests are for programs: {said}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::args::StateArgs;
 use super::fail::Fail;
 use super::proxy::HISTORY_FOLDER;
-use super::{setup, show};
+use super::{audit, setup, show};
 use crate::audit::Filter;
 use crate::clock;
 use merge::{Events, histories};
@@ -66,25 +66,24 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
     let histories = histories(&setup::state_path(common)?.0.join(HISTORY_FOLDER));
     let dir = setup::existing_audit_dir(common)?;
     if dir.is_none() && histories.is_empty() && !common.json {
-        show::line("no audit log yet");
+        show::line(audit::NO_LOG);
         return Ok(exit::OK);
     }
     let mut events = Events::open(dir, &histories).map_err(unreadable)?;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = Out::new(BufWriter::new(io::stdout().lock()), common.json);
     let mut totals = BTreeMap::<String, Totals>::new();
     let filter = Filter::new(args.since, args.agent.as_deref(), args.tool.as_deref());
-    let mut widths = None;
     while let Some(event) = events.next().map_err(unreadable)? {
         if !args.fits(&filter, &event) {
             continue;
         }
         totals.entry(text(&event, "agent").to_owned()).or_default().add(&event);
         // A closed pipe is the reader's wish, not an error.
-        if write(&mut out, &event, common.json, &mut widths).is_err() {
+        if out.event(&event).is_err() {
             return Ok(exit::OK);
         }
     }
-    drop(end(&mut out, &totals, events.skipped, common.json));
+    drop(out.end(&totals, events.skipped));
     Ok(exit::OK)
 }
 
@@ -145,28 +144,75 @@ impl Totals {
     }
 }
 
-/// What JSON begins with.
-const BEGIN: &str = "{\"events\": [";
-const HEADER: [&str; 8] =
-    ["ended", "agent", "event", "tool or model", "status", "ms", "call", "why"];
+/// The columns, and how wide they are at first; nobody knows yet how wide they get.
+const COLUMNS: [(&str, usize); 8] = [
+    ("ended", 24),
+    ("agent", 10),
+    ("event", 9),
+    ("tool or model", 24),
+    ("status", 6),
+    ("ms", 6),
+    ("call", 26),
+    ("why", 0),
+];
 
-/// How wide the columns are at first; nobody knows yet how wide they get.
-const WIDTHS: [usize; 8] = [24, 10, 9, 24, 6, 6, 26, 0];
-
-fn write(
-    out: &mut impl io::Write,
-    event: &Value,
+/// Where events go, one after the other.
+struct Out<W> {
+    to: W,
     as_json: bool,
-    widths: &mut Option<[usize; 8]>,
-) -> io::Result<()> {
-    let is_first = widths.is_none();
-    let widths = widths.get_or_insert(WIDTHS);
-    if as_json {
-        return write!(out, "{}\n{event}", if is_first { BEGIN } else { "," });
+    is_begun: bool,
+    widths: [usize; COLUMNS.len()],
+}
+
+impl<W: io::Write> Out<W> {
+    fn new(to: W, as_json: bool) -> Self {
+        Self { to, as_json, is_begun: false, widths: COLUMNS.map(|(_, width)| width) }
     }
-    if is_first {
-        columns(out, HEADER, widths)?;
+
+    fn event(&mut self, event: &Value) -> io::Result<()> {
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        if self.as_json {
+            let before = if is_first { "{\"events\": [" } else { "," };
+            return write!(self.to, "{before}\n{event}");
+        }
+        if is_first {
+            self.line(&COLUMNS.map(|(name, _)| name.to_owned()))?;
+        }
+        self.line(&cells(event))
     }
+
+    /// Writes a line; a cell that is wider than those above widens its column from here on.
+    fn line(&mut self, cells: &[String]) -> io::Result<()> {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(&mut self.widths) {
+            *width = (*width).max(cell.chars().count());
+            line.push_str(&format!("{cell:<width$}  "));
+        }
+        writeln!(self.to, "{}", line.trim_end())
+    }
+
+    fn end(&mut self, totals: &BTreeMap<String, Totals>, skipped: u64) -> io::Result<()> {
+        if self.as_json {
+            let begin = if self.is_begun { "" } else { "{\"events\": [" };
+            let summary: Vec<Value> = totals.iter().map(|(agent, of)| of.json(agent)).collect();
+            let summary = json!(summary);
+            write!(self.to, "{begin}\n],\n\"summary\": {summary},\n")?;
+            writeln!(self.to, "\"skipped_lines\": {skipped}}}")?;
+            return self.to.flush();
+        }
+        match totals.is_empty() {
+            true => writeln!(self.to, "the record has nothing of the kind")?,
+            false => writeln!(self.to, "\n{}", summary(totals))?,
+        }
+        if skipped > 0 {
+            writeln!(self.to, "\n{skipped} lines cannot be read")?;
+        }
+        self.to.flush()
+    }
+}
+
+/// Returns what stands in the columns for an event.
+fn cells(event: &Value) -> [String; COLUMNS.len()] {
     let shown = |key: &str| visible::line(text(event, key));
     let what = if text(event, "type") == "turn" { shown("model") } else { shown("tool") };
     let why = event.get("error").filter(|error| !error.is_null());
@@ -175,52 +221,21 @@ fn write(
         |error| ["/error/message", "/message"].iter().find_map(|at| Value::pointer(error, at));
     let why = why.map(|error| words(error).unwrap_or(error));
     let why = why.map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
-    let (ms, why) =
-        (number(event, "latency_ms").to_string(), visible::line(&why.unwrap_or_default()));
+    let (ms, why) = (number(event, "latency_ms"), visible::line(&why.unwrap_or_default()));
     let [ts, agent, kind, status, call] = ["ts", "agent", "type", "status", "call"].map(shown);
-    columns(out, [&ts, &agent, &kind, &what, &status, &ms, &call, &why], widths)
+    [ts, agent, kind, what, status, ms.to_string(), call, why]
 }
 
-/// Writes a line; a cell that is wider than those above widens its column from here on.
-fn columns(out: &mut impl io::Write, cells: [&str; 8], widths: &mut [usize; 8]) -> io::Result<()> {
-    let mut line = String::new();
-    for (cell, width) in cells.iter().zip(widths) {
-        *width = (*width).max(cell.chars().count());
-        line.push_str(&format!("{cell:<width$}  "));
-    }
-    writeln!(out, "{}", line.trim_end())
-}
-
-fn end(
-    out: &mut impl io::Write,
-    totals: &BTreeMap<String, Totals>,
-    skipped: u64,
-    as_json: bool,
-) -> io::Result<()> {
-    if as_json {
-        let begin = if totals.is_empty() { BEGIN } else { "" };
-        write!(out, "{begin}")?;
-        let summary: Vec<Value> = totals.iter().map(|(agent, t)| t.json(agent)).collect();
-        writeln!(out, "\n],\n\"summary\": {},\n\"skipped_lines\": {skipped}}}", json!(summary))?;
-        return out.flush();
-    }
-    let mut table =
-        show::table(&["agent", "turns", "failed", "calls", "failed", "tokens in", "tokens out"]);
-    for (agent, of) in totals {
+/// Returns what all of it comes to for each agent, as a table.
+fn summary(totals: &BTreeMap<String, Totals>) -> String {
+    let row = |(agent, of): (&String, &Totals)| {
         let counts =
             [of.turns, of.failed_turns, of.calls, of.failed_calls, of.tokens[0], of.tokens[1]];
-        let cells =
-            std::iter::once(visible::line(agent)).chain(counts.map(|count| count.to_string()));
-        table.add_row(cells.collect::<Vec<_>>());
-    }
-    match table.is_empty() {
-        true => writeln!(out, "the record has nothing of the kind")?,
-        false => writeln!(out, "\n{table}")?,
-    }
-    if skipped > 0 {
-        writeln!(out, "\n{skipped} lines cannot be read")?;
-    }
-    out.flush()
+        let counts = counts.map(|count| count.to_string());
+        std::iter::once(visible::line(agent)).chain(counts).collect::<Vec<_>>()
+    };
+    let header = ["agent", "turns", "failed", "calls", "failed", "tokens in", "tokens out"];
+    show::rows(&header, totals.iter().map(row), "")
 }
 
 #[cfg(test)]
@@ -229,15 +244,27 @@ mod tests {
 
     #[test]
     fn columns_stay_under_each_other_below_a_long_name() {
-        let mut out = Vec::new();
-        let (long, mut widths) = ("t".repeat(60), None);
+        let mut out = Out::new(Vec::new(), false);
+        let long = "t".repeat(60);
         for tool in [&long, "short"] {
             let event = json!({"ts": "t", "agent": "a", "type": "call", "tool": tool, "status": "ok", "call": "c/1"});
-            write(&mut out, &event, false, &mut widths).unwrap();
+            out.event(&event).unwrap();
         }
-        let text = String::from_utf8(out).unwrap();
+        let text = String::from_utf8(out.to).unwrap();
         let places: Vec<_> = text.lines().skip(1).map(|line| line.find("c/1")).collect();
         assert_eq!(places[0], places[1], "{text}");
+    }
+
+    #[test]
+    fn however_many_events_there_are_their_json_is_one_object() {
+        for count in 0..3 {
+            let mut out = Out::new(Vec::new(), true);
+            (0..count).for_each(|call| out.event(&json!({ "call": call })).unwrap());
+            out.end(&BTreeMap::new(), 7).unwrap();
+            let told: Value = serde_json::from_slice(&out.to).unwrap();
+            let events = told["events"].as_array().map(Vec::len);
+            assert_eq!((events, &told["skipped_lines"]), (Some(count), &json!(7)));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clawhost_core::error::exit;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::{Places, StateArgs};
@@ -54,13 +55,9 @@ pub(super) async fn run(args: ReplayArgs) -> Result<u8, Fail> {
     let recording = recording(&record, &common)?;
     let loaded = component(&args, &recording.tool).await?;
     if loaded.digest != recording.component {
-        return Err(Fail::new(
-            exit::DOCUMENT,
-            format!(
-                "another component: {} was recorded, and this is {}",
-                recording.component, loaded.digest
-            ),
-        ));
+        let (then, now) = (show::short(&recording.component), show::short(&loaded.digest));
+        let why = format!("another component: {then} was recorded, and this is {now}");
+        return Err(Fail::new(exit::DOCUMENT, why));
     }
     let then = recording.end.clone();
     let again = exec::again(&loaded, recording).await.map_err(Fail::Call)?;
@@ -155,15 +152,16 @@ async fn component(args: &ReplayArgs, tool: &str) -> Result<Arc<Loaded>, Fail> {
 }
 
 fn print(then: &End, again: &Again, is_equal: bool, record: &Value) {
-    let none = || "none".to_owned();
-    let digest = |end: &End| end.result_digest.clone().unwrap_or_else(none);
-    let mut table = show::table(&["", "recorded", "replayed"]);
-    table.add_row(["outcome", &then.outcome, &again.end.outcome]);
-    table.add_row(["result", &digest(then), &digest(&again.end)]);
-    table.add_row(["fuel", &then.fuel.to_string(), &again.end.fuel.to_string()]);
-    show::line(&table.to_string());
+    let row = |name: &str, of: fn(&End) -> String| [name.to_owned(), of(then), of(&again.end)];
+    let result = |end: &End| end.result_digest.as_deref().map_or("none", show::short).to_owned();
+    let rows = [
+        row("outcome", |end| end.outcome.to_string()),
+        row("result", result),
+        row("fuel", |end| end.fuel.to_string()),
+    ];
+    show::line(&show::rows(&["", "recorded", "replayed"], rows, ""));
     match &again.parted {
-        Some(parted) => show::line(&format!("they part: {}", clawhost_core::visible::line(parted))),
+        Some(parted) => show::line(&format!("they part: {}", visible::line(parted))),
         None if is_equal => show::line("they are equal"),
         None => show::line("they part"),
     }

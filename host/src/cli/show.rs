@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use super::fail::Fail;
 
+/// How much of a digest people are shown: enough to tell it from others.
+const DIGEST_SHOWN_BYTES: usize = "sha256:".len() + 12;
 /// Tables are never narrower than this.
 const COLUMNS_MIN: u16 = 80;
 
@@ -68,6 +70,11 @@ pub(super) fn table(header: &[&str]) -> Table {
         table.set_width(COLUMNS_MIN);
     }
     table
+}
+
+/// Shortens a digest for people. Programs get all of it.
+pub(super) fn short(digest: &str) -> &str {
+    digest.get(..DIGEST_SHOWN_BYTES).unwrap_or(digest)
 }
 
 /// Says in words what a tool may touch.
