@@ -89,6 +89,8 @@ mod dialogue;
 
 mod outbox;
 
+mod watched;
+
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;
 

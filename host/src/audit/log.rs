@@ -25,6 +25,7 @@ use super::sign::Signer;
 use crate::clock::now_ms;
 use crate::regular;
 use crate::secrets::Secrets;
+use crate::watched::change;
 
 /// The fact of a chain's first record that names the key that signs it.
 pub(super) const SIGNED_WITH: &str = "signed_with";
@@ -216,11 +217,7 @@ impl AuditLog {
         chain.count()?;
         // Under the lock, so that a copy has them in the same order.
         self.copies.take(&line);
-        // Where nobody looks, nobody is told.
-        self.grown.send_if_modified(|grown| {
-            *grown = chain.len;
-            self.grown.receiver_count() > 0
-        });
+        change(&self.grown, |grown| *grown = chain.len);
         Ok(())
     }
 }

@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::message::{Fault, INVALID_REQUEST, is_ckp, is_urgent};
+use crate::watched::change;
 
 /// What the writer is told.
 #[derive(Debug)]
@@ -370,14 +371,6 @@ pub(super) fn poll_out(
         }
     }
     Pin::new(&mut output).poll_flush(cx)
-}
-
-/// Changes what is watched. Where nobody watches, nobody is told: that takes longer than reading a request.
-pub(crate) fn change<T>(watched: &watch::Sender<T>, change: impl FnOnce(&mut T)) {
-    watched.send_if_modified(|value| {
-        change(value);
-        watched.receiver_count() > 0
-    });
 }
 
 /// What an unread line counts at least. So an answer for each running
