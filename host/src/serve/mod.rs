@@ -26,6 +26,7 @@ mod params;
 mod progress;
 mod questions;
 mod registry;
+mod session;
 pub(crate) mod status;
 mod stdio;
 mod waiting;

@@ -9,6 +9,7 @@
 mod body;
 mod claw;
 mod console;
+mod direct;
 mod guard;
 mod held;
 mod metrics;
