@@ -190,6 +190,8 @@ try {
   const second = call("write_file", { path: hostile, content: long });
   await card(`Only the start of ${long.length.toLocaleString("en")} bytes`).waitFor();
   await page.getByRole("heading", { name: "2 calls wait for you." }).waitFor();
+  await page.locator("#calls .state.waiting").nth(1).waitFor();
+  assert((await page.locator("#tally").innerText()).includes("None runs but those that wait."));
   await page.waitForFunction(() => document.querySelector("#said").textContent.includes("write-file"));
   assert.equal(await page.title(), "(2) clawhost");
   assert((await card("Only the start").innerText()).includes("a\\u{202e}txt.exe <img src=x"), "hidden characters are visible");

@@ -72,10 +72,13 @@ fn ask(served: &Served, method: &str, params: &Value) -> Value {
 /// Returns what waits, as soon as anything does.
 fn waiting(served: &Served) -> Value {
     let mut news = ask(served, "clawhost.news", &json!({}));
-    while news["waiting"] == 0 {
+    while news["waiting"] == json!([]) {
         news = ask(served, "clawhost.news", &json!({"seen": news["seen"]}));
     }
-    news["pending"][0].clone()
+    let one = news["pending"][0].clone();
+    // By that name the record has the call, and one that waits is none that runs.
+    assert_eq!((&news["waiting"], &news["running"]), (&json!([one["call"]]), &json!(0)));
+    one
 }
 
 fn write(served: &Served, path: &str, content: &str) -> String {

@@ -16,6 +16,8 @@ use super::Shown;
 /// A call that a person has to decide about.
 #[derive(Debug, Clone)]
 pub struct Asked {
+    /// Which call it is, as the record names it.
+    pub call: String,
     /// The caller's own name of the request, by which it can be answered too.
     pub request_id: Option<String>,
     /// Who calls.
@@ -72,6 +74,7 @@ impl Pending {
         let asked = &self.asked;
         let mut shown = json!({
             "id": self.id,
+            "call": asked.call,
             "request_id": asked.request_id,
             "principal": asked.principal,
             "tool": asked.tool,

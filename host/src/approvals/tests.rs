@@ -39,6 +39,7 @@ fn board() -> (Approvals, Arc<AtomicI64>, Reachable) {
 
 fn asked(principal: &str, arguments: Value) -> Asked {
     Asked {
+        call: "1".to_owned(),
         request_id: None,
         principal: principal.to_owned(),
         tool: "write-file".to_owned(),

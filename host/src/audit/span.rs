@@ -59,6 +59,11 @@ impl CallSpan {
         })
     }
 
+    /// Returns what the record calls the call.
+    pub fn call(&self) -> &str {
+        self.facts.get("call").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
     pub fn note(&mut self, key: &str, value: impl Into<Value>) {
         self.facts.insert(key.to_owned(), value.into());

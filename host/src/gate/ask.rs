@@ -28,6 +28,7 @@ impl Gate {
             return Ok(digest);
         }
         let asked = Asked {
+            call: span.call().to_owned(),
             request_id: request.context.request_id.clone(),
             principal: request.principal.to_owned(),
             tool: tool.ckp_name.clone(),

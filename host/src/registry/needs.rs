@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use clawhost_core::{digest, imports};
 use serde_json::{Value, json};
 
-use super::bridge::{Pin, Pins, Seen, Verdict};
+use super::bridge::{COMPONENT, Pin, Pins, Seen, Verdict};
 
 /// What stands in the place of a tool's name.
 const NEEDS: &str = "imports";
@@ -27,8 +27,7 @@ pub(super) async fn check(
     let needs = imports::needs(imported.iter().map(String::as_str));
     let (mut more, mut waiting) = (BTreeSet::new(), Vec::new());
     for tool in tools {
-        // No server's name has a colon.
-        let of = format!("tool:{tool}");
+        let of = format!("{COMPONENT}{tool}");
         if let Some(new) = waits(pins, &of, &needs).await? {
             more.extend(new);
             waiting.push(of);
@@ -132,6 +131,7 @@ mod tests {
         assert_eq!(checked(&pins, &[]).await, None);
         checked(&pins, &[FILES, WEB]).await.unwrap();
         let pin = pins.list(Some("tool:a".to_owned()), None).await.unwrap();
+        assert_eq!(pin[0].to_json()["component_of"], "a");
         assert_eq!(pins.accept(pin).await.unwrap(), 1);
         assert_eq!(checked(&pins, &[FILES, WEB]).await, None);
     }

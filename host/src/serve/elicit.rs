@@ -128,6 +128,7 @@ mod tests {
     fn the_form_shows_each_argument_on_its_own_line() {
         let long = "x".repeat(2 * ELICITED_BYTES_MAX);
         let asked = Asked {
+            call: String::new(),
             request_id: None,
             principal: "a".to_owned(),
             tool: "write-file".to_owned(),

@@ -244,6 +244,7 @@ impl State {
 
 fn question(call: ToolCall) -> Asked {
     Asked {
+        call: String::new(),
         request_id: call.context.request_id,
         principal: call.principal.0,
         tool: call.tool,

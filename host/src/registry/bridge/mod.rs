@@ -20,7 +20,7 @@ use futures_util::future::select_all;
 use tokio::sync::watch;
 
 pub use self::pins::{MIGRATIONS, Pin, PinState, Pins};
-pub(super) use self::pins::{Seen, Verdict};
+pub(super) use self::pins::{COMPONENT, Seen, Verdict};
 pub use self::plan::misplaced;
 pub(super) use self::plan::{Plan, Use};
 pub(super) use self::remote::Remote;

@@ -30,10 +30,14 @@ pub struct Pins {
     only_looks: bool,
 }
 
+/// Tells a component's tool from a server: no server's name has a colon.
+pub(in crate::registry) const COMPONENT: &str = "tool:";
+
 /// What is kept about one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// What the runtime file calls the server, or its address.
+    /// What the runtime file calls the server, or its address; of what a component needs, `tool:` and
+    /// the tool's name.
     pub server: String,
     /// What the tool is remembered under.
     pub tool: String,
@@ -85,11 +89,17 @@ impl Pin {
         bridged::changes(&accepted, &read(&self.offered))
     }
 
+    /// Returns the tool whose component it is about, where it is about no server.
+    pub fn component_of(&self) -> Option<&str> {
+        self.server.strip_prefix(COMPONENT)
+    }
+
     /// Returns it as programs read it.
     pub fn to_json(&self) -> Value {
         json!({
-            "server": self.server, "tool": self.tool, "state": self.state().name(),
-            "digest": self.digest(), "changed_at_ms": self.changed_at_ms, "changes": self.changes(),
+            "server": self.server, "tool": self.tool, "component_of": self.component_of(),
+            "state": self.state().name(), "digest": self.digest(),
+            "changed_at_ms": self.changed_at_ms, "changes": self.changes(),
         })
     }
 

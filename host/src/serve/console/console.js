@@ -7,6 +7,7 @@ const SHIFT_MS = 600;
 const RETRY_MS = 3_000;
 // Records after which what rests, what changed and what is switched may be another.
 const TURNS = /^(tool|pin|anomaly|registry)\.|^host\.reloaded/;
+const UNENDED = new Set(["running", "waiting"]);
 
 const $ = (id) => document.getElementById(id);
 let key = "";
@@ -158,7 +159,12 @@ function take(news) {
   state.skew = news.now_ms - Date.now();
   state.seen = news.seen;
   state.running = news.running;
+  state.waiting = news.waiting.length;
   for (const record of news.records) note(record);
+  const waits = new Set(news.waiting);
+  for (const call of state.calls.values()) {
+    if (UNENDED.has(call.ended)) call.ended = waits.has(call.call) ? "waiting" : "running";
+  }
   while (state.calls.size > CALLS_MAX) state.calls.delete(state.calls.keys().next().value);
   questions(news);
   calls();
@@ -168,19 +174,8 @@ function take(news) {
 
 function note(record) {
   const call = state.calls.get(record.call);
-  switch (record.event) {
-    case "call.received":
-      state.calls.set(record.call, { ...record, ended: "running" });
-      break;
-    case "approval.asked":
-      if (call) call.ended = "waiting";
-      break;
-    case "approval.answered":
-      if (call) call.ended = "running";
-      break;
-    case "call.finished":
-      state.calls.set(record.call, { ...call, ...record, time: call?.time ?? record.time });
-  }
+  if (record.event === "call.received") state.calls.set(record.call, { ...record, ended: "running" });
+  if (record.event === "call.finished") state.calls.set(record.call, { ...call, ...record, time: call?.time ?? record.time });
 }
 
 /** Looks at what changes seldom. */
@@ -209,21 +204,21 @@ function questions(news) {
   const before = new Set(state.pending.map((one) => one.id));
   const fresh = news.pending.filter((one) => !before.has(one.id));
   state.pending = news.pending;
-  state.waiting = news.waiting;
   const { removed, lost } = sync($("waiting"), news.pending, (one) => one.id, question);
   if (removed) state.shifted = performance.now();
   // Not to the next question: whoever types on would answer it unread.
   if (lost) $("lead").focus();
-  const more = news.waiting - news.pending.length;
+  const { waiting } = state;
+  const more = waiting - news.pending.length;
   put("waiting-more", `${plural(more, "more call waits", "more calls wait")}; they come up as these are answered.`);
   show("waiting-more", more > 0);
-  show("waiting-none", news.waiting === 0);
-  put("count-now", String(news.waiting));
-  show("count-now", news.waiting > 0);
-  document.title = news.waiting > 0 ? `(${news.waiting}) clawhost` : "clawhost";
+  show("waiting-none", waiting === 0);
+  put("count-now", String(waiting));
+  show("count-now", waiting > 0);
+  document.title = waiting > 0 ? `(${waiting}) clawhost` : "clawhost";
   if (fresh.length === 1) say(`A call waits: ${fresh[0].tool}, by ${fresh[0].principal}.`);
   if (fresh.length > 1) say(`${fresh.length} more calls wait.`);
-  put("lead", news.waiting === 0 ? "Nothing waits for you." : `${news.waiting === 1 ? "One call waits" : plural(news.waiting, "call waits", "calls wait")} for you.`);
+  put("lead", waiting === 0 ? "Nothing waits for you." : `${waiting === 1 ? "One call waits" : plural(waiting, "call waits", "calls wait")} for you.`);
 }
 
 function given(one) {
@@ -344,10 +339,8 @@ function changed(pin) {
   const said = el("p", { class: "note", role: "alert" });
   const lines = pin.changes.map((line) => el("span", { class: line.startsWith("-") ? "out" : line.startsWith("+") ? "in" : "" }, `${line}\n`));
   const is = pin.state === "new" ? " offers a tool that nobody has accepted: " : " says something else about ";
-  // No server's name has a colon.
-  const [kind, component] = pin.server.split(":");
   return el("li", { class: "card alarm" },
-    el("h3", {}, component ? el("span", {}, `The component of the ${kind} `, el("b", {}, component), " needs more than was accepted") : el("span", {}, `The MCP server ${pin.server}${is}`, el("b", {}, pin.tool))),
+    el("h3", {}, pin.component_of ? el("span", {}, "The component of the tool ", el("b", {}, pin.component_of), " needs more than was accepted") : el("span", {}, `The MCP server ${pin.server}${is}`, el("b", {}, pin.tool))),
     el("p", { class: "why" }, "It is not served until you accept what stands here.", " Since ", when(pin.changed_at_ms), "."),
     el("div", { class: "diff", tabindex: 0, role: "group", "aria-label": `What ${pin.server} says about ${pin.tool}` }, lines),
     el("div", { class: "acts" }, el("button", { class: "primary", click: acted("pins.accept", { digest: pin.digest }, `Accepted: ${pin.tool}`, said), "aria-label": `Accept what ${pin.server} says about ${pin.tool}` }, "Accept")),
@@ -373,8 +366,8 @@ function calls() {
   const all = [...state.calls.values()].reverse();
   const ended = (how) => all.filter((call) => call.ended === how).length;
   const wanted = document.querySelector("[name=show]:checked").value;
-  const shown = all.filter((call) => wanted === "" || call.ended === wanted || (wanted === "running" && call.ended === "waiting")).slice(0, CALLS_MAX);
-  const [failed, refused, busy] = [ended("failed"), ended("refused"), state.running - state.waiting];
+  const shown = all.filter((call) => wanted === "" || call.ended === wanted || (wanted === "running" && UNENDED.has(call.ended))).slice(0, CALLS_MAX);
+  const [failed, refused, busy] = [ended("failed"), ended("refused"), state.running];
   put("tally", all.length === 0 ? "" : `Of the last ${plural(all.length, "call")}, ${failed === 0 ? "none" : failed} failed and ${refused === 0 ? "none" : refused} ${refused > 1 ? "were" : "was"} refused. ${busy > 0 ? `${busy === 1 ? "One runs" : `${busy} run`} now.` : state.waiting > 0 ? "None runs but those that wait." : "None runs now."}`);
   sync($("calls"), shown, (call) => call.call, () => el("li", { class: "call" }), line);
   const nothing = { "": "No call yet. Calls appear here as they arrive and end.", failed: "None of these calls failed.", refused: "None of these calls was refused.", running: "No call runs." };
@@ -481,7 +474,7 @@ $("search").addEventListener("submit", (event) => { event.preventDefault(); sear
 async function health() {
   try {
     const status = await ask("status");
-    const rows = [["Up for", span(status.uptime_ms)], ["Version", status.version], ["Process", String(status.pid)], ["Calls running", String(status.calls_running - status.pending)], ["Waiting for you", String(status.pending)], ["Tools served", String(status.tools.length)], ["Refused", String(status.refused.length)], ["Loading", String(status.loading.length)]];
+    const rows = [["Up for", span(status.uptime_ms)], ["Version", status.version], ["Process", String(status.pid)], ["Calls running", String(state.running)], ["Waiting for you", String(state.waiting)], ["Tools served", String(status.tools.length)], ["Refused", String(status.refused.length)], ["Loading", String(status.loading.length)]];
     sync($("health"), rows, ([name]) => name, ([name]) => el("div", {}, el("dt", {}, name), el("dd")), (row, [, text]) => { row.lastChild.textContent = text; });
   } catch { return; }
   const servers = state.tools?.servers ?? [];

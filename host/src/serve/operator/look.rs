@@ -120,9 +120,10 @@ impl Operator {
             "seen": {"chain": audit.chain(), "record": tail.at, "asked": asked, "catalog": catalog},
             "records": Value::from_iter(tail.records.into_iter().map(brief)),
             "skipped": tail.skipped,
-            "running": self.host.running().len(),
+            // Those that wait run as well, for the host, and may have ended since they were counted.
+            "running": self.host.running().len().saturating_sub(pending.len()),
             "pending": Value::from_iter(listed.map(listed_question)),
-            "waiting": pending.len(),
+            "waiting": Value::from_iter(pending.iter().map(|one| one.asked.call.as_str())),
             "now_ms": now_ms(),
         }))
     }

@@ -21,7 +21,7 @@
 //! | `clawhost.pins.accept` | `digest` of one | `acknowledged` |
 //! | `clawhost.audit.search` | `since? agent? tool? ended? before?` | `calls[] next?`, newest first |
 //! | `clawhost.audit.verify` | | `chains[]` |
-//! | `clawhost.news` | `seen?` of the last answer | waits a while for something new: `seen records[] pending[]` |
+//! | `clawhost.news` | `seen?` of the last answer | waits a while for something new: `seen records[] pending[]`, the calls `waiting[]` and how many are `running` |
 //!
 //! `until` is `"session"` or a number of milliseconds; `arguments` is `"any"`,
 //! `{"exactly": digest}` or `{"matching": {argument: pattern}}`.
