@@ -83,13 +83,15 @@ mod offload;
 
 mod lines;
 
+mod sse;
+
 mod progress;
 
 mod dialogue;
 
-mod outbox;
-
 mod watched;
+
+mod outbox;
 
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "its tests open their own folders"))]
 pub mod audit;

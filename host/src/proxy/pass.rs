@@ -19,6 +19,7 @@ use super::history::Record;
 use super::refused::Refused;
 use super::{Asked, Body, CALLER, Proxy};
 use crate::sandbox::{Masked, mask};
+use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
 use crate::upstream::provider::{Answered, Caller, Forward, Forwarded, Held};
 
@@ -71,8 +72,6 @@ impl Proxy {
     }
 }
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
-
 /// A stream on its way.
 struct Passing {
     proxy: Proxy,
@@ -110,8 +109,7 @@ fn events(passing: Passing) -> Body {
                 Some((Ok(Frame::data(event)), None))
             }
             None => {
-                passing.seen.end_line();
-                passing.seen.end_event();
+                passing.seen.end();
                 passing.note().await;
                 let Passing { held, seen, mut record, .. } = passing;
                 let usage = Value::from(seen.usage.clone());
@@ -129,10 +127,7 @@ fn events(passing: Passing) -> Body {
 /// What was read of a stream in passing: what it used, and its text for the history.
 #[derive(Default)]
 struct Seen {
-    line: Vec<u8>,
-    is_after_return: bool,
-    /// The lines of an event's data so far.
-    data: Vec<u8>,
+    events: Events,
     usage: Map<String, Value>,
     /// The provider keeps the answer itself.
     is_kept: bool,
@@ -146,36 +141,23 @@ struct Seen {
 }
 
 impl Seen {
-    fn see(&mut self, data: &[u8]) {
+    fn see(&mut self, mut data: &[u8]) {
         self.bytes += data.len();
         let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(data.iter().take(room));
-        for byte in data {
-            match byte {
-                b'\n' if self.is_after_return => {}
-                b'\n' | b'\r' => self.end_line(),
-                _ if self.line.len() < PROXY_HISTORY_TEXT_BYTES_MAX => self.line.push(*byte),
-                _ => {}
-            }
-            self.is_after_return = *byte == b'\r';
+        while let Some(event) = self.events.next(&mut data, PROXY_HISTORY_TEXT_BYTES_MAX) {
+            self.hear(&event);
         }
     }
 
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        // A stream may begin with a mark of its byte order.
-        let line = line.strip_prefix(BOM).unwrap_or(&line);
-        if line.is_empty() {
-            self.end_event();
-        } else if let Some(data) = line.strip_prefix(b"data:") {
-            let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.data.len());
-            self.data.extend(data.iter().chain(b"\n").take(room));
-        }
+    /// Takes what the end of the stream cut off as an event all the same.
+    fn end(&mut self) {
+        let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_HISTORY_TEXT_BYTES_MAX);
+        cut.iter().for_each(|event| self.hear(event));
     }
 
-    fn end_event(&mut self) {
-        let event: Value =
-            serde_json::from_slice(&std::mem::take(&mut self.data)).unwrap_or_default();
+    fn hear(&mut self, event: &[u8]) {
+        let event: Value = serde_json::from_slice(event).unwrap_or_default();
         for id in mediate::made(&event, self.is_kept) {
             if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
                 self.new.push(id.to_owned());
@@ -215,26 +197,13 @@ mod tests {
 
     #[test]
     fn usage_is_seen_however_a_stream_is_cut() {
-        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"output_tokens\":9}}\n\ndata: [DONE]\n\n";
+        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"output_tokens\":9}}";
         for size in [1, 7, stream.len()] {
             let mut seen = Seen::default();
             stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
+            seen.end();
             assert_eq!(Value::from(seen.usage), json!({ "input_tokens": 7, "output_tokens": 9 }));
             assert_eq!(seen.bytes, stream.len());
-        }
-    }
-
-    #[test]
-    fn a_response_is_seen_however_its_lines_end() {
-        let stream =
-            "\u{feff}data: {\"response\":\nevent: response.created\ndata: {\"id\":\"resp_1\"}}\n\n";
-        for end in ["\n", "\r", "\r\n"] {
-            let stream = stream.replace('\n', end);
-            for size in [1, 7, stream.len()] {
-                let mut seen = Seen { is_kept: true, ..Seen::default() };
-                stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
-                assert_eq!(seen.made.first().unwrap(), "resp_1", "{end:?} {size}");
-            }
         }
     }
 

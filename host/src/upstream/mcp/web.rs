@@ -6,7 +6,6 @@
 //! what a server says unasked (its tools are looked at from time to time instead), and resuming
 //! an answer that broke off.
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -16,16 +15,13 @@ use clawhost_core::limits::{
     BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_UNASKED_BYTES_MAX,
     POST_ANSWER_BYTES_MAX,
 };
-use futures_util::TryStreamExt as _;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
-use tokio::io::BufReader;
 use tokio::sync::Notify;
-use tokio_util::io::StreamReader;
 
 use super::failure::Failure;
 use super::message::{self, Said};
@@ -33,9 +29,9 @@ use super::questions::Granted;
 use super::session::{Ask, Era, MODERN};
 use super::waiting::{Outcome, report};
 use crate::dialogue::Caller;
-use crate::lines::{Line, Lines};
 use crate::progress::Progress;
 use crate::secrets::Secrets;
+use crate::sse::Events;
 use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody};
 use crate::upstream::oauth::{Tokens, challenged};
 
@@ -248,31 +244,49 @@ impl Web {
         mut caller: Caller,
     ) -> Outcome {
         let mut progress = caller.progress.take().map(Progress::new);
-        let body = answer.into_body().into_data_stream().map_err(io::Error::other);
-        let mut events = Events::new(Lines::new(
-            BufReader::new(StreamReader::new(body)),
-            BRIDGE_MESSAGE_BYTES_MAX,
-        ));
-        while let Some(event) = events.next().await? {
-            match message::read(&event) {
-                Said::Answer(answered, outcome) if answered == id => return outcome,
-                Said::Asks { id, method, params } => {
-                    let asks = (&id, method.as_str(), params);
-                    let answer = Granted::answer(self.granted.as_ref(), asks, Ok(&caller)).await;
-                    // Whether it reads that is its own affair.
-                    drop(self.tell(answer, deadline).await);
+        let (mut body, mut events) = (answer.into_body(), Events::default());
+        while let Some(frame) = body.frame().await {
+            let data = frame?.into_data().unwrap_or_default();
+            let mut data = data.as_ref();
+            while let Some(event) = events.next(&mut data, BRIDGE_MESSAGE_BYTES_MAX) {
+                if event.len() > BRIDGE_MESSAGE_BYTES_MAX {
+                    let why = format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes");
+                    return Err(Failure::Wrong(why));
                 }
-                Said::Tells { method, params } if method == "notifications/progress" => {
-                    let is_ours = params.get("progressToken").and_then(Value::as_u64) == Some(id);
-                    let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
-                    if let Some(progress) = progress.as_mut().filter(|_| is_ours) {
-                        report(progress, &params, clean);
-                    }
+                match message::read(&event) {
+                    Said::Answer(answered, outcome) if answered == id => return outcome,
+                    said => self.hear(id, said, deadline, &caller, progress.as_mut()).await,
                 }
-                _ => {}
             }
         }
         Err(Failure::Gone("its answer broke off".to_owned()))
+    }
+
+    /// Takes what is said before the answer.
+    async fn hear(
+        &self,
+        id: u64,
+        said: Said,
+        deadline: Instant,
+        caller: &Caller,
+        progress: Option<&mut Progress>,
+    ) {
+        match said {
+            Said::Asks { id, method, params } => {
+                let asks = (&id, method.as_str(), params);
+                let answer = Granted::answer(self.granted.as_ref(), asks, Ok(caller)).await;
+                // Whether it reads that is its own affair.
+                drop(self.tell(answer, deadline).await);
+            }
+            Said::Tells { method, params } if method == "notifications/progress" => {
+                let is_ours = params.get("progressToken").and_then(Value::as_u64) == Some(id);
+                let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
+                if let Some(progress) = progress.filter(|_| is_ours) {
+                    report(progress, &params, clean);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -321,68 +335,3 @@ impl Drop for Cancel<'_> {
 
 /// Time to say so: a deadline may be over already.
 const TELL: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// The data of a stream of events (HTML, server-sent events).
-struct Events<R> {
-    lines: Lines<R>,
-}
-
-impl<R: tokio::io::AsyncBufRead + Unpin> Events<R> {
-    const fn new(lines: Lines<R>) -> Self {
-        Self { lines }
-    }
-
-    /// Returns the next event that has data, or nothing at the end.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        let mut data: Option<Vec<u8>> = None;
-        loop {
-            let line = match self.lines.next().await {
-                Ok(Some(Line::Text(line))) => line,
-                Ok(Some(Line::TooLong)) => return Err(too_long()),
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(Failure::Gone(error.to_string())),
-            };
-            let line = line.strip_suffix(b"\r").unwrap_or(&line);
-            if let (true, Some(data)) = (line.is_empty(), data.take_if(|_| line.is_empty())) {
-                return Ok(Some(data));
-            }
-            let Some(more) = line.strip_prefix(b"data:") else { continue };
-            let more = more.strip_prefix(b" ").unwrap_or(more);
-            let data = data.get_or_insert_default();
-            if !data.is_empty() {
-                data.push(b'\n');
-            }
-            data.extend_from_slice(more);
-            if data.len() > BRIDGE_MESSAGE_BYTES_MAX {
-                return Err(too_long());
-            }
-        }
-    }
-}
-
-fn too_long() -> Failure {
-    Failure::Wrong(format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn events(text: &str) -> Vec<String> {
-        let mut events = Events::new(Lines::new(text.as_bytes(), 100));
-        let mut found = Vec::new();
-        while let Some(event) = events.next().await.unwrap() {
-            found.push(String::from_utf8(event).unwrap());
-        }
-        found
-    }
-
-    #[tokio::test]
-    async fn the_data_of_events_is_read_and_nothing_else() {
-        let text = ": hello\n\nevent: message\nid: 1\ndata: {\"a\":\ndata: 1}\n\nretry: 5\n\ndata:x\r\n\r\ndata: cut";
-        assert_eq!(events(text).await, ["{\"a\":\n1}", "x"]);
-        let long = format!("data: {}\n\n", "x".repeat(200));
-        let mut events = Events::new(Lines::new(long.as_bytes(), 100));
-        assert!(matches!(events.next().await, Err(Failure::Wrong(_))));
-    }
-}

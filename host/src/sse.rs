@@ -1,0 +1,91 @@
+//! The data of server-sent events (HTML), however they are cut into pieces and whatever ends their lines.
+//!
+//! Deliberately absent: their kinds, their ids and when to come again.
+
+use std::mem;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+/// What stands in a line beside data, and more.
+const KEY_BYTES: usize = 16;
+
+/// A reader of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    line: Vec<u8>,
+    is_after_return: bool,
+    /// The lines of an event's data so far.
+    data: Vec<u8>,
+}
+
+impl Events {
+    /// Takes `bytes` up to the end of an event with data, and returns that; all of them where none ends there.
+    /// Of data beyond `bytes_max` only the first byte is there.
+    pub(crate) fn next(&mut self, bytes: &mut &[u8], bytes_max: usize) -> Option<Vec<u8>> {
+        while let Some((byte, rest)) = bytes.split_first() {
+            *bytes = rest;
+            match (byte, mem::replace(&mut self.is_after_return, *byte == b'\r')) {
+                // Both end one line.
+                (b'\n', true) => {}
+                (b'\n' | b'\r', _) => match self.end_line(bytes_max) {
+                    None => {}
+                    event => return event,
+                },
+                _ if self.line.len() < bytes_max + KEY_BYTES => self.line.push(*byte),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn end_line(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
+        let line = mem::take(&mut self.line);
+        // A stream may begin with a mark of its byte order.
+        let line = line.strip_prefix(BOM).unwrap_or(&line);
+        if let Some(data) = line.strip_prefix(b"data:") {
+            let data = data.strip_prefix(b" ").unwrap_or(data);
+            let room = (bytes_max + 2).saturating_sub(self.data.len());
+            self.data.extend(data.iter().chain(b"\n").take(room));
+        }
+        let is_end = line.is_empty() && self.data.pop().is_some();
+        is_end.then(|| mem::take(&mut self.data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, size: usize) -> Vec<String> {
+        let (mut events, mut found) = (Events::default(), Vec::new());
+        for mut part in text.as_bytes().chunks(size) {
+            while let Some(event) = events.next(&mut part, 8) {
+                found.push(event);
+            }
+        }
+        found.into_iter().map(|event| String::from_utf8(event).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_data_of_events_is_read_and_nothing_else() {
+        let text = "\u{feff}data: {\"a\":\nevent: message\ndata: 1}\n\n: hello\nid: 1\n\nretry: 5\n\n\
+                    data:x\n\ndata: \n\ndata: cut";
+        for end in ["\n", "\r", "\r\n"] {
+            let text = text.replace('\n', end);
+            for size in [1, 2, 7, text.len()] {
+                assert_eq!(read(&text, size), ["{\"a\":\n1}", "x", ""], "{end:?} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_held_and_the_next_event_is_whole() {
+        for (long, held) in
+            [("data:123456789123456789", "123456789"), ("data:1234\ndata:5678", "1234\n5678")]
+        {
+            for size in [1, 7, 200] {
+                let found = read(&format!("data: 12345678\n\n{long}\n\ndata: y\n\n"), size);
+                assert_eq!(found, ["12345678", held, "y"], "{long} {size}");
+            }
+        }
+    }
+}
