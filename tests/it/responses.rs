@@ -194,6 +194,60 @@ async fn what_was_made_for_an_agent_is_named_by_it_alone_in_each_protocol() {
 }
 
 #[tokio::test]
+async fn a_prompt_is_compared_with_those_of_its_own_agent_only() {
+    let answer = answer_of(ANTHROPIC_PATH, "Hello.", &[], "c");
+    let begun = json!({ "type": "message_start", "message": answer });
+    let events = Say::Events(vec![format!("data: {begun}\n\n")]);
+    let compared = |with: Value| json!({ "diagnostics": { "previous_message_id": with } });
+    for (rules, first) in
+        [(ALL, Say::Json(answer.clone())), (NOTHING, Say::Json(answer.clone())), (NOTHING, events)]
+    {
+        let streams = matches!(first, Say::Events(_));
+        let says = vec![Say::Json(answer.clone()), first, Say::Json(answer.clone())];
+        let proxied = Proxied::new(rules, says).await;
+        let status = async |agent: &str, more: Value| {
+            made_at(&proxied, ANTHROPIC_PATH, agent, &more).await.status
+        };
+        // Nothing is kept of a request that does not ask for it.
+        assert_eq!(status("ada", json!({})).await, 200);
+        assert_eq!(status("ada", compared(json!("msg_1"))).await, 400);
+        let mut first = compared(Value::Null);
+        first["stream"] = streams.into();
+        assert_eq!(status("ada", first).await, 200);
+        assert_eq!(status("ada", compared(json!("msg_1"))).await, 200, "streaming: {streams}");
+        assert_eq!(status("bob", compared(json!("msg_1"))).await, 400);
+        assert_eq!(proxied.model.asked().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_sound_of_others_goes_out_as_its_words_and_never_by_its_name() {
+    let mut heard = answer_of(OPENAI_PATH, "Hello.", &[], "c");
+    let sound = json!({ "id": "audio_1", "data": "aGk=", "transcript": "Hello." });
+    heard["choices"][0]["message"]["audio"] = sound.clone();
+    let said =
+        json!([{ "role": "user", "content": "hi" }, { "role": "assistant", "audio": sound }]);
+    for rules in [ALL, NOTHING] {
+        let proxied = Proxied::new(rules, vec![Say::Json(heard.clone())]).await;
+        let sent = async |agent: &str| {
+            let got = made_at(&proxied, OPENAI_PATH, agent, &json!({ "messages": said })).await;
+            assert_eq!(got.status, 200, "{got:?}");
+            proxied.model.asked().pop().unwrap()
+        };
+        let before = sent("ada").await;
+        assert_eq!(before.body["messages"][1], json!({ "role": "assistant", "content": "Hello." }));
+        assert!(!before.text.contains("audio_1"), "{}", before.text);
+        // That answer had one of its own made, of that name.
+        assert_eq!(sent("ada").await.body["messages"], said);
+        assert!(!sent("bob").await.text.contains("audio_1"));
+        let mut nameless = said.clone();
+        nameless[1]["audio"]["transcript"] = "".into();
+        let got = made_at(&proxied, OPENAI_PATH, "bob", &json!({ "messages": nameless })).await;
+        assert_eq!(got.status, 400, "{got:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_fetched_later_and_what_a_client_keeps_itself_is_named_again() {
     let thought = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
     let mut meant = answer_of(RESPONSES_PATH, "Hello.", &[], "c");

@@ -158,6 +158,7 @@ impl Proxy {
         bytes: Bytes,
     ) -> Result<Response<Body>, Refused> {
         let mut asked = asked(agent, api, parts, bytes)?;
+        self.write_out(&mut asked).await?;
         self.check_named(&mut asked).await?;
         let offers = self.offers(&asked);
         if asked.forward.api == Api::Count {

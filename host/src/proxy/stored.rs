@@ -5,7 +5,7 @@
 //! copy of what is kept, and whatever is made elsewhere than in answers: files, stores, conversations.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use clawhost_core::mediate::{self, Responses};
@@ -69,6 +69,23 @@ impl Proxy {
         Err(bad(why.to_owned()))
     }
 
+    /// Has the words of a sound sent in its place where it was not made for this agent, and they came with it.
+    pub(super) async fn write_out(&self, asked: &mut Asked) -> Result<(), Refused> {
+        let spoken: BTreeSet<_> = mediate::spoken(&asked.forward.body).map(str::to_owned).collect();
+        let ids = Vec::from_iter(spoken.iter().cloned());
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let all = spoken.into_iter().zip(self.makers(&asked.agent, ids).await?);
+        let others: BTreeSet<_> =
+            all.filter(|(_, makers)| makers.is_empty()).map(|(id, _)| id).collect();
+        if !others.is_empty() {
+            mediate::write_out(asked.forward.body.to_mut(), &others);
+            asked.forward.bytes = Bytes::new();
+        }
+        Ok(())
+    }
+
     /// Takes note of what an answer says was made.
     pub(super) async fn made_of(&self, asked: &Asked, provider: &str, answer: &Value) {
         let ids = mediate::made(answer, asked.is_kept()).into_iter().map(str::to_owned).collect();
@@ -101,12 +118,13 @@ impl Proxy {
 }
 
 impl Asked {
-    /// Says whether the provider keeps the answer itself.
+    /// Says whether the provider keeps the answer itself, or what tells its prompt from others, by the answer's name.
     pub(super) fn is_kept(&self) -> bool {
         match self.forward.api {
             Api::Responses => self.forward.body.get("store") != Some(&Value::Bool(false)),
+            Api::Messages => self.forward.body.get("diagnostics").is_some_and(Value::is_object),
             Api::Stored(_) => true,
-            Api::Chat | Api::Count | Api::Messages => false,
+            Api::Chat | Api::Count => false,
         }
     }
 }

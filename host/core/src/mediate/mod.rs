@@ -27,7 +27,7 @@ pub use self::anthropic::Anthropic;
 pub use self::bounds::TurnBounds;
 pub use self::continuity::{Kept, conversation, weave};
 pub use self::envelope::{of_error, of_reply, refusal};
-pub use self::named::{Named, made, named};
+pub use self::named::{Named, made, named, spoken, write_out};
 pub use self::offers::{Offer, Offers};
 pub use self::openai::OpenAi;
 pub use self::responses::Responses;

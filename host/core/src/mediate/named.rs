@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::json::text;
+use super::{remove, set};
+use crate::json::{items, text};
 use crate::limits::PROXY_NAME_BYTES_MAX;
 
 /// A name in a request.
@@ -30,6 +31,8 @@ const PLACES: [(&str, &str); 13] = [
     ("audio", "send the words of it"),
     ("comparison_response_id", "leave it out"),
     ("container", "leave it out, so that a new one is made"),
+    // Also where a call that ran is sent again with all it says: what runs next may go on in the container of a call
+    // that the model sees. Whether anything can run is not told by the request alone: templates bring tools as well.
     ("container_id", "leave out what ran in it"),
     ("conversation", "name `previous_response_id`, or send the `input`"),
     ("file_id", "embed the content"),
@@ -64,7 +67,7 @@ const SAID: [(&str, &str); 18] = [
     ("tools", "parameters"),
 ];
 /// Where an answer, or an event of one, names what was made: all else repeats what was asked, or what tools say.
-const MADE: [&str; 13] = [
+const MADE: [&str; 12] = [
     "choices.delta.audio.id",
     "choices.message.audio.id",
     "container.id",
@@ -74,7 +77,6 @@ const MADE: [&str; 13] = [
     "item.container_id",
     "item.environment.container_id",
     "item.id",
-    "message.container.id",
     "output.container_id",
     "output.environment.container_id",
     "output.id",
@@ -87,15 +89,38 @@ pub fn named(request: &Value) -> Vec<Named<'_>> {
     found
 }
 
+/// Returns the names of the sounds in `request` that a model made and whose words stand beside them.
+pub fn spoken(request: &Value) -> impl Iterator<Item = &str> {
+    let sounds = items(request, "messages").iter().filter_map(|message| message.get("audio"));
+    let spoken = sounds.filter(|sound| !text(sound, "transcript").is_empty());
+    spoken.map(|sound| text(sound, "id")).filter(|id| !id.is_empty())
+}
+
+/// Puts the words of sounds, by their names in `ids`, in the place of these.
+pub fn write_out(request: &mut Value, ids: &BTreeSet<String>) {
+    let messages = request.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        let sound = message.get("audio").filter(|sound| ids.contains(text(sound, "id")));
+        let words = sound.map(|sound| text(sound, "transcript")).unwrap_or_default().to_owned();
+        if words.is_empty() {
+            continue;
+        }
+        remove(message, &["audio"]);
+        if !message.get("content").is_some_and(is_said) {
+            set(message, "content", words.into());
+        }
+    }
+}
+
 /// Returns the names of what was made, in an answer or an event of one. `is_kept` says that its provider keeps the
 /// answer by its own name.
 pub fn made(answer: &Value, is_kept: bool) -> BTreeSet<&str> {
-    let response = answer.get("response");
+    let whole = ["response", "message"].into_iter().find_map(|key| answer.get(key));
     let mut found = BTreeSet::new();
-    for from in response.into_iter().chain([answer]) {
+    for from in whole.into_iter().chain([answer]) {
         MADE.iter().for_each(|path| follow(from, path.split('.'), &mut found));
     }
-    found.extend(is_kept.then(|| text(response.unwrap_or(answer), "id")));
+    found.extend(is_kept.then(|| text(whole.unwrap_or(answer), "id")));
     found.retain(|id| is_id(id));
     found
 }
@@ -267,6 +292,11 @@ mod tests {
                 json!({ "tools": [{ "type": "shell", "environment": { "container_id": "x" } }] }),
                 "container_id",
             ),
+            (
+                json!({ "input": [{ "type": "code_interpreter_call", "id": "i", "code": "1",
+                "outputs": [], "container_id": "x" }] }),
+                "container_id",
+            ),
             (json!({ "tools": [{ "type": "mcp", "tunnel_id": "x" }] }), "tunnel_id"),
             (say(json!({ "type": "file", "file": { "file_id": "x" } })), "file_id"),
             (json!({ "messages": [{ "role": "assistant", "audio": { "id": "x" } }] }), "audio"),
@@ -344,6 +374,27 @@ mod tests {
     }
 
     #[test]
+    fn a_sound_is_written_out_where_its_words_are_there_and_says_nothing_else() {
+        let sound = |id: &str, more: Value| {
+            let mut sound = json!({ "id": id });
+            sound.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "role": "assistant", "content": null, "audio": sound })
+        };
+        let spoken_by = |id: &str| sound(id, json!({ "data": "aGk=", "transcript": "Hi." }));
+        let mut said = spoken_by("x");
+        said["content"] = "Said.".into();
+        let mute = sound("x", json!({ "data": "aGk=", "transcript": "" }));
+        let mut request = json!({ "audio": { "voice": "v", "format": "wav" },
+            "messages": [spoken_by("own"), spoken_by("x"), said, mute, { "content": "hi" }] });
+        assert_eq!(spoken(&request).collect::<Vec<_>>(), ["own", "x", "x"]);
+        let expected = json!([spoken_by("own"), { "role": "assistant", "content": "Hi." },
+            { "role": "assistant", "content": "Said." }, mute, { "content": "hi" }]);
+        write_out(&mut request, &BTreeSet::from(["x".to_owned()]));
+        assert_eq!(request["messages"], expected);
+        assert_eq!(names(&request), [("audio", "own"), ("audio", "x")], "that of the mute one");
+    }
+
+    #[test]
     fn an_id_is_a_name_and_no_step_of_a_path() {
         let long = "x".repeat(PROXY_NAME_BYTES_MAX);
         assert!(["resp_1", "a.b:c-d", &long].into_iter().all(is_id));
@@ -375,6 +426,8 @@ mod tests {
         assert_eq!(made(&item, true), "i");
         let delta = json!({ "type": "message_delta", "delta": { "container": { "id": "c" } } });
         assert_eq!(made(&delta, false), "c");
+        let begun = json!({ "type": "message_start", "message": { "id": "m", "container": { "id": "c" } } });
+        assert_eq!((made(&begun, true), made(&begun, false)), ("c m".to_owned(), "c".to_owned()));
         let said = json!({ "id": "a", "choices": [{ "message": { "audio": { "id": "s" } } }] });
         assert_eq!(made(&said, false), "s");
         let run = json!({ "type": "bash_code_execution_result", "content": [{ "file_id": "f" }] });
