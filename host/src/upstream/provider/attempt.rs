@@ -22,8 +22,8 @@ pub(super) struct Failure {
     pub(super) sent: Sent,
     /// Whether asking again may help.
     pub(super) passes: bool,
-    /// How long the provider wants to be left alone.
-    pub(super) retry_after: Duration,
+    /// How long the provider wants to be left alone, where it says so.
+    pub(super) retry_after: Option<Duration>,
     /// Whether the request asks for what the provider's protocol has no word for.
     pub(super) untranslated: bool,
     /// Whether the provider says that it is asked too often.
@@ -54,9 +54,8 @@ impl Failure {
     }
 
     const fn new(sent: Sent, reason: String, internal: String) -> Self {
-        let retry_after = Duration::ZERO;
         let (passes, untranslated, is_busy) = (false, false, false);
-        Self { reason, internal, sent, passes, retry_after, untranslated, is_busy }
+        Self { reason, internal, sent, passes, retry_after: None, untranslated, is_busy }
     }
 
     pub(super) fn of_status(status: StatusCode, headers: &HeaderMap) -> Self {
@@ -67,7 +66,7 @@ impl Failure {
         Self {
             passes: busy || status.is_server_error(),
             is_busy: busy,
-            retry_after: retry_after(headers).unwrap_or_default(),
+            retry_after: retry_after(headers),
             ..Self::new(sent, reason.clone(), reason)
         }
     }

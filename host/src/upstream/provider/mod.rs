@@ -254,7 +254,8 @@ impl Inner {
                 (Err(error), None) => return Err(error),
             };
             let wait = plan.retry.delay_ms(made, 0).filter(|_| failure.passes);
-            let wait = wait.map(|ms| Duration::from_millis(ms).max(failure.retry_after));
+            let wait = wait
+                .map(|ms| Duration::from_millis(ms).max(failure.retry_after.unwrap_or_default()));
             let again = wait.and_then(|wait| tokio::time::Instant::now().checked_add(wait));
             match again.filter(|again| *again < until.into()) {
                 Some(again) => tokio::time::sleep_until(again).await,
@@ -367,7 +368,7 @@ where
     }
     let last = failures.last().map(|(_, failure)| failure);
     let error = unavailable(&failures).with("busy", last.is_some_and(|last| last.is_busy));
-    let patience = last.map(|last| last.retry_after.as_millis()).filter(|ms| *ms > 0);
+    let patience = last.and_then(|last| last.retry_after).map(|patience| patience.as_millis());
     Err(match patience.and_then(|ms| u64::try_from(ms).ok()) {
         Some(ms) => error.with("retry_after_ms", ms),
         None => error,
