@@ -43,6 +43,7 @@ mod filters;
 mod find_tool;
 mod fuzz;
 mod gate;
+mod heap;
 mod http;
 mod http_tools;
 mod interpreters;

@@ -30,9 +30,12 @@ pub(crate) fn build(
 
 /// The compiler's flags: where std is, and no folder of this machine in the result.
 fn flags(guests: &Path, sysroot: Option<&Path>) -> Result<OsString, String> {
-    // The interpreters' random numbers come from the host; see `.cargo/config.toml`, which these
-    // flags replace.
-    let mut flags = vec!["--cfg".into(), "getrandom_backend=\"custom\"".into()];
+    // Of random numbers and of room for the heap; see `.cargo/config.toml`, which these flags replace.
+    let mut flags = vec![
+        "--cfg".into(),
+        "getrandom_backend=\"custom\"".into(),
+        "-Clink-arg=--initial-heap=262144".into(),
+    ];
     if let Some(sysroot) = sysroot {
         flags.push(joined("--sysroot=", sysroot, ""));
     }

@@ -37,7 +37,7 @@ pub mod channels;
 pub mod env;
 mod error;
 pub mod fs;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", std_grows_first))]
 mod heap;
 pub mod http;
 pub mod json;
