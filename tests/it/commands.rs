@@ -1,4 +1,4 @@
-//! Every block of commands in the README and the book is run here, or says why it is not.
+//! Every block of commands in the READMEs and the book is run here, or says why it is not.
 //!
 //! A block runs in a folder of its own, in which the examples and the documents of its page lie. Each of its commands
 //! succeeds, and prints what is shown below it; a block that ends with `…` shows some of the lines, in their order. An

@@ -9,13 +9,24 @@ use crate::cli::PROGRAM;
 /// The reference of the command line, which is what the program says of itself.
 const REFERENCE: &str = "host/docs/cli.md";
 
-/// The README, the book and the pages of reference beside it.
+/// Pages that lie neither in the book nor among the examples.
+const OTHERS: [&str; 5] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "host/CONFIGURATION.md",
+    "host/REGISTRY.md",
+    "tests/fuzz/README.md",
+];
+
+/// The README, the book, the pages of reference beside it, and what the examples say of themselves.
 pub(crate) fn pages() -> Vec<PathBuf> {
     let book = std::fs::read_dir(source_root().join("host/docs")).unwrap();
     let mut pages: Vec<PathBuf> = book.map(|entry| entry.unwrap().path()).collect();
     pages.retain(|page| page.is_file() && !page.ends_with("cli.md"));
-    let others = ["README.md", "CONTRIBUTING.md", "host/CONFIGURATION.md", "host/REGISTRY.md"];
-    pages.extend(others.map(|page| source_root().join(page)));
+    pages.extend(OTHERS.map(|page| source_root().join(page)));
+    let examples = std::fs::read_dir(source_root().join("guest-tools/examples")).unwrap();
+    let examples = examples.map(|entry| entry.unwrap().path().join("README.md"));
+    pages.extend(examples.filter(|page| page.is_file()));
     pages
 }
 
