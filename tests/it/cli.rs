@@ -142,6 +142,24 @@ fn what_an_error_quotes_of_a_file_cannot_drive_a_terminal() {
 }
 
 #[test]
+fn what_an_error_quotes_of_the_command_line_is_one_line() {
+    let cli = prepared();
+    for arguments in [
+        &["call", "--agent", "a\nB", "claw.yaml", "answer"][..],
+        &["learn", "--agent", "a\nB", "claw.yaml", "answer"],
+        &["call", "claw.yaml", "a\nB"],
+        &["call", "claw.yaml", "answer", "a\nB"],
+        &["call", "claw.yaml", "answer", "a\nB=1", "a\nB=1"],
+        &["audit", "receipt", "a\nB"],
+    ] {
+        let run = cli.run(arguments);
+        assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.stderr);
+        let first = run.stderr.lines().find(|line| line.starts_with("error")).unwrap();
+        assert!(first.contains("a\\u{a}B"), "{arguments:?}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn what_inspect_prints_as_a_manifest_binds_the_component() {
     let cli = Cli::new(PROGRAM);
     let word_count = source_root().join("host/examples/tools/word-count.wat");

@@ -4,6 +4,7 @@ use clawhost_core::catalog::{Refused, Tool};
 use clawhost_core::error::exit;
 use clawhost_core::json;
 use clawhost_core::manifest::{STDIO_PRINCIPAL, nearest};
+use clawhost_core::visible;
 use serde_json::{Map, Value};
 
 use super::args::CallWords;
@@ -17,7 +18,7 @@ const REFUSED_TOLD_MAX: usize = 3;
 
 /// Says that there is no tool of that name: why it was refused, or which there are.
 pub(super) fn unknown(name: &str, host: &Host) -> Fail {
-    let catalog = host.catalog();
+    let (catalog, shown) = (host.catalog(), visible::line(name));
     if let Some(refused) = catalog.refused_as(name) {
         return Fail::new(
             exit::DOCUMENT,
@@ -53,7 +54,7 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
 
 /// Says that there is none of that name, and which there are.
 pub(super) fn no_such(kind: &str, name: &str, names: &[&str]) -> Fail {
-    Fail::usage(format!("unknown {kind} `{name}`"), &told(name, names))
+    Fail::usage(format!("unknown {kind} `{}`", visible::line(name)), &told(name, names))
 }
 
 /// Says which names there are, and first of all the one that was meant.
@@ -95,12 +96,13 @@ pub(super) fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, 
     for word in words {
         let Some((key, text)) = word.split_once('=') else {
             return Err(Fail::usage(
-                format!("`{word}` is no key=value pair"),
+                format!("`{}` is no key=value pair", visible::line(word)),
                 "write path=hello.txt, or one JSON object",
             ));
         };
         if object.insert(key.to_owned(), typed(tool, key, text)?).is_some() {
-            return Err(Fail::usage(format!("`{key}` is given twice"), "give each argument once"));
+            let reason = format!("`{}` is given twice", visible::line(key));
+            return Err(Fail::usage(reason, "give each argument once"));
         }
     }
     Ok(Value::Object(object))
@@ -118,6 +120,8 @@ fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
         return Ok(Value::from(text));
     }
     let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
-    serde_json::from_str(text)
-        .map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
+    serde_json::from_str(text).map_err(|_| {
+        let word = visible::line(&format!("{key}={text}"));
+        Fail::usage(format!("`{word}` is no such value"), &mend)
+    })
 }
