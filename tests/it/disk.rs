@@ -48,27 +48,34 @@ fn prepared() -> Cli {
     cli
 }
 
-/// Starts a host whose state is on a disk of 8 MiB, in a namespace of its own, and returns the way
-/// to that disk from here. Nothing where the system lets nobody have one.
-fn on_a_small_disk(cli: &Cli) -> Option<(Client, PathBuf)> {
+/// Returns what runs `then`, a line of the shell, with the state on a disk of 8 MiB, `disk`, in a namespace of its own;
+/// the program is `$0` there. Nothing where the system lets nobody have one.
+fn with_a_small_disk(cli: &Cli, then: &str) -> Option<Command> {
     let may = Command::new("unshare").args(["-Urm", "true"]).status();
     if !may.is_ok_and(|status| status.success()) {
         println!("not tried: nobody may make a namespace here");
         return None;
     }
-    let disk = cli.here().join("disk");
-    fs::create_dir(&disk).unwrap();
-    let script = "mount -t tmpfs -o size=8m,mode=700 none disk && cp -a \"$1\"/. disk \
-                  && exec \"$0\" run claw.yaml --stdio --state disk";
+    fs::create_dir_all(cli.here().join("disk")).unwrap();
+    let script =
+        format!("mount -t tmpfs -o size=8m,mode=700 none disk && cp -a \"$1\"/. disk && {then}");
     let like = cli.command(&[]);
     let mut command = Command::new("unshare");
-    command.args(["-Urm", "sh", "-c", script, PROGRAM]).arg(cli.state()).current_dir(cli.here());
+    command.args(["-Urm", "sh", "-c", &script, PROGRAM]).arg(cli.state()).current_dir(cli.here());
     command.env_clear().envs(like.get_envs().filter_map(|(key, value)| Some((key, value?))));
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    Some(command)
+}
+
+/// Starts a host whose state is on a small disk, and returns the way to that disk from here.
+fn on_a_small_disk(cli: &Cli) -> Option<(Client, PathBuf)> {
+    let run = "exec \"$0\" run claw.yaml --stdio --state disk";
+    let mut command = with_a_small_disk(cli, run)?;
     for pipe in [Command::stdin, Command::stdout] {
         pipe(&mut command, std::process::Stdio::piped());
     }
     let client = Client::ready(command);
+    let disk = cli.here().join("disk");
     let seen = format!("/proc/{}/root{}", client.child.id(), disk.to_str().unwrap());
     Some((client, PathBuf::from(seen)))
 }
@@ -114,6 +121,26 @@ fn d3_a_full_disk_refuses_calls_and_room_on_it_lets_them_run_again() {
     assert_eq!(reports.len(), 1);
     assert!(reports[0].broken.is_none(), "{reports:?}");
     assert_eq!(reports[0].unfinished_calls, 0, "{reports:?}");
+}
+
+#[test]
+fn d3_a_call_that_a_full_disk_keeps_out_of_the_record_fails_by_the_disk() {
+    let cli = prepared();
+    let mut refused = 0;
+    // A start takes some of the room, so nobody knows with how much of it the call is the first to be refused.
+    for free_kib in (0..=256).step_by(16) {
+        let then = format!(
+            "{{ cat /dev/zero > disk/filler; truncate -s -{free_kib}K disk/filler; \
+             exec \"$0\" call claw.yaml write_file path={free_kib} content=x --state disk; }}"
+        );
+        let Some(mut command) = with_a_small_disk(&cli, &then) else { return };
+        let run = command.output().unwrap();
+        let ran = cli.here().join(format!("workspace/{free_kib}")).exists();
+        let (code, why) = (run.status.code(), String::from_utf8_lossy(&run.stderr));
+        assert_eq!(code, Some(if ran { 0 } else { 6 }), "{free_kib} KiB: {why}");
+        refused += usize::from(why.contains("could not be recorded"));
+    }
+    assert!(refused > 0, "no call was the first to be refused");
 }
 
 fn open(path: &Path) -> Result<(Database, OwnKeys), DatabaseError> {
