@@ -14,9 +14,6 @@ use crate::clock::rfc3339;
 use crate::quarantine::{Hold, Quarantine, Seen};
 use crate::switches::meant;
 
-/// Digits of a signature that people are shown; any that are enough to tell it can be typed.
-const SHOWN_BYTES: usize = "sha256:".len() + 12;
-
 /// Say which tools are in quarantine and why, release them, and say what helps
 ///
 /// A tool that fails three times within ten minutes in the same way for one caller is not called for
@@ -135,18 +132,14 @@ async fn vaccinate(
     if !known {
         return Err(Fail::new(exit::UPSTREAM, "it was forgotten meanwhile"));
     }
-    show::line(&format!("{}: who meets it is told what helps", short(&one.signature)));
+    show::line(&format!("{}: who meets it is told what helps", show::short(&one.signature)));
     Ok(())
-}
-
-fn short(signature: &str) -> &str {
-    signature.get(..SHOWN_BYTES).unwrap_or(signature)
 }
 
 fn holds_words(holds: &[Hold]) -> String {
     let row = |hold: &Hold| {
         let (since, until) = (rfc3339(hold.since_ms), rfc3339(hold.until_ms));
-        let failure = short(&hold.signature).to_owned();
+        let failure = show::short(&hold.signature).to_owned();
         [hold.tool.clone(), hold.principal.clone(), since, until, failure]
     };
     let header = ["tool", "for", "since", "until", "failure"];
@@ -158,7 +151,7 @@ fn seen_words(seen: &[Seen]) -> String {
         let what = format!("{}: {}", seen.code, visible::line(&seen.message));
         let helps = seen.procedure.as_deref().map(visible::line).unwrap_or_default();
         let (times, last) = (seen.times.to_string(), rfc3339(seen.last_ms));
-        [short(&seen.signature).to_owned(), seen.tool.clone(), times, last, what, helps]
+        [show::short(&seen.signature).to_owned(), seen.tool.clone(), times, last, what, helps]
     };
     let header = ["failure", "tool", "times", "last", "what", "what helps"];
     show::rows(&header, seen.iter().map(row), "no failure is remembered")
