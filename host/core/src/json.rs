@@ -21,13 +21,25 @@ use crate::limits::{JSON_DEPTH_MAX, JSON_NODES_MAX};
 pub enum JsonError {
     /// The bytes are JSON, but two readers could understand them differently.
     #[error("ambiguous JSON: {0}")]
-    Ambiguous(String),
+    Ambiguous(Stop),
     /// The bytes are not UTF-8.
-    #[error("the message is not UTF-8")]
+    #[error("this is not UTF-8")]
     Encoding,
     /// The bytes are not JSON, nested too deeply, or of too many parts.
-    #[error("the message is not JSON: {0}")]
-    Syntax(String),
+    #[error("this is not JSON: {0}")]
+    Syntax(Stop),
+}
+
+/// Where reading stopped, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} at line {line} column {column}")]
+pub struct Stop {
+    /// Why, without the place.
+    pub reason: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// Bytes of that line that were read.
+    pub column: usize,
 }
 
 /// Reads exactly one JSON value.
@@ -85,11 +97,13 @@ fn is_beyond_64_bits(word: &[u8]) -> bool {
 }
 
 fn explain(error: &serde_json::Error) -> JsonError {
-    let said = error.to_string();
-    if error.is_data() && ![TOO_DEEP, TOO_MANY].iter().any(|bound| said.starts_with(bound)) {
-        return JsonError::Ambiguous(said);
+    let (said, line, column) = (error.to_string(), error.line(), error.column());
+    let reason = said.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&said);
+    let stop = Stop { reason: reason.to_owned(), line, column };
+    if error.is_data() && ![TOO_DEEP, TOO_MANY].contains(&reason) {
+        return JsonError::Ambiguous(stop);
     }
-    JsonError::Syntax(said)
+    JsonError::Syntax(stop)
 }
 
 /// What is said of nesting over the bound.
@@ -347,7 +361,7 @@ mod tests {
         for text in [list(r#"{"":0}"#, objects + 1), list("1", JSON_NODES_MAX)] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert!(
-                matches!(&error, JsonError::Syntax(why) if why.starts_with(TOO_MANY)),
+                matches!(&error, JsonError::Syntax(why) if why.reason.starts_with(TOO_MANY)),
                 "{error}"
             );
         }

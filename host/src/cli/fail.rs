@@ -1,10 +1,12 @@
 //! How a verb fails: what to print, and the exit code by who is to blame.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use clawhost_core::error::{CallError, exit};
 use clawhost_core::manifest::DocumentError;
 use clawhost_core::visible;
+use miette::Diagnostic as _;
 
 /// A verb that did not do what was asked.
 #[derive(Debug)]
@@ -52,6 +54,21 @@ impl Fail {
         Self::Other { code: exit::USAGE, reason: reason.to_string(), hint: Some(hint.to_owned()) }
     }
 
+    /// Says why a folder cannot be made or written to.
+    pub(super) fn unwritable(folder: &Path, error: &std::io::Error) -> Self {
+        let shown = folder.display();
+        match error.kind() {
+            ErrorKind::AlreadyExists if folder.is_file() => {
+                Self::usage(format!("{shown}: it is a file"), "name a folder")
+            }
+            ErrorKind::AlreadyExists => {
+                let hint = "nothing is overwritten: take another name";
+                Self::usage(format!("{shown} is there already"), hint)
+            }
+            _ => Self::new(exit::UPSTREAM, format!("{shown}: {error}")),
+        }
+    }
+
     pub(super) fn code(&self) -> u8 {
         match self {
             Self::Call(error) => error.kind.exit_code(),
@@ -85,9 +102,10 @@ fn print_call(error: &CallError) {
 
 pub(super) fn print_document(error: &DocumentError) {
     let mut text = String::new();
+    let is_shown = error.source_code().is_some();
     let handler = miette::GraphicalReportHandler::new_themed(theme());
     match handler.render_report(&mut text, error) {
-        Ok(()) if text.contains(&error.file) => eprint!("{text}"),
+        Ok(()) if is_shown => eprint!("{text}"),
         // What is not shown has a line, a file that cannot be read has none.
         Ok(()) if (error.line, error.column) != (1, 1) => {
             eprintln!("{text}  file: {}:{}:{}", error.file, error.line, error.column);

@@ -14,14 +14,18 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::{json, visible};
+use clawhost_core::manifest::{DocumentError, read_json};
+use clawhost_core::visible;
 use serde_json::json;
 
 use self::made::Made;
 use self::yaml::yaml;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::show;
 use crate::regular;
+
+/// What would be right where nothing can be made of a file.
+const CLIENT_FILE: &str = "name the JSON file of an MCP client, `{\"mcpServers\": {\"NAME\": {\"command\": …}}}` or with `servers`";
 
 /// Make documents of an MCP client's configuration
 ///
@@ -66,15 +70,13 @@ pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
 }
 
 fn read(file: &Path) -> Result<Made, Fail> {
-    let wrong = |reason: String| {
-        let hint = "give the JSON file of an MCP client, with `mcpServers` or `servers`";
-        Fail::usage(format!("{}: {reason}", file.display()), hint)
-    };
-    let bytes =
-        regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| wrong(error.to_string()))?;
-    let value = json::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64)
+        .map_err(|error| Fail::usage(format!("{}: {error}", file.display()), CLIENT_FILE))?;
+    let value = read_json(file, &bytes).map_err(|problem| vec![*problem])?;
     let servers = ["mcpServers", "servers"].iter().find_map(|key| value.get(key)?.as_object());
-    let servers = servers.ok_or_else(|| wrong("it names no MCP servers".to_owned()))?;
+    let servers = servers.filter(|servers| !servers.is_empty()).ok_or_else(|| {
+        vec![DocumentError::whole_file(file, "it names no MCP servers", Some(CLIENT_FILE))]
+    })?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let mut made = Made { home, ..Made::default() };
     for (name, server) in servers {
@@ -100,13 +102,12 @@ fn require_free(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
 }
 
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
-    let failed =
-        |error: std::io::Error| Fail::new(exit::UPSTREAM, format!("{}: {error}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    std::fs::create_dir_all(folder).map_err(|error| Fail::unwritable(folder, &error))?;
     for (name, text) in files {
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(folder.join(name));
+        let path = folder.join(name);
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
         file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-            .map_err(failed)?;
+            .or_fail_at(exit::UPSTREAM, &path)?;
     }
     Ok(())
 }
@@ -218,6 +219,26 @@ mod tests {
             secrets,
             ["none-2-token", "DB_PASS", "OPENAI_KEY", "Cookie", "url-authorization"]
         );
+    }
+
+    #[test]
+    fn a_file_that_is_no_configuration_is_told_with_its_place_and_without_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("client.json");
+        for (text, line, reason) in [
+            ("{\n \"mcpServers\": {\"a\": {\"env\": {\"T\": \"hunter2\",}}}}", 2, "not JSON"),
+            ("{\"mcpServers\": []}", 1, "names no MCP servers"),
+            ("{\"mcpServers\": {}}", 1, "names no MCP servers"),
+            ("[1]", 1, "names no MCP servers"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let Err(Fail::Documents(problems)) = read(&file) else { panic!("{text}") };
+            let told = problems[0].one_line();
+            assert!(told.contains(&format!("client.json:{line}:")), "{told}");
+            assert!(told.contains(reason) && !told.contains("hunter2"), "{told}");
+            assert!(problems[0].help.is_some(), "{told}");
+        }
+        assert!(matches!(read(folder.path()), Err(Fail::Other { code: exit::USAGE, .. })));
     }
 
     #[test]

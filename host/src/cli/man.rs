@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory as _};
 use clawhost_core::error::exit;
 
 use super::args::Cli;
-use super::fail::{Blame as _, Fail};
+use super::fail::Fail;
 use super::show;
 
 /// Write the manual pages, one a verb, into a folder
@@ -24,7 +24,7 @@ pub(super) fn run(args: &ManArgs) -> Result<u8, Fail> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-        .or_fail_at(exit::UPSTREAM, folder)?;
+        .map_err(|error| Fail::unwritable(folder, &error))?;
     show::line(&format!("the manual pages are in {}", folder.display()));
     Ok(exit::OK)
 }

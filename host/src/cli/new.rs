@@ -86,9 +86,7 @@ pub(super) fn run(args: &NewArgs) -> Result<u8, Fail> {
             .for_each(|(path, _)| show::line(&path.display().to_string()));
         return Ok(exit::OK);
     }
-    write(folder, &args.name, args.lang).map_err(|error| {
-        Fail::new(exit::USAGE, format!("{}: {error}; nothing is overwritten", folder.display()))
-    })?;
+    write(folder, &args.name, args.lang).map_err(|error| Fail::unwritable(folder, &error))?;
     show::line(&format!("{} is made. To build and call it:\n\n  cd {}", args.name, args.name));
     let readme = args.lang.files().iter().filter(|(path, _)| path.ends_with("README.md"));
     for (_, text) in readme {

@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: any knowledge of what a document should hold; that is `shape`.
 
+mod foreign;
 mod json;
 mod parse;
 
@@ -16,6 +17,7 @@ use serde_saphyr::Spanned;
 
 use super::problem::Source;
 
+pub use self::foreign::read_json;
 pub(crate) use self::json::{from_json, pointer};
 pub(crate) use self::parse::{parse, pasted};
 

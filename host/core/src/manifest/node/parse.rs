@@ -94,7 +94,7 @@ pub(crate) fn pasted(text: &str) -> Option<&'static str> {
     text.chars().next().and_then(help).or_else(|| text.chars().next_back().and_then(help))
 }
 
-fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<DocumentError> {
+pub(super) fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<DocumentError> {
     let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
     let good = String::from_utf8_lossy(good);
     let line = good.matches('\n').count() + 1;
@@ -149,7 +149,7 @@ fn open_quote(text: &str, line: usize, reason: &str) -> Option<String> {
 }
 
 /// Says what people often mean by a line that cannot be read.
-fn slip(line: &str, is_json: bool) -> Option<&'static str> {
+pub(super) fn slip(line: &str, is_json: bool) -> Option<&'static str> {
     let text = line.trim_start();
     let indent = line.get(..line.len() - text.len()).unwrap_or_default();
     let value = text.trim_start_matches("- ");
