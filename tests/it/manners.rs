@@ -140,3 +140,64 @@ async fn what_a_newer_version_wrote_is_refused_in_plain_words() {
     let run = cli.run(&call);
     assert!(run.stderr.contains("has version 2, and this host knows 1"), "{}", run.stderr);
 }
+
+#[test]
+fn what_cannot_be_used_is_named_and_what_would_be_right_is_said() {
+    let cli = Cli::new(PROGRAM);
+    let word_count = source_root().join("host/examples/tools/word-count.wat");
+    cli.write("word-count.wat", std::fs::read(word_count).unwrap());
+    cli.write("a-file", "");
+    cli.write("comma.json", "{\n  \"mcpServers\": {\"a\": {\"command\": \"x\",}}\n}");
+    cli.write("good.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    std::fs::create_dir(cli.here().join("dir")).unwrap();
+    let example = example();
+    for (words, code, says) in [
+        // "dir" is a part of "directory", which the reason has.
+        (&["tools", "dir"][..], 3, "file: dir"),
+        (&["tools", "word-count.wat"], 3, "a component and no document"),
+        (&["call", &example, "exec_shell"], 2, "it comes with the host"),
+        (&["inspect", "dir"], 2, "dir: it is a directory"),
+        (&["inspect", "word-count.wat", "--manifest=word_cont"], 2, "did you mean `word_count`?"),
+        (&["inspect", "missing.json"], 3, "claw-describe.json"),
+        (&["import", "a-file"], 3, "the file is empty"),
+        (&["import", "comma.json"], 3, "file: comma.json:2:"),
+        (&["import", "good.json", "--out", "a-file"], 2, "a-file: it is a file"),
+        (&["man", "a-file"], 2, "a-file: it is a file"),
+        (&["new", "dir", "--lang", "c"], 2, "dir is there already"),
+        (&["compile", "missing.yml", "--out", "out"], 3, "name a Compose file"),
+        (&["compile", "dir", "--out", "out"], 3, "it is a directory"),
+        (&["tools", &example, "--context", "missing"], 3, "`clawhost compile` made"),
+        (&["discover"], 2, "nothing says which MCP server is meant"),
+        (&["discover", "x"], 2, "there are none"),
+        (&["learn", &example, "read_file", "path=x", "--folder", "a-file"], 2, "Not a directory"),
+        (&["learn", &example, "read_file"], 2, "\"path\" is a required property"),
+        (&["quarantine", "vaccinate", "x", "--procedure", "y"], 2, "no kind of failure begins"),
+        (&["secrets", "list"], 0, "no secret is kept"),
+        (&["call", &example, "read_file", "{\"path\":"], 2, "this is not JSON: EOF"),
+    ] {
+        let run = cli.run(words);
+        assert_eq!(run.code, Some(code), "{words:?}: {}", run.stderr);
+        assert!(run.stderr.contains(says), "{words:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_state_folder_that_is_not_there_is_no_host_with_nothing_to_tell() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("a-file", "");
+    for words in [
+        &["quarantine", "list"][..],
+        &["pins", "list"],
+        &["secrets", "list"],
+        &["disable", "--list"],
+        &["registry", "list"],
+        &["registry", "verify"],
+    ] {
+        for (state, says) in [("absent", "No such file"), ("a-file", "it is a file")] {
+            let run = cli.run(&[words, &["--state", state]].concat());
+            assert_eq!(run.code, Some(2), "{words:?}: {}{}", run.stdout, run.stderr);
+            assert!(run.stderr.contains(&format!("{state}: {says}")), "{words:?}: {}", run.stderr);
+        }
+        assert!(!cli.here().join("absent").exists(), "{words:?}");
+    }
+}

@@ -243,4 +243,9 @@ fn it_is_told_which_agent_has_a_tool_and_why_another_has_not() {
     };
     assert!(call("executor").contains("does not answer"), "{}", call("executor"));
     assert!(call("exekutor").contains("did you mean `executor`?"), "{}", call("exekutor"));
+    for verb in ["explain", "call"] {
+        let run = cli.run(&[verb, "claw.yaml", tool, "--context", "context", "--agent", "idle"]);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains("the agent `idle` has no tools"), "{run:?}");
+    }
 }

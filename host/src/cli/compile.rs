@@ -1,6 +1,6 @@
 //! `clawhost compile`: from a pod to what each of its agents has, all of it or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -96,6 +96,13 @@ fn tools(agent: &CompiledAgent) -> Vec<String> {
     tools.iter().map(|tool| names.presented(tool).unwrap_or(tool).to_owned()).collect()
 }
 
+/// Returns the agents that a folder was compiled for, those without tools too.
+pub(super) fn compiled(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let agents = entries.filter(|entry| entry.path().join(PAGE.0).is_file());
+    agents.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
 /// Refuses a folder with anything in it that was not compiled: it is replaced as a whole.
 fn check(out: &Path) -> Result<(), Fail> {
     stranger(out).map_or(Ok(()), |path| {
@@ -110,7 +117,7 @@ fn stranger(out: &Path) -> Option<PathBuf> {
         Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.path()).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         // What cannot be looked into is somebody else's.
-        Err(_) => vec![folder.join("?")],
+        Err(_) => vec![folder.to_owned()],
     };
     let is_folder = |path: &Path| path.is_dir() && !path.is_symlink();
     let is_ours = |path: &Path| [TOOLS.0, PAGE.0].iter().any(|name| path.ends_with(name));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::args::Places;
 use super::fail::Fail;
 use super::setup::{self, Purpose};
-use super::show;
+use super::{show, words};
 use crate::{Host, clock, regular};
 
 /// What a server has is no secret; the user's mask may take more away.
@@ -72,11 +72,7 @@ impl Named {
             return pod_server(pod, &bytes, name, profile).map_err(Fail::Documents);
         }
         let Some(server) = manifest.mcp_servers.iter().find(|one| one.name == name) else {
-            let reason = format!("the runtime file has no MCP server `{}`", visible::line(name));
-            return Err(Fail::usage(
-                reason,
-                "name one of `tools.mcp_servers`, or a pod with --pod",
-            ));
+            return Err(no_server(name, manifest));
         };
         let sandbox = profile.unwrap_or(&server.sandbox).to_owned();
         Ok(McpServer { sandbox, ..server.clone() })
@@ -87,6 +83,16 @@ impl Named {
         let pod = self.pod.as_deref().and_then(Path::parent);
         pod.unwrap_or_else(|| Path::new("")).join(DISCOVERED)
     }
+}
+
+fn no_server(name: &str, manifest: &Manifest) -> Fail {
+    let reason = match name {
+        "" => "nothing says which MCP server is meant".to_owned(),
+        name => format!("the runtime file has no MCP server `{}`", visible::line(name)),
+    };
+    let names: Vec<&str> = manifest.mcp_servers.iter().map(|one| one.name.as_str()).collect();
+    let told = words::told(name, &names);
+    Fail::usage(reason, &format!("name one of `tools.mcp_servers`, or a pod with --pod; {told}"))
 }
 
 pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {

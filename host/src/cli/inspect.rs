@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::args::InspectArgs;
 use super::fail::{Blame as _, Fail};
-use super::{setup, show};
+use super::{setup, show, words};
 use crate::engine::check::{self, Outline};
 use crate::engine::{Engine, LoadError, Loaded};
 
@@ -28,7 +28,8 @@ pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     let outline = check::outline(&bytes);
     let engine =
         Engine::new(1, None).map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
-    let loaded = match Arc::new(engine).load(bytes).await {
+    let engine = Arc::new(engine);
+    let loaded = match setup::patiently("compiling the component", engine.load(bytes)).await {
         Ok(loaded) => loaded,
         Err(LoadError::Passing(reason)) => return Err(Fail::new(exit::UPSTREAM, reason)),
         Err(error) => return Err(refused(&args, outline.as_ref(), &error.to_string())),
@@ -301,8 +302,13 @@ fn chosen<'a>(
     found.ok_or_else(|| {
         let names: Vec<&str> =
             definitions.iter().map(|definition| definition.name.as_str()).collect();
-        let hint = format!("choose one with --manifest=TOOL: {}", names.join(", "));
-        Fail::usage("the component offers several tools, or none of that name", &hint)
+        match tool {
+            Some(tool) => words::no_such("tool", tool, &names),
+            None => {
+                let hint = format!("choose one with --manifest=TOOL: {}", names.join(", "));
+                Fail::usage("the component offers several tools", &hint)
+            }
+        }
     })
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use clawhost_core::catalog::ckp_name;
 use clawhost_core::egress::{EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Schemes};
-use clawhost_core::error::exit;
+use clawhost_core::error::{ErrorKind, exit};
 use clawhost_core::grants::{Access, Mount, Shell};
 use clawhost_core::limits::{FLUSH_MS, LEARN_ROUNDS_MAX};
 use clawhost_core::manifest::{Manifest, PROFILE_NONE, Profile, ProfileLimits};
@@ -34,10 +34,11 @@ use crate::host::{Host, Principal, ToolCall};
 /// The name in records of calls made to learn, where no agent is named.
 const PRINCIPAL: &str = "learn";
 
-/// Operations that begin so are about a path, but for those that a folder for reading refuses.
-const LOOKS: [&str; 4] = ["open", "stat ", "readlink ", "metadata-hash "];
-/// Operations that begin so change something, or are what changes of a file begin with.
-const CHANGES: [&str; 8] = [
+/// How recorded operations begin that look for something by its path. What was opened before is asked without
+/// one: `stat` is no look, `stat notes.txt` is. Those that write are told by what they were refused.
+const FINDS_BY_PATH: [&str; 4] = ["open ", "stat ", "readlink ", "metadata-hash "];
+/// How recorded operations begin that write, or without which nothing is written to a file.
+const WRITES: [&str; 8] = [
     "open to write",
     "set-times",
     "create-directory",
@@ -122,6 +123,8 @@ impl Trial {
             Fail::usage(format!("{}: {error}", args.folder.display()), hint)
         };
         let folder = args.folder.canonicalize().map_err(failed)?;
+        // A file, and a folder that cannot be looked into, would pass for one without anything in it.
+        std::fs::read_dir(&folder).map_err(failed)?;
         told(&folder)?;
         let scratch = tempfile::tempdir().map_err(failed)?;
         Ok(Self { scratch, folder, is_shown: false, granted: Vec::new() })
@@ -144,8 +147,15 @@ impl Trial {
         let arguments = words::arguments(Some(found), arguments)?;
         let principal = words::principal(&setup, &args.call, PRINCIPAL)?;
         let call = ToolCall::new(principal.clone(), tool, arguments);
-        let outcome = setup.host.call(call).await;
+        let outcome = setup::patiently("trying the tool", setup.host.call(call)).await;
         setup.host.flush(Duration::from_millis(FLUSH_MS)).await;
+        // No profile mends that.
+        let outcome = match outcome {
+            Err(error) if error.kind == ErrorKind::InvalidArguments => {
+                return Err(Fail::Call(error));
+            }
+            outcome => outcome,
+        };
         let works = outcome.as_ref().is_ok_and(|reply| !reply.is_error);
         let why = match &outcome {
             Ok(reply) => reply.texts().collect::<Vec<_>>().join("\n"),
@@ -218,7 +228,8 @@ impl Trial {
 
     /// Says whether it looked into the empty folder.
     fn is_blind(&self, seen: &Seen) -> bool {
-        seen.looks() && seen.profile.mounts.iter().any(|mount| mount.host == self.scratch.path())
+        seen.finds_files()
+            && seen.profile.mounts.iter().any(|mount| mount.host == self.scratch.path())
     }
 }
 
@@ -231,13 +242,13 @@ impl Seen {
         self.lacks.iter().any(|lack| matches!(lack, Lack::Write(_)))
     }
 
-    fn looks(&self) -> bool {
-        self.is_refused_writing() || LOOKS.iter().any(|of| self.asks(of))
+    fn finds_files(&self) -> bool {
+        self.is_refused_writing() || FINDS_BY_PATH.iter().any(|of| self.asks(of))
     }
 
     /// What cannot be known is taken to be so.
-    fn changes(&self) -> bool {
-        self.is_untried || self.asked.is_none() || CHANGES.iter().any(|of| self.asks(of))
+    fn writes_files(&self) -> bool {
+        self.is_untried || self.asked.is_none() || WRITES.iter().any(|of| self.asks(of))
     }
 
     /// Grants writing in the folders where it was refused, and does not try it.
@@ -259,7 +270,7 @@ impl Seen {
     /// Returns the profile as a document.
     fn smallest(&self) -> Result<String, Fail> {
         let mut capabilities = Map::new();
-        if (self.asked.is_none() || self.looks()) && !self.profile.mounts.is_empty() {
+        if (self.asked.is_none() || self.finds_files()) && !self.profile.mounts.is_empty() {
             capabilities.insert("filesystem".to_owned(), self.files()?);
         }
         let reached =
@@ -298,7 +309,7 @@ impl Seen {
 
     fn files(&self) -> Result<Value, Fail> {
         let mount = |mount: &Mount| {
-            let writes = mount.access == Access::ReadWrite && self.changes();
+            let writes = mount.access == Access::ReadWrite && self.writes_files();
             let access = if writes { "rw" } else { "ro" };
             Ok(json!({"path": told(&mount.host)?, "permissions": access}))
         };

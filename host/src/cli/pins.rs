@@ -82,7 +82,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     let tool = tool.map(|tool| bridged::remembered_as(tool));
     let all = pins.list(server.cloned(), tool).await.or_fail(exit::UPSTREAM)?;
     if let PinsVerb::List(_) = args.verb {
-        print(&all, args.common.json, line);
+        print(&all, args.common.json, line, "nothing is remembered of any server or tool");
         return Ok(exit::OK);
     }
     if all.is_empty() && server.is_some() {
@@ -90,7 +90,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     }
     let other: Vec<Pin> =
         all.iter().filter(|pin| pin.state() != PinState::Accepted).cloned().collect();
-    print(&other, args.common.json, difference);
+    print(&other, args.common.json, difference, "nothing differs from what was accepted");
     let PinsVerb::Accept { dry_run, .. } = args.verb else {
         if other.is_empty() && !args.common.json {
             eprintln!("hint: {SEEN_HINT}");
@@ -118,12 +118,13 @@ async fn accept(pins: &Pins, other: Vec<Pin>, dry_run: bool) -> Result<String, F
     Ok(format!("accepted: {done}"))
 }
 
-fn print(pins: &[Pin], as_json: bool, text: fn(&Pin) -> String) {
+/// Prints them; where there are none, `none`.
+fn print(pins: &[Pin], as_json: bool, text: fn(&Pin) -> String, none: &str) {
     if as_json {
         return show::json(&json!({"pins": Value::from_iter(pins.iter().map(Pin::to_json))}));
     }
     if pins.is_empty() {
-        show::line("there is none");
+        show::line(none);
     }
     pins.iter().for_each(|pin| show::line(&text(pin)));
 }

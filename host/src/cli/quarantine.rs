@@ -124,7 +124,12 @@ async fn vaccinate(
     let mut seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
     seen.retain(|seen| seen.signature.starts_with(begin));
     let [one] = seen.as_slice() else {
-        let reason = format!("{} kinds of failures begin like {begin:?}", seen.len());
+        let how_many = if seen.is_empty() {
+            "no kind of failure begins"
+        } else {
+            "several kinds of failures begin"
+        };
+        let reason = format!("{how_many} like `{}`", visible::line(begin));
         return Err(Fail::usage(reason, "`clawhost quarantine anomalies --json` shows them"));
     };
     let known =

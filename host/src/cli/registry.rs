@@ -126,7 +126,8 @@ async fn seed(paths: &[PathBuf], by: &str, common: &StateArgs) -> Result<u8, Fai
     for path in paths {
         meant.extend(expanded(path, common)?);
     }
-    let Seed { release, components, left_out } = gather(&meant).await?;
+    let reading = setup::patiently("reading the components", gather(&meant));
+    let Seed { release, components, left_out } = reading.await?;
     let releases = setup::releases(common)?;
     let (tools, audit) = (release.tools().len(), setup::audit(common)?);
     let (pin, is_new) = releases.seed(&release, components, by).await?;
@@ -168,7 +169,7 @@ fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
 }
 
 async fn pin(version: u64, by: &str, common: &StateArgs) -> Result<u8, Fail> {
-    let (releases, audit) = (setup::releases(common)?, setup::audit(common)?);
+    let (releases, audit) = (setup::seeded(common)?, setup::audit(common)?);
     let pin = releases.pin(version, by).await?;
     note(&audit, Event::RegistryPinned, &pin, by)?;
     let ReleasePin { version, hash } = &pin;
@@ -192,7 +193,7 @@ fn note(
 }
 
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
-    let releases = setup::releases(common)?;
+    let releases = setup::seeded(common)?;
     let pinned = releases.pinned().await?;
     let (mut found, mut code) = (Vec::new(), exit::OK);
     for number in releases.numbers().await? {
@@ -232,7 +233,7 @@ fn head(version: &Version) -> Value {
 }
 
 async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
-    let found = get(&setup::releases(common)?, version).await?;
+    let found = get(&setup::seeded(common)?, version).await?;
     let tools = found.release.tools();
     if common.json {
         let mut all = head(&found);
@@ -254,7 +255,7 @@ async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
 }
 
 async fn diff(from: u64, to: u64, common: &StateArgs) -> Result<u8, Fail> {
-    let releases = setup::releases(common)?;
+    let releases = setup::seeded(common)?;
     let (from, to) = (get(&releases, from).await?, get(&releases, to).await?);
     let changes = from.release.changes(&to.release);
     let same = || "they are the same".to_owned();
@@ -266,7 +267,7 @@ async fn diff(from: u64, to: u64, common: &StateArgs) -> Result<u8, Fail> {
 }
 
 async fn verify(common: &StateArgs) -> Result<u8, Fail> {
-    let releases = setup::releases(common)?;
+    let releases = setup::seeded(common)?;
     let versions = releases.numbers().await?.len();
     let doubts = releases.verify().await?;
     if common.json {

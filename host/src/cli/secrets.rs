@@ -89,7 +89,10 @@ pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
         SecretsVerb::Login { server, paste } => {
             setup::block_on(login::run(&args.common, server, *paste))
         }
-        SecretsVerb::List => list(&folder, args.common.json),
+        SecretsVerb::List => {
+            setup::require_state(&args.common)?;
+            list(&folder, args.common.json)
+        }
         SecretsVerb::Remove { name, dry_run: true } => {
             let would = if is_kept(&folder, name)? { "would be removed" } else { "is not there" };
             told(args, would, name)
@@ -143,6 +146,10 @@ fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
         show::json(&Value::from_iter(names.iter().map(|name| json!({"name": name}))));
     } else {
         names.iter().for_each(|name| show::line(name));
+        if names.is_empty() {
+            // Standard output is the names' alone.
+            eprintln!("no secret is kept: `clawhost secrets set NAME` keeps one");
+        }
     }
     Ok(exit::OK)
 }

@@ -24,7 +24,7 @@ use crate::audit::{self, AuditLog, SigningKey};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::distribution::Distribution;
-use crate::engine::CodeCache;
+use crate::engine::{CodeCache, LoadError};
 use crate::host::MIGRATIONS;
 use crate::quarantine::Quarantine;
 use crate::registry::{
@@ -93,10 +93,13 @@ pub(super) async fn open(
 /// now is then held against what was accepted.
 pub(super) async fn arrived(host: &Host, tool: &str) {
     let mut versions = host.catalog_version();
-    while host.catalog().may_come(tool) {
-        // That a server failed is no other version.
-        drop(tokio::time::timeout(SPINNER_TICK, versions.changed()).await);
-    }
+    let waiting = async {
+        while host.catalog().may_come(tool) {
+            // That a server failed is no other version.
+            drop(tokio::time::timeout(SPINNER_TICK, versions.changed()).await);
+        }
+    };
+    patiently("waiting for the MCP server", waiting).await;
 }
 
 /// As [`open`], for documents that were read already.
@@ -185,6 +188,10 @@ pub(super) fn manifest(
     paths: &[PathBuf],
     registries: &[RegistrySettings],
 ) -> Result<Manifest, Vec<DocumentError>> {
+    let components: Vec<_> = paths.iter().filter_map(|path| component(path)).collect();
+    if !components.is_empty() {
+        return Err(components);
+    }
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let profiles = manifest::builtin_profiles(&directory)?;
     let around = Surroundings { directory: &directory, profiles: &profiles };
@@ -203,14 +210,26 @@ pub(super) fn manifest(
     Ok(manifest)
 }
 
+/// Refuses what is no document by its name.
+fn component(path: &Path) -> Option<DocumentError> {
+    path.extension().filter(|of| ["wasm", "wat"].iter().any(|name| of == name))?;
+    let help = "name its folder with --tools DIR; `clawhost inspect` says what it would need";
+    Some(DocumentError::whole_file(path, "this is a component and no document", Some(help)))
+}
+
 fn ask(registries: &[RegistrySettings]) -> Result<Registries, String> {
     Registries::new(registries, HttpClient::system())
 }
 
 /// Reads the lock file that lies in `folder`.
 pub(super) fn lock(folder: &Path) -> Result<Lock, Vec<DocumentError>> {
-    let help = "mend it by hand, or delete it: `clawhost pull REFERENCE` writes it anew";
     read_lock(folder).map_err(|error| {
+        let help = match error {
+            LoadError::Passing(_) => "let yourself read the file and its folder",
+            LoadError::Unusable(_) => {
+                "mend it by hand, or delete it: `clawhost pull REFERENCE` writes it anew"
+            }
+        };
         vec![DocumentError::whole_file(&folder.join(LOCK_FILE), error.to_string(), Some(help))]
     })
 }
@@ -322,8 +341,18 @@ fn key_of(seed: &[u8]) -> Result<SigningKey, Fail> {
 
 /// Opens the pins that hosts on a state folder keep, and the log of what becomes of them.
 pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
+    require_state(common)?;
     let (database, audit) = kept(common)?;
     Ok(Pins::new(database, Some(audit), PinMode::default()))
+}
+
+/// As [`releases`], to look at what was seeded.
+pub(super) fn seeded(common: &StateArgs) -> Result<Releases, Fail> {
+    let settings = config(&[], common.config.as_deref())?.settings;
+    if settings.releases.is_none_or(|of| of.postgres.is_none()) {
+        require_state(common)?;
+    }
+    releases(common)
 }
 
 /// Opens the versions of the registry that the runtime file means, else those of the state folder.
@@ -383,6 +412,7 @@ fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
 
 /// Opens the quarantine that hosts on a state folder share, and the log of what becomes of it.
 pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
+    require_state(common)?;
     let (database, audit) = kept(common)?;
     Quarantine::open(database, audit, Clock::system()).await.or_fail(exit::UPSTREAM)
 }
@@ -390,7 +420,22 @@ pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
 /// Opens the store of the [state folder](state_path), if there is one. Makes nothing.
 pub(super) fn existing_database(common: &StateArgs) -> Result<Option<Database>, Fail> {
     let path = state_path(common)?.0.join(DATABASE_FILE);
-    path.is_file().then(|| database_at(&path)).transpose()
+    let is_there = path.try_exists().or_fail_at(exit::UPSTREAM, &path)?;
+    is_there.then(|| database_at(&path)).transpose()
+}
+
+/// Refuses a state folder that was named and is not there: a misspelt one is no host with nothing to tell.
+pub(super) fn require_state(common: &StateArgs) -> Result<(), Fail> {
+    let (folder, is_named) = state_path(common)?;
+    let found = folder.metadata();
+    let reason = match &found {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "it is a file".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(()),
+        Err(error) => error.to_string(),
+    };
+    let hint = "name the state folder of a host with --state DIR";
+    Err(Fail::usage(format!("{}: {reason}", folder.display()), hint))
 }
 
 fn database(state: &StateDir) -> Result<Database, Fail> {

@@ -118,6 +118,7 @@ fn unknown(which: &Which, looked: &Value) -> Fail {
 
 /// Lists what is off, by what the store says.
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
+    setup::require_state(common)?;
     let kept = off(common).await?;
     let row = |(tool, off): (&String, &Off)| {
         let (tool, reason) = (tool.clone(), off.reason.clone().unwrap_or_default());

@@ -1,6 +1,6 @@
 //! What the words behind `call` and `explain` mean: a tool, and arguments for it.
 
-use clawhost_core::catalog::{Refused, Tool};
+use clawhost_core::catalog::{Refused, Tool, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::json;
 use clawhost_core::manifest::{STDIO_PRINCIPAL, nearest};
@@ -8,10 +8,12 @@ use clawhost_core::visible;
 use serde_json::{Map, Value};
 
 use super::args::CallWords;
+use super::compile;
 use super::fail::Fail;
 use super::setup::Setup;
 use crate::Host;
 use crate::host::Principal;
+use crate::registry::built_in_names;
 
 /// Refusals that are told beside an unknown name; `clawhost tools` tells all.
 const REFUSED_TOLD_MAX: usize = 3;
@@ -23,7 +25,7 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         return Fail::new(
             exit::DOCUMENT,
             format!(
-                "the tool `{name}` could not be loaded from {}: {}",
+                "the tool `{shown}` could not be loaded from {}: {}",
                 refused.source, refused.reason
             ),
         );
@@ -37,6 +39,11 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         }
         (true, true) => "no tool is served".to_owned(),
     };
+    if built_in_names().any(|own| own == ckp_name(name)) {
+        let uri = format!("claw://local/tool/{}", ckp_name(name));
+        hint =
+            format!("it comes with the host: list `{uri}` under `tools:` of the manifest; {hint}");
+    }
     if !catalog.loading.is_empty() {
         hint.push_str(&format!("; not known yet: {}", catalog.loading.join(", ")));
     }
@@ -49,7 +56,7 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
     for Refused { source, reason, .. } in meant {
         hint.push_str(&format!("; refused: {source}: {reason}"));
     }
-    Fail::usage(format!("unknown tool `{name}`"), &hint)
+    Fail::usage(format!("unknown tool `{shown}`"), &hint)
 }
 
 /// Says that there is none of that name, and which there are.
@@ -58,7 +65,10 @@ pub(super) fn no_such(kind: &str, name: &str, names: &[&str]) -> Fail {
 }
 
 /// Says which names there are, and first of all the one that was meant.
-fn told(name: &str, names: &[&str]) -> String {
+pub(super) fn told(name: &str, names: &[&str]) -> String {
+    if names.is_empty() {
+        return "there are none".to_owned();
+    }
     let meant = nearest(name, names.iter().copied());
     let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
     format!("{meant}there are: {}", names.join(", "))
@@ -68,7 +78,22 @@ fn told(name: &str, names: &[&str]) -> String {
 pub(super) fn agent<'c>(setup: &Setup, call: &'c CallWords) -> Result<Option<&'c str>, Fail> {
     let Some(name) = call.agent.as_deref() else { return Ok(None) };
     let known: Vec<&str> = setup.credentials.agents().chain([STDIO_PRINCIPAL]).collect();
-    if known.contains(&name) { Ok(Some(name)) } else { Err(no_such("agent", name, &known)) }
+    if known.contains(&name) {
+        return Ok(Some(name));
+    }
+    let context = call.places.context.as_deref();
+    let is_compiled = context.is_some_and(|context| compile::compiled(context).contains(name));
+    Err(if is_compiled { has_none(name) } else { no_such("agent", name, &known) })
+}
+
+/// Says that nothing was compiled for an agent of a pod, so that it has no token either.
+fn has_none(agent: &str) -> Fail {
+    Fail::usage(
+        format!(
+            "the agent `{agent}` has no tools: its pod gives it none, and no token to call with"
+        ),
+        "list some under its `x-claw.tools` and compile the pod anew, or name it under `agents` of clawhost.yaml",
+    )
 }
 
 /// Returns who calls: the agent that is named, or else `own`.

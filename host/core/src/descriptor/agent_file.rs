@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::check::{self, METHODS, POLICY};
 use super::{AgentTools, Callers, Credential, Granted, ManagedTool, Transport, budget};
 use crate::manifest::node::{self, Node, Place};
-use crate::manifest::problem::Problems;
+use crate::manifest::problem::{Problems, why};
 use crate::manifest::shape::{self, OBJECT, SECRET, STRING, Shape, TEXT, URL, opt, req, shape};
 use crate::manifest::{DocumentError, Documents};
 use crate::mediate::TurnBounds;
@@ -204,6 +204,9 @@ pub struct Compiled {
     pub agents: BTreeMap<String, AgentTools>,
 }
 
+/// What would be right where nothing was compiled.
+const COMPILED: &str = "name the folder that `clawhost compile` made";
+
 /// Reads the files that were compiled for agents into `folder`, a folder for each.
 ///
 /// # Errors
@@ -211,7 +214,8 @@ pub struct Compiled {
 pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<DocumentError>> {
     let mut problems = Problems::default();
     let (mut granted, mut agents) = (BTreeMap::new(), BTreeMap::new());
-    let unread = |error: std::io::Error| DocumentError::whole_file(folder, error.to_string(), None);
+    let unread =
+        |error: std::io::Error| DocumentError::whole_file(folder, why(&error), Some(COMPILED));
     let mut entries = docs.list(folder).map_err(|error| vec![unread(error)])?;
     entries.sort();
     let is_one = entries.iter().any(|entry| !entry.is_directory && entry.name == TOOLS_FILE);
@@ -239,7 +243,7 @@ pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<Docum
         let reason = format!("no folder in it has a `{TOOLS_FILE}`");
         let help = match is_one {
             true => "this is the folder of one agent: name the folder above",
-            false => "name the folder that `clawhost compile` made",
+            false => COMPILED,
         };
         problems.push(DocumentError::whole_file(folder, reason, Some(help)));
     }

@@ -19,7 +19,7 @@ use super::check::POD_POLICY;
 use super::{AgentFile, Credential, Descriptor, budget, page};
 use crate::grants::is_secret_name;
 use crate::manifest::node::{self, Entry, Node, Value};
-use crate::manifest::problem::{Problems, choices};
+use crate::manifest::problem::{Problems, choices, why};
 use crate::manifest::shape::{self, ANY, PATH, Shape, TEXT, opt, req, shape, shown};
 use crate::manifest::{DocumentError, Documents};
 use crate::mediate::TurnBounds;
@@ -83,7 +83,13 @@ pub fn compile(
     file: &Path,
     around: &PodSurroundings<'_>,
 ) -> Result<Vec<CompiledAgent>, Vec<DocumentError>> {
-    let unread = |error: std::io::Error| DocumentError::whole_file(file, error.to_string(), None);
+    let unread = |error: std::io::Error| {
+        DocumentError::whole_file(
+            file,
+            why(&error),
+            Some("name a Compose file with `x-claw` blocks"),
+        )
+    };
     let bytes = around.docs.read(file).map_err(|error| vec![unread(error)])?;
     let read = |root: &Node, problems: &mut Problems| {
         Some(Compiler::new(file, root, around, problems).agents())

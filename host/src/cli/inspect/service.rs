@@ -7,13 +7,17 @@ use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use serde_json::{Value, json};
 
-use super::super::fail::{Blame as _, Fail};
+use super::super::fail::Fail;
 use super::super::show;
 use crate::regular;
 
 /// Says what the descriptor `file` says.
 pub(super) fn run(file: &Path, as_json: bool) -> Result<u8, Fail> {
-    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).or_fail_at(exit::DOCUMENT, file)?;
+    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| Fail::Other {
+        code: exit::DOCUMENT,
+        reason: format!("{}: {error}", file.display()),
+        hint: Some("name what a service says of itself, `NAME.claw-describe.json`".to_owned()),
+    })?;
     let service = Descriptor::read(file, &bytes)?;
     if as_json {
         show::json(&json!({
