@@ -111,7 +111,7 @@ fn another_command_line_is_another_server_and_looking_accepts_nothing() {
         let run = cli.run(looking);
         assert!(run.stdout.contains("s") && !run.stdout.is_empty(), "{}", run.stderr);
     }
-    assert_eq!(cli.run(&["pins", "list"]).stdout, "there is none\n");
+    assert_eq!(cli.run(&["pins", "list"]).stdout, "nothing is remembered of any server or tool\n");
     assert!(!cli.log().contains("pin.accepted"));
     assert_eq!(cli.run(&["call", path, "s__one"]).code, Some(0));
     rewrite(&folder, &json!({"s": entry(&work, &["one", "two"])}));
