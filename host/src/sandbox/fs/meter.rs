@@ -9,12 +9,15 @@ use clawhost_core::limits;
 
 use crate::offload;
 
-/// Bytes one call moves on the thread that runs it, before its I/O is taken to be the long kind:
-/// enough for most calls, and too little for the system to make a writer wait for the disk.
+/// A piece of I/O over more bytes is taken to be the long kind: a file of this size that is emptied or removed.
 const INLINE_BYTES_MAX: u64 = 1_048_576;
 
 /// A piece of I/O that takes longer has waited for the disk: a copy takes a hundredth of it.
 const SLOW_IO: Duration = Duration::from_millis(1);
+
+/// Bytes after such a piece that are taken to be the long kind too: what the system reads ahead, twice. Not for
+/// good: on a busy machine a copy takes long now and then.
+const WARY_BYTES: u64 = 262_144;
 
 /// A quota of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -86,10 +89,13 @@ pub struct Meter {
     limits: FsLimits,
     created: AtomicU64,
     listed: AtomicU64,
-    moved: AtomicU64,
     opened: AtomicU64,
     written: AtomicU64,
     work: AtomicU64,
+    /// Bytes for which it may have to wait, as it just had to.
+    wary: AtomicU64,
+    #[cfg(test)]
+    moved: AtomicU64,
     exceeded: std::sync::OnceLock<Limit>,
 }
 
@@ -130,22 +136,18 @@ impl Meter {
     }
 
     /// Runs one piece of file I/O that moves `bytes`, so that other calls do not wait for it where
-    /// it may be long: once the call has moved much, or has had to wait for the disk.
+    /// it may be long. Most is a copy of what the system has in memory: handing that over would start a thread for
+    /// many a piece, as the next one comes before the thread is awake.
     pub fn io<R>(&self, bytes: u64, io: impl FnOnce() -> R) -> R {
-        let moved = self.add_moved(bytes);
+        #[cfg(test)]
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+        let wary = self.wary.load(Ordering::Relaxed);
         let started = Instant::now();
-        let result = offload::blocking(moved > INLINE_BYTES_MAX, io);
-        if started.elapsed() > SLOW_IO {
-            self.add_moved(u64::MAX);
-        }
+        let result = offload::blocking(wary > 0 || bytes > INLINE_BYTES_MAX, io);
+        let is_slow = started.elapsed() > SLOW_IO;
+        let left = if is_slow { WARY_BYTES } else { wary.saturating_sub(bytes.max(1)) };
+        self.wary.store(left, Ordering::Relaxed);
         result
-    }
-
-    /// Counts bytes moved, as far as they matter to [`Meter::io`], and returns their sum.
-    fn add_moved(&self, bytes: u64) -> u64 {
-        let bytes = bytes.min(INLINE_BYTES_MAX.saturating_add(1));
-        let before = self.moved.fetch_add(bytes, Ordering::Relaxed);
-        before.saturating_add(bytes)
     }
 
     /// Returns the first limit the call ran into.
@@ -193,6 +195,9 @@ impl Drop for Hold {
 mod tests {
     use super::*;
 
+    /// How long a test waits for what must come at once.
+    const SOON: Duration = Duration::from_secs(10);
+
     #[test]
     fn a_limit_is_taken_whole_or_not_at_all() {
         let meter = Meter::new(FsLimits { write_bytes: 10, ..FsLimits::default() });
@@ -204,16 +209,38 @@ mod tests {
         assert_eq!(meter.exceeded(), Some(Limit::WriteBytes));
     }
 
-    #[test]
-    fn io_that_was_slow_once_counts_as_much() {
-        let meter = Meter::new(FsLimits::default());
-        meter.io(1, || ());
-        assert!(meter.moved() <= INLINE_BYTES_MAX);
-        meter.io(1, || {
-            let started = Instant::now();
-            while started.elapsed() <= SLOW_IO {}
+    /// Says whether another task of the one worker runs while a piece of I/O is at work.
+    fn others_go_on(meter: &Arc<Meter>, bytes: u64, wait: Duration) -> bool {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let meter = Arc::clone(meter);
+        let waiting = runtime.spawn(async move {
+            tokio::spawn(async move { sender.send(()) });
+            meter.io(bytes, || receiver.recv_timeout(wait).is_ok())
         });
-        assert!(meter.moved() > INLINE_BYTES_MAX);
+        runtime.block_on(waiting).unwrap()
+    }
+
+    #[test]
+    fn a_large_piece_and_those_of_a_call_that_had_to_wait_are_handed_over_and_no_others() {
+        let meter = || Arc::new(Meter::new(FsLimits::default()));
+        assert!(!others_go_on(&meter(), INLINE_BYTES_MAX, Duration::ZERO));
+        assert!(others_go_on(&meter(), INLINE_BYTES_MAX + 1, SOON));
+        let waited = meter();
+        assert!(!others_go_on(&waited, 1, 2 * SLOW_IO));
+        assert!(others_go_on(&waited, 1, SOON));
+    }
+
+    #[test]
+    fn a_call_that_does_not_wait_any_more_is_not_taken_to() {
+        let meter = Meter::new(FsLimits::default());
+        meter.wary.store(WARY_BYTES, Ordering::Relaxed);
+        // On a busy machine one of them may take long.
+        assert!((0..10_000).any(|_| {
+            meter.io(65_536, || ());
+            meter.wary.load(Ordering::Relaxed) == 0
+        }));
     }
 
     #[test]
