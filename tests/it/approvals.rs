@@ -1,10 +1,8 @@
 //! Calls that wait for a person: the built program, its control socket and its command line.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout};
-use std::time::{Duration, Instant};
+use std::io::{BufRead as _, BufReader};
 
-use clawhost_tests::{Cli, Served, signal};
+use clawhost_tests::{Cli, Client, Served, client, wait};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -24,9 +22,6 @@ const MANIFEST: &str = clawhost_tests::claw!(
 "#
 );
 
-/// How long a test waits for what has to come.
-const SOON: Duration = Duration::from_secs(30);
-
 fn prepared() -> Cli {
     let cli = Cli::new(PROGRAM);
     cli.write("claw.yaml", MANIFEST);
@@ -34,77 +29,24 @@ fn prepared() -> Cli {
     cli
 }
 
-/// A host that speaks MCP on pipes, and its client.
-pub(crate) struct Client {
-    pub(crate) child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+/// Starts a host, and begins a session with it.
+pub(crate) fn start(cli: &Cli) -> Client {
+    Client::start(cli, &["run", "--stdio"])
 }
 
-impl Client {
-    pub(crate) fn start(cli: &Cli) -> Self {
-        let mut child = cli.command(&["run", "--stdio"]).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let input = child.stdin.take();
-        let mut client = Self { child, input, output };
-        client.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {"name": "t", "version": "0"}}}));
-        client.hear();
-        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
-    }
-
-    pub(crate) fn say(&mut self, message: &Value) {
-        self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).unwrap();
-    }
-
-    pub(crate) fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
-    }
-
-    /// Calls `write_file`, which a person has to allow.
-    fn write(&mut self, id: u64, path: &str) {
-        self.call(id, &json!({"path": path, "content": "written\n"}));
-    }
-
-    fn call(&mut self, id: u64, arguments: &Value) {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
-            "name": "write_file", "arguments": arguments}}));
-    }
-
-    /// Returns what the host says on standard error; once.
-    pub(crate) fn errors(&mut self) -> std::process::ChildStderr {
-        self.child.stderr.take().unwrap()
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // Whoever speaks no more is waited for.
-        drop(self.input.take());
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+/// Calls `write_file`, which a person has to allow, and does not wait; returns the id.
+fn write(client: &mut Client, path: &str) -> u64 {
+    client.begin("write_file", &json!({"path": path, "content": "written\n"}))
 }
 
 /// Returns what waits, when there are `count`.
 pub(crate) fn pending(cli: &Cli, count: usize) -> Vec<Value> {
-    let started = Instant::now();
-    loop {
+    wait::block_until("what waits", || {
         let run = cli.run(&["approvals", "list", "--json"]);
-        let found: Vec<Value> = match run.code {
-            Some(0) => serde_json::from_str(&run.stdout).unwrap(),
-            // The host is not up yet.
-            _ => Vec::new(),
-        };
-        if found.len() == count {
-            return found;
-        }
-        assert!(started.elapsed() < SOON, "{found:?} {}", run.stderr);
-    }
+        // Or the host is not up yet.
+        let found: Vec<Value> = serde_json::from_str(&run.stdout).ok()?;
+        (found.len() == count).then_some(found)
+    })
 }
 
 fn id(of: &Value) -> &str {
@@ -118,8 +60,8 @@ fn written(cli: &Cli, name: &str) -> bool {
 #[test]
 fn a_call_waits_until_the_operator_lets_it_run() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "a.txt");
+    let mut client = start(&cli);
+    let asked = write(&mut client, "a.txt");
     let waiting = pending(&cli, 1).remove(0);
     assert_eq!((&waiting["principal"], &waiting["tool"]), (&json!("stdio"), &json!("write-file")));
     assert_eq!((&waiting["rule_id"], &waiting["silence"]), (&json!("ask-first"), &json!("denies")));
@@ -130,8 +72,8 @@ fn a_call_waits_until_the_operator_lets_it_run() {
     assert!(shown.contains("stdio calls write-file") && shown.contains("a.txt"), "{shown}");
     let run = cli.run(&["approvals", "approve", id(&waiting)]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "approved\n"), "{}", run.stderr);
-    let answer = client.hear();
-    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
+    let answer = client.answer();
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(asked), &json!(false)));
     assert!(written(&cli, "a.txt"));
     let again = cli.run(&["approvals", "approve", id(&waiting)]);
     assert_eq!(again.code, Some(2), "{}", again.stderr);
@@ -141,12 +83,12 @@ fn a_call_waits_until_the_operator_lets_it_run() {
 #[test]
 fn a_denied_call_does_not_run_and_its_caller_reads_why() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "a.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a.txt");
     let waiting = pending(&cli, 1).remove(0);
     let run = cli.run(&["approvals", "deny", id(&waiting), "--reason", "not on a Friday"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let answer = client.hear();
+    let answer = client.answer();
     assert_eq!(answer["result"]["isError"], true);
     assert_eq!(answer["result"]["_meta"]["clawhost/code"], -32013, "{answer}");
     assert!(answer.to_string().contains("not on a Friday"), "{answer}");
@@ -156,67 +98,66 @@ fn a_denied_call_does_not_run_and_its_caller_reads_why() {
 #[test]
 fn a_lease_lets_later_calls_run_until_it_is_revoked() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "notes/a.txt");
+    let mut client = start(&cli);
+    write(&mut client, "notes/a.txt");
     let waiting = pending(&cli, 1).remove(0);
     let lease = ["--for", "session", "--arguments", "path=notes/*"];
     let run = cli.run(&[&["approvals", "approve", id(&waiting)][..], &lease].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    client.hear();
+    client.answer();
 
-    client.write(2, "notes/b.txt");
-    assert_eq!(client.hear()["result"]["isError"], false, "covered");
-    client.write(3, "c.txt");
+    write(&mut client, "notes/b.txt");
+    assert_eq!(client.answer()["result"]["isError"], false, "covered");
+    write(&mut client, "c.txt");
     let other = pending(&cli, 1).remove(0);
     cli.run(&["approvals", "deny", id(&other)]);
-    assert_eq!(client.hear()["result"]["isError"], true, "not covered");
+    assert_eq!(client.answer()["result"]["isError"], true, "not covered");
 
     let leases = cli.run(&["approvals", "leases", "--json"]).stdout;
     let leases: Vec<Value> = serde_json::from_str(&leases).unwrap();
     assert_eq!(leases.len(), 1);
     assert_eq!(cli.run(&["approvals", "revoke", id(&leases[0])]).code, Some(0));
-    client.write(4, "notes/d.txt");
+    write(&mut client, "notes/d.txt");
     assert_eq!(pending(&cli, 1).len(), 1);
 }
 
 #[test]
 fn a_timed_lease_outlives_its_host() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "a.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a.txt");
     let waiting = pending(&cli, 1).remove(0);
     let run = cli.run(&["approvals", "approve", id(&waiting), "--for", "24h"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    client.hear();
+    client.answer();
     drop(client);
 
-    let mut client = Client::start(&cli);
-    client.write(2, "a.txt");
-    assert_eq!(client.hear()["result"]["isError"], false, "the very same call");
-    client.write(3, "b.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a.txt");
+    assert_eq!(client.answer()["result"]["isError"], false, "the very same call");
+    write(&mut client, "b.txt");
     assert_eq!(pending(&cli, 1).len(), 1, "another one is asked about");
 }
 
 #[test]
 fn the_command_line_reaches_every_host_of_a_state_folder() {
     let cli = prepared();
-    let (mut one, mut two) = (Client::start(&cli), Client::start(&cli));
-    one.write(1, "one.txt");
-    two.write(2, "two.txt");
+    let (mut one, mut two) = (start(&cli), start(&cli));
+    let asked = [write(&mut one, "one.txt"), write(&mut two, "two.txt")];
     for waiting in pending(&cli, 2) {
         assert_eq!(cli.run(&["approvals", "approve", id(&waiting)]).code, Some(0));
     }
-    assert_eq!((one.hear()["id"].clone(), two.hear()["id"].clone()), (json!(1), json!(2)));
+    assert_eq!([&one, &two].map(|host| host.answer()["id"].clone()), asked);
     assert!(written(&cli, "one.txt") && written(&cli, "two.txt"));
 }
 
 #[test]
 fn a_flood_of_long_questions_hides_nothing_and_each_can_be_seen_in_full() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
+    let mut client = start(&cli);
     let long = "x".repeat(33_000);
     for number in 0..255 {
-        client.call(number, &json!({"path": format!("{number}.txt"), "content": long}));
+        client.begin("write_file", &json!({"path": format!("{number}.txt"), "content": long}));
     }
     let waiting = pending(&cli, 255).remove(7);
     let path = waiting["arguments"]["path"].as_str().unwrap();
@@ -227,31 +168,31 @@ fn a_flood_of_long_questions_hides_nothing_and_each_can_be_seen_in_full() {
     let run = cli.run(&["approvals", "approve", id(&waiting), "--for", "session", "--json"]);
     let done: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(done, json!({"id": waiting["id"], "result": "approved"}), "{}", run.stderr);
-    client.hear();
+    client.answer();
     assert!(written(&cli, path));
 }
 
 #[test]
 fn a_host_that_hangs_is_named_and_keeps_nobody_from_the_others() {
     let cli = prepared();
-    let (mut hangs, mut works) = (Client::start(&cli), Client::start(&cli));
-    hangs.write(1, "one.txt");
-    works.write(2, "two.txt");
+    let (mut hangs, mut works) = (start(&cli), start(&cli));
+    write(&mut hangs, "one.txt");
+    write(&mut works, "two.txt");
     let waiting = pending(&cli, 2);
     let two = waiting.iter().find(|one| one["arguments"]["path"] == "two.txt").unwrap();
-    signal(&hangs.child, "STOP");
+    hangs.child.signal("STOP");
     let run = cli.run(&["approvals", "approve", id(two)]);
-    signal(&hangs.child, "CONT");
+    hangs.child.signal("CONT");
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "approved\n"), "{}", run.stderr);
     assert!(run.stderr.contains("control-") && run.stderr.contains("left out"), "{}", run.stderr);
-    assert_eq!(works.hear()["result"]["isError"], false);
+    assert_eq!(works.answer()["result"]["isError"], false);
 }
 
 #[test]
 fn a_lease_that_does_not_fit_the_call_at_hand_is_refused() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "a.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a.txt");
     let waiting = pending(&cli, 1).remove(0);
     let lease = ["--for", "session", "--arguments", "pth=a*"];
     let run = cli.run(&[&["approvals", "approve", id(&waiting)][..], &lease].concat());
@@ -264,8 +205,8 @@ fn a_lease_that_does_not_fit_the_call_at_hand_is_refused() {
 fn an_agent_that_may_elicit_and_cannot_call_is_named() {
     let cli = prepared();
     cli.write("clawhost.yaml", "version: 1\nagents: [{name: claude, elicitation: true}]\n");
-    let mut client = Client::start(&cli);
-    drop(client.input.take());
+    let mut client = start(&cli);
+    client.hang_up();
     assert!(client.child.wait().unwrap().success());
     let mut said = String::new();
     std::io::Read::read_to_string(&mut client.child.stderr.take().unwrap(), &mut said).unwrap();
@@ -275,8 +216,8 @@ fn an_agent_that_may_elicit_and_cannot_call_is_named() {
 #[test]
 fn arguments_cannot_drive_the_operator_s_terminal() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "a\u{1b}[2J\u{202e}.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a\u{1b}[2J\u{202e}.txt");
     pending(&cli, 1);
     let shown = cli.run(&["approvals", "list"]).stdout;
     assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
@@ -285,11 +226,11 @@ fn arguments_cannot_drive_the_operator_s_terminal() {
 #[test]
 fn a_host_that_is_told_to_stop_answers_what_waits() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    client.write(1, "a.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a.txt");
     pending(&cli, 1);
-    signal(&client.child, "TERM");
-    let answer = client.hear();
+    client.child.signal("TERM");
+    let answer = client.answer();
     assert!(answer.to_string().contains("the host is stopping"), "{answer}");
     assert!(client.child.wait().unwrap().success());
     let sockets = std::fs::read_dir(cli.state()).unwrap();
@@ -303,11 +244,11 @@ fn a_host_that_is_told_to_stop_answers_what_waits() {
 fn a_host_whose_client_has_gone_waits_for_no_answer() {
     let cli = prepared();
     cli.write("clawhost.yaml", "version: 1\nlimits: {shutdown_grace_ms: 50}\n");
-    let mut client = Client::start(&cli);
-    client.write(1, "a.txt");
+    let mut client = start(&cli);
+    write(&mut client, "a.txt");
     pending(&cli, 1);
-    drop(client.input.take());
-    let answer = client.hear();
+    client.hang_up();
+    let answer = client.answer();
     assert!(answer.to_string().contains("has gone"), "{answer}");
     assert!(client.child.wait().unwrap().success());
     assert!(!written(&cli, "a.txt"));
@@ -375,9 +316,7 @@ fn an_older_client_over_http_asks_its_user_where_the_operator_allowed_it() {
     let agents = "version: 1\nagents: [{name: default, elicitation: true}]\n";
     cli.write("clawhost.yaml", agents);
     let served = Served::start(&cli, &[]);
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
-        "clientInfo": {"name": "t", "version": "0"}}});
+    let hello = client::initialize(0, &json!({"elicitation": {}}));
     let session = older(&served, None, &hello)
         .find_map(|line| Some(line.strip_prefix("mcp-session-id: ")?.to_owned()))
         .unwrap();

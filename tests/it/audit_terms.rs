@@ -6,9 +6,8 @@ use clawhost_core::manifest::{self, Settings, Surroundings};
 use clawhost_core::policy::Destination;
 use clawhost_tests::TestHost;
 use clawhost_tests::collector::{Collector, Mood};
+use clawhost_tests::wait::SOON;
 use serde_json::{Value, json};
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn policy(audit: &str) -> String {
     format!(
@@ -52,11 +51,11 @@ async fn a_webhook_has_every_record_as_the_chain_has_it() {
     for _ in 0..3 {
         host.ask("read_file", json!({ "path": "a.txt" })).await;
     }
-    host.host().flush(PATIENCE).await;
+    host.host().flush(SOON).await;
     let bodies = collector.wait_for(|received| !received.bodies.is_empty()).await.bodies;
     let copied: Vec<Value> =
         bodies.iter().flat_map(|body| serde_json::from_str::<Vec<Value>>(body).unwrap()).collect();
-    assert_eq!(copied, clawhost::audit::records(&host.audit()).unwrap());
+    assert_eq!(copied, host.records());
 }
 
 #[tokio::test]

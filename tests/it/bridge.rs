@@ -1,88 +1,17 @@
 //! Bridged MCP servers, as real programs: `tests/servers/install.sh` fetches the eight of the first
 //! tests, which say so and pass where it was not run; the others need a python3.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use clawhost_tests::Cli;
-use clawhost_tests::wait::{best, until};
+use clawhost_tests::wait::{best, block_until, until};
+use clawhost_tests::{Cli, Client, Program};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
 
-/// Everything on this machine that is going to happen has happened by then.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
-/// Eight programs that begin beside everything else that is tested, and once more if one took too long.
-const STARTED: Duration = Duration::from_secs(150);
-
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
-
-/// One side of a conversation over standard input and output.
-pub(crate) struct Peer {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    asked: u64,
-}
-
-impl Peer {
-    pub(crate) fn start(command: &mut Command) -> Self {
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
-        let mut peer = Self { child, input, output: BufReader::new(output), asked: 0 };
-        let client = json!({"name": "test", "version": "1"});
-        let hello =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-        peer.ask("initialize", &hello);
-        peer.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        peer
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
-        loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "{method}: it ended");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == self.asked && message.get("method").is_none() {
-                return message;
-            }
-        }
-    }
-
-    pub(crate) fn answer(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
-    }
-
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.answer(tool, arguments)["result"].clone()
-    }
-
-    pub(crate) fn list(&mut self) -> Value {
-        self.ask("tools/list", &json!({}))["result"]["tools"].clone()
-    }
-
-    pub(crate) fn names(&mut self) -> Vec<String> {
-        let tools = self.list();
-        let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
-        names.map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
@@ -179,13 +108,16 @@ async fn eight_real_servers_are_bridged_at_once_and_none_outlives_its_host() {
     let folder = documents(&cli, &[(&work, "rw"), (&servers, "ro")], &entries);
     let arguments_of_run = ["run", folder.to_str().unwrap(), "--stdio"];
 
-    let mut host = Peer::start(&mut cli.command(&arguments_of_run));
-    let has_all = |names: &[String]| {
-        SERVERS
-            .iter()
-            .all(|(server, ..)| names.iter().any(|name| name.starts_with(&format!("{server}__"))))
+    let mut host = Client::start(&cli, &arguments_of_run);
+    // They begin beside everything else that is tested, and once more if one took too long: each has its own time.
+    let has_all = |host: &mut Client| {
+        for (server, ..) in SERVERS {
+            let own = format!("{server}__");
+            let mut is_there = || host.names().iter().any(|name| name.starts_with(&own));
+            block_until(server, || is_there().then_some(()));
+        }
     };
-    until("all servers", STARTED, || has_all(&host.names()).then_some(())).await;
+    has_all(&mut host);
     let mut names = Vec::new();
     best("the list", 5, Duration::from_millis(200), async |_| {
         let started = Instant::now();
@@ -197,26 +129,28 @@ async fn eight_real_servers_are_bridged_at_once_and_none_outlives_its_host() {
 
     for (server, tool, given) in CALLS {
         let (_, program, list) = SERVERS.iter().find(|(name, ..)| *name == server).unwrap();
-        let mut direct =
-            Peer::start(Command::new(servers.join(program)).args(arguments(list, &work)));
+        let mut direct = Command::new(servers.join(program));
+        direct.args(arguments(list, &work)).stderr(Stdio::null());
+        direct.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut direct = Client::ready(Program::other(&mut direct));
         let given = given.replace("WORK", work.to_str().unwrap());
         let given: Value = serde_json::from_str(&given).unwrap();
-        let (own, bridged) =
-            (direct.call(tool, &given), host.call(&format!("{server}__{tool}"), &given));
+        let own = direct.call(tool, &given)["result"].clone();
+        let bridged = host.call(&format!("{server}__{tool}"), &given)["result"].clone();
         assert_eq!(own["content"].to_string(), bridged["content"].to_string(), "{server} {tool}");
         assert!(own["content"].as_array().is_some_and(|content| !content.is_empty()), "{own}");
         assert_eq!(own["structuredContent"], bridged["structuredContent"], "{server} {tool}");
     }
     assert!(alive(&work) >= SERVERS.len(), "{}", alive(&work));
-    drop(host.input.take());
-    until("the host to end", SOON, || host.child.try_wait().unwrap()).await;
-    until("its servers to end", SOON, || (alive(&work) == 0).then_some(())).await;
+    host.hang_up();
+    until("the host to end", || host.child.try_wait().unwrap()).await;
+    until("its servers to end", || (alive(&work) == 0).then_some(())).await;
 
-    let mut host = Peer::start(&mut cli.command(&arguments_of_run));
-    until("all servers", STARTED, || has_all(&host.names()).then_some(())).await;
+    let mut host = Client::start(&cli, &arguments_of_run);
+    has_all(&mut host);
     // SIGKILL: nothing of the host runs any more.
     host.child.kill().unwrap();
-    until("its servers to end", SOON, || (alive(&work) == 0).then_some(())).await;
+    until("its servers to end", || (alive(&work) == 0).then_some(())).await;
 }
 
 /// A server that has one tool, whose description is in a file of its folder.

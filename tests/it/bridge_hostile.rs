@@ -3,12 +3,12 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use clawhost_tests::{Cli, source_root};
+use clawhost_tests::wait::block_until;
+use clawhost_tests::{Cli, Client, source_root};
 use serde_json::{Value, json};
 
-use crate::bridge::{PYTHON, Peer, SOON, documents, skipped};
+use crate::bridge::{PYTHON, documents, skipped};
 use crate::cli::PROGRAM;
 
 const SECRET: &str = "correct-horse-battery";
@@ -58,13 +58,10 @@ impl Hostile {
     }
 
     /// Starts the host, and waits until it serves what it can of the server.
-    fn start(&self, served: &str) -> Peer {
+    fn start(&self, served: &str) -> Client {
         let path = self.folder.to_str().unwrap();
-        let mut host = Peer::start(&mut self.cli.command(&["run", path, "--stdio"]));
-        let begun = Instant::now();
-        while !host.names().iter().any(|name| name == served) {
-            assert!(begun.elapsed() < SOON, "{:?}", host.names());
-        }
+        let mut host = Client::start(&self.cli, &["run", path, "--stdio"]);
+        block_until(served, || host.names().iter().any(|name| name == served).then_some(()));
         host
     }
 
@@ -81,7 +78,7 @@ fn kind(result: &Value) -> &str {
 fn m4_m5_m6_what_it_says_of_its_tools_hides_nothing_and_has_an_end() {
     let Some(hostile) = Hostile::all() else { return };
     let mut host = hostile.start("s__strict");
-    let list = host.list().to_string();
+    let list = host.tools().to_string();
     assert!(list.contains("s__poisoned") && list.len() < 200_000, "{}", list.len());
     // As JSON escapes them, too.
     for hidden in HIDES {
@@ -107,7 +104,7 @@ fn m7_its_hints_relax_nothing() {
     assert_eq!(host.names(), ["s__strict"]);
     // What it takes is nothing for who may not call it.
     for (tool, wrong) in [("s__lies", json!({})), ("s__tells", json!([])), ("s__bomb", json!({}))] {
-        let refused = host.call(tool, &wrong);
+        let refused = host.call(tool, &wrong)["result"].clone();
         assert!(refused.is_null() || !kind(&refused).is_empty(), "{refused}");
     }
     assert_eq!(hostile.called(), "");
@@ -116,13 +113,11 @@ fn m7_its_hints_relax_nothing() {
 #[test]
 fn m9_schemas_that_explode_or_lie_elsewhere_cost_nothing() {
     let Some(hostile) = Hostile::all() else { return };
-    let begun = Instant::now();
     let mut host = hostile.start("s__strict");
     let slow = format!("{}!", "a".repeat(40));
-    let refused = host.call("s__pattern", &json!({"a": slow}));
+    let refused = host.call("s__pattern", &json!({"a": slow}))["result"].clone();
     assert!(refused["isError"] == true || refused.is_null(), "{refused}");
-    host.answer("s__bomb", &json!({"a": [1]}));
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    host.call("s__bomb", &json!({"a": [1]}));
     assert!(!host.names().contains(&"s__elsewhere".to_owned()));
     assert!(hostile.tripwire.accept().is_err(), "nobody was asked for a schema");
 }
@@ -132,10 +127,10 @@ fn m10_m11_what_does_not_fit_goes_in_neither_direction() {
     let Some(hostile) = Hostile::all() else { return };
     let mut host = hostile.start("s__strict");
     for wrong in [json!({}), json!({"n": "x"}), json!({"n": 1.5})] {
-        let refused = host.call("s__strict", &wrong);
+        let refused = host.call("s__strict", &wrong)["result"].clone();
         assert_eq!((kind(&refused), hostile.called().as_str()), ("invalid-arguments", ""));
     }
-    let broken = host.call("s__breaks", &json!({}));
+    let broken = host.call("s__breaks", &json!({}))["result"].clone();
     assert!(broken["isError"] == true && broken.get("structuredContent").is_none(), "{broken}");
     assert_eq!((kind(&broken), hostile.called().as_str()), ("invalid-result", "breaks\n"));
 }
@@ -146,7 +141,7 @@ fn m32_m33_the_record_holds_one_line_an_event_and_nobody_reads_a_secret() {
     let mut host = hostile.start("s__strict");
     let forged = format!("x\n{{\"event\":\"forged\"}}\u{202e}{SECRET}");
     for tool in ["s__tells", "s__fails", "mcp.s.tells", forged.as_str()] {
-        let reply = host.answer(tool, &json!({})).to_string();
+        let reply = host.call(tool, &json!({})).to_string();
         assert!(!reply.contains(SECRET) && !reply.contains('\u{1b}'), "{tool}: {reply}");
     }
     drop(host);
@@ -170,7 +165,7 @@ fn a_denied_tool_says_nothing_of_its_arguments() {
     ]);
     let Some(hostile) = Hostile::under(&rules) else { return };
     let mut host = hostile.start("s__tells");
-    let refused = host.call("s__strict", &json!({"n": "x"}));
+    let refused = host.call("s__strict", &json!({"n": "x"}))["result"].clone();
     assert_eq!(kind(&refused), "policy", "{refused}");
     assert!(!refused.to_string().contains("integer"), "{refused}");
 }

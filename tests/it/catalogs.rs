@@ -13,7 +13,7 @@ use clawhost::upstream::http::TrustedRoots;
 use clawhost_core::catalog::{Annotations, ToolDefinition};
 use clawhost_core::digest;
 use clawhost_core::release::{Release, Released, ReleasedCode};
-use clawhost_tests::host::{call, text};
+use clawhost_tests::host::text;
 use clawhost_tests::{Cli, Guest, Postgres, TestHost, wait};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,9 +27,6 @@ const KILLS_POSTGRES: u32 = 60;
 /// Tells the child where to seed.
 const STORE: &str = "CLAWHOST_TEST_CATALOGS_STORE";
 const CHILD: &str = "catalogs::a_child_seeds_until_it_is_killed";
-/// A change that has not shown by then never does.
-const NEVER: Duration = Duration::from_secs(30);
-
 /// A store of a test's own.
 enum Store {
     Embedded(TempDir),
@@ -259,7 +256,7 @@ async fn what_was_edited_by_hand_is_an_error_and_the_version_before_stays_in_ser
                 || refused.contains(&format!("version {version};")))
             .then_some(())
         };
-        wait::until(&format!("the refusal of {version}: {}", host.refused()), NEVER, told).await;
+        wait::until(&format!("the refusal of {version}: {}", host.refused()), told).await;
         assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "one");
     }
     store.sql("UPDATE registry_pins SET version = 1, hash = 'x'").await.unwrap();
@@ -291,24 +288,20 @@ async fn a_running_host_follows_the_pin_and_a_running_call_keeps_its_version(sto
         move |host: &TestHost| (host.host().catalog().release == Some(version)).then_some(())
     };
     releases.pin(1, "test").await.unwrap();
-    wait::until("the first version", NEVER, || serving(1)(&host)).await;
+    wait::until("the first version", || serving(1)(&host)).await;
     assert!(!host.refused().contains("registry"), "{}", host.refused());
     assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "one");
-    let running = host.host().clone();
-    let task = tokio::spawn(async move { running.call(call("slow", json!({}))).await });
-    let received = || {
-        let records = clawhost::audit::records(&host.audit()).unwrap();
-        records.iter().any(|record| record["tool"] == "slow").then_some(())
-    };
-    wait::until("the call to arrive", NEVER, received).await;
+    let task = host.begin("slow", json!({}));
+    // After the greeting.
+    host.arrived(2).await;
 
     let mut changes = host.host().catalog_version();
     changes.mark_unchanged();
     releases.pin(2, "test").await.unwrap();
-    wait::until("the second version", NEVER, || serving(2)(&host)).await;
-    wait::within("clients are told", NEVER, changes.changed()).await.unwrap();
+    wait::until("the second version", || serving(2)(&host)).await;
+    wait::within("clients are told", changes.changed()).await.unwrap();
     assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "two");
-    let kept = wait::within("the running call", NEVER, task).await.unwrap().unwrap();
+    let kept = wait::within("the running call", task).await.unwrap().unwrap();
     assert_eq!(text(&kept), "slow");
     let mut versions: Vec<(Value, Value)> = host
         .finished()
@@ -320,7 +313,7 @@ async fn a_running_host_follows_the_pin_and_a_running_call_keeps_its_version(sto
     let expected = [("greet", 1), ("greet", 2), ("slow", 1)];
     assert_eq!(versions, expected.map(|(tool, version)| (json!(tool), json!(version))));
     releases.pin(1, "test").await.unwrap();
-    wait::until("the first version again", NEVER, || serving(1)(&host)).await;
+    wait::until("the first version again", || serving(1)(&host)).await;
     assert_eq!(text(&host.call("greet", json!({})).await.unwrap()), "one");
     host.check_audit();
 }
@@ -372,7 +365,7 @@ async fn what_a_version_says_of_its_tools_holds_and_its_composites_run() {
     assert_eq!(twice.structured.unwrap()["result"], json!({"value": "one"}));
     releases.pin(2, "test").await.unwrap();
     let moved = || (host.host().catalog().release == Some(2)).then_some(());
-    wait::until("the second version", NEVER, moved).await;
+    wait::until("the second version", moved).await;
     let refused = host.call("greet", json!({"name": "a"})).await.unwrap_err();
     assert_eq!(refused.kind.code(), -32602, "{refused:?}");
     // What the host's own definition files say of a tool stands in the place of all of it.

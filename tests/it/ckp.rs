@@ -2,7 +2,7 @@
 //! transports, and lines that no message is.
 
 use clawhost_tests::ckp::{Http, Stdio, Transport, Vectors, initialize, prepare};
-use clawhost_tests::{Cli, Guest};
+use clawhost_tests::{Cli, Guest, client};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -83,8 +83,8 @@ fn after_every_hostile_line_the_program_answers() {
     ];
     for (what, mut line, code) in lines {
         line.push(b'\n');
-        host.write(&line);
-        let answer = host.hear().unwrap();
+        host.client.write(&line);
+        let answer = host.client.hear();
         assert_eq!(
             (&answer["id"], &answer["error"]["code"]),
             (&Value::Null, &json!(code)),
@@ -94,19 +94,17 @@ fn after_every_hostile_line_the_program_answers() {
         assert_eq!(alive["result"]["state"], "READY", "{what}");
     }
     // Empty lines and other platforms' ends are no messages, and no error.
-    host.write(b"\n\r\n   \n\t\n");
+    host.client.write(b"\n\r\n   \n\t\n");
     let crlf = status("crlf").replace('\n', "\r\n");
-    host.write(crlf.as_bytes());
-    assert_eq!(host.hear().unwrap()["id"], "crlf");
+    host.client.write(crlf.as_bytes());
+    assert_eq!(host.client.hear()["id"], "crlf");
 }
 
 #[test]
 fn one_connection_speaks_both_dialects() {
     let mut host = plain();
     host.ask(&initialize().to_string(), Some("i"), false).unwrap();
-    let mcp = json!({"jsonrpc": "2.0", "id": "m", "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}});
-    let answer = host.ask(&mcp.to_string(), Some("m"), false).unwrap();
+    let answer = host.client.ask("initialize", &client::initialize(0, &json!({}))["params"]);
     assert_eq!(answer["result"]["serverInfo"]["name"], "clawhost");
     let answer = host.ask(status("s").trim(), Some("s"), false).unwrap();
     assert_eq!(answer["result"]["state"], "READY");
@@ -142,7 +140,7 @@ fn a_request_is_answered_again_by_the_next_host_and_not_run_again() {
     let stored = first.ask(&store.to_string(), Some("s"), false).unwrap();
     assert_eq!(stored["result"]["stored"], 1, "{stored}");
     // Killed, as any process may be.
-    drop(first);
+    first.client.child.kill().unwrap();
 
     let mut second = Stdio::start(&cli, &documents);
     second.ask(&initialize().to_string(), Some("i"), false).unwrap();
@@ -260,7 +258,7 @@ fn a_session_beats_on_standard_input_only_while_it_is_ready() {
     // A Claw without tools, memory or swarm.
     assert_eq!(begun["result"]["conformanceLevel"], "level-1", "{begun}");
     assert_eq!(begun["result"]["capabilities"], json!({}));
-    let beat = host.hear().unwrap();
+    let beat = host.client.hear();
     assert_eq!(
         (&beat["method"], &beat["params"]["state"]),
         (&json!("claw.heartbeat"), &json!("READY"))

@@ -3,24 +3,20 @@
 //! Without the feature `interpreters` there is no `run_code`: its tests are counted as ignored then, and
 //! hostile guests show what holds of every caller.
 
-use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clawhost::Tool;
-use clawhost::approvals::{Answer, Approver};
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::approvals::Answer;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{NESTED_CALLS_MAX, TOOL_CALLS_REFUSED_MAX};
 use clawhost_core::reply::ToolReply;
-use clawhost_tests::host::{TestHostBuilder, call, text};
-use clawhost_tests::wait::{until, within};
+use clawhost_tests::host::{TestHostBuilder, call, secrets, text};
+use clawhost_tests::wait::within;
 use clawhost_tests::{Guest, TestHost, native};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-const SOON: Duration = Duration::from_secs(60);
 const BY_NAME: &str = "calls-by-name";
 /// Calls that one call may make here, where a test does not say otherwise.
 const GRANTED: usize = 8;
@@ -40,7 +36,7 @@ fn granting(calls: usize) -> String {
 /// Has a guest call the tool of a name, with `{}`.
 async fn by_name(host: &TestHost, name: &str) -> Result<ToolReply, CallError> {
     let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
-    within(name, SOON, host.call(BY_NAME, json!({ "case": hex }))).await
+    within(name, host.call(BY_NAME, json!({ "case": hex }))).await
 }
 
 /// Returns the closing records of the calls that calls made, and checks that they are whole.
@@ -96,7 +92,7 @@ async fn calls_without_end_end_soon_after_the_bound_of_the_profile_and_each_is_r
             .limits("timeout_ms: 60000")
             .build()
             .await;
-        let ended = within("the end", SOON, host.call("calls-without-end", json!({}))).await;
+        let ended = within("the end", host.call("calls-without-end", json!({}))).await;
         let error = ended.unwrap_err();
         let told = (error.kind, &error.data["limit"]);
         assert_eq!(told, (ErrorKind::Sandbox, &json!("tool_calls_max")));
@@ -164,12 +160,7 @@ async fn a_person_is_asked_about_each_call_and_the_program_is_not_that_person() 
         (Answer::Deny { reason: None }, None),
         (Answer::Approve { lease: None }, Some("\"answer\"")),
     ] {
-        let answered = async {
-            let look = || host.host().approvals().pending().pop();
-            let (asked, _) = until("the question", SOON, look).await;
-            host.host().approvals().answer(&asked.id, None, answer, &Approver::Operator).await
-        };
-        let (outcome, _) = tokio::join!(by_name(&host, "answer"), answered);
+        let (outcome, _) = tokio::join!(by_name(&host, "answer"), host.answer(answer));
         let outcome = outcome.unwrap();
         assert_eq!(Some(text(&outcome)).filter(|_| !outcome.is_error).as_deref(), expected);
     }
@@ -218,7 +209,7 @@ fn coding(tools: &[&str]) -> TestHostBuilder {
 /// Returns what a program leaves.
 async fn program(host: &TestHost, language: &str, code: &str) -> Value {
     let arguments = json!({"code": code, "language": language});
-    within(code, SOON, host.ask("run_code", arguments)).await["result"].clone()
+    within(code, host.ask("run_code", arguments)).await["result"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -359,7 +350,7 @@ async fn a_program_ends_at_its_own_time_with_all_that_it_called() {
         ),
     ] {
         let arguments = json!({"code": code, "language": language, "timeout_ms": 400});
-        let outcome = within(code, SOON, host.call("run_code", arguments)).await.unwrap();
+        let outcome = within(code, host.call("run_code", arguments)).await.unwrap();
         assert_eq!(outcome.error_kind, Some("timeout"), "{language}: {outcome:?}");
     }
     assert!(inner(&host).iter().all(|record| record["outcome"] == "timeout"));
@@ -390,10 +381,10 @@ async fn programs_beside_each_other_wait_for_nobody_and_end() {
         );
         json!({"code": format!("try {{ {all} }} catch (e) {{ return e.code }}")})
     };
-    let ended = within("many", SOON, host.ask("run_code", many(NESTED_CALLS_MAX + 9))).await;
+    let ended = within("many", host.ask("run_code", many(NESTED_CALLS_MAX + 9))).await;
     assert_eq!(ended["result"], -32010);
     assert_eq!(inner(&host).len(), NESTED_CALLS_MAX + 9, "each leaves its record");
-    let ended = within("too many", SOON, host.call("run_code", many(1_000))).await;
+    let ended = within("too many", host.call("run_code", many(1_000))).await;
     assert_eq!(ended.unwrap_err().data["limit"], "tool_calls_max");
     let mut all = JoinSet::new();
     for _ in 0..20 {
@@ -401,7 +392,7 @@ async fn programs_beside_each_other_wait_for_nobody_and_end() {
         let one = call("run_code", json!({"code": "tools.answer({})"}));
         all.spawn(async move { host.call(one).await });
     }
-    let all = within("all", SOON, all.join_all()).await;
+    let all = within("all", all.join_all()).await;
     assert!(all.iter().all(|one| one.as_ref().is_ok_and(|reply| !reply.is_error)), "{all:?}");
 }
 
@@ -409,17 +400,13 @@ async fn programs_beside_each_other_wait_for_nobody_and_end() {
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn a_secret_in_a_result_never_reaches_the_program() {
     const VALUE: &str = "the-value-of-the-secret";
-    let secrets = Secrets::new(SecretSources {
-        environment: Some(Box::new(|name| (name == "TOKEN").then(|| OsString::from(VALUE)))),
-        ..SecretSources::default()
-    });
     let host = coding(&["secret-reader"])
         .tool_file("secret-reader.wat", Guest::read("secret-reader").wat().as_bytes())
         .capabilities("secrets: {injection: environment}")
         .runtime_file(
             "version: 1\nprofiles: {sandbox-0: {tool_calls_max: 8, secrets: [{name: TOKEN}]}}",
         )
-        .secrets(secrets)
+        .secrets(secrets(&[("TOKEN", VALUE)]))
         .build()
         .await;
     // Letter by letter, so that nothing that looks for it on the way out would find it.

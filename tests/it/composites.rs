@@ -1,23 +1,22 @@
 //! Composites: tools that are made of others, each step on the one path.
 
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use clawhost::approvals::{Answer, Approver};
+use clawhost::approvals::Answer;
 use clawhost::catalog::Annotations;
 use clawhost::host::ToolCall;
 use clawhost::{Tool, ToolError, async_trait};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::manifest::Governance;
 use clawhost_tests::host::{TestHostBuilder, call, call_within, text};
-use clawhost_tests::wait::{until, within};
+use clawhost_tests::wait::within;
 use clawhost_tests::{Cli, Guest, TestHost};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 
 use crate::cli::PROGRAM;
 
-const SOON: Duration = Duration::from_secs(30);
 const MIB: usize = 1 << 20;
 
 /// One composite of a definition file; `steps` in flow style, one after the other.
@@ -193,12 +192,9 @@ async fn twenty_towers_of_four_pass_through_one_place() {
         composite(name, &format!("{{ tool_name: {tool}, {arguments}, output_key: k }}"))
     });
     let host = defining(&tower).file("a.txt", "deep").calls_running(1).build().await;
-    let calls = (0..20).map(|_| {
-        let host = host.host().clone();
-        tokio::spawn(async move { host.call(call("c1", json!({"path": "a.txt"}))).await })
-    });
+    let calls = (0..20).map(|_| host.begin("c1", json!({"path": "a.txt"})));
     for running in calls.collect::<Vec<_>>() {
-        let reply = within("a tower", SOON, running).await.unwrap().unwrap();
+        let reply = within("a tower", running).await.unwrap().unwrap();
         let inner = reply.structured.unwrap();
         assert_eq!(inner.pointer("/result/result/result/result/content"), Some(&json!("deep")));
     }
@@ -223,20 +219,16 @@ async fn a_ring_that_a_reload_makes_under_a_running_call_is_found() {
         + &composite("b", "{ tool_name: a, output_key: z }");
     let wait = |host: clawhost::HostBuilder| host.tool(Native { name: "wait", reads: false });
     let host = defining(&first).extend(wait).build().await;
-    let running = host.host().clone();
-    let running = tokio::spawn(async move { running.call(call("a", json!({}))).await });
-    let opened = || {
-        let records = clawhost::audit::records(&host.audit()).unwrap();
-        records.iter().any(|record| record["tool"] == "wait").then_some(())
-    };
-    until("the first step", SOON, opened).await;
+    let running = host.begin("a", json!({}));
+    // It, and its first step.
+    host.arrived(2).await;
     let mut manifest = (*host.host().manifest()).clone();
     manifest.governance = Governance::default();
     manifest.governance.read("d.yaml".as_ref(), second.as_bytes()).unwrap();
     manifest.governance.settle(&[]).unwrap();
     host.host().reload(manifest).await.unwrap();
     GO_ON.notify_one();
-    let error = within("the ring", SOON, running).await.unwrap().unwrap_err();
+    let error = within("the ring", running).await.unwrap().unwrap_err();
     assert_eq!((error.kind.code(), &error.data["limit"]), (-32011, &json!("cycle")), "{error}");
     assert!(error.message.starts_with("step 2, `b`: step 1, `a`: "), "{error}");
     host.check_audit();
@@ -268,18 +260,8 @@ async fn a_person_is_asked_for_the_step_that_asks() {
     for (answer, allowed) in
         [(Answer::Approve { lease: None }, true), (Answer::Deny { reason: None }, false)]
     {
-        let answered = async {
-            let pending = || host.host().approvals().pending().pop();
-            let (pending, _) = until("a question", SOON, pending).await;
-            assert_eq!(pending.asked.tool, "write-file");
-            assert!(
-                host.host()
-                    .approvals()
-                    .answer(&pending.id, None, answer, &Approver::Operator)
-                    .await
-            );
-        };
-        let (outcome, ()) = tokio::join!(host.call("copy", copied()), answered);
+        let (outcome, asked) = tokio::join!(host.call("copy", copied()), host.answer(answer));
+        assert_eq!(asked.asked.tool, "write-file");
         match outcome {
             Ok(reply) => assert!(allowed && !reply.is_error),
             Err(error) => {
@@ -296,22 +278,15 @@ async fn who_drops_the_call_ends_its_steps_and_its_time_bounds_them_all() {
     let slow = |steps: &str| {
         defining(&[composite("slow", steps)])
             .guest(&Guest::read("sleep-for-ever"))
-            .limits("timeout_ms: 20000")
+            .limits("timeout_ms: 600000")
     };
     let steps = "{ tool_name: sleep-for-ever, output_key: x }";
     let host = slow(steps).build().await;
-    let started = Instant::now();
-    let time = Duration::from_secs(2);
-    let error = host.host().call(call_within("slow", json!({}), time)).await.unwrap_err();
+    let hurried = call_within("slow", json!({}), Duration::from_secs(2));
+    let error = within("its end", host.host().call(hurried)).await.unwrap_err();
     assert_eq!((error.kind, &error.data["limit"]), (ErrorKind::Timeout, &json!("timeout_ms")));
-    assert!(started.elapsed() < SOON / 3, "{:?}", started.elapsed());
-    let running = host.host().clone();
-    let running = tokio::spawn(async move { running.call(call("slow", json!({}))).await });
-    let begun = || {
-        let records = clawhost::audit::records(&host.audit()).unwrap();
-        (records.iter().filter(|of| of["event"] == "call.received").count() == 4).then_some(())
-    };
-    until("the step", SOON, begun).await;
+    let running = host.begin("slow", json!({}));
+    host.arrived(4).await;
     running.abort();
     running.await.unwrap_err();
     let outcomes: Vec<Value> = host.finished().iter().map(|of| of["outcome"].clone()).collect();
@@ -319,7 +294,7 @@ async fn who_drops_the_call_ends_its_steps_and_its_time_bounds_them_all() {
     host.check_audit();
 
     let host = slow("{ tool_name: sleep-for-ever, output_key: x, timeout_ms: 50 }").build().await;
-    let error = host.call("slow", json!({})).await.unwrap_err();
+    let error = within("its end", host.call("slow", json!({}))).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Timeout, "a step has its own time");
 }
 
@@ -329,11 +304,11 @@ async fn steps_that_only_read_run_beside_each_other_and_share_one_place_where_th
     let meet = "{ tool_name: meet, output_key: x }, { tool_name: meet, output_key: y }";
     let host = defining(&[composite("both", meet)]);
     let host = host.extend(|host| host.tool(Native { name: "meet", reads: true })).build().await;
-    within("both", SOON, host.ask("both", json!({}))).await;
+    within("both", host.ask("both", json!({}))).await;
     let read = "{ tool_name: read_file, arg_mapping: { path: { literal: a.txt } }, output_key: x }, { tool_name: read_file, arg_mapping: { path: { literal: a.txt } }, output_key: y }";
     let host = defining(&[composite("reads", read)]).file("a.txt", "a").calls_running(1);
     let host = host.build().await;
-    within("one after the other", SOON, host.ask("reads", json!({}))).await;
+    within("one after the other", host.ask("reads", json!({}))).await;
     host.check_audit();
 }
 

@@ -13,11 +13,10 @@ use clawhost::audit::Trust;
 use clawhost::memory::{KEYS_MIGRATIONS, Keys, OwnKeys, Space};
 use clawhost::state::{Database, DatabaseError};
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::Cli;
+use clawhost_tests::{Cli, Client, Program};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
-use crate::stdio::Client;
 
 /// Calls until a full disk has to show.
 const CALLS_UNTIL_FULL: usize = 300;
@@ -74,7 +73,7 @@ fn on_a_small_disk(cli: &Cli) -> Option<(Client, PathBuf)> {
     for pipe in [Command::stdin, Command::stdout] {
         pipe(&mut command, std::process::Stdio::piped());
     }
-    let client = Client::ready(command);
+    let client = Client::ready(Program::other(&mut command));
     let disk = cli.here().join("disk");
     let seen = format!("/proc/{}/root{}", client.child.id(), disk.to_str().unwrap());
     Some((client, PathBuf::from(seen)))
@@ -93,7 +92,7 @@ fn d3_a_full_disk_refuses_calls_and_room_on_it_lets_them_run_again() {
     let mut write = |host: &mut Client| {
         number += 1;
         let path = format!("{number}.txt");
-        let answer = host.call("write_file", json!({"path": path, "content": "x"}));
+        let answer = host.call("write_file", &json!({"path": path, "content": "x"}));
         (answer.to_string(), cli.here().join("workspace").join(path).exists())
     };
     let refused = |answer: &str| answer.contains("could not be recorded");
@@ -253,12 +252,12 @@ async fn d2_a_damaged_file_of_the_store_is_an_error_and_no_crash() {
 #[test]
 fn d4_two_hosts_write_to_one_store_and_neither_loses_anything() {
     let cli = prepared();
-    let start = || Client::ready(cli.command(&["run", "claw.yaml", "--stdio"]));
+    let start = || Client::start(&cli, &["run", "claw.yaml", "--stdio"]);
     let mut hosts = [start(), start()];
     for number in 0..SET_BY_EACH {
         for (host, name) in hosts.iter_mut().zip(["a", "b"]) {
             let set = json!({"action": "set", "key": format!("{name}{number}"), "value": number});
-            host.begin("key_value_store", set);
+            host.begin("key_value_store", &set);
         }
     }
     for host in &hosts {
@@ -269,7 +268,7 @@ fn d4_two_hosts_write_to_one_store_and_neither_loses_anything() {
     }
     for host in &mut hosts {
         let list = json!({"action": "list", "limit": 100});
-        let listed = host.call("key_value_store", list)["result"]["structuredContent"].clone();
+        let listed = host.call("key_value_store", &list)["result"]["structuredContent"].clone();
         assert_eq!(listed["entries"].as_array().unwrap().len(), 2 * SET_BY_EACH);
         assert_eq!(listed["next"], Value::Null);
     }

@@ -4,21 +4,19 @@
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 
 use base64::Engine as _;
 use clawhost_core::digest;
 use clawhost_core::package::artifact::{Artifact, Layer, Outline};
-use clawhost_tests::Cli;
-use clawhost_tests::wait::until;
+use clawhost_tests::wait::{SOON, until};
+use clawhost_tests::{Cli, Program};
 use serde_json::Value;
 
 use crate::cli::PROGRAM;
 use crate::registry::{Registry, answering, head_of, ok, tool, word_count};
 
-const SOON: Duration = Duration::from_secs(30);
 const REGISTRY: &str = "/usr/bin/docker-registry";
 /// `minisign -S` of [`ANSWER`] made the signature, and `minisign -G` the keys.
 const ANSWER: &str = r#"(component
@@ -449,11 +447,10 @@ async fn a_pull_that_is_killed_leaves_no_half_file() {
     });
     let cli = cli("");
     let reference = format!("oci://{host}/t/answer:1.0.0");
-    let mut program = cli.command(&["pull", &reference, "--tools", "tools"]).spawn().unwrap();
+    let mut program = cli.start(&["pull", &reference, "--tools", "tools"]);
     // All but the last byte is there.
     let stream = told.recv_timeout(SOON).unwrap();
     program.kill().unwrap();
-    program.wait().unwrap();
     drop(stream);
     assert_eq!((files(&cli), lock(&cli)), (Vec::new(), String::new()));
 }
@@ -641,16 +638,9 @@ fn an_address_that_is_locked_is_that_when_a_manifest_names_it_too() {
 
 /// A real registry of its own, ended with the test; nothing where none is installed.
 struct Real {
-    program: Child,
+    _program: Program,
     host: String,
     _folder: tempfile::TempDir,
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        self.program.kill().unwrap();
-        self.program.wait().unwrap();
-    }
 }
 
 /// What `htpasswd -Bbn robot hunter22` prints.
@@ -678,9 +668,9 @@ async fn real(auth: bool) -> Option<Real> {
     std::fs::write(&file, config).unwrap();
     let mut command = Command::new(REGISTRY);
     command.arg("serve").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-    let program = command.spawn().unwrap();
-    let real = Real { program, host, _folder: folder };
-    until("the registry listens", SOON, || TcpStream::connect(&real.host).ok()).await;
+    let program = Program::other(&mut command);
+    let real = Real { _program: program, host, _folder: folder };
+    until("the registry listens", || TcpStream::connect(&real.host).ok()).await;
     Some(real)
 }
 

@@ -7,16 +7,13 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::DROP_IN_DEBOUNCE_MS;
-use clawhost_tests::host::{call, text};
+use clawhost_tests::host::text;
 use clawhost_tests::{Guest, TestHost, wait};
 use serde_json::json;
 
 /// How soon a change has to show, at the best of [`TRIES`].
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
 const TRIES: usize = 6;
-/// A change that has not shown by then never does.
-const NEVER: Duration = Duration::from_secs(20);
-
 /// A guest that answers with `answer`, whatever its file is called.
 pub(crate) fn saying(tool: &str, answer: &str) -> Guest {
     let code: String = answer
@@ -45,9 +42,9 @@ fn serves(host: &TestHost, tool: &str) -> bool {
 }
 
 async fn shows(host: &TestHost, what: &str, holds: impl Fn() -> bool) -> Duration {
-    let look = || holds().then_some(());
-    let ((), took) = wait::until(&format!("{what}; {}", host.refused()), NEVER, look).await;
-    took
+    let started = Instant::now();
+    wait::until(&format!("{what}; {}", host.refused()), || holds().then_some(())).await;
+    started.elapsed()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,7 +103,7 @@ async fn a_file_that_is_still_being_copied_causes_no_error() {
             assert!(longest > pause || !host.refused().contains(&tool), "{}", host.refused());
             (longest > pause).then_some(())
         };
-        wait::until("the copy", NEVER, copied).await;
+        wait::until("the copy", copied).await;
         if longest <= pause {
             shows(&host, "the copied tool", || serves(&host, &tool)).await;
             assert_eq!(text(&host.call(&tool, json!({})).await.unwrap()), "whole");
@@ -201,14 +198,12 @@ async fn a_running_call_is_not_disturbed_when_its_tool_is_replaced_and_deleted()
         .guest(&Guest::parse("slow", slow))
         .build()
         .await;
-    let running = host.host().clone();
-    let task = tokio::spawn(async move { running.call(call("slow", json!({}))).await });
-    let received = || (!clawhost::audit::records(&host.audit()).unwrap().is_empty()).then_some(());
-    wait::until("the call to arrive", NEVER, received).await;
+    let task = host.begin("slow", json!({}));
+    host.arrived(1).await;
     drop_in(&host, "slow.wat", saying("slow", "replaced").wat().as_bytes());
     fs::remove_file(host.tools_folder().join("slow.wat")).unwrap();
     shows(&host, "the tool to go", || !serves(&host, "slow")).await;
-    let reply = wait::within("the running call", NEVER, task).await.unwrap().unwrap();
+    let reply = wait::within("the running call", task).await.unwrap().unwrap();
     assert_eq!(text(&reply), "slow");
 }
 
@@ -222,10 +217,8 @@ async fn a_host_whose_places_are_all_taken_still_takes_a_tool_in() {
         .guest(&Guest::parse("slow", slow))
         .build()
         .await;
-    let running = host.host().clone();
-    let task = tokio::spawn(async move { running.call(call("slow", json!({}))).await });
-    let received = || (!clawhost::audit::records(&host.audit()).unwrap().is_empty()).then_some(());
-    wait::until("the call to arrive", NEVER, received).await;
+    let task = host.begin("slow", json!({}));
+    host.arrived(1).await;
     // Never seen before, so that it is asked what it offers rather than looked up.
     let fresh = saying("fresh", &host.tools_folder().display().to_string());
     drop_in(&host, "fresh.wat", fresh.wat().as_bytes());

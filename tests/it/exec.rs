@@ -1,8 +1,6 @@
 //! `exec_shell`, `bash_exec` and `spawn` through the real component: programs run in the jail or not at all.
 #![cfg(target_os = "linux")]
 
-use std::time::Duration;
-
 use clawhost::host::Principal;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
@@ -12,8 +10,6 @@ use clawhost_tests::{Cli, TestHost, source_root, wait};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
-
-const HANGS: Duration = Duration::from_secs(30);
 
 /// Returns a host whose profile runs programs; none, and says so, where there is no jail.
 async fn host() -> Option<TestHost> {
@@ -25,14 +21,14 @@ async fn host() -> Option<TestHost> {
     let builder = TestHost::builder()
         .only(&["exec-shell", "bash-exec", "spawn"])
         .level("process")
-        .limits("timeout_ms: 10000, max_processes: 16")
+        .limits("max_processes: 16")
         .capabilities("shell: {mode: full}")
         .file("here.txt", "granted");
     Some(builder.build().await)
 }
 
 async fn run(host: &TestHost, command: &str) -> Result<ToolReply, CallError> {
-    wait::within(command, HANGS, host.call("exec_shell", json!({"command": command}))).await
+    wait::within(command, host.call("exec_shell", json!({"command": command}))).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,14 +91,12 @@ async fn a_command_and_all_it_started_end_at_the_deadline() {
     };
     let command =
         format!("(setsid sleep {mark} &) ; nohup sleep {mark} & sh -c 'sleep {mark}'; true");
-    let running = host.host().clone();
-    let arguments = json!({"command": command, "timeout": 4});
-    let task = tokio::spawn(async move { running.call(call("exec_shell", arguments)).await });
+    let task = host.begin("exec_shell", json!({"command": command, "timeout": 4}));
     // The jail may refuse a session of one's own; the other two run.
-    wait::until("the programs to run", HANGS, || (alive() >= 2).then_some(())).await;
-    let outcome = wait::within("the command", HANGS, task).await.unwrap().unwrap();
+    wait::until("the programs to run", || (alive() >= 2).then_some(())).await;
+    let outcome = wait::within("the command", task).await.unwrap().unwrap();
     assert_eq!(outcome.error_kind, Some("timeout"), "{outcome:?}");
-    wait::until("no orphan", HANGS, || (alive() == 0).then_some(())).await;
+    wait::until("no orphan", || (alive() == 0).then_some(())).await;
 }
 
 #[tokio::test]
@@ -180,7 +174,7 @@ async fn x11_the_memory_and_processes_of_a_profile_bind_programs_and_so_do_a_cal
             .await;
         let mut narrowed = call("bash_exec", held.clone());
         narrowed.context.sandbox = Some("less".to_owned());
-        let ended = wait::within(own, HANGS, host.host().call(narrowed)).await;
+        let ended = wait::within(own, host.host().call(narrowed)).await;
         let whole = ended.map(|reply| reply.structured.unwrap()["stdout"] == "200000000\n");
         assert_eq!(whole.map_err(|error| error.kind.code()), outcome, "{own}; {callers}");
     }
@@ -229,14 +223,9 @@ async fn the_sixth_spawned_program_of_an_agent_is_refused_and_dropped_calls_give
         let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
         lines.filter(|line| line.ends_with(format!("sleep\0{mark}\0").as_bytes())).count()
     };
-    let slow = || call("spawn", json!({"command": "sleep", "args": [mark]}));
-    let tasks: Vec<_> = (0..5)
-        .map(|_| {
-            let (running, call) = (host.host().clone(), slow());
-            tokio::spawn(async move { running.call(call).await })
-        })
-        .collect();
-    wait::until("five programs", HANGS, || (alive() == 5).then_some(())).await;
+    let slow = json!({"command": "sleep", "args": [mark]});
+    let tasks: Vec<_> = (0..5).map(|_| host.begin("spawn", slow.clone())).collect();
+    wait::until("five programs", || (alive() == 5).then_some(())).await;
     let sixth = host.call("spawn", json!({"command": "true"})).await.unwrap_err();
     assert_eq!((sixth.kind, &sixth.data["limit"]), (ErrorKind::Overloaded, &json!("spawns_max")));
     // A shell is not counted, and neither is somebody else's program.
@@ -245,7 +234,7 @@ async fn the_sixth_spawned_program_of_an_agent_is_refused_and_dropped_calls_give
     other.principal = Principal("another".to_owned());
     assert!(host.host().call(other).await.is_ok());
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    wait::until("no program", HANGS, || (alive() == 0).then_some(())).await;
+    wait::until("no program", || (alive() == 0).then_some(())).await;
     for task in tasks {
         drop(task.await);
     }

@@ -1,14 +1,12 @@
 //! What MCP servers have beside tools, and what they ask of the clients that call them: the server of
 //! the conformance suite's fixtures, bridged. Without a python3 the tests say so and pass.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
 
 use clawhost_core::limits::SAMPLINGS_CALL_MAX;
 use clawhost_tests::model::{Say, completion};
-use clawhost_tests::{Cli, Model, source_root};
+use clawhost_tests::wait::block_until;
+use clawhost_tests::{Cli, Client, Model, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -16,90 +14,35 @@ use crate::cli::PROGRAM;
 const PYTHON: &str = "/usr/bin/python3";
 /// A tool of the fixtures that asks for more.
 const ASKS: &str = "test_input_required_result_request_state";
-/// Everything on this machine that is going to happen has happened by then.
-const SOON: Duration = Duration::from_secs(30);
-
-/// A client that speaks to a host line by line.
-struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    asked: u64,
+fn start(cli: &Cli, folder: &Path) -> Client {
+    start_with(cli, folder, &[])
 }
 
-impl Client {
-    fn start(cli: &Cli, folder: &Path) -> Self {
-        Self::start_with(cli, folder, &[])
-    }
-
-    fn start_with(cli: &Cli, folder: &Path, more: &[&str]) -> Self {
-        let words = ["run", folder.to_str().unwrap(), "--stdio"];
-        let mut command = cli.command(&[&words, more].concat());
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, input, output: BufReader::new(output), asked: 0 }
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.input, "{message}").unwrap();
-    }
-
-    fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
-        serde_json::from_str(&line).unwrap()
-    }
-
-    fn request(&mut self, method: &str, params: &Value) {
-        self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
-    }
-
-    /// Asks, and returns the answer: what is told meanwhile is skipped.
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.request(method, params);
-        loop {
-            let message = self.hear();
-            if message["id"] == self.asked && message.get("method").is_none() {
-                return message;
-            }
-        }
-    }
-
-    /// Asks as the stateless revision does, with a client that can do `capabilities`.
-    fn modern(&mut self, method: &str, mut params: Value, capabilities: &Value) -> Value {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        });
-        self.ask(method, &params)
-    }
-
-    /// Asks until the tool `name` of the server is served.
-    fn until_served(&mut self, name: &str, list: impl Fn(&mut Self) -> Value) {
-        let deadline = Instant::now() + SOON;
-        while !list(self).to_string().contains(name) {
-            assert!(Instant::now() < deadline, "the server does not come");
-        }
-    }
-
-    /// Begins a session of the older revisions, and waits for the tool `name`.
-    fn initialize(&mut self, name: &str, capabilities: &Value) -> Value {
-        let client = json!({"name": "test", "version": "1"});
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
-        let answer = self.ask("initialize", &hello)["result"].clone();
-        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        self.until_served(name, |client| client.ask("tools/list", &json!({})));
-        answer
-    }
+fn start_with(cli: &Cli, folder: &Path, more: &[&str]) -> Client {
+    let words = ["run", folder.to_str().unwrap(), "--stdio"];
+    Client::new(cli.start(&[&words, more].concat()))
 }
 
-impl Drop for Client {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+/// Asks as the stateless revision does, with a client that can do `capabilities`.
+fn modern(client: &mut Client, method: &str, mut params: Value, capabilities: &Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    client.ask(method, &params)
+}
+
+/// Asks until the tool `name` of the server is served.
+fn until_served(client: &mut Client, name: &str) {
+    let mut listed = || modern(client, "tools/list", json!({}), &json!({})).to_string();
+    block_until(name, || listed().contains(name).then_some(()));
+}
+
+/// Begins a session of the older revisions, and waits for the tool `name`.
+fn initialize(client: &mut Client, name: &str, capabilities: &Value) -> Value {
+    let can = client.initialize(capabilities);
+    block_until(name, || client.tools().to_string().contains(name).then_some(()));
+    can
 }
 
 /// Returns a folder of documents that exposes `expose` of the fixtures under `rules`.
@@ -165,8 +108,8 @@ fn resources_prompts_and_completions_of_a_server_are_served() {
     let cli = Cli::new(PROGRAM);
     let expose = json!(["resources", "prompts", "completions"]);
     let Some(folder) = documents(&cli, &expose, &everything()) else { return };
-    let mut client = Client::start(&cli, &folder);
-    let hello = client.initialize(ASKS, &json!({}));
+    let mut client = start(&cli, &folder);
+    let hello = initialize(&mut client, ASKS, &json!({}));
     let listens = json!({"listChanged": true});
     assert_eq!(hello["capabilities"]["resources"], listens);
     assert_eq!(hello["capabilities"]["prompts"], listens);
@@ -220,8 +163,8 @@ fn what_policy_denies_is_neither_listed_nor_read() {
         {"id": "everything", "action": "allow", "scope": "all"},
     ]);
     let Some(folder) = documents(&cli, &json!(["resources", "prompts"]), &rules) else { return };
-    let mut client = Client::start(&cli, &folder);
-    client.initialize(ASKS, &json!({}));
+    let mut client = start(&cli, &folder);
+    initialize(&mut client, ASKS, &json!({}));
     let prompts = client.ask("prompts/list", &json!({}))["result"]["prompts"].clone();
     assert_eq!(prompts, json!([]));
     let refused = client.ask("prompts/get", &json!({"name": "test_simple_prompt"}));
@@ -262,11 +205,11 @@ fn a_server_asks_the_client_that_calls_it_where_that_is_granted() {
     let Some(folder) = documents(&cli, &json!(["questions", "resources"]), &everything()) else {
         return;
     };
-    let mut client = Client::start(&cli, &folder);
+    let mut client = start(&cli, &folder);
     let (elicits, nothing) = (json!({"elicitation": {}}), json!({}));
-    client.until_served(ASKS, |client| client.modern("tools/list", json!({}), &json!({})));
+    until_served(&mut client, ASKS);
     let call = |name: &str| json!({"name": name, "arguments": {}});
-    let asked = client.modern("tools/call", call(ASKS), &elicits)["result"].clone();
+    let asked = modern(&mut client, "tools/call", call(ASKS), &elicits)["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     assert_eq!(asked["inputRequests"]["confirm"]["params"]["message"], "Please confirm");
     let state = asked["requestState"].as_str().unwrap();
@@ -276,15 +219,15 @@ fn a_server_asks_the_client_that_calls_it_where_that_is_granted() {
         call["requestState"] = json!(state);
         call
     };
-    let done = client.modern("tools/call", again(state), &elicits)["result"].clone();
+    let done = modern(&mut client, "tools/call", again(state), &elicits)["result"].clone();
     let text = done["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("state-ok"), "{done}");
     // The server refuses a state that is not its own, and the host one that is nobody's.
     for wrong in ["server:forged", "forged"] {
-        let refused = client.modern("tools/call", again(wrong), &elicits);
+        let refused = modern(&mut client, "tools/call", again(wrong), &elicits);
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    let unable = client.modern("tools/call", call("test_missing_capability"), &nothing);
+    let unable = modern(&mut client, "tools/call", call("test_missing_capability"), &nothing);
     assert_eq!(unable["error"]["code"], -32021, "{unable}");
 }
 
@@ -294,18 +237,18 @@ fn an_older_client_is_asked_while_its_call_waits() {
     let Some(folder) = documents(&cli, &json!(["questions", "resources"]), &everything()) else {
         return;
     };
-    let mut client = Client::start(&cli, &folder);
-    client.initialize(ASKS, &json!({"elicitation": {}}));
+    let mut client = start(&cli, &folder);
+    initialize(&mut client, ASKS, &json!({"elicitation": {}}));
     let call = json!({"name": "test_elicitation", "arguments": {"message": "Who?"}});
     client.request("tools/call", &call);
-    let question = client.hear();
+    let question = client.hear_of("elicitation/create");
     assert_eq!(
         (&question["method"], &question["params"]["message"]),
         (&json!("elicitation/create"), &json!("Who?"))
     );
     let answer = json!({"action": "accept", "content": {"username": "a", "email": "b"}});
     client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
-    let done = client.hear()["result"].clone();
+    let done = client.answer()["result"].clone();
     assert!(done["content"][0]["text"].as_str().unwrap().contains("action=accept"), "{done}");
 }
 
@@ -322,29 +265,29 @@ fn an_older_server_asks_clients_of_both_eras_while_its_call_runs() {
     // What a server knows of secrets, it tells no client.
     let asks = "What is your name? [redacted:HINT]";
 
-    let mut older = Client::start(&cli, &folder);
-    older.initialize(tool, &elicits);
+    let mut older = start(&cli, &folder);
+    initialize(&mut older, tool, &elicits);
     older.request("tools/call", &call);
-    let question = older.hear();
+    let question = older.hear_of("elicitation/create");
     assert_eq!(question["params"]["message"], asks, "{question}");
     older.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer("Ada")}));
-    assert_eq!(older.hear()["result"]["content"][0]["text"], "Hello, Ada!");
+    assert_eq!(older.answer()["result"]["content"][0]["text"], "Hello, Ada!");
     drop(older);
 
-    let mut client = Client::start(&cli, &folder);
-    client.until_served(tool, |client| client.modern("tools/list", json!({}), &json!({})));
-    let asked = client.modern("tools/call", call.clone(), &elicits)["result"].clone();
+    let mut client = start(&cli, &folder);
+    until_served(&mut client, tool);
+    let asked = modern(&mut client, "tools/call", call.clone(), &elicits)["result"].clone();
     let question = &asked["inputRequests"]["question"];
     assert_eq!(question["params"]["message"], asks, "{asked}");
     let mut again = call.clone();
     again["requestState"] = asked["requestState"].clone();
     again["inputResponses"] = json!({"question": answer("Grace")});
-    let done = client.modern("tools/call", again.clone(), &elicits);
+    let done = modern(&mut client, "tools/call", again.clone(), &elicits);
     assert_eq!(done["result"]["content"][0]["text"], "Hello, Grace!", "{done}");
-    let twice = client.modern("tools/call", again, &elicits);
+    let twice = modern(&mut client, "tools/call", again, &elicits);
     assert_eq!(twice["error"]["code"], -32602, "{twice}");
     // A client that can be asked nothing is not asked.
-    let done = client.modern("tools/call", call, &json!({}))["result"].clone();
+    let done = modern(&mut client, "tools/call", call, &json!({}))["result"].clone();
     assert_eq!(done["content"][0]["text"], "Hello, nobody!", "{done}");
 }
 
@@ -356,8 +299,8 @@ async fn a_server_has_completions_of_the_provider_that_the_operator_names_at_its
     let Some(folder) = older(&cli, &json!({"sampling": "main"}), &endpoint) else { return };
     let (tool, nothing) = ("older__ask_model", json!({}));
     let call = json!({"name": tool, "arguments": {}});
-    let mut client = Client::start(&cli, &folder);
-    client.initialize(tool, &nothing);
+    let mut client = start(&cli, &folder);
+    initialize(&mut client, tool, &nothing);
     let done = client.ask("tools/call", &call)["result"].clone();
     assert_eq!(done["content"][0]["text"], "It is blue.", "{done}");
     let asked = model.asked();
@@ -377,8 +320,8 @@ async fn a_server_has_completions_of_the_provider_that_the_operator_names_at_its
 
     let cli = Cli::new(PROGRAM);
     let Some(folder) = older(&cli, &nothing, &endpoint) else { return };
-    let mut client = Client::start(&cli, &folder);
-    client.initialize(tool, &nothing);
+    let mut client = start(&cli, &folder);
+    initialize(&mut client, tool, &nothing);
     let done = client.ask("tools/call", &call)["result"].clone();
     assert_eq!(done["content"][0]["text"], "It is not known.", "{done}");
     assert_eq!(model.asked().len(), 1 + SAMPLINGS_CALL_MAX);
@@ -401,8 +344,8 @@ async fn completions_of_a_server_end_with_its_agents_budget() {
     let file = json!({"version": 1, "tools": [], "budget": budget});
     cli.write("context/stdio/tools.json", file.to_string());
     let tool = "older__ask_model";
-    let mut client = Client::start_with(&cli, &folder, &["--context", "context"]);
-    client.initialize(tool, &json!({}));
+    let mut client = start_with(&cli, &folder, &["--context", "context"]);
+    initialize(&mut client, tool, &json!({}));
     for says in ["It is blue.", "It is not known."] {
         let call = json!({"name": tool, "arguments": {}});
         let done = client.ask("tools/call", &call)["result"].clone();
@@ -415,14 +358,16 @@ async fn completions_of_a_server_end_with_its_agents_budget() {
 fn nobody_is_asked_anything_where_that_is_not_granted() {
     let cli = Cli::new(PROGRAM);
     let Some(folder) = documents(&cli, &json!([]), &everything()) else { return };
-    let mut client = Client::start(&cli, &folder);
-    client.until_served(ASKS, |client| client.modern("tools/list", json!({}), &json!({})));
+    let mut client = start(&cli, &folder);
+    until_served(&mut client, ASKS);
     let call = json!({"name": ASKS, "arguments": {}});
-    let refused = client.modern("tools/call", call, &json!({"elicitation": {}}))["result"].clone();
+    let refused =
+        modern(&mut client, "tools/call", call, &json!({"elicitation": {}}))["result"].clone();
     assert_eq!(
         (&refused["isError"], &refused["_meta"]["clawhost/code"]),
         (&json!(true), &json!(-32010))
     );
-    let read = client.modern("resources/read", json!({"uri": "test://static-text"}), &json!({}));
+    let read =
+        modern(&mut client, "resources/read", json!({"uri": "test://static-text"}), &json!({}));
     assert_eq!(read["error"]["code"], -32602, "{read}");
 }

@@ -142,7 +142,7 @@ async fn a_call_by_call_tool_is_a_call_of_the_tool_itself() {
     let nested = host.call("call_tool", by("call_tool", inner)).await.unwrap();
     assert!(nested.is_error, "{nested:?}");
     host.check_audit();
-    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let records = host.records();
     let received = records.iter().filter(|record| record["event"] == "call.received");
     assert_eq!(received.clone().next().unwrap()["tool"], "shop__list_parcel_3");
 }

@@ -1,15 +1,14 @@
 //! Tools of services, against a service that really listens and may mean harm.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::TestHost;
 use clawhost_tests::host::{TestHostBuilder, call, call_within};
+use clawhost_tests::{Program, TestHost};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "s3rv1ce-token-of-the-test";
@@ -78,14 +77,9 @@ impl Service {
 }
 
 fn secrets() -> Secrets {
-    Secrets::new(SecretSources {
-        environment: Some(Box::new(|name| {
-            name.ends_with("_TOKEN").then(|| {
-                OsString::from(if name == "B_TOKEN" { "0ther-token-of-the-test" } else { TOKEN })
-            })
-        })),
-        ..SecretSources::default()
-    })
+    const TOKENS: &[(&str, &str)] =
+        &[("A_TOKEN", TOKEN), ("B_TOKEN", "0ther-token-of-the-test"), ("DESK_TOKEN", TOKEN)];
+    clawhost_tests::host::secrets(TOKENS)
 }
 
 fn read(stream: &mut TcpStream) -> String {
@@ -398,7 +392,10 @@ print(server.server_port, flush=True)
 server.serve_forever()
 "#;
 
-struct Mcp(std::process::Child, u16);
+struct Mcp {
+    _program: Program,
+    port: u16,
+}
 
 impl Mcp {
     fn start() -> Option<Self> {
@@ -408,14 +405,7 @@ impl Mcp {
         let mut child = command.spawn().ok()?;
         let mut line = String::new();
         std::io::BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
-        Some(Self(child, line.trim().parse().ok()?))
-    }
-}
-
-impl Drop for Mcp {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        Some(Self { _program: child.into(), port: line.trim().parse().ok()? })
     }
 }
 
@@ -424,7 +414,7 @@ async fn a_service_that_is_an_mcp_server_serves_what_was_compiled_to_whom_it_was
     let Some(server) = Mcp::start() else { return eprintln!("skipped: there is no python3") };
     let tools = json!({"version": 1, "tools": [{
         "name": "finder.search", "description": "d", "inputSchema": {"type": "object"},
-        "execution": {"transport": "mcp", "service": "finder", "base_url": format!("http://127.0.0.1:{}", server.1),
+        "execution": {"transport": "mcp", "service": "finder", "base_url": format!("http://127.0.0.1:{}", server.port),
             "path": "/mcp", "tool_name": "search", "auth": {"type": "bearer", "secret": "A_TOKEN"}},
     }]});
     let host =
@@ -493,7 +483,7 @@ async fn tools_for_internal_use_are_there_for_whose_skills_name_them() {
     let runtime = format!(
         "version: 1\nagents: [{{name: finder, skills: [{}]}}]\ntools: {{mcp_servers: {{seek: {{url: 'http://127.0.0.1:{}/', bearer: A_TOKEN}}}}}}",
         skill.display(),
-        server.1
+        server.port
     );
     let host = TestHost::builder().runtime_file(&runtime).secrets(secrets()).build().await;
     assert!(!host.names().contains(&"seek__delete".to_owned()), "{:?}", host.names());

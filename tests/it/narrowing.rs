@@ -2,15 +2,14 @@
 //! after a person has thought about it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use clawhost::approvals::{Answer, Approver, Pending};
+use clawhost::approvals::{Answer, Approver};
 use clawhost::gate::{CallContext, SessionTerms};
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::SessionManifest;
 use clawhost_core::reply::ToolReply;
-use clawhost_tests::host::call;
+use clawhost_tests::host::{Begun, call};
 use clawhost_tests::{Guest, TestHost, guest, wait};
 use serde_json::{Value, json};
 
@@ -32,8 +31,6 @@ spec:
 "#;
 
 const ASK: &str = "- {id: ask, action: require-approval, scope: all}";
-const LONGEST: Duration = Duration::from_secs(30);
-
 async fn host() -> TestHost {
     let builder = TestHost::builder().file("a.txt", "a");
     builder.document("reader.yaml", READER).document("reading.yaml", READING).build().await
@@ -416,15 +413,11 @@ async fn what_was_asked_and_answered_is_recorded_where_a_policy_wants_it() {
     let _reachable = host.host().approvals().reach().open();
     for answer in [Answer::Approve { lease: None }, Answer::Deny { reason: Some("no".to_owned()) }]
     {
-        let caller = host.host().clone();
-        let call = tokio::spawn(async move { caller.call(call("write_file", new_file())).await });
-        let pending = waiting(&host, 1).await.remove(0);
-        assert!(
-            host.host().approvals().answer(&pending.id, None, answer, &Approver::Operator).await
-        );
+        let call = host.begin("write_file", new_file());
+        host.answer(answer).await;
         let _ = call.await.unwrap();
     }
-    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let records = host.records();
     let said: Vec<_> = records
         .iter()
         .filter(|record| record["event"].as_str().unwrap().starts_with("approval."))
@@ -464,14 +457,12 @@ async fn nobody_can_have_a_supervised_call_asked_about_more_leniently() {
         "approval": {"timeout_seconds": 1, "default_if_timeout": "allow"}}]);
     for context in [policy("lenient"), session(&host, &policies(&rules))] {
         let context_is_session = context.session.is_some();
-        let caller = host.host().clone();
-        let call = ToolCall { context, ..call("write_file", new_file()) };
-        let call = tokio::spawn(async move { caller.call(call).await });
-        let pending = waiting(&host, 1).await.remove(0);
+        let call = host.begin_call(ToolCall { context, ..call("write_file", new_file()) });
+        let pending = host.asked(1).await.remove(0);
         assert!(!pending.asked.terms.allow_on_timeout, "{pending:?}");
         assert!(!context_is_session || !pending.asked.reason.contains("harmless"), "{pending:?}");
         call.abort();
-        waiting(&host, 0).await;
+        host.asked(0).await;
     }
     assert!(!host.workspace().join("new.txt").exists());
 }
@@ -491,9 +482,10 @@ async fn the_rates_of_a_session_bind() {
     assert_eq!(refused.data["limit"], "tool_calls_per_minute");
 }
 
-async fn waiting(host: &TestHost, count: usize) -> Vec<Pending> {
-    let look = || Some(host.host().approvals().pending()).filter(|found| found.len() == count);
-    wait::until("the questions", LONGEST, look).await.0
+/// Begins so many calls, each of which writes a file of its own.
+fn write_each(host: &TestHost, count: usize) -> Vec<Begun> {
+    let write = |number| json!({"path": format!("{number}.txt"), "content": "x"});
+    (0..count).map(|number| host.begin("write_file", write(number))).collect()
 }
 
 #[tokio::test]
@@ -501,14 +493,8 @@ async fn what_a_person_allowed_is_held_against_the_limits_of_the_moment() {
     let limited = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: slow}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  rate_limits: {tool_calls_per_minute: 1}\n";
     let host = TestHost::builder().rules(ASK).document("slow.yaml", limited).build().await;
     let _reachable = host.host().approvals().reach().open();
-    let calls: Vec<_> = (0..2)
-        .map(|number| {
-            let host = host.host().clone();
-            let arguments = json!({"path": format!("{number}.txt"), "content": "x"});
-            tokio::spawn(async move { host.call(call("write_file", arguments)).await })
-        })
-        .collect();
-    for pending in waiting(&host, 2).await {
+    let calls = write_each(&host, 2);
+    for pending in host.asked(2).await {
         let yes = Answer::Approve { lease: None };
         assert!(host.host().approvals().answer(&pending.id, None, yes, &Approver::Operator).await);
     }
@@ -530,17 +516,11 @@ async fn what_a_person_allowed_is_held_against_the_limits_of_the_moment() {
 async fn two_hundred_waiting_calls_are_all_answered_when_the_host_stops() {
     let host = TestHost::builder().rules(ASK).build().await;
     let _reachable = host.host().approvals().reach().open();
-    let calls: Vec<_> = (0..200)
-        .map(|number| {
-            let host = host.host().clone();
-            let arguments = json!({"path": format!("{number}.txt"), "content": "x"});
-            tokio::spawn(async move { host.call(call("write_file", arguments)).await })
-        })
-        .collect();
-    waiting(&host, 200).await;
+    let calls = write_each(&host, 200);
+    host.asked(200).await;
     host.host().approvals().close();
     for call in calls {
-        let error = wait::within("an answer", LONGEST, call).await.unwrap().unwrap_err();
+        let error = wait::within("an answer", call).await.unwrap().unwrap_err();
         assert_eq!(error.kind, ErrorKind::ApprovalDenied);
     }
     assert_eq!(std::fs::read_dir(host.workspace()).unwrap().count(), 0);

@@ -4,7 +4,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
@@ -12,8 +11,6 @@ use clawhost_tests::{Guest, TestHost, native, wait};
 use serde_json::{Value, json};
 
 use crate::web::{LOCAL, Tripwire, reply};
-
-const SOON: Duration = Duration::from_secs(20);
 
 fn policy(tool: &str, text: &str) -> String {
     format!("version: 1\ntools: {{ {tool}: {{ network_policy: {{ {text} }} }} }}")
@@ -34,7 +31,7 @@ async fn host(ports: &str, definitions: &str) -> TestHost {
 }
 
 async fn get(host: &TestHost, tool: &str, url: &str) -> Result<ToolReply, CallError> {
-    wait::within(url, SOON, host.call(tool, json!({"url": url}))).await
+    wait::within(url, host.call(tool, json!({"url": url}))).await
 }
 
 fn stage(outcome: Result<ToolReply, CallError>) -> (i32, Value) {
@@ -193,7 +190,7 @@ async fn a_tool_of_a_server_outside_of_its_policy_is_not_served() {
             let served = host.names().contains(&"far__look".to_owned());
             (served || host.refused().contains("network_policy")).then_some(served)
         };
-        assert_eq!(wait::until("the server", SOON, settled).await.0, serves, "{}", host.refused());
+        assert_eq!(wait::until("the server", settled).await, serves, "{}", host.refused());
         if !serves {
             let outcome = host.call("far__look", json!({})).await;
             assert_eq!(stage(outcome), (-32010, json!("load")));

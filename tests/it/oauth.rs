@@ -6,23 +6,16 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use clawhost_tests::cli::Run;
-use clawhost_tests::{Cli, source_root};
+use clawhost_tests::{Cli, Program, source_root};
 use serde_json::Value;
 
 use crate::cli::PROGRAM;
 
 /// Both of them, ended with the test.
 struct Real {
-    program: Child,
+    _program: Program,
     issuer: String,
     server: String,
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        self.program.kill().unwrap();
-        self.program.wait().unwrap();
-    }
 }
 
 fn provider() -> Option<PathBuf> {
@@ -42,13 +35,13 @@ fn provider() -> Option<PathBuf> {
 fn real() -> Option<Real> {
     let mut command = Command::new("node");
     command.arg(source_root().join("tests/oauth/provider.mjs")).arg(provider()?);
-    let mut program = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut program = Program::other(command.stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut line = String::new();
     BufReader::new(program.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let said: Value = serde_json::from_str(&line).unwrap();
     let place = |key: &str| said[key].as_str().unwrap().to_owned();
     let (issuer, server) = (place("issuer"), place("server"));
-    Some(Real { program, issuer, server })
+    Some(Real { _program: program, issuer, server })
 }
 
 impl Real {

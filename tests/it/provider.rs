@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost::host::MIGRATIONS;
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::secrets::Secrets;
 use clawhost::state::{DATABASE_FILE, Database};
 use clawhost::upstream::http::HttpClient;
 use clawhost::upstream::provider::{Caller, Providers};
@@ -15,11 +15,10 @@ use clawhost_core::quota::{Prices, ProviderLimits};
 use clawhost_core::retry::{Backoff, RetryPlan};
 use clawhost_tests::guest::Guest;
 use clawhost_tests::model::{Say, UNSPEAKABLE, completion};
+use clawhost_tests::wait::SOON;
 use clawhost_tests::{Model, TestHost, host, wait};
 use serde_json::{Value, json};
 
-/// Long enough for anything on this machine that is going to happen at all.
-const PLENTY: Duration = Duration::from_secs(20);
 const KEY: &str = "key-of-the-provider-1234";
 
 fn plan(name: &str, endpoint: String) -> ProviderPlan {
@@ -44,10 +43,7 @@ fn plan(name: &str, endpoint: String) -> ProviderPlan {
 }
 
 fn secrets() -> Secrets {
-    Secrets::new(SecretSources {
-        environment: Some(Box::new(|name| (name == "PROVIDER_KEY").then(|| KEY.into()))),
-        ..SecretSources::default()
-    })
+    host::secrets(&[("PROVIDER_KEY", KEY)])
 }
 
 async fn open(plans: Vec<ProviderPlan>, rates: Rates, database: Database) -> Providers {
@@ -64,8 +60,9 @@ fn hello() -> Value {
 
 async fn ask(providers: &Providers, request: Value) -> Result<Value, CallError> {
     let caller = Caller::new("test", "test");
-    let asking = providers.complete(&caller, request, Instant::now() + PLENTY);
-    wait::within("a completion", 2 * PLENTY, asking).await
+    // What waits for its own deadline is late here.
+    let asking = providers.complete(&caller, request, Instant::now() + 2 * SOON);
+    wait::within("a completion", asking).await
 }
 
 fn text_of(answer: &Value) -> &str {
@@ -270,9 +267,7 @@ async fn a_provider_that_hangs_leaves_time_for_the_next() {
 async fn a_retry_after_that_is_too_long_is_not_waited_for() {
     let busy = Model::saying([Say::Status(429, "retry-after: 9999\r\n")]).await;
     let providers = providers(vec![plan("a", busy.endpoint("/v1"))]).await;
-    let asked = Instant::now();
     assert!(ask(&providers, hello()).await.is_err());
-    assert!(asked.elapsed() < PLENTY);
     assert_eq!(busy.asked().len(), 1);
 }
 
@@ -474,7 +469,7 @@ async fn a_call_that_waits_for_a_provider_ends_at_its_deadline() {
     let endpoint = format!("endpoint: \"{}\"", model.endpoint("/v1"));
     let host = Arc::new(host_with(ASKS, &endpoint, true).await);
     let call = host::call_within("asks", hello(), Duration::from_secs(2));
-    let error = wait::within("the call", PLENTY, host.host().call(call)).await.unwrap_err();
+    let error = wait::within("the call", host.host().call(call)).await.unwrap_err();
     assert_eq!(error.kind.code(), -32014, "{error:?}");
     // It may have been worked on.
     assert_eq!(host.host().providers().usage().tokens_today, reserved());

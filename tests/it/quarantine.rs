@@ -7,13 +7,12 @@ use clawhost::HostBuilder;
 use clawhost::host::{MIGRATIONS, Principal, ToolCall, Turn};
 use clawhost::state::Database;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_tests::host::call_within;
 use clawhost_tests::wait::{until, within};
 use clawhost_tests::{Cli, Guest, TestHost};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
-
-const SOON: Duration = Duration::from_secs(30);
 
 async fn trapping(runtime_file: &str) -> TestHost {
     TestHost::builder().guest(&Guest::read("trap")).runtime_file(runtime_file).build().await
@@ -38,7 +37,7 @@ async fn a_tool_that_crashes_three_times_is_refused_before_its_arguments_are_loo
     let listed = host.host().list(&Principal("test".to_owned()));
     assert!(listed.iter().any(|tool| tool.definition.name == "trap"), "it comes back by itself");
     host.ask("list_directory", json!({"path": "."})).await;
-    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let records = host.records();
     let told = records.iter().find(|record| record["event"] == "tool.quarantined").unwrap();
     assert_eq!(told["tool"], "trap");
     assert_eq!(told["signature"], host.finished()[2]["anomaly"]);
@@ -76,8 +75,7 @@ async fn what_callers_do_wrong_and_policy_refuses_never_counts() {
     }
     host.call("read_file", json!({"pfad": 1})).await.unwrap_err();
     host.call("write_file", json!({"path": "a", "content": "a"})).await.unwrap_err();
-    let short = std::time::Duration::from_millis(50);
-    let hurried = clawhost_tests::host::call_within("spin", json!({}), short);
+    let hurried = call_within("spin", json!({}), Duration::from_millis(50));
     assert_eq!(host.host().call(hurried).await.unwrap_err().kind, ErrorKind::Timeout);
     assert_eq!(host.host().quarantine().anomalies().await.unwrap(), []);
     host.ask("read_file", json!({"path": "a.txt"})).await;
@@ -110,12 +108,7 @@ async fn it_can_be_switched_off_as_a_whole_and_for_a_tool() {
 #[tokio::test]
 async fn many_failures_at_once_put_it_to_rest_once() {
     let host = trapping("version: 1").await;
-    let calls: Vec<_> = (0..20)
-        .map(|_| {
-            let (host, me) = (host.host().clone(), Principal("test".to_owned()));
-            tokio::spawn(async move { host.call(ToolCall::new(me, "trap", json!({}))).await })
-        })
-        .collect();
+    let calls: Vec<_> = (0..20).map(|_| host.begin("trap", json!({}))).collect();
     let mut ran = 0;
     for call in calls {
         ran += usize::from(call.await.unwrap().is_ok());
@@ -123,7 +116,7 @@ async fn many_failures_at_once_put_it_to_rest_once() {
     assert!(ran >= 3, "{ran}");
     let holds = host.host().quarantine().holds().await.unwrap();
     assert_eq!((holds.len(), holds[0].ttl_ms), (1, 3_600_000));
-    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let records = host.records();
     let told = records.iter().filter(|record| record["event"] == "tool.quarantined").count();
     assert_eq!(told, 1);
 }
@@ -208,15 +201,15 @@ async fn hosts_on_one_store_learn_of_rest_release_and_switches_while_they_run() 
         crash(&one).await.unwrap();
     }
     let rests = || other.host().quarantine().resting("trap").len();
-    until("it rests there too", SOON, || (rests() == 1).then_some(())).await;
+    until("it rests there too", || (rests() == 1).then_some(())).await;
     assert_eq!(crash(&other).await.unwrap_err().kind, ErrorKind::Quarantined);
     other.host().quarantine().release("trap", "ada", None).await.unwrap();
     let rests = || one.host().quarantine().resting("trap").len();
-    until("it is released here too", SOON, || (rests() == 0).then_some(())).await;
+    until("it is released here too", || (rests() == 0).then_some(())).await;
 
     let mut changes = other.host().catalog_version();
     changes.mark_unchanged();
     one.host().switch("trap", Turn::Off { now: false }, "operator", None).await.unwrap();
-    within("clients of the other one are told", SOON, changes.changed()).await.unwrap();
+    within("clients of the other one are told", changes.changed()).await.unwrap();
     assert_eq!(crash(&other).await.unwrap_err().kind, ErrorKind::Disabled);
 }

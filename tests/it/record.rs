@@ -1,12 +1,7 @@
 //! The record: every call has one opening and one closing line, and the chain shows tampering.
 
-use std::time::Duration;
-
-use clawhost_tests::host::call;
 use clawhost_tests::{Guest, TestHost, wait};
 use serde_json::{Value, json};
-
-const SOON: Duration = Duration::from_secs(30);
 
 fn facts<'a>(record: &'a Value, key: &str) -> &'a str {
     record[key].as_str().unwrap_or_default()
@@ -54,16 +49,11 @@ async fn every_call_has_one_pair_of_records_however_it_ends() {
 async fn a_cancelled_call_is_recorded_as_such() {
     let host =
         TestHost::builder().limits("timeout_ms: 60000").guest(&Guest::read("sleep")).build().await;
-    let running = host.host().clone();
-    let task = tokio::spawn(async move { running.call(call("sleep", json!({}))).await });
-    let received = || {
-        let records = clawhost::audit::records(&host.audit()).unwrap();
-        records.iter().any(|record| record["event"] == "call.received").then_some(())
-    };
-    wait::until("the call to arrive", SOON, received).await;
+    let task = host.begin("sleep", json!({}));
+    host.arrived(1).await;
     task.abort();
     let closed = || host.finished().pop();
-    let (record, _) = wait::until("the call to be closed", SOON, closed).await;
+    let record = wait::until("the call to be closed", closed).await;
     assert_eq!(facts(&record, "outcome"), "cancelled");
     host.check_audit();
 }
@@ -79,7 +69,7 @@ async fn a_record_says_what_ran_and_why_it_was_allowed_and_holds_no_arguments() 
     assert_eq!(facts(&record, "policy"), "rules");
     assert_eq!(facts(&record, "rule_id"), "allow");
     assert!(record["fuel"].as_u64().unwrap() > 0);
-    for record in clawhost::audit::records(&host.audit()).unwrap() {
+    for record in host.records() {
         assert!(!record.to_string().contains(secret), "{record}");
     }
 }
@@ -87,10 +77,7 @@ async fn a_record_says_what_ran_and_why_it_was_allowed_and_holds_no_arguments() 
 #[tokio::test]
 async fn calls_at_the_same_time_leave_a_chain_that_holds() {
     let host = TestHost::builder().file("a.txt", "a").calls_running(4).build().await;
-    let calls = (0..40).map(|_| {
-        let host = host.host().clone();
-        tokio::spawn(async move { host.call(call("read_file", json!({"path": "a.txt"}))).await })
-    });
+    let calls = (0..40).map(|_| host.begin("read_file", json!({"path": "a.txt"})));
     for task in calls.collect::<Vec<_>>() {
         assert!(!task.await.unwrap().unwrap().is_error);
     }

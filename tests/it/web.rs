@@ -4,17 +4,14 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use clawhost::secrets::{SecretSources, Secrets};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
+use clawhost_tests::host::secrets;
 use clawhost_tests::{Cli, TestHost, wait};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
-
-const HANGS: Duration = Duration::from_secs(20);
 
 /// A server on this machine that keeps what it is asked, and answers every request alike.
 pub(crate) struct Tripwire {
@@ -86,10 +83,7 @@ async fn host_with(network: &str, ports: &str) -> TestHost {
 async fn configured(network: &str, ports: &str, tools: &str) -> TestHost {
     TestHost::builder()
         .only(&["web-fetch", "http-get", "web-search"])
-        .secrets(Secrets::new(SecretSources {
-            environment: Some(Box::new(|name| (name == "SEARCH_KEY").then(|| KEY.into()))),
-            ..SecretSources::default()
-        }))
+        .secrets(secrets(&[("SEARCH_KEY", KEY)]))
         .limits("timeout_ms: 4000")
         .capabilities(network)
         .runtime_file(&format!(
@@ -100,7 +94,7 @@ async fn configured(network: &str, ports: &str, tools: &str) -> TestHost {
 }
 
 async fn fetch(host: &TestHost, url: &str) -> Result<ToolReply, CallError> {
-    wait::within(url, HANGS, host.call("web_fetch", json!({"url": url}))).await
+    wait::within(url, host.call("web_fetch", json!({"url": url}))).await
 }
 
 /// The key of the search service.

@@ -5,11 +5,11 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use clawhost_core::limits::{WRAP_STREAMS_MAX, WRAP_UNASKED_BYTES_MAX};
-use clawhost_tests::wait::until;
+use clawhost_tests::wait::block_until;
 use clawhost_tests::{Cli, Served};
 use serde_json::{Value, json};
 
-use crate::bridge::{PYTHON, SOON, skipped};
+use crate::bridge::{PYTHON, skipped};
 use crate::cli::PROGRAM;
 
 const TOKEN: &str = "token-of-the-wrapped-0123456789";
@@ -135,12 +135,7 @@ fn call(served: &Served, session: &str, id: &Value, tool: &str, arguments: &Valu
 
 /// Greets until the program is there.
 fn begun(served: &Served) -> Answer {
-    soon("the program", || Some(greet(served)).filter(|met| met.0 == 200))
-}
-
-fn soon<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(until(what, SOON, look)).0
+    block_until("the program", || Some(greet(served)).filter(|met| met.0 == 200))
 }
 
 #[test]
@@ -243,7 +238,7 @@ fn no_more_clients_listen_than_may() {
     let (head, _) = listens();
     assert!(head.contains(" 503 "), "{head}");
     streams.pop();
-    soon("a place", || listens().0.contains(" 200 ").then_some(()));
+    block_until("a place", || listens().0.contains(" 200 ").then_some(()));
 }
 
 /// Calls a tool, taking events, and returns the head of the answer and what follows it.
@@ -305,7 +300,7 @@ fn what_the_program_asks_is_answered_by_the_client_whose_call_alone_is_open() {
     assert_eq!(text(&denied.2), "[null, -32601]");
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| call(&served, &other, &json!(3), "wait", &json!({})));
-        soon("the refusal", || {
+        block_until("the refusal", || {
             let denied = call(&served, &able, &json!(4), "ask", &json!({}));
             (text(&denied.2) == "[null, -32600]").then_some(())
         });
@@ -348,7 +343,7 @@ fn a_program_that_ends_takes_its_sessions_with_it_and_comes_again() {
         let pending = scope.spawn(|| call(&served, &session, &json!(2), "wait", &json!({})));
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         let told = || std::fs::read_to_string(cli.here().join("server/told")).unwrap_or_default();
-        soon("the cancellation", || {
+        block_until("the cancellation", || {
             assert_eq!(post(&served, &session, &cancel).0, 202);
             told().contains("notifications/cancelled").then_some(())
         });
@@ -361,7 +356,7 @@ fn a_program_that_ends_takes_its_sessions_with_it_and_comes_again() {
     });
     assert_eq!(cancelled.0, 202);
     let gone = || Some(call(&served, &session, &json!(4), "echo", &json!({})));
-    let Answer(.., said) = soon("its end", || gone().filter(|answer| answer.0 == 404));
+    let Answer(.., said) = block_until("its end", || gone().filter(|answer| answer.0 == 404));
     assert_eq!(said["error"]["code"], -32001);
     let met = begun(&served);
     assert_eq!(met.2["result"]["serverInfo"]["version"], "2.1");

@@ -19,10 +19,11 @@ use clawhost_tests::host::{TestHostBuilder, text};
 use clawhost_tests::{TestHost, source_root, wait};
 use serde_json::json;
 
-/// A call that is not over by then hangs.
-const HANGS: Duration = Duration::from_secs(30);
-/// How late a timeout may be on a busy machine.
-const LATE_MAX: Duration = Duration::from_secs(3);
+/// The time of a call.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// How late a timeout may be, at the best of [`TRIES`].
+const LATE_MAX: Duration = Duration::from_millis(500);
+const TRIES: usize = 5;
 /// Threads of this process, that of all tests here: more are those of a guest.
 const THREADS_MAX: usize = 150;
 /// Lets guests call others.
@@ -215,21 +216,21 @@ async fn hostile_ones_end_as_those_of_other_versions_do() {
     let sparse = std::fs::File::create(host.workspace().join("sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     for (name, .., ends) in cases {
-        let started = Instant::now();
-        let ended = wait::within(name, HANGS, host.call(name, json!({"text": "sparse"}))).await;
-        let late = started.elapsed().saturating_sub(Duration::from_secs(1));
-        assert!(late < LATE_MAX, "{name}: {late:?} late");
-        match ends {
-            Some((kind, limit)) => {
-                let error = ended.unwrap_err();
-                assert_eq!(
-                    (error.kind, &error.data["limit"]),
-                    (kind, &json!(limit)),
-                    "{name}: {error:?}"
-                );
+        wait::best(name, TRIES, TIMEOUT + LATE_MAX, async |_| {
+            let started = Instant::now();
+            let ended = wait::within(name, host.call(name, json!({"text": "sparse"}))).await;
+            let took = started.elapsed();
+            match ends {
+                Some((kind, limit)) => {
+                    let error = ended.unwrap_err();
+                    let told = (error.kind, &error.data["limit"]);
+                    assert_eq!(told, (kind, &json!(limit)), "{name}: {error:?}");
+                }
+                None => assert_eq!(ended.unwrap().is_error, name == "deadlocks", "{name}"),
             }
-            None => assert_eq!(ended.unwrap().is_error, name == "deadlocks", "{name}"),
-        }
+            took
+        })
+        .await;
         let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
         assert!(threads < THREADS_MAX, "after {name}: {threads}");
         // Whatever happened, the host is well.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tempfile::TempDir;
 
+use crate::Program;
 use crate::leaks::Known;
 
 /// The text of a manifest of that name and autonomy, whose tools may read and write `./workspace`. What
@@ -154,6 +155,11 @@ impl Cli {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
+    }
+
+    /// Starts the program.
+    pub fn start(&self, arguments: &[&str]) -> Program {
+        Program::host(&mut self.command(arguments), self.folder())
     }
 
     /// Runs the program with an empty standard input.

@@ -1,23 +1,27 @@
 //! A host in a temporary folder: its documents, its workspace, its record, and canaries.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use clawhost::approvals::{Answer, Approver, Pending};
 use clawhost::engine::CodeCache;
 use clawhost::host::{Principal, ToolCall};
 use clawhost::registry::{FileDocuments, Releases, contexts};
-use clawhost::secrets::Secrets;
+use clawhost::secrets::{SecretSources, Secrets};
 use clawhost::{BuildError, Host, HostBuilder};
 use clawhost_core::error::CallError;
 use clawhost_core::manifest::{self, LimitSettings, Settings, Surroundings};
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 use crate::canary::Canaries;
 use crate::guest::{Expected, Guest};
+use crate::wait;
 
 /// Key of the shared cache of compiled code: tests trust their own build folder.
 const CACHE_KEY: [u8; 32] = [7; 32];
@@ -26,6 +30,9 @@ const CALLS_RUNNING: usize = 8;
 /// What every built-in tool but those with other powers is called in a manifest.
 const FILE_TOOLS: [&str; 6] =
     ["read-file", "write-file", "edit-file", "list-directory", "memory-read", "memory-write"];
+
+/// A call that goes on by itself.
+pub type Begun = JoinHandle<Result<ToolReply, CallError>>;
 
 /// A host to test, with its folders. They go when it goes.
 #[derive(Debug)]
@@ -50,7 +57,7 @@ pub struct TestHostBuilder {
     autonomy: String,
     permissions: String,
     denied_paths: String,
-    limits: String,
+    limits: BTreeMap<String, String>,
     capabilities: String,
     documents: Vec<PathBuf>,
     level: String,
@@ -78,7 +85,7 @@ impl TestHost {
             permissions: "rw".to_owned(),
             denied_paths: String::new(),
             // What does not hang ends by then on a busy machine too.
-            limits: "timeout_ms: 10000".to_owned(),
+            limits: BTreeMap::from([("timeout_ms".to_owned(), "10000".to_owned())]),
             capabilities: String::new(),
             documents: Vec::new(),
             level: "wasm".to_owned(),
@@ -138,6 +145,46 @@ impl TestHost {
         reply.structured.clone().unwrap_or_else(|| Value::from(text(&reply)))
     }
 
+    /// Begins a call of `tool` with `arguments`.
+    pub fn begin(&self, tool: &str, arguments: Value) -> Begun {
+        self.begin_call(call(tool, arguments))
+    }
+
+    /// Begins a call.
+    pub fn begin_call(&self, call: ToolCall) -> Begun {
+        let host = self.host.clone();
+        tokio::spawn(async move { host.call(call).await })
+    }
+
+    /// Waits until `count` calls have arrived, those that tools make among them.
+    ///
+    /// # Panics
+    /// Where they do not.
+    pub async fn arrived(&self, count: usize) {
+        let received = || self.records().iter().filter(|it| it["event"] == "call.received").count();
+        wait::until("the calls to arrive", || (received() >= count).then_some(())).await;
+    }
+
+    /// Waits until a person is asked `count` questions, and returns them.
+    ///
+    /// # Panics
+    /// Where none is.
+    pub async fn asked(&self, count: usize) -> Vec<Pending> {
+        let pending = || Some(self.host.approvals().pending());
+        wait::until("the questions", || pending().filter(|found| found.len() == count)).await
+    }
+
+    /// Waits until a person is asked, answers as the operator, and returns the question.
+    ///
+    /// # Panics
+    /// Where nobody is asked.
+    pub async fn answer(&self, answer: Answer) -> Pending {
+        let question = self.asked(1).await.remove(0);
+        let approvals = self.host.approvals();
+        assert!(approvals.answer(&question.id, None, answer, &Approver::Operator).await);
+        question
+    }
+
     /// Returns the names of the tools in service.
     pub fn names(&self) -> Vec<String> {
         self.host.catalog().tools().map(|tool| tool.definition.name.clone()).collect()
@@ -156,10 +203,17 @@ impl TestHost {
         Dir::open_ambient_dir(self.folder.path().join("audit"), ambient_authority()).unwrap()
     }
 
+    /// Returns all records, oldest first.
+    ///
+    /// # Panics
+    /// Where they cannot be read.
+    pub fn records(&self) -> Vec<Value> {
+        clawhost::audit::records(&self.audit()).unwrap()
+    }
+
     /// Returns the closing records of all calls, oldest first.
     pub fn finished(&self) -> Vec<Value> {
-        let records = clawhost::audit::records(&self.audit()).unwrap();
-        records.into_iter().filter(|record| record["event"] == "call.finished").collect()
+        self.records().into_iter().filter(|record| record["event"] == "call.finished").collect()
     }
 
     /// Checks the record: the chain holds, and every call that was opened was closed once.
@@ -171,7 +225,7 @@ impl TestHost {
             clawhost::audit::verify(&self.audit(), &clawhost::audit::Trust::default()).unwrap();
         assert_eq!(reports.len(), 1, "{reports:?}");
         assert!(reports[0].broken.is_none() && reports[0].unfinished_calls == 0, "{reports:?}");
-        let records = clawhost::audit::records(&self.audit()).unwrap();
+        let records = self.records();
         let of = |event: &str| {
             let mut calls: Vec<Value> = records
                 .iter()
@@ -259,10 +313,14 @@ impl TestHostBuilder {
         self
     }
 
-    /// Sets `resource_limits` of the profile, as the inside of a YAML flow mapping.
+    /// Adds to `resource_limits` of the profile, as the inside of a YAML flow mapping.
+    ///
+    /// # Panics
+    /// Where that is none.
     #[must_use]
     pub fn limits(mut self, limits: &str) -> Self {
-        limits.clone_into(&mut self.limits);
+        let pairs = limits.split(", ").map(|limit| limit.split_once(": ").unwrap());
+        self.limits.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
         self
     }
 
@@ -414,6 +472,8 @@ impl TestHostBuilder {
         let lines = |prefix: &str, texts: &mut dyn Iterator<Item = &str>| {
             texts.map(|text| format!("{prefix}{text}\n")).collect::<String>()
         };
+        let limits: Vec<String> =
+            self.limits.iter().map(|(key, value)| format!("{key}: {value}")).collect();
         let tools: Vec<String> =
             self.tools.iter().map(|name| format!("- {{name: {name}}}")).collect();
         let tools = match tools.is_empty() {
@@ -428,7 +488,7 @@ impl TestHostBuilder {
             permissions = self.permissions,
             denied = self.denied_paths,
             capabilities = lines("        ", &mut self.capabilities.lines()),
-            limits = self.limits,
+            limits = limits.join(", "),
             rules = lines("          ", &mut self.rules.lines()),
         )
     }
@@ -456,6 +516,13 @@ pub fn text(reply: &ToolReply) -> String {
         _ => "",
     });
     blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns secrets of these names and values.
+pub fn secrets(values: &'static [(&str, &str)]) -> Secrets {
+    let value =
+        |asked: &str| values.iter().find(|(name, _)| *name == asked).map(|(_, it)| it.into());
+    Secrets::new(SecretSources { environment: Some(Box::new(value)), ..SecretSources::default() })
 }
 
 fn write(path: &Path, bytes: &[u8]) {

@@ -14,6 +14,7 @@
 pub mod canary;
 pub mod ckp;
 pub mod cli;
+pub mod client;
 pub mod collector;
 pub mod guest;
 pub mod host;
@@ -21,21 +22,23 @@ pub mod leaks;
 pub mod model;
 pub mod native;
 pub mod postgres;
+pub mod program;
 pub mod proxied;
 pub mod served;
 pub mod wait;
 
 pub use cli::Cli;
+pub use client::Client;
 pub use guest::Guest;
 pub use host::TestHost;
 pub use model::Model;
 pub use native::native;
 pub use postgres::Postgres;
+pub use program::Program;
 pub use proxied::Proxied;
 pub use served::Served;
 
 use std::path::PathBuf;
-use std::process::{Child, Command};
 
 /// Returns the folder that compiled code is kept in, so that the built-in tools compile once
 /// for all tests of a build.
@@ -51,13 +54,4 @@ pub fn cache_folder() -> PathBuf {
 /// Returns the root of the source tree.
 pub fn source_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
-
-/// Sends the signal `name` to a process.
-///
-/// # Panics
-/// Where that cannot be.
-pub fn signal(child: &Child, name: &str) {
-    let words = ["-s", name, &child.id().to_string()];
-    assert!(Command::new("kill").args(words).status().unwrap().success());
 }

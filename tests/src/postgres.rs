@@ -13,9 +13,6 @@ use crate::wait;
 
 /// Who it runs as where the tests are root, as whom it refuses to run.
 const NOBODY: u32 = 65_534;
-/// A busy machine takes seconds.
-const STARTS_WITHIN: Duration = Duration::from_secs(60);
-
 /// A server. It ends with its test.
 #[derive(Debug)]
 pub struct Postgres {
@@ -43,7 +40,7 @@ impl Postgres {
         server.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=20"]);
         let child = server.spawn().unwrap();
         let own = Self { child, folder };
-        wait::within("PostgreSQL to start", STARTS_WITHIN, async {
+        wait::within("PostgreSQL to start", async {
             while own.sql("SELECT 1").await.is_err() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use clawhost::catalog::Annotations;
 use clawhost::proxy::ProxyOptions;
-use clawhost::secrets::{SecretSources, Secrets};
 use clawhost::serve::{BoundServer, HttpOptions, serve_http};
 use clawhost::state::{Credentials, FolderEnv, StateDir};
 use clawhost::{Tool, ToolError, async_trait};
@@ -16,16 +14,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::host::secrets;
 use crate::leaks::Known;
 use crate::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say};
+use crate::wait::within;
 use crate::{Model, TestHost, native};
 
 /// Where OpenAI's protocol is served.
 pub const OPENAI_PATH: &str = "/v1/chat/completions";
 /// The key of both providers: it has to show nowhere.
 pub const PROVIDER_KEY: &str = "key-of-the-provider-5678";
-const SOON: Duration = Duration::from_secs(30);
-
 /// Calls of `wait_long` that have begun, and that have ended, in this process.
 pub static WAITS: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
@@ -144,12 +142,7 @@ impl Proxied {
         );
         let second = format!("{spare}, retry: {{max_attempts: 1}}, {end}");
         let third = format!("{claude}, retry: {{max_attempts: 1}}");
-        let secrets = Secrets::new(SecretSources {
-            environment: Some(Box::new(|name| {
-                (name == "PROVIDER_KEY").then(|| PROVIDER_KEY.into())
-            })),
-            ..SecretSources::default()
-        });
+        let secrets = secrets(&[("PROVIDER_KEY", PROVIDER_KEY)]);
         secrets.learn(["PROVIDER_KEY"]);
         // The helper ends each provider itself.
         let provider = format!("{first}{second}{third}");
@@ -280,7 +273,7 @@ pub async fn until(stream: &mut TcpStream, mark: &str) -> String {
             }));
         }
     };
-    tokio::time::timeout(SOON, reading).await.unwrap();
+    within(mark, reading).await;
     String::from_utf8_lossy(&read).into_owned()
 }
 
@@ -290,7 +283,7 @@ pub async fn until(stream: &mut TcpStream, mark: &str) -> String {
 /// Where it does not end.
 pub async fn finish(mut stream: TcpStream, read: String) -> Got {
     let mut rest = Vec::new();
-    tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+    within("the end of an answer", stream.read_to_end(&mut rest)).await.unwrap();
     let answer = read + &String::from_utf8(rest).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
     let head = head.to_ascii_lowercase();

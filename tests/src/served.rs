@@ -2,24 +2,18 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command};
-use std::sync::Arc;
-use std::time::Duration;
+use std::process::{ChildStdout, Command};
 
 use serde_json::Value;
 
-use crate::cli::Folder;
-use crate::leaks::Known;
-use crate::{Cli, signal, wait};
-
-/// Everything on this machine that is going to happen has happened by then.
-pub const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+use crate::wait::SOON;
+use crate::{Cli, Program};
 
 /// A host that serves HTTP. It ends with its test, however that ends.
 #[derive(Debug)]
 pub struct Served {
     /// Its process.
-    pub child: Child,
+    pub child: Program,
     /// What it printed on the way up.
     pub greeting: String,
     /// Where it listens.
@@ -28,7 +22,6 @@ pub struct Served {
     pub token: Option<String>,
     /// The operator's credential.
     pub operator: String,
-    folder: Arc<Folder>,
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -60,7 +53,7 @@ impl Served {
     /// # Panics
     /// Where it does not come up.
     pub fn of(cli: &Cli, mut command: Command, is_whole: impl Fn(&str) -> bool) -> Self {
-        let mut child = command.spawn().unwrap();
+        let mut child = Program::host(&mut command, cli.folder());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut greeting = String::new();
         while !is_whole(&greeting) {
@@ -78,19 +71,7 @@ impl Served {
         let credentials = std::fs::read(cli.state().join("credentials.json")).unwrap();
         let credentials: Value = serde_json::from_slice(&credentials).unwrap();
         let operator = credentials["operator"].as_str().unwrap().to_owned();
-        let folder = cli.folder();
-        Self { child, greeting, authority, token, operator, folder, _stdout: stdout }
-    }
-
-    /// Ends it as its operator does, so that everything it acknowledged is written, handed over and signed.
-    ///
-    /// # Panics
-    /// Where it does not end well.
-    pub async fn stop(mut self) {
-        signal(&self.child, "TERM");
-        let ended = || self.child.try_wait().unwrap();
-        let (status, _) = wait::until("the host to end", ANSWERS_WITHIN, ended).await;
-        assert!(status.success(), "{status}");
+        Self { child, greeting, authority, token, operator, _stdout: stdout }
     }
 
     /// Returns the header with the agent's token.
@@ -125,7 +106,7 @@ impl Served {
         body: &str,
     ) -> TcpStream {
         let mut stream = TcpStream::connect(&self.authority).unwrap();
-        stream.set_read_timeout(Some(ANSWERS_WITHIN)).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n",
             body.len()
@@ -138,17 +119,5 @@ impl Served {
         }
         stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();
         stream
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-        let mut errors = Vec::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            drop(stderr.read_to_end(&mut errors));
-        }
-        Known::of(&self.folder.state()).check("the log of a host", &errors);
     }
 }

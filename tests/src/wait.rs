@@ -3,25 +3,50 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
+/// Everything on this machine that is going to happen has happened by then, however busy it is: what has not, hangs.
+pub const SOON: Duration = Duration::from_secs(60);
 /// How often a condition is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits until `look` returns something, for at most `longest`, and says how long it took.
+/// Waits until `look` returns something.
 ///
 /// # Panics
 /// Where it does not come true in time.
-pub async fn until<T>(
-    what: &str,
-    longest: Duration,
-    mut look: impl FnMut() -> Option<T>,
-) -> (T, Duration) {
+pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    within(what, async {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    })
+    .await
+}
+
+/// As [`until`], where nothing is awaited.
+///
+/// # Panics
+/// Where it does not come true in time.
+pub fn block_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(found) = look() {
-            return (found, started.elapsed());
+            return found;
         }
-        assert!(started.elapsed() < longest, "not within {longest:?}: {what}");
-        tokio::time::sleep(LOOK_EVERY).await;
+        assert!(started.elapsed() < SOON, "not within {SOON:?}: {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Awaits `work`.
+///
+/// # Panics
+/// Where it does not end in time.
+pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(SOON, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("not within {SOON:?}: {what}"),
     }
 }
 
@@ -44,15 +69,4 @@ pub async fn best(
         }
     }
     panic!("not within {longest:?}, but {best:?}: {what}");
-}
-
-/// Awaits `work` for at most `longest`.
-///
-/// # Panics
-/// Where it does not end in time.
-pub async fn within<T>(what: &str, longest: Duration, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(longest, work).await {
-        Ok(done) => done,
-        Err(_) => panic!("not within {longest:?}: {what}"),
-    }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, Command};
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use crate::Cli;
 use crate::cli::Folder;
-use crate::served::{ANSWERS_WITHIN, Served};
+use crate::wait::SOON;
+use crate::{Cli, Client, Program, Served};
 
 /// A way to a host.
 pub trait Transport {
@@ -52,11 +52,10 @@ pub trait Transport {
 /// A host that this process started with pipes.
 #[derive(Debug)]
 pub struct Stdio {
+    /// Who speaks with it.
+    pub client: Client,
     command: Command,
     folder: Arc<Folder>,
-    child: Child,
-    stdin: ChildStdin,
-    messages: Receiver<String>,
     /// Answers to requests that were sent, which came before somebody waited for them.
     early: BTreeMap<String, Value>,
     sent: Vec<String>,
@@ -72,41 +71,18 @@ impl Stdio {
     }
 
     fn spawn(mut command: Command, folder: Arc<Folder>) -> Self {
-        let mut child = command.spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, messages) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let client = Client::new(Program::host(&mut command, Arc::clone(&folder)));
         let (early, sent) = (BTreeMap::new(), Vec::new());
-        Self { command, folder, child, stdin, messages, early, sent, finished: 0 }
+        Self { client, command, folder, early, sent, finished: 0 }
     }
 
-    /// Sends bytes as they are.
-    pub fn write(&mut self, bytes: &[u8]) {
-        self.stdin.write_all(bytes).unwrap();
-        self.stdin.flush().unwrap();
-    }
-
-    /// Returns the next message.
-    ///
-    /// # Errors
-    /// None comes, or it is no JSON.
-    pub fn hear(&self) -> Result<Value, String> {
-        let line = self.messages.recv_timeout(ANSWERS_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Timeout => "no answer in time".to_owned(),
-            RecvTimeoutError::Disconnected => "the host has ended".to_owned(),
-        })?;
-        serde_json::from_str(&line).map_err(|error| format!("no JSON: {error}: {line}"))
+    fn say(&mut self, line: &str) {
+        self.client.write(format!("{line}\n").as_bytes());
     }
 
     fn hear_answer(&mut self, id: Option<&str>) -> Result<Value, String> {
         loop {
-            let message = self.hear()?;
+            let message = self.client.try_hear()?;
             let own = message["id"].as_str();
             if id.is_some() && own == id {
                 return Ok(message);
@@ -128,19 +104,19 @@ impl Transport for Stdio {
     }
 
     fn ask(&mut self, line: &str, id: Option<&str>, _operator: bool) -> Result<Value, String> {
-        self.write(format!("{line}\n").as_bytes());
+        self.say(line);
         self.hear_answer(id)
     }
 
     fn tell(&mut self, line: &str) -> Result<(), String> {
         // An answer would come before the next one's, and fail that.
-        self.write(format!("{line}\n").as_bytes());
+        self.say(line);
         Ok(())
     }
 
     fn send(&mut self, line: &str, id: &str) -> Result<(), String> {
         self.sent.push(id.to_owned());
-        self.write(format!("{line}\n").as_bytes());
+        self.say(line);
         Ok(())
     }
 
@@ -158,8 +134,8 @@ impl Transport for Stdio {
         let id = format!("finish-{}", self.finished);
         let end = json!({"jsonrpc": "2.0", "id": id, "method": "claw.shutdown",
             "params": {"timeout_ms": 0}});
-        self.write(format!("{end}\n").as_bytes());
-        while self.hear().is_ok_and(|message| message["id"] != id) {}
+        self.say(&end.to_string());
+        while self.client.try_hear().is_ok_and(|message| message["id"] != id) {}
         self.sent.clear();
         self.early.clear();
     }
@@ -168,13 +144,6 @@ impl Transport for Stdio {
         let fresh = Command::new(self.command.get_program());
         let command = std::mem::replace(&mut self.command, fresh);
         *self = Self::spawn(command, Arc::clone(&self.folder));
-    }
-}
-
-impl Drop for Stdio {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 
@@ -249,7 +218,7 @@ impl Http {
     /// Listens to what a session says unasked.
     pub fn listen(&self, session: &str) -> Listener {
         let mut stream = TcpStream::connect(&self.address.authority).unwrap();
-        stream.set_read_timeout(Some(ANSWERS_WITHIN)).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
         let head = format!(
             "GET /claw HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
              claw-session: {session}\r\naccept: text/event-stream\r\n\r\n",
@@ -277,7 +246,7 @@ impl Address {
         let session = session.filter(|_| !operator);
         let session = session.map(|id| format!("claw-session: {id}\r\n")).unwrap_or_default();
         let mut stream = TcpStream::connect(&self.authority).map_err(|e| e.to_string())?;
-        stream.set_read_timeout(Some(ANSWERS_WITHIN)).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
         let head = format!(
             "{method} /claw HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n\
              content-type: application/json\r\nauthorization: Bearer {token}\r\n{session}\r\n",
@@ -348,7 +317,7 @@ impl Transport for Http {
 
     fn wait(&mut self, id: &str) -> Result<Value, String> {
         let receiver = self.waiting.remove(id).ok_or("nothing was sent")?;
-        receiver.recv_timeout(ANSWERS_WITHIN).map_err(|_| "no answer in time")?
+        receiver.recv_timeout(SOON).map_err(|_| "no answer in time")?
     }
 
     fn finish(&mut self) {
