@@ -4,7 +4,8 @@ host, by turns in one run, and 200 streams at once. Prints a line a measurement;
 With --soak the requests go through the host only, eight at a time, of four agents and many conversations; most
 bytes pass, every tenth turn calls a tool of the host and is kept, every twentieth streams, every fiftieth is
 refused by its provider. Then memory and descriptors are printed at ten points, and it fails where the last is a
-quarter above the second: by then pools and caches are warm.
+quarter above the second: by then pools and caches are warm. It shows that conversations leave nothing behind;
+`tests/soak` shows it of calls and sessions.
 
 Usage: overhead.py CLAWHOST [--requests N] [--soak]. Needs nothing but Python.
 """

@@ -7,6 +7,9 @@ Sessions come and go, some beside each other, of four agents. Most calls are ans
 asked; the others crash, run out of time, are denied, are wrong or call what is not there, while the
 documents are reloaded. Held to: every answer is that of its own call, every call has one pair of records,
 the log verifies, and the host has neither grown nor kept a descriptor or a process.
+
+This is for a release: `tests/it/soak.rs` is the small one that every run of the tests has, over standard input and
+output, and `tests/proxy/overhead.py --soak` the one of the proxy, whose requests go to a model.
 """
 
 import asyncio
