@@ -44,6 +44,11 @@ mod tests {
 
     use super::*;
 
+    /// Says how the oldest chain breaks.
+    fn broken(dir: &Dir) -> Option<String> {
+        verify(dir, &Trust::default()).unwrap().remove(0).broken
+    }
+
     fn logged(calls: usize) -> (tempfile::TempDir, Dir, String) {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
@@ -101,8 +106,7 @@ mod tests {
             edit(&mut lines);
             let edited: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
             std::fs::write(&path, edited).unwrap();
-            let report = verify(&dir, &Trust::default()).unwrap().remove(0);
-            let broken = report.broken.unwrap_or_default();
+            let broken = broken(&dir).unwrap_or_default();
             assert!(broken.starts_with(told), "{told}: {broken}");
         }
     }
@@ -111,9 +115,8 @@ mod tests {
     fn a_deleted_or_rewritten_chain_is_found_by_the_one_after_it() {
         let (folder, dir, name) = logged(1);
         drop(AuditLog::open(&dir, Terms::default()).unwrap());
-        assert!(
-            verify(&dir, &Trust::default()).unwrap().iter().all(|report| report.broken.is_none())
-        );
+        let reports = verify(&dir, &Trust::default()).unwrap();
+        assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
         let chain = name.trim_end_matches(".jsonl");
         let text = std::fs::read_to_string(folder.path().join(&name)).unwrap();
         // Rewritten from the start, with a head that fits: only the next chain knows better.
@@ -130,7 +133,7 @@ mod tests {
         std::fs::write(folder.path().join(&name), format!("{first}\n")).unwrap();
         let head = format!("{:020} {}\n", 1, clawhost_core::digest::of_bytes(first.as_bytes()));
         std::fs::write(folder.path().join(format!("{chain}.head")), head).unwrap();
-        assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
+        assert!(broken(&dir).is_some());
     }
 
     #[test]
@@ -139,7 +142,7 @@ mod tests {
         for suffix in [".jsonl", ".head"] {
             std::fs::remove_file(folder.path().join(name.replace(".jsonl", suffix))).unwrap();
         }
-        assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
+        assert!(broken(&dir).is_some());
     }
 
     #[test]
@@ -151,7 +154,7 @@ mod tests {
             let hash = clawhost_core::digest::of_bytes(line.as_bytes());
             let head = folder.path().join(name.replace(".jsonl", ".head"));
             std::fs::write(head, format!("{records:020} {hash}\n")).unwrap();
-            verify(&dir, &Trust::default()).unwrap()[0].broken.is_none()
+            broken(&dir).is_none()
         };
         assert!(holds(3, lines[2]) && holds(2, lines[1]));
         assert!(!holds(2, lines[0]) && !holds(4, lines[2]));
@@ -171,7 +174,7 @@ mod tests {
         drop(AuditLog::open(&dir, Terms::default()).unwrap());
         let holds = |lines: &[&str]| {
             std::fs::write(&log, lines.concat()).unwrap();
-            verify(&dir, &Trust::default()).unwrap()[0].broken.is_none()
+            broken(&dir).is_none()
         };
         assert!(holds(&lines));
         for kept in 0..lines.len() {
@@ -196,7 +199,7 @@ mod tests {
         let (folder, dir, name) = logged(1);
         let head = folder.path().join(name.replace(".jsonl", ".head"));
         std::fs::write(head, format!("{:020} sha256:0\n", 0)).unwrap();
-        assert!(verify(&dir, &Trust::default()).unwrap()[0].broken.is_some());
+        assert!(broken(&dir).is_some());
     }
 
     #[test]
@@ -205,10 +208,7 @@ mod tests {
             let (folder, dir, name) = logged(1);
             let name = name.replace(".jsonl", suffix);
             std::fs::remove_file(folder.path().join(name)).unwrap();
-            assert!(
-                verify(&dir, &Trust::default()).unwrap().remove(0).broken.is_some(),
-                "{suffix}"
-            );
+            assert!(broken(&dir).is_some(), "{suffix}");
         }
     }
 }

@@ -39,6 +39,11 @@ fn report(dir: &Dir, trust: &Trust) -> ChainReport {
     verify(dir, trust).unwrap().remove(0)
 }
 
+fn check(dir: &Dir, trust: &Trust) {
+    let reports = verify(dir, trust).unwrap();
+    assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+}
+
 /// Edits one line and makes every hash after it, and the head, fit again.
 fn forge(folder: &Path, chain: &str, at: usize, from: &str, to: &str) {
     let path = folder.join(format!("{chain}.jsonl"));
@@ -201,7 +206,7 @@ fn a_chain_that_grows_is_not_named_as_that_of_a_killed_host() {
     assert!(unsigned.exists());
     drop(growing);
     assert!(!unsigned.exists());
-    assert!(verify(&dir, &trust(7)).unwrap().iter().all(|report| report.broken.is_none()));
+    check(&dir, &trust(7));
 }
 
 #[test]
@@ -260,8 +265,7 @@ fn a_host_that_was_killed_before_its_first_head_left_a_chain_that_was_begun() {
     let told = verify(&dir, &trust(7)).unwrap().pop().unwrap().broken.unwrap();
     assert!(told.starts_with("lines 1 to 1 are not signed"), "{told}");
     drop(opened(&dir, None));
-    let reports = verify(&dir, &trust(7)).unwrap();
-    assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+    check(&dir, &trust(7));
 }
 
 #[test]
@@ -270,11 +274,9 @@ fn the_first_host_of_all_may_be_killed_before_its_first_head_too() {
     begin_only(folder.path(), &chain, "");
     dir.remove_file("newest").unwrap();
     let own = Trust { all_signed: false, ..trust(7) };
-    let reports = verify(&dir, &own).unwrap();
-    assert!(reports.len() == 1 && reports[0].broken.is_none(), "{reports:?}");
+    check(&dir, &own);
     drop(opened(&dir, None));
-    let reports = verify(&dir, &trust(7)).unwrap();
-    assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+    check(&dir, &trust(7));
 }
 
 #[test]
@@ -333,8 +335,7 @@ fn what_is_checked_while_hosts_start_holds() {
     let starts = dir.try_clone().unwrap();
     let hosts = std::thread::spawn(move || (0..100).for_each(|_| drop(opened(&starts, None))));
     while !hosts.is_finished() {
-        let reports = verify(&dir, &Trust { all_signed: false, ..trust(7) }).unwrap();
-        assert!(reports.iter().all(|report| report.broken.is_none()), "{reports:?}");
+        check(&dir, &Trust { all_signed: false, ..trust(7) });
     }
     hosts.join().unwrap();
 }
