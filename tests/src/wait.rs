@@ -35,7 +35,7 @@ pub fn block_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(started.elapsed() < SOON, "not within {SOON:?}: {what}");
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::park_timeout(LOOK_EVERY);
     }
 }
 
