@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clawhost_tests::canary::SECRET;
 use clawhost_tests::host::text;
-use clawhost_tests::{Cli, Served, TestHost};
+use clawhost_tests::{Cli, Client, Served, TestHost};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -15,7 +15,11 @@ use crate::cli::PROGRAM;
 /// Entries of a large directory in an ordinary test run; set `LARGE_DIRECTORY` to try more.
 const LARGE_DIRECTORY: usize = 20_000;
 /// What the host may take more to read a file of any size than to read a small one.
-const READING_KIB_MAX: u64 = 65_536;
+const READING_KIB_MAX: usize = 65_536;
+/// Calls that read at the same time: as many as one agent may have.
+const READING: usize = 48;
+/// What each of them reads.
+const READ_MIB: usize = 4;
 
 const FILE_TOOLS: [&str; 6] =
     ["read-file", "write-file", "edit-file", "list-directory", "search-files", "apply-patch"];
@@ -59,10 +63,10 @@ async fn f27_a_file_of_any_size_is_read_in_pieces() {
     assert_eq!(search.get("incomplete"), None, "a file of zero bytes is no text");
 }
 
-/// Returns the most memory that the process has had, in KiB.
-fn peak_kib(served: &Served) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", served.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+/// Returns what the system says of a process under `key`: a number, and a unit.
+fn status(process: u32, key: &str) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -86,13 +90,38 @@ fn f27_the_host_stays_small_whatever_the_size_of_a_file() {
     };
     call("read_file", json!({"path": "small"}));
     call("search_files", json!({"text": "small"}));
-    let before = peak_kib(&served);
+    let peak_kib = || status(served.child.id(), "VmHWM:");
+    let before = peak_kib();
     call("read_file", json!({"path": "300M"}));
     call("read_file", json!({"path": "10G"}));
     call("read_file", json!({"path": "10G", "offset": 5_u64 << 30}));
     call("search_files", json!({"text": "not there", "path": "."}));
-    let grown = peak_kib(&served) - before;
+    let grown = peak_kib() - before;
     assert!(grown < READING_KIB_MAX, "{grown} KiB more");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn calls_that_read_much_do_not_have_a_thread_each() {
+    let cli = Cli::new(PROGRAM);
+    for number in 0..READ_MIB {
+        cli.write(&format!("workspace/{number}"), "0123456789abcde\n".repeat(1 << 16));
+    }
+    let mut host = Client::start(&cli, &["run", "--stdio"]);
+    let search = json!({"text": "not there"});
+    host.call("search_files", &search);
+    let before = status(host.child.id(), "Threads:");
+    for _ in 0..READING {
+        host.begin("search_files", &search);
+    }
+    let mut threads = 0;
+    for _ in 0..READING {
+        let answer = host.answer();
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        threads = threads.max(status(host.child.id(), "Threads:"));
+    }
+    println!("{READING} calls that read {READ_MIB} MiB: {before} threads, then {threads}");
+    assert!(threads < before + READING, "{before} threads, then {threads}");
 }
 
 #[tokio::test]
