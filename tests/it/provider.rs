@@ -16,7 +16,7 @@ use clawhost_core::retry::{Backoff, RetryPlan};
 use clawhost_tests::guest::Guest;
 use clawhost_tests::model::{Say, UNSPEAKABLE, completion};
 use clawhost_tests::wait::SOON;
-use clawhost_tests::{Model, TestHost, host, wait};
+use clawhost_tests::{Model, NOBODY, TestHost, host, wait};
 use serde_json::{Value, json};
 
 const KEY: &str = "key-of-the-provider-1234";
@@ -231,7 +231,7 @@ async fn what_passes_is_tried_again_and_fallbacks_follow_in_their_order() {
     let answer = ask(&providers(vec![plan("a", busy.endpoint("/v1"))]).await, hello()).await;
     assert_eq!(text_of(&answer.unwrap()), "late");
 
-    let gone = format!("http://127.0.0.1:{}/v1", free_port().await);
+    let gone = format!("{NOBODY}/v1");
     let broken = Model::saying([Say::Status(500, "")]).await;
     let well = Model::saying([Say::Json(completion("third", 3, 2))]).await;
     let fallback = ["c", "b", "a", "d"].map(str::to_owned).to_vec();
@@ -452,10 +452,7 @@ async fn a_call_that_fails_for_want_of_a_completion_ends_with_the_providers_code
     let host = host_with(DOES_WITHOUT, &limited, true).await;
     assert!(!host.call("asks", hello()).await.unwrap().is_error);
 
-    let gone = format!(
-        "endpoint: \"http://127.0.0.1:{}/v1\", retry: {{max_attempts: 1}}",
-        free_port().await
-    );
+    let gone = format!("endpoint: \"{NOBODY}/v1\", retry: {{max_attempts: 1}}");
     let host = host_with(ASKS, &gone, true).await;
     let error = host.call("asks", hello()).await.unwrap_err();
     assert_eq!(error.kind.code(), -32020, "{error:?}");
@@ -473,10 +470,4 @@ async fn a_call_that_waits_for_a_provider_ends_at_its_deadline() {
     assert_eq!(error.kind.code(), -32014, "{error:?}");
     // It may have been worked on.
     assert_eq!(host.host().providers().usage().tokens_today, reserved());
-}
-
-/// A port where nobody listens.
-async fn free_port() -> u16 {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().port()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use clawhost::registry::BUILT_IN_COMPONENTS;
-use clawhost_tests::{Cli, Program, source_root};
+use clawhost_tests::{Cli, NOBODY, Program, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -199,9 +199,7 @@ fn a_registry_that_is_offline_is_named_and_no_other_answers_for_it() {
     let registry = Registry::serve();
     let document = tool("word-count", "1.2.0", "As published.");
     registry.publish("community/word-count/1.2.0", &document, Some(&word_count()));
-    // Bound and dropped: nobody listens there.
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let cli = host(URI, &[("gone", &format!("http://{gone}")), ("main", &registry.url)]);
+    let cli = host(URI, &[("gone", NOBODY), ("main", &registry.url)]);
     let problems = refused(&cli);
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(problems[0].0, -32061);

@@ -40,6 +40,9 @@ pub use served::Served;
 
 use std::path::PathBuf;
 
+/// Where nobody listens: the port is not among those that the system gives away.
+pub const NOBODY: &str = "http://127.0.0.1:9";
+
 /// Returns the folder that compiled code is kept in, so that the built-in tools compile once
 /// for all tests of a build.
 pub fn cache_folder() -> PathBuf {
