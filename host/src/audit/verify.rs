@@ -172,7 +172,8 @@ fn verify_chain(
     };
     let unsigned_ms = seals.unsigned_ms();
     let begun = head == Ok(None);
-    let whole = walked.and(head.map_err(str::to_owned)).and_then(|_| walk.check_end());
+    let whole = walked.and_then(|()| head.map_err(str::to_owned));
+    let whole = whole.and_then(|_| walk.check_end());
     let signed = whole.and_then(|()| seals.finish(named, keys));
     let report = ChainReport {
         chain: chain.to_owned(),
