@@ -151,8 +151,6 @@ limits! {
     HTTP_SEND_MS: u32 = 60_000;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
-    /// Time such a request waits for a place where there is none, which a client that hung up may still seem to hold; not so long that what ends calls comes late.
-    HTTP_PLACE_WAIT_MS: u64 = 100;
     /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
     HTTP_URGENT_PER_AGENT_MAX: usize = 4;
     /// The part of all connections that ordinary requests leave to urgent ones: one in so many.
@@ -163,14 +161,10 @@ limits! {
     HTTP_HEADER_READ_MS: u64 = 10_000;
     /// Time an HTTP client has to send one request body.
     HTTP_BODY_READ_MS: u64 = 30_000;
-    /// Time after which a call over HTTP is answered with a stream of events, whose signs of life keep what is between the two from giving up.
-    HTTP_ANSWER_WAIT_MS: u64 = 2_000;
     /// Time between two signs of life on a stream of events where there is nothing to say.
     EVENTS_INTERVAL_MS: u64 = 15_000;
     /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end by themselves.
     HTTP_SESSIONS_MAX: usize = 64;
-    /// Time between two words to the protocol library that such a session is used by calls it does not see: a tenth of what makes one idle.
-    HTTP_SESSION_TOUCH_MS: u64 = 30_000;
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
     /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
     HTTP_SESSION_MESSAGES_MAX: usize = 4;

@@ -1,7 +1,8 @@
 //! Calls of tools that go to their handler at once, and not through the loop of a session.
 //!
 //! On that way a call passes four tasks, and each step may wake another core, which costs more than the call. What
-//! serves is the same: rmcp's own handler with rmcp's own checks. Deliberately absent: other methods.
+//! serves is the same: rmcp's own handler with rmcp's own checks. Deliberately absent: other methods, and
+//! requests that say their revision themselves, which are not of a session.
 
 use std::sync::Arc;
 
@@ -19,38 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
 use super::mcp::McpServer;
-
-/// A call as the handler takes it.
-pub(super) struct Request {
-    request: ClientRequest,
-    pub(super) context: RequestContext<RoleServer>,
-}
-
-impl Request {
-    /// Returns the call that the request `id` is; nothing where its parameters do not fit.
-    pub(super) fn read(id: &RequestId, message: &Value, peer: Peer<RoleServer>) -> Option<Self> {
-        let request = CallToolRequest::deserialize(message).ok()?;
-        let mut request = ClientRequest::CallToolRequest(request);
-        let mut context = RequestContext::new(id.clone(), peer);
-        std::mem::swap(&mut context.meta, request.get_meta_mut());
-        std::mem::swap(&mut context.extensions, request.extensions_mut());
-        Some(Self { request, context })
-    }
-
-    /// Says whether it says its revision itself, and is not of a session.
-    pub(super) fn is_stateless(&self) -> bool {
-        self.context.meta.protocol_version().is_some()
-    }
-
-    /// Has `server` carry it out.
-    pub(super) async fn answer<C: Calls>(self, server: Arc<McpServer<C>>) -> ServerJsonRpcMessage {
-        let id = self.context.id.clone();
-        match server.handle_request(self.request, self.context).await {
-            Ok(result) => JsonRpcMessage::response(result, id),
-            Err(error) => JsonRpcMessage::error(error, Some(id)),
-        }
-    }
-}
 
 type Session<C> = (Arc<McpServer<C>>, Peer<RoleServer>);
 
@@ -79,10 +48,24 @@ impl<C: Calls> Direct<C> {
         message: &Value,
     ) -> Option<(BoxFuture<'static, ServerJsonRpcMessage>, CancellationToken)> {
         let (server, peer) = self.0.lock().clone()?;
-        let request = Request::read(id, message, peer).filter(|request| !request.is_stateless())?;
-        let cancels = request.context.ct.clone();
+        let request = CallToolRequest::deserialize(message).ok()?;
+        let mut request = ClientRequest::CallToolRequest(request);
+        let id = id.clone();
+        let mut context = RequestContext::new(id.clone(), peer);
+        std::mem::swap(&mut context.meta, request.get_meta_mut());
+        std::mem::swap(&mut context.extensions, request.extensions_mut());
+        if context.meta.protocol_version().is_some() {
+            return None;
+        }
+        let cancels = context.ct.clone();
         // On the heap at once: it is large, and is handed on more than once before it begins.
-        Some((Box::pin(request.answer(server)), cancels))
+        let answer: BoxFuture<'static, _> = Box::pin(async move {
+            match server.handle_request(request, context).await {
+                Ok(result) => JsonRpcMessage::response(result, id),
+                Err(error) => JsonRpcMessage::error(error, Some(id)),
+            }
+        });
+        Some((answer, cancels))
     }
 }
 

@@ -4,13 +4,13 @@
 //! Deliberately absent: requests of our own to clients beyond those of `elicit` and `questions`, and any
 //! state of a session beyond "tell me when the lists change".
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clawhost_core::digest;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorCode, Extensions, GetPromptRequestParams, GetPromptResponse, Implementation,
+    CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
@@ -19,7 +19,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::calls::{Calls, guarded};
@@ -27,7 +27,6 @@ use super::convert::{self, Era};
 use super::elicit;
 use super::progress::{Reports, progress_channel, with_progress};
 use super::questions;
-use super::session::HttpSession;
 use super::waiting::{Client, Turn, Underway};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
@@ -67,8 +66,6 @@ pub(crate) struct McpServer<C> {
     changes: watch::Receiver<u64>,
     /// Ends subscriptions, so that a connection can close while they are open.
     closing: CancellationToken,
-    /// Ends what of its session over HTTP does not end with the library's part of it.
-    session: OnceLock<DropGuard>,
     /// Ends calls, so that those that run too long for a stop are answered.
     stopped: CancellationToken,
     /// Tells a legacy peer about changed tools. Ends with this server.
@@ -85,8 +82,7 @@ impl<C: Calls> McpServer<C> {
     ) -> Self {
         let mut changes = calls.catalog_version();
         changes.mark_unchanged();
-        let (session, watcher) = Default::default();
-        Self { calls, principal, changes, closing, session, stopped, watcher }
+        Self { calls, principal, changes, closing, stopped, watcher: Mutex::new(None) }
     }
 
     /// As [`McpServer::turn`], as long as there is somebody to be answered and the host serves.
@@ -334,10 +330,6 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         if context.peer.peer_info().is_none() {
             return;
         }
-        if let Some(session) = session_of(&context.extensions) {
-            self.session.get_or_init(|| session.end().clone().drop_guard());
-            session.ready(context.peer.clone());
-        }
         let mut changes = self.changes.clone();
         let mut capabilities = ServerCapabilities::default();
         self.declare(&mut capabilities);
@@ -359,10 +351,9 @@ impl<C: Calls> ServerHandler for McpServer<C> {
     }
 }
 
-/// Returns the session that an HTTP request names.
-fn session_of(extensions: &Extensions) -> Option<&HttpSession> {
-    extensions.get::<http::request::Parts>()?.extensions.get()
-}
+/// The end of the session that an HTTP request names, which the transport puts into its extensions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionEnd(pub(crate) CancellationToken);
 
 /// Returns the trace that a request says it is part of, in its `_meta` or else in its header.
 fn trace(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
@@ -374,8 +365,9 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
 /// Ends with the session of a request, at once: by itself rmcp gives what runs some seconds more,
 /// in which a person could still let a call run that nobody waits for. Never without a session.
 async fn session_ended(context: &RequestContext<RoleServer>) {
-    match session_of(&context.extensions) {
-        Some(session) => session.end().cancelled().await,
+    let parts = context.extensions.get::<http::request::Parts>();
+    match parts.and_then(|parts| parts.extensions.get::<SessionEnd>()) {
+        Some(SessionEnd(end)) => end.cancelled().await,
         None => std::future::pending().await,
     }
 }

@@ -26,7 +26,6 @@ mod params;
 mod progress;
 mod questions;
 mod registry;
-mod session;
 pub(crate) mod status;
 mod stdio;
 mod waiting;

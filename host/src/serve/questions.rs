@@ -23,15 +23,12 @@ use crate::upstream::mcp::INPUT_REQUIRED;
 /// What stands before a server's own state, to tell it from a ticket of this host.
 const SERVERS_STATE: &str = "server:";
 
-/// Says whether a client can be asked anything.
-pub(super) fn can_be_asked(all: &ClientCapabilities) -> bool {
-    all.elicitation.is_some() || all.roots.is_some() || all.sampling.is_some()
-}
-
 /// Returns what a client can be asked.
 pub(super) fn dialogue(capabilities: Option<&ClientCapabilities>) -> Dialogue {
-    let able = capabilities.filter(|all| can_be_asked(all));
-    let all = able.and_then(|all| serde_json::to_value(all).ok());
+    let asked = |all: &&ClientCapabilities| {
+        all.elicitation.is_some() || all.roots.is_some() || all.sampling.is_some()
+    };
+    let all = capabilities.filter(asked).and_then(|all| serde_json::to_value(all).ok());
     let Some(Value::Object(all)) = all else { return Dialogue::default() };
     let asked = |key: &String| ["elicitation", "roots", "sampling"].contains(&key.as_str());
     let capabilities: Map<_, _> = all.into_iter().filter(|(key, _)| asked(key)).collect();

@@ -9,7 +9,6 @@
 mod body;
 mod claw;
 mod console;
-mod direct;
 mod guard;
 mod held;
 mod metrics;

@@ -14,25 +14,24 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{
-    HTTP_PLACE_WAIT_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_MESSAGES_MAX,
-    HTTP_SESSION_TOUCH_MS, HTTP_SESSIONS_MAX, HTTP_STREAMS_PER_AGENT_MAX,
-    HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
+    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_MESSAGES_MAX, HTTP_SESSIONS_MAX,
+    HTTP_STREAMS_PER_AGENT_MAX, HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
 };
 use futures_util::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
-use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use parking_lot::Mutex;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::{accepted, answer_json, denied, read_body, refused, require_json};
 use super::claw::{self, Sessions};
 use super::console::Console;
-use super::direct::Direct;
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Busy, Seat};
@@ -42,9 +41,8 @@ use crate::host::Principal;
 use crate::proxy::{self, Proxy};
 use crate::serve::calls::Calls;
 use crate::serve::console;
-use crate::serve::mcp::McpServer;
-use crate::serve::message::{self, Fault, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND};
-use crate::serve::session::{HttpSession, HttpSessions};
+use crate::serve::mcp::{McpServer, SessionEnd};
+use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::serve::status::status;
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
@@ -74,11 +72,12 @@ pub(super) struct App<C: Calls> {
 /// One agent's MCP server with the sessions of the older revisions.
 struct Agent<C: Calls> {
     claws: Sessions<C>,
-    direct: Direct<C>,
+    /// The ends of the sessions below, by their ids.
+    ends: Mutex<BTreeMap<String, SessionEnd>>,
     requests: Arc<Semaphore>,
     urgent: Arc<Semaphore>,
     service: StreamableHttpService<McpServer<C>, LocalSessionManager>,
-    sessions: HttpSessions,
+    sessions: Arc<LocalSessionManager>,
     shutdown: CancellationToken,
     streams: Arc<Semaphore>,
 }
@@ -146,7 +145,7 @@ impl<C: Calls> App<C> {
             (path @ ("/claw" | "/mcp"), role) => {
                 let is_mcp = path == "/mcp";
                 let agent = self.agent(role)?;
-                let (permit, room) = agent.request().await?;
+                let (permit, room) = agent.request()?;
                 let held = (busy(seat, room)?, permit);
                 let response = match is_mcp {
                     true => agent.mcp(request, room).await?,
@@ -185,7 +184,7 @@ impl<C: Calls> App<C> {
             Some(Role::Agent(name)) => name.clone(),
             _ => DEFAULT_AGENT.to_owned(),
         };
-        let (permit, room) = self.agent(role)?.request().await?;
+        let (permit, room) = self.agent(role)?.request()?;
         room.admits_method(&Method::GET)?;
         let held = (busy(seat, room)?, permit);
         let (parts, body) = request.into_parts();
@@ -304,39 +303,33 @@ impl<C: Calls> Agent<C> {
         // What is answered or cancelled is kept for nobody.
         sessions.session_config.completed_cache_ttl = Duration::ZERO;
         sessions.session_config.channel_capacity = HTTP_SESSION_MESSAGES_MAX;
-        // So late may it hear that one is used.
-        let late = Duration::from_millis(HTTP_SESSION_TOUCH_MS);
-        sessions.session_config.keep_alive = Some(SessionConfig::DEFAULT_KEEP_ALIVE + late);
         let sessions = Arc::new(sessions);
         let claws = Sessions::new(calls.clone(), Principal(name.to_owned()));
         let (calls, shutdown) = (calls.clone(), ends.0.clone());
         let principal = Principal(name.to_owned());
         let ends = ends.clone();
-        let server = move || McpServer::new(calls.clone(), principal.clone(), ends.clone());
-        let direct = Direct::new(Arc::new(server()));
-        let service =
-            StreamableHttpService::new(move || Ok(server()), Arc::clone(&sessions), config);
+        let server = move || Ok(McpServer::new(calls.clone(), principal.clone(), ends.clone()));
+        let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
         Self {
             claws,
-            direct,
+            ends: Mutex::default(),
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
             urgent: Arc::new(Semaphore::new(HTTP_URGENT_PER_AGENT_MAX)),
             service,
-            sessions: HttpSessions::new(sessions),
+            sessions,
             shutdown,
             streams: Arc::new(Semaphore::new(HTTP_STREAMS_PER_AGENT_MAX)),
         }
     }
 
     /// Takes the right to one more request, before anything of its body is read. Where there is
-    /// none left, it waits a little: a client that hung up and comes again is here before its end is
-    /// seen. And then it may still turn out to be urgent.
-    async fn request(&self) -> Result<(OwnedSemaphorePermit, Room), Denied> {
-        let patience = Duration::from_millis(HTTP_PLACE_WAIT_MS);
-        match timeout(patience, Arc::clone(&self.requests).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok((permit, Room::Any)),
-            _ => one_of(&self.urgent, HTTP_REQUESTS_PER_AGENT_MAX, "requests")
-                .map(|permit| (permit, Room::Urgent)),
+    /// none left, it may still turn out to be urgent.
+    fn request(&self) -> Result<(OwnedSemaphorePermit, Room), Denied> {
+        let ordinary = one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests");
+        match (ordinary, Arc::clone(&self.urgent).try_acquire_owned()) {
+            (Ok(permit), _) => Ok((permit, Room::Any)),
+            (Err(_), Ok(permit)) => Ok((permit, Room::Urgent)),
+            (Err(denied), Err(_)) => Err(denied),
         }
     }
 
@@ -381,15 +374,8 @@ impl<C: Calls> Agent<C> {
         }
         let listens = incoming.method() == "subscriptions/listen";
         let stream = listens.then(|| self.stream()).transpose()?;
-        if let Some(session) = self.session(&parts.headers).await {
-            if let Some(refusal) = hear(&session, &incoming) {
-                return Ok(refused(StatusCode::BAD_REQUEST, &refusal));
-            }
-            parts.extensions.insert(session);
-        }
-        let session = parts.extensions.get();
-        if let Some(call) = self.direct.call(&parts.headers, &incoming, session) {
-            return Ok(call.answer(parts).await);
+        if let Some(end) = self.session_end(&parts.headers).await {
+            parts.extensions.insert(end);
         }
         // What was checked is what is passed on, not the bytes it came as.
         let body = Bytes::from(incoming.into_value().to_string());
@@ -405,14 +391,20 @@ impl<C: Calls> Agent<C> {
         let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
         let response = self.service.handle(request).await;
         if let Some(id) = id.filter(|_| response.status().is_success()) {
-            self.sessions.end(&id);
+            let end = self.ends.lock().remove(&id);
+            end.unwrap_or_default().0.cancel();
         }
         Ok(until_sent(self.ending(response), stream))
     }
 
-    /// Returns the session that a request names, where there is one.
-    async fn session(&self, headers: &HeaderMap) -> Option<HttpSession> {
-        self.sessions.find(session_id(headers)?).await
+    /// Returns the end of the session that a request names, where there is one.
+    async fn session_end(&self, headers: &HeaderMap) -> Option<SessionEnd> {
+        let id = session_id(headers)?;
+        let open = self.sessions.sessions.read().await;
+        let mut ends = self.ends.lock();
+        // Those that ended by themselves are forgotten here.
+        ends.retain(|id, _| open.contains_key(id.as_str()));
+        open.contains_key(id).then(|| ends.entry(id.to_owned()).or_default().clone())
     }
 
     /// Answers a request to `/claw`.
@@ -447,27 +439,11 @@ impl<C: Calls> Agent<C> {
     }
 
     async fn check_sessions(&self) -> Result<(), Denied> {
-        if self.sessions.count().await < HTTP_SESSIONS_MAX {
+        if self.sessions.sessions.read().await.len() < HTTP_SESSIONS_MAX {
             return Ok(());
         }
         let text = format!("this agent has {HTTP_SESSIONS_MAX} sessions open; end one first");
         Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
-    }
-}
-
-/// Has the calls that a session has beside the library hear a message too; returns what refuses it.
-fn hear(session: &HttpSession, incoming: &Incoming) -> Option<Fault> {
-    match incoming {
-        Incoming::Notification { method, value } if method == "notifications/cancelled" => {
-            let id = value.pointer("/params/requestId").and_then(message::request_id);
-            id.iter().for_each(|id| session.cancel(id));
-            None
-        }
-        Incoming::Request { id, .. } if session.has_open(id) => {
-            let text = "a request with this id is still running";
-            Some(Fault::new(INVALID_REQUEST, text).to(id.clone()))
-        }
-        _ => None,
     }
 }
 

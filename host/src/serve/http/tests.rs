@@ -1,7 +1,6 @@
 //! The HTTP server as clients and strangers see it, over real connections.
 
 mod claw;
-mod direct;
 
 use std::sync::Arc;
 
@@ -572,36 +571,6 @@ async fn requests_in_flight_are_bounded_for_each_agent() {
         asking.await.unwrap().unwrap();
     }
     assert_eq!(server.session("default").await.status, 200);
-}
-
-#[tokio::test]
-async fn a_client_that_hangs_up_and_comes_again_finds_the_place_it_had() {
-    let server = Server::start(true).await;
-    let raw = |tool| {
-        let (token, body) = (server.agent("default"), call(1, tool).to_string());
-        let named = [("host", server.authority.as_str()), ("authorization", token.as_str())];
-        let all = [&MCP[..], &named, &modern_headers("tools/call", tool)].concat();
-        let head: String = all.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        format!("POST /mcp HTTP/1.1\r\n{head}content-length: {}\r\n\r\n{body}", body.len())
-    };
-    let mut asking = Vec::new();
-    for _ in 0..HTTP_REQUESTS_PER_AGENT_MAX {
-        let mut one = TcpStream::connect(&server.authority).await.unwrap();
-        one.write_all(raw("slow").as_bytes()).await.unwrap();
-        asking.push(one);
-    }
-    server.host.started(HTTP_REQUESTS_PER_AGENT_MAX).await;
-    let mut again = TcpStream::connect(&server.authority).await.unwrap();
-    let whole = raw("whoami");
-    let (begun, rest) = whole.split_at(whole.len() / 2);
-    again.write_all(begun.as_bytes()).await.unwrap();
-    assert_eq!(server.status().await, 200);
-    // The server sees what is asked before it sees that the other has gone.
-    assert_eq!(again.try_write(rest.as_bytes()).unwrap(), rest.len());
-    drop(asking.pop());
-    let mut answer = [0; 12];
-    again.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 200");
 }
 
 #[tokio::test]
