@@ -63,7 +63,7 @@ pub fn canonical(value: &Value) -> String {
 }
 
 /// As [`canonical`], of an object that has these members, each key once.
-pub fn canonical_object<'m>(members: impl Iterator<Item = (&'m str, &'m Value)>) -> String {
+pub fn canonical_object<'k, 'm>(members: impl Iterator<Item = (&'k str, &'m Value)>) -> String {
     // As long as many a record, so that it does not grow in steps.
     let mut text = Vec::with_capacity(1_024);
     write_object(members.collect(), &mut text);

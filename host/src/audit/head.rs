@@ -10,8 +10,9 @@ use std::os::unix::fs::FileExt as _;
 use cap_std::fs::Dir;
 use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_ENDS_NAMED_MAX;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::facts::Facts;
 use super::files::{
     HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line, lines,
 };
@@ -87,11 +88,11 @@ impl Ends {
     }
 
     /// Returns what the next chain says about them.
-    pub(super) fn facts(&mut self) -> Map<String, Value> {
-        let mut facts = Map::new();
-        facts.insert(PREVIOUS.to_owned(), self.newest.take());
+    pub(super) fn facts(&mut self) -> Facts {
+        let mut facts = Facts::default();
+        facts.set(PREVIOUS, self.newest.take());
         if !self.killed.is_empty() {
-            facts.insert(KILLED.to_owned(), std::mem::take(&mut self.killed).into());
+            facts.set(KILLED, std::mem::take(&mut self.killed));
         }
         facts
     }

@@ -1,6 +1,5 @@
 //! Writing one chain: an append-only file, and its head stored beside it.
 
-use std::borrow::Borrow;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +8,10 @@ use cap_std::fs::{Dir, File};
 use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::copies::{Copies, Copy};
+use super::facts::Facts;
 use super::files::{
     HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, create, remove,
 };
@@ -86,8 +85,8 @@ impl AuditLog {
             None => Pruning::default(),
         };
         let (name, log) = create_log(dir)?;
-        let mut facts = old.facts();
-        facts.extend(ends.facts());
+        let mut facts = ends.facts();
+        old.note(&mut facts);
         let begun = Self::begin(dir, &name, log, facts, terms).inspect_err(|_| {
             // A chain without its first record would read as a broken one.
             remove(dir, &name, drop);
@@ -106,7 +105,7 @@ impl AuditLog {
         dir: &Dir,
         name: &str,
         log: File,
-        mut facts: Map<String, Value>,
+        mut facts: Facts,
         terms: Terms,
     ) -> std::io::Result<Self> {
         let Terms { copies, key, .. } = terms;
@@ -120,10 +119,9 @@ impl AuditLog {
             key: public,
             grown: watch::Sender::new(0),
         };
-        facts.insert("host".to_owned(), env!("CARGO_PKG_VERSION").into());
-        facts.insert("chain".to_owned(), name.into());
-        facts.extend(public.map(|key| (SIGNED_WITH.to_owned(), key.to_string().into())));
-        log.append(Event::ChainOpened, facts)?;
+        facts.extend([("host", env!("CARGO_PKG_VERSION")), ("chain", name)]);
+        facts.extend(public.map(|key| (SIGNED_WITH, key.to_string())));
+        log.append(Event::ChainOpened, &facts)?;
         if let Some(key) = key {
             log.chain.lock().sign(dir, name, key)?;
         }
@@ -145,12 +143,8 @@ impl AuditLog {
     ///
     /// # Errors
     /// The disk refuses the record. The caller must then refuse the call: no record, no execution.
-    pub fn append(
-        &self,
-        event: Event,
-        facts: impl Borrow<Map<String, Value>>,
-    ) -> std::io::Result<()> {
-        self.append_one(event, &self.secrets.redactor().object(facts.borrow()))?;
+    pub fn append(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
+        self.append_one(event, &facts.without_secrets(&self.secrets.redactor()))?;
         self.note_gaps(self.copies.gaps())
     }
 
@@ -162,10 +156,9 @@ impl AuditLog {
     pub fn note<'f>(
         &self,
         event: Event,
-        facts: impl IntoIterator<Item = (&'f str, &'f str)>,
+        facts: impl IntoIterator<Item = (&'static str, &'f str)>,
     ) -> std::io::Result<()> {
-        let facts = facts.into_iter().map(|(key, fact)| (key.to_owned(), fact.into()));
-        self.append(event, facts.collect::<Map<_, _>>())
+        self.append(event, &facts.into_iter().collect())
     }
 
     /// Waits until what was appended so far is signed and the copies have it, `patience` at the longest.
@@ -183,15 +176,15 @@ impl AuditLog {
     /// Says in the chain how many records are missing in copies.
     fn note_gaps(&self, gaps: Vec<(&'static str, u64)>) -> std::io::Result<()> {
         for (copy, missing) in gaps {
-            let mut facts = Map::new();
-            facts.insert("copy".to_owned(), copy.into());
-            facts.insert("missing".to_owned(), missing.into());
+            let mut facts = Facts::default();
+            facts.set("copy", copy);
+            facts.set("missing", missing);
             self.append_one(Event::CopyIncomplete, &facts)?;
         }
         Ok(())
     }
 
-    fn append_one(&self, event: Event, facts: &Map<String, Value>) -> std::io::Result<()> {
+    fn append_one(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
         let chain = &mut *self.chain.lock();
         let place = (chain.records, chain.last_hash.as_str());
         let mut line = record::line(place, now_ms(), event, facts);

@@ -5,6 +5,7 @@
 //! so. Deliberately absent: connections. Who carries copies elsewhere is told each line.
 
 mod copies;
+mod facts;
 mod files;
 mod filter;
 mod head;
@@ -23,6 +24,7 @@ mod span;
 mod verify;
 
 pub(crate) use copies::Copy;
+pub use facts::Facts;
 pub use files::records;
 pub(crate) use files::{chains, each_record, lines};
 pub(crate) use filter::Filter;

@@ -2,8 +2,9 @@
 //! line before it.
 
 use clawhost_core::digest;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::facts::Facts;
 use crate::clock::rfc3339;
 
 /// Version of the format; a reader refuses a newer one.
@@ -79,7 +80,7 @@ pub(super) fn line(
     (seq, prev): (u64, &str),
     time_ms: i64,
     event: Event,
-    facts: &Map<String, Value>,
+    facts: &Facts,
 ) -> String {
     let own: [(&str, Value); 5] = [
         ("v", FORMAT_VERSION.into()),
@@ -88,8 +89,5 @@ pub(super) fn line(
         ("event", event.name().into()),
         ("prev", prev.into()),
     ];
-    let is_own = |key: &str| own.iter().any(|(name, _)| *name == key);
-    let facts = facts.iter().map(|(key, fact)| (key.as_str(), fact));
-    let facts = facts.filter(|(key, _)| !is_own(key));
-    digest::canonical_object(own.iter().map(|(name, value)| (*name, value)).chain(facts))
+    digest::canonical_object(own.iter().map(|(name, value)| (*name, value)).chain(facts.iter()))
 }

@@ -7,8 +7,9 @@
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::facts::Facts;
 use super::files::{chains, first_record, has_ended, last_line, remove};
 use super::record;
 
@@ -35,14 +36,12 @@ impl Pruning {
         self.0.is_empty()
     }
 
-    /// Returns what the next chain says about it.
-    pub(super) fn facts(&self) -> Map<String, Value> {
-        let mut facts = Map::new();
+    /// Adds what the next chain says about it.
+    pub(super) fn note(&self, facts: &mut Facts) {
         if let Some(last) = self.0.last() {
-            facts.insert(REMOVED_THROUGH.to_owned(), last.as_str().into());
-            facts.insert("removed_chains".to_owned(), self.0.len().into());
+            facts.set(REMOVED_THROUGH, last.as_str());
+            facts.set("removed_chains", self.0.len());
         }
-        facts
     }
 
     /// Removes them; what cannot be removed is left for the next time.

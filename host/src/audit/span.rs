@@ -9,8 +9,9 @@ use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::screen::{Action, Finding};
 use clawhost_core::truncate;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::facts::Facts;
 use super::log::AuditLog;
 use super::record::Event;
 
@@ -23,7 +24,7 @@ const TEXT_BYTES_MAX: usize = AUDIT_RECORD_BYTES_MAX / 16;
 #[derive(Debug)]
 pub struct CallSpan {
     log: Arc<AuditLog>,
-    facts: Map<String, Value>,
+    facts: Facts,
     started: Instant,
     closed: bool,
     /// How long a person was waited for in the latest attempt, if one was asked.
@@ -41,14 +42,11 @@ impl CallSpan {
         principal: &str,
         tool: &str,
         arguments_digest: &str,
-        within: &[(&str, &str)],
+        within: &[(&'static str, &str)],
     ) -> std::io::Result<Self> {
-        let within = within.iter().map(|(key, call)| ((*key).to_owned(), Value::from(*call)));
-        let mut facts: Map<String, Value> = within.collect();
-        facts.insert("call".to_owned(), call_id.into());
-        facts.insert("principal".to_owned(), principal.into());
-        facts.insert("tool".to_owned(), tool.into());
-        facts.insert("arguments_digest".to_owned(), arguments_digest.into());
+        let who = [("call", call_id), ("principal", principal), ("tool", tool)];
+        let mut facts: Facts = who.into_iter().chain(within.iter().copied()).collect();
+        facts.set("arguments_digest", arguments_digest);
         log.append(Event::Received, &facts)?;
         Ok(Self {
             log: Arc::clone(log),
@@ -65,8 +63,8 @@ impl CallSpan {
     }
 
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
-    pub fn note(&mut self, key: &str, value: impl Into<Value>) {
-        self.facts.insert(key.to_owned(), value.into());
+    pub fn note(&mut self, name: &'static str, fact: impl Into<Value>) {
+        self.facts.set(name, fact);
     }
 
     /// Adds what the call may touch, in `words`; what is too long is cut, and its digest stands for the rest.
@@ -95,10 +93,9 @@ impl CallSpan {
         let shown = findings.iter().map(|finding| {
             json!({"check": finding.check, "policy": finding.policy, "what": finding.what})
         });
-        let noted = self.facts.entry("findings").or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(noted) = noted {
-            noted.extend(shown);
-        }
+        let noted = self.facts.get("findings").and_then(Value::as_array);
+        let noted: Vec<Value> = noted.into_iter().flatten().cloned().chain(shown).collect();
+        self.note("findings", noted);
     }
 
     /// Adds the arguments, where a policy wants them in the record.
@@ -113,7 +110,7 @@ impl CallSpan {
     }
 
     /// A value that is too long is kept as the start of its JSON.
-    fn note_json(&mut self, key: &str, value: &Value) {
+    fn note_json(&mut self, key: &'static str, value: &Value) {
         let text = value.to_string();
         if text.len() <= TEXT_BYTES_MAX {
             self.note(key, value.clone());
@@ -128,8 +125,8 @@ impl CallSpan {
     /// The record cannot be written; the call must not go on.
     pub fn approval_asked(&self, reason: &str) -> std::io::Result<()> {
         let mut facts = self.who();
-        facts.insert("reason".to_owned(), truncate::text(reason, TEXT_BYTES_MAX).into());
-        self.log.append(Event::ApprovalAsked, facts)
+        facts.set("reason", truncate::text(reason, TEXT_BYTES_MAX));
+        self.log.append(Event::ApprovalAsked, &facts)
     }
 
     /// Records what was answered, by whom, and how: `operator`, `lease`, `timeout-default`.
@@ -138,17 +135,17 @@ impl CallSpan {
     /// The record cannot be written; the call must not go on.
     pub fn approval_answered(&self, approved: bool, by: &str, how: &str) -> std::io::Result<()> {
         let mut facts = self.who();
-        facts.insert("approved".to_owned(), approved.into());
-        facts.insert("by".to_owned(), truncate::text(by, TEXT_BYTES_MAX).into());
-        facts.insert("how".to_owned(), how.into());
-        self.log.append(Event::ApprovalAnswered, facts)
+        facts.set("approved", approved);
+        facts.set("by", truncate::text(by, TEXT_BYTES_MAX));
+        facts.set("how", how);
+        self.log.append(Event::ApprovalAnswered, &facts)
     }
 
     /// Which call it is about, as in its opening record.
-    fn who(&self) -> Map<String, Value> {
+    fn who(&self) -> Facts {
         let kept = ["call", "parent", "principal", "tool", "arguments_digest", "policy", "rule_id"];
-        let facts = self.facts.iter().filter(|(key, _)| kept.contains(&key.as_str()));
-        facts.map(|(key, fact)| (key.clone(), fact.clone())).collect()
+        let facts = self.facts.iter().filter(|(name, _)| kept.contains(name));
+        facts.map(|(name, fact)| (name, fact.clone())).collect()
     }
 
     /// Records how the call ended.
@@ -193,7 +190,7 @@ impl CallSpan {
     }
 
     /// A text from a guest may be megabytes; a record says enough of it.
-    fn note_text(&mut self, key: &str, text: &str) {
+    fn note_text(&mut self, key: &'static str, text: &str) {
         self.note(key, truncate::text(text, TEXT_BYTES_MAX));
     }
 
@@ -202,7 +199,7 @@ impl CallSpan {
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.note("duration_us", micros);
         self.keep_small();
-        self.log.append(Event::Finished, std::mem::take(&mut self.facts))
+        self.log.append(Event::Finished, &self.facts)
     }
 
     /// Leaves out what a guest can make large, where the record would be over its bound.
@@ -210,10 +207,10 @@ impl CallSpan {
         let large: Vec<&str> =
             ["outputs", "inputs", "violations", "lacks", "egress", "findings", "data", "internal"]
                 .into_iter()
-                .filter(|key| self.facts.contains_key(*key))
+                .filter(|key| self.facts.get(key).is_some())
                 .collect();
         for key in large {
-            if json!(self.facts).to_string().len() <= AUDIT_RECORD_BYTES_MAX {
+            if self.facts.bytes() <= AUDIT_RECORD_BYTES_MAX {
                 return;
             }
             self.note(key, "left out: the record would be too long");
@@ -255,10 +252,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut span = span(&folder);
         span.note_grants("reads /x");
-        assert_eq!(span.facts["grants"], "reads /x");
+        assert_eq!(span.facts.get("grants").unwrap(), "reads /x");
         let long = "x".repeat(TEXT_BYTES_MAX + 1);
         span.note_grants(&long);
-        let (short, rest) = span.facts["grants"].as_str().unwrap().split_once(' ').unwrap();
+        let (short, rest) = span.facts.get("grants").unwrap().as_str().unwrap().split_once(' ').unwrap();
         assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
     }
 
@@ -286,6 +283,6 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("one"), "{text}");
-        assert_eq!(span.facts["findings"].as_array().map(Vec::len), Some(2));
+        assert_eq!(span.facts.get("findings").unwrap().as_array().map(Vec::len), Some(2));
     }
 }

@@ -8,11 +8,11 @@ use cap_std::fs::Dir;
 use clawhost_core::limits::AUDIT_COPY_QUEUE_MAX;
 use clawhost_core::manifest::AuditSettings;
 use clawhost_core::policy::Destination;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::net::{TcpListener, UnixDatagram};
 
 use super::{MIGRATIONS, start};
-use crate::audit::{AuditLog, Event, Terms, Trust, records, verify};
+use crate::audit::{AuditLog, Event, Facts, Terms, Trust, records, verify};
 use crate::state::Database;
 use crate::upstream::http::HttpClient;
 
@@ -41,7 +41,7 @@ fn log(place: &Place, to: Destination, places: &AuditSettings) -> AuditLog {
 async fn the_store_has_every_record_as_the_chain_has_it() {
     let place = place();
     let log = log(&place, Destination::Sqlite, &AuditSettings::default());
-    (0..100).for_each(|_| log.append(Event::Received, Map::new()).unwrap());
+    (0..100).for_each(|_| log.append(Event::Received, &Facts::default()).unwrap());
     log.flush(PATIENCE).await;
     let read = |db: &mut rusqlite::Connection| {
         let mut rows = db.prepare("SELECT record FROM audit_records ORDER BY id")?;
@@ -75,7 +75,7 @@ async fn a_dead_webhook_loses_nothing_but_its_own_and_the_chain_says_how_much() 
     drop(listener);
     let places = AuditSettings { webhook: Some(url), ..AuditSettings::default() };
     let log = log(&place, Destination::Webhook, &places);
-    (0..10).for_each(|_| log.append(Event::Received, Map::new()).unwrap());
+    (0..10).for_each(|_| log.append(Event::Received, &Facts::default()).unwrap());
     log.flush(Duration::from_secs(3_600)).await;
     drop(log);
     let records = records(&place.dir).unwrap();
@@ -91,10 +91,10 @@ async fn a_copy_that_has_no_room_loses_records_and_the_chain_says_how_many() {
     let log = log(&place, Destination::Sqlite, &AuditSettings::default());
     // Nobody takes them away yet: the chain's first record waits, and all but five of these.
     for _ in 0..AUDIT_COPY_QUEUE_MAX + 4 {
-        log.append(Event::Received, Map::new()).unwrap();
+        log.append(Event::Received, &Facts::default()).unwrap();
     }
     log.flush(PATIENCE).await;
-    log.append(Event::Finished, Map::new()).unwrap();
+    log.append(Event::Finished, &Facts::default()).unwrap();
     let last = records(&place.dir).unwrap().pop().unwrap();
     assert_eq!((&last["event"], &last["missing"]), (&"copy.incomplete".into(), &5.into()));
     assert!(verify(&place.dir, &Trust::default()).unwrap()[0].broken.is_none());

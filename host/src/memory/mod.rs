@@ -35,7 +35,7 @@ use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::manifest::{MemoryPlan, StorePlan};
 use clawhost_core::screen::{Finding, Screens, Tokens};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use self::check::Row;
 use self::embed::Embedding;
@@ -43,7 +43,7 @@ use self::files::Files;
 pub use self::keys::{KeyEntry, Keys, MIGRATIONS as KEYS_MIGRATIONS, OwnKeys, Space};
 pub use self::rows::MIGRATIONS;
 use self::turns::Turns;
-use crate::audit::{AuditLog, Event};
+use crate::audit::{AuditLog, Event, Facts};
 use crate::clock::Clock;
 use crate::state::{Database, DatabaseError};
 use crate::upstream::provider::Providers;
@@ -284,7 +284,7 @@ impl Memory {
                 refused @ Err(_) => return Ok(refused),
             };
             let facts = with_ids(facts, &ids);
-            Ok(record(&audit, Event::MemoryStored, facts).map(|()| ids))
+            Ok(record(&audit, Event::MemoryStored, &facts).map(|()| ids))
         };
         transact(&database, TransactionBehavior::Immediate, work).await
     }
@@ -306,9 +306,9 @@ impl Memory {
             let before = rows::totals(change, part)?.entries;
             rows::compact(change, &plan, part, now)?;
             let done = Compacted { before, after: rows::totals(change, part)?.entries };
-            facts.insert("before".to_owned(), done.before.into());
-            facts.insert("after".to_owned(), done.after.into());
-            Ok(record(&audit, Event::MemoryCompacted, facts).map(|()| done))
+            facts.set("before", done.before);
+            facts.set("after", done.after);
+            Ok(record(&audit, Event::MemoryCompacted, &facts).map(|()| done))
         };
         transact(&database, TransactionBehavior::Immediate, work).await
     }
@@ -372,13 +372,13 @@ fn owner(plan: &StorePlan, scope: &Scope) -> String {
 }
 
 /// What a record says of every change.
-fn facts(scope: &Scope, store: &str) -> Map<String, Value> {
+fn facts(scope: &Scope, store: &str) -> Facts {
     let facts = [
         ("principal", scope.principal.as_str()),
         ("identity", scope.identity.as_str()),
         ("store", store),
     ];
-    facts.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+    facts.into_iter().collect()
 }
 
 fn add(
@@ -407,14 +407,14 @@ fn too_large(plan: &StorePlan) -> CallError {
     CallError::new(ErrorKind::MemoryQuery, reason).with("limit", "max_size_mb")
 }
 
-fn with_ids(mut facts: Map<String, Value>, ids: &[String]) -> Map<String, Value> {
-    facts.insert("entries".to_owned(), ids.len().into());
-    facts.insert("ids_digest".to_owned(), digest::of_json(&json!(ids)).into());
+fn with_ids(mut facts: Facts, ids: &[String]) -> Facts {
+    facts.set("entries", ids.len());
+    facts.set("ids_digest", digest::of_json(&json!(ids)));
     facts
 }
 
 /// Records a change that is about to count: without a record there is none.
-fn record(audit: &AuditLog, event: Event, facts: Map<String, Value>) -> Result<(), CallError> {
+fn record(audit: &AuditLog, event: Event, facts: &Facts) -> Result<(), CallError> {
     let recorded = audit.append(event, facts);
     recorded.map_err(|error| CallError::unrecorded("the change could not be recorded", &error))
 }
