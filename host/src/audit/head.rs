@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::facts::Facts;
 use super::files::{
-    HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line, lines,
+    self, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line, lines,
 };
 
 /// The facts of a chain's first record that name ends.
@@ -49,8 +49,8 @@ pub(super) fn known(
     chain: &str,
     is_named: bool,
 ) -> Result<Option<(u64, String)>, &'static str> {
-    let stored = || dir.read_to_string(format!("{chain}{HEAD_SUFFIX}"));
-    let stored = || stored().map_err(|_| "its head is missing");
+    let head = format!("{chain}{HEAD_SUFFIX}");
+    let stored = || files::text(dir, &head).map_err(|_| "its head is missing");
     if stored()?.is_empty() && !is_named && is_begun(dir, chain) {
         return Ok(None);
     }
@@ -112,7 +112,7 @@ impl Ends {
 
 /// Returns a chain's name and end; nothing where it has no record.
 fn end(dir: &Dir, chain: &str) -> Option<Value> {
-    let head = dir.read_to_string(format!("{chain}{HEAD_SUFFIX}")).ok();
+    let head = files::text(dir, &format!("{chain}{HEAD_SUFFIX}")).ok();
     let known = head.and_then(|head| read(&head));
     let found = last_line(dir, chain).and_then(|line| numbered(&line));
     // Where they have as many, the head: a line may have been edited since.

@@ -280,6 +280,17 @@ fn the_first_host_of_all_may_be_killed_before_its_first_head_too() {
 }
 
 #[test]
+fn hosts_without_calls_do_not_lose_the_name_of_the_newest_chain_unseen() {
+    let (_folder, dir, _) = signed(0);
+    drop(opened(&dir, None));
+    let own = Trust { all_signed: false, ..trust(7) };
+    check(&dir, &own);
+    dir.remove_file("newest").unwrap();
+    let told = verify(&dir, &own).unwrap().pop().unwrap();
+    assert_eq!((told.chain.as_str(), told.broken.is_some()), ("newest", true));
+}
+
+#[test]
 fn no_chain_that_went_on_passes_for_one_that_was_only_begun() {
     type Trace = fn(&Path, &str, &str);
     let own = Trust { all_signed: false, ..trust(7) };

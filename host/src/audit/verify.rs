@@ -8,7 +8,7 @@ use clawhost_core::json::text;
 use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use serde_json::Value;
 
-use super::files::{NEWEST, chains, first_record, lines};
+use super::files::{self, NEWEST, chains, first_record, lines};
 use super::head;
 use super::key::PublicKey;
 use super::log::SIGNED_WITH;
@@ -23,8 +23,8 @@ pub struct ChainReport {
     pub chain: String,
     /// Records that hold.
     pub records: u64,
-    /// Records that a signature holds for; absent where the chain is not signed. A killed host leaves
-    /// the last few unsigned.
+    /// Records that a signature holds for; absent where the chain is not signed, and where it does not hold by
+    /// itself. A killed host leaves the last few unsigned.
     pub signed: Option<u64>,
     /// Calls that were received and have no closing record (a killed host leaves these).
     pub unfinished_calls: u64,
@@ -39,6 +39,13 @@ impl ChainReport {
         let (chain, broken) = (chain.to_owned(), Some(why.to_owned()));
         Self { chain, records: 0, signed: None, unfinished_calls: 0, begun: false, broken }
     }
+}
+
+/// A chain that was checked by itself.
+struct Judged {
+    report: ChainReport,
+    /// What time its end spans that is not signed, in milliseconds.
+    unsigned_ms: u64,
 }
 
 /// Whose signatures count.
@@ -65,7 +72,7 @@ pub struct Trust {
 /// The folder or a file cannot be read.
 pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     // Before the chains: a host that starts meanwhile names one that is not among them.
-    let newest = dir.read_to_string(NEWEST).ok();
+    let newest = files::text(dir, NEWEST).ok();
     let names = chains(dir)?;
     let links = links(dir, &names)?;
     let mut found = Vec::new();
@@ -75,15 +82,16 @@ pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
         found.push(verify_chain(dir, chain, is_named, wanted, &trust.keys)?);
     }
     // What a first record says that is not signed, anybody may have written.
-    let counts = |(report, _): &&(ChainReport, u64)| !trust.all_signed || report.signed > Some(0);
+    let counts = |it: &&Judged| !trust.all_signed || it.report.signed > Some(0);
     let counted: BTreeSet<String> =
-        found.iter().filter(counts).map(|(report, _)| report.chain.clone()).collect();
+        found.iter().filter(counts).map(|it| it.report.chain.clone()).collect();
     if trust.all_signed {
         want_signed(&mut found, links.iter().filter(|link| counted.contains(&link.by)));
     }
-    let mut reports: Vec<ChainReport> = found.into_iter().map(|(report, _)| report).collect();
+    let mut reports: Vec<ChainReport> = found.into_iter().map(|it| it.report).collect();
     // Of a host that was killed as it began the first chain of all, nothing is there to name it yet.
-    if reports.iter().any(|report| report.records > 1) && dir.read_to_string(NEWEST).is_err() {
+    let is_named = reports.len() > 1 || reports.iter().any(|report| report.records > 1);
+    if is_named && files::text(dir, NEWEST).is_err() {
         let why = "the file that names the newest chain is missing";
         reports.push(ChainReport::missing(NEWEST, why));
     }
@@ -98,12 +106,12 @@ pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
 
 /// Breaks every chain that is not signed to its end, but for that of a killed host: one of `links` names the
 /// end, and no more lacks a signature than such a host leaves.
-fn want_signed<'l>(found: &mut [(ChainReport, u64)], links: impl Iterator<Item = &'l Link>) {
+fn want_signed<'l>(found: &mut [Judged], links: impl Iterator<Item = &'l Link>) {
     let named: BTreeSet<_> = links.map(|link| (link.chain.as_str(), link.records)).collect();
-    for (report, unsigned_ms) in found {
+    for Judged { report, unsigned_ms } in found.iter_mut().filter(|it| it.report.broken.is_none()) {
         let is_named = named.contains(&(report.chain.as_str(), report.records));
         if report.signed.is_none() || !is_named || *unsigned_ms > AUDIT_UNSIGNED_MS {
-            report.broken = report.broken.take().or_else(|| unsigned(report));
+            report.broken = unsigned(report);
         }
     }
 }
@@ -146,15 +154,14 @@ fn link(by: &str, end: &Value) -> Option<Link> {
     Some(Link { by: by.to_owned(), chain, records, hash })
 }
 
-/// Checks a chain by itself; says what time its end spans that is not signed too, in milliseconds. That it is
-/// named as the newest shows that its head was there.
+/// Checks a chain by itself. That it is named as the newest shows that its head was there.
 fn verify_chain(
     dir: &Dir,
     chain: &str,
     is_named: bool,
     wanted: Vec<&Link>,
     keys: &[PublicKey],
-) -> std::io::Result<(ChainReport, u64)> {
+) -> std::io::Result<Judged> {
     // Before the log, which may go on growing.
     let head = head::known(dir, chain, is_named);
     let known = head.as_ref().ok().cloned().flatten();
@@ -183,7 +190,7 @@ fn verify_chain(
         broken: signed.as_ref().err().cloned(),
         signed: signed.ok().flatten(),
     };
-    Ok((report, unsigned_ms))
+    Ok(Judged { report, unsigned_ms })
 }
 
 struct Walk<'a> {
