@@ -49,7 +49,9 @@ pub fn cache_folder() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     // …/target/debug/deps/it-0123: the folder beside `debug` that Cargo gives to tests.
     let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file());
-    let folder = target.map_or_else(std::env::temp_dir, PathBuf::from).join("tmp/clawhost");
+    // Never one that others may write: what lies there is run.
+    let target = target.map_or_else(|| source_root().join("target"), PathBuf::from);
+    let folder = target.join("tmp/clawhost");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }

@@ -138,7 +138,7 @@ pub(super) async fn load(sources: &Sources) -> Vec<Result<Offer, Refused>> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::Path;
     use std::sync::Arc;
 
     use cap_std::ambient_authority;
@@ -148,18 +148,26 @@ mod tests {
     use super::*;
     use crate::engine::{CodeCache, Engine};
 
-    /// Returns the cache that all tests of a build share: compiling interpreters takes a minute.
-    fn cache() -> CodeCache {
-        let program = std::env::current_exe().unwrap();
-        let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file());
-        let folder = target.map_or_else(std::env::temp_dir, PathBuf::from).join("tmp/clawhost");
+    /// Returns the cache that all tests of a build share: compiling interpreters takes a minute. Its code is run
+    /// under a key that everybody knows, so it lies in the folder of the build or nowhere.
+    fn cache(program: &Path) -> Option<CodeCache> {
+        let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file())?;
+        let folder = target.join("tmp/clawhost");
         std::fs::create_dir_all(&folder).unwrap();
-        CodeCache::new(Dir::open_ambient_dir(folder, ambient_authority()).unwrap(), [7; 32])
+        let folder = Dir::open_ambient_dir(folder, ambient_authority()).unwrap();
+        Some(CodeCache::new(folder, [7; 32]))
+    }
+
+    #[test]
+    fn compiled_code_is_taken_from_no_folder_that_others_may_write() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(cache(&folder.path().join("debug/deps/it")).is_none());
     }
 
     #[tokio::test]
     async fn the_table_says_what_every_component_offers() {
-        let engine = Arc::new(Engine::new(1, Some(cache())).unwrap());
+        let program = std::env::current_exe().unwrap();
+        let engine = Arc::new(Engine::new(1, cache(&program)).unwrap());
         let mut loaded = Vec::new();
         for artifact in BUILT_IN_COMPONENTS {
             loaded.push(engine.load(artifact.bytes.to_vec()).await.unwrap());
