@@ -29,35 +29,41 @@ fn has_other_threads() -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
     use super::*;
 
     /// How long a test waits for what must come at once.
-    const SOON: Duration = Duration::from_secs(10);
+    pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-    /// Says whether a task of the one worker runs while another is at work.
-    fn others_go_on(long: bool, wait: Duration) -> bool {
+    /// What says whether something else ran while it waited.
+    type Wait = Box<dyn FnOnce() -> bool + Send>;
+
+    /// Says whether a task of the one worker runs while another is at `work`, which waits.
+    pub(crate) fn others_go_on(
+        wait: Duration,
+        work: impl FnOnce(Wait) -> bool + Send + 'static,
+    ) -> bool {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (sender, receiver) = mpsc::channel();
         let waiting = runtime.spawn(async move {
             tokio::spawn(async move { sender.send(()) });
-            blocking(long, || receiver.recv_timeout(wait).is_ok())
+            work(Box::new(move || receiver.recv_timeout(wait).is_ok()))
         });
         runtime.block_on(waiting).unwrap()
     }
 
     #[test]
     fn other_tasks_go_on_while_long_work_waits() {
-        assert!(others_go_on(true, SOON));
+        assert!(others_go_on(SOON, |wait| blocking(true, wait)));
     }
 
     #[test]
     fn short_work_is_done_at_once() {
-        assert!(!others_go_on(false, Duration::ZERO));
+        assert!(!others_go_on(Duration::ZERO, |wait| blocking(false, wait)));
     }
 
     #[tokio::test]

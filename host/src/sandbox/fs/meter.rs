@@ -142,9 +142,12 @@ impl Meter {
         #[cfg(test)]
         self.moved.fetch_add(bytes, Ordering::Relaxed);
         let wary = self.wary.load(Ordering::Relaxed);
-        let started = Instant::now();
-        let result = offload::blocking(wary > 0 || bytes > INLINE_BYTES_MAX, io);
-        let is_slow = started.elapsed() > SLOW_IO;
+        // That it was handed over is not the disk's slowness.
+        let timed = || {
+            let started = Instant::now();
+            (io(), started.elapsed() > SLOW_IO)
+        };
+        let (result, is_slow) = offload::blocking(wary > 0 || bytes > INLINE_BYTES_MAX, timed);
         let left = if is_slow { WARY_BYTES } else { wary.saturating_sub(bytes.max(1)) };
         self.wary.store(left, Ordering::Relaxed);
         result
@@ -194,9 +197,7 @@ impl Drop for Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// How long a test waits for what must come at once.
-    const SOON: Duration = Duration::from_secs(10);
+    use crate::offload::tests::{SOON, others_go_on};
 
     #[test]
     fn a_limit_is_taken_whole_or_not_at_all() {
@@ -209,22 +210,13 @@ mod tests {
         assert_eq!(meter.exceeded(), Some(Limit::WriteBytes));
     }
 
-    /// Says whether another task of the one worker runs while a piece of I/O is at work.
-    fn others_go_on(meter: &Arc<Meter>, bytes: u64, wait: Duration) -> bool {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let meter = Arc::clone(meter);
-        let waiting = runtime.spawn(async move {
-            tokio::spawn(async move { sender.send(()) });
-            meter.io(bytes, || receiver.recv_timeout(wait).is_ok())
-        });
-        runtime.block_on(waiting).unwrap()
-    }
-
     #[test]
     fn a_large_piece_and_those_of_a_call_that_had_to_wait_are_handed_over_and_no_others() {
         let meter = || Arc::new(Meter::new(FsLimits::default()));
+        let others_go_on = |meter: &Arc<Meter>, bytes: u64, wait: Duration| {
+            let meter = Arc::clone(meter);
+            others_go_on(wait, move |wait| meter.io(bytes, wait))
+        };
         assert!(!others_go_on(&meter(), INLINE_BYTES_MAX, Duration::ZERO));
         assert!(others_go_on(&meter(), INLINE_BYTES_MAX + 1, SOON));
         let waited = meter();
