@@ -52,6 +52,14 @@ pub(super) fn file_names(dir: &Dir) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Returns what a file of `dir` says, if that is a regular one.
+pub(super) fn text(dir: &Dir, name: &str) -> std::io::Result<String> {
+    let (mut file, _) = regular::open_in(dir, name)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// A chain is named by its log or by its head: deleting either one shows. Where both are empty, its host was
 /// killed before the first record, and there is none.
 pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
@@ -66,8 +74,8 @@ pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
 
 /// Says whether nobody writes to a chain any more.
 pub(super) fn has_ended(dir: &Dir, chain: &str) -> bool {
-    let head = dir.open(format!("{chain}{HEAD_SUFFIX}"));
-    head.is_ok_and(|head| head.into_std().try_lock().is_ok())
+    let head = regular::open_in(dir, &format!("{chain}{HEAD_SUFFIX}"));
+    head.is_ok_and(|(head, _)| head.into_std().try_lock().is_ok())
 }
 
 /// Returns the lines of a chain.
@@ -75,7 +83,7 @@ pub(crate) fn lines(
     dir: &Dir,
     chain: &str,
 ) -> std::io::Result<impl Iterator<Item = std::io::Result<Vec<u8>>> + use<>> {
-    let file = dir.open(format!("{chain}{LOG_SUFFIX}"))?;
+    let (file, _) = regular::open_in(dir, &format!("{chain}{LOG_SUFFIX}"))?;
     Ok(regular::lines(BufReader::new(file), LINE_BYTES_MAX))
 }
 
@@ -88,8 +96,8 @@ pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Val
 
 /// Returns the last whole line of a chain, where it can be read.
 pub(super) fn last_line(dir: &Dir, chain: &str) -> Option<Vec<u8>> {
-    let mut log = dir.open(format!("{chain}{LOG_SUFFIX}")).ok()?;
-    let start = log.metadata().ok()?.len().saturating_sub(LINE_BYTES_MAX as u64);
+    let (mut log, bytes) = regular::open_in(dir, &format!("{chain}{LOG_SUFFIX}")).ok()?;
+    let start = bytes.saturating_sub(LINE_BYTES_MAX as u64);
     log.seek(SeekFrom::Start(start)).ok()?;
     let mut tail = Vec::new();
     log.take(LINE_BYTES_MAX as u64).read_to_end(&mut tail).ok()?;

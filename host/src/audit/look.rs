@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::files::{LOG_SUFFIX, chains};
 use super::log::AuditLog;
 use super::verify::{ChainReport, Trust, verify};
+use crate::regular;
 
 /// What a chain said from a place on.
 #[derive(Debug, Default)]
@@ -118,7 +119,7 @@ impl AuditLog {
 
     /// Reads the whole lines of a chain that begin at `start` or later and end by `end`.
     fn window(&self, chain: &str, start: u64, end: u64) -> std::io::Result<Window> {
-        let mut file = self.dir.open(format!("{chain}{LOG_SUFFIX}"))?;
+        let (mut file, _) = regular::open_in(&self.dir, &format!("{chain}{LOG_SUFFIX}"))?;
         // With the byte before, which says whether a line begins here.
         let from = start.saturating_sub(1);
         file.seek(SeekFrom::Start(from))?;

@@ -114,6 +114,28 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_in_the_place_of_a_file_is_damage_and_is_not_waited_for() {
+        for suffix in [".jsonl", ".head", ".signatures", "newest"] {
+            let (folder, dir, name) = logged(1);
+            let chain = name.trim_end_matches(".jsonl");
+            let file =
+                if suffix == "newest" { suffix.to_owned() } else { format!("{chain}{suffix}") };
+            let path = folder.path().join(file);
+            std::fs::remove_file(&path)
+                .or_else(|_| std::fs::write(&path, "").and(std::fs::remove_file(&path)))
+                .unwrap();
+            let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+            rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
+            let told = verify(&dir, &Trust::default());
+            assert!(
+                told.is_err() || broken(&dir).is_some() || suffix == "newest",
+                "{suffix}: {told:?}"
+            );
+            drop(AuditLog::open(&dir, Terms::default()).unwrap());
+        }
+    }
+
+    #[test]
     fn a_deleted_or_rewritten_chain_is_found_by_the_one_after_it() {
         let (folder, dir, name) = logged(1);
         drop(AuditLog::open(&dir, Terms::default()).unwrap());

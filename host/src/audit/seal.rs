@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use cap_std::fs::Dir;
 use clawhost_core::limits::AUDIT_BATCH_RECORDS_MAX;
 
-use super::files::SIGNATURES_SUFFIX;
+use super::files::{self, SIGNATURES_SUFFIX};
 use super::key::PublicKey;
 use super::sign::{Signed, Statement};
 
@@ -27,7 +27,7 @@ pub(super) struct Seals {
 
 /// Returns the signatures of a chain, as far as they are whole; none where it is not signed.
 pub(super) fn signatures(dir: &Dir, chain: &str) -> std::io::Result<Vec<Signed>> {
-    match dir.read_to_string(format!("{chain}{SIGNATURES_SUFFIX}")) {
+    match files::text(dir, &format!("{chain}{SIGNATURES_SUFFIX}")) {
         // What was being written when its host was killed is no line.
         Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
