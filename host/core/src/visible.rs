@@ -25,7 +25,7 @@ fn escape(text: &str, keep: fn(char) -> bool) -> String {
 }
 
 /// Says whether a character shows what it is: line breaks and tabs do.
-pub(crate) fn is_plain(c: char) -> bool {
+pub fn is_plain(c: char) -> bool {
     matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c) || is_selector(c))
 }
 
