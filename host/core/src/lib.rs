@@ -17,6 +17,7 @@ pub mod egress;
 pub mod error;
 pub mod exposed;
 pub mod find;
+pub mod foreign;
 pub mod grants;
 pub mod imports;
 pub mod json;

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clawhost_core::error::exit;
+use clawhost_core::foreign::{ForeignError, read_json};
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::manifest::{DocumentError, read_json};
 use clawhost_core::visible;
 use serde_json::json;
 
@@ -72,10 +72,11 @@ pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
 fn read(file: &Path) -> Result<Made, Fail> {
     let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64)
         .map_err(|error| Fail::usage(format!("{}: {error}", file.display()), CLIENT_FILE))?;
-    let value = read_json(file, &bytes).map_err(|problem| vec![*problem])?;
+    let value = read_json(&bytes).map_err(|error| refused(file, &error))?;
     let servers = ["mcpServers", "servers"].iter().find_map(|key| value.get(key)?.as_object());
     let servers = servers.filter(|servers| !servers.is_empty()).ok_or_else(|| {
-        vec![DocumentError::whole_file(file, "it names no MCP servers", Some(CLIENT_FILE))]
+        let reason = "it names no MCP servers".to_owned();
+        refused(file, &ForeignError { at: None, reason, help: CLIENT_FILE })
     })?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let mut made = Made { home, ..Made::default() };
@@ -85,6 +86,14 @@ fn read(file: &Path) -> Result<Made, Fail> {
     let runtime = json!({"version": 1, "tools": {"mcp_servers": made.servers}});
     made.files.insert(0, ("clawhost.yaml".to_owned(), yaml(&runtime)));
     Ok(made)
+}
+
+/// Says what is wrong with the client's file.
+fn refused(file: &Path, error: &ForeignError) -> Fail {
+    let file = visible::line(&file.display().to_string());
+    let at = error.at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
+    let (reason, hint) = (format!("{file}{at}: {error}"), Some(error.help.to_owned()));
+    Fail::Other { code: exit::DOCUMENT, reason, hint }
 }
 
 /// Refuses where one of the files is there already.
@@ -225,18 +234,21 @@ mod tests {
     fn a_file_that_is_no_configuration_is_told_with_its_place_and_without_its_text() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("client.json");
-        for (text, line, reason) in [
-            ("{\n \"mcpServers\": {\"a\": {\"env\": {\"T\": \"hunter2\",}}}}", 2, "not JSON"),
-            ("{\"mcpServers\": []}", 1, "names no MCP servers"),
-            ("{\"mcpServers\": {}}", 1, "names no MCP servers"),
-            ("[1]", 1, "names no MCP servers"),
+        for (text, told) in [
+            (
+                "{\n \"mcpServers\": {\"a\": {\"env\": {\"T\": \"hunter2\",}}}}",
+                ":2:46: this is not JSON: trailing comma",
+            ),
+            ("{\"mcpServers\": []}", ": it names no MCP servers"),
+            ("{\"mcpServers\": {}}", ": it names no MCP servers"),
+            ("[1]", ": it names no MCP servers"),
         ] {
             std::fs::write(&file, text).unwrap();
-            let Err(Fail::Documents(problems)) = read(&file) else { panic!("{text}") };
-            let told = problems[0].one_line();
-            assert!(told.contains(&format!("client.json:{line}:")), "{told}");
-            assert!(told.contains(reason) && !told.contains("hunter2"), "{told}");
-            assert!(problems[0].help.is_some(), "{told}");
+            let Err(Fail::Other { code: exit::DOCUMENT, reason, hint: Some(_) }) = read(&file)
+            else {
+                panic!("{text}")
+            };
+            assert_eq!(reason, format!("{}{told}", file.display()));
         }
         assert!(matches!(read(folder.path()), Err(Fail::Other { code: exit::USAGE, .. })));
     }

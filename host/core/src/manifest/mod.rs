@@ -45,7 +45,7 @@ pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load, unbound};
 pub use mcp::{McpAuth, McpEndpoint, McpGrant, McpReach, McpServer, McpSource, McpValue};
 pub use memory::{EmbeddingPlan, FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
-pub use node::{duration, read_json};
+pub use node::duration;
 pub use primitive::{DocumentHead, is_claw, read_head};
 pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, nearest};
 pub use profile::{Profile, ProfileLimits, builtin_profiles};

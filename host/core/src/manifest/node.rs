@@ -2,7 +2,6 @@
 //!
 //! Deliberately absent: any knowledge of what a document should hold; that is `shape`.
 
-mod foreign;
 mod json;
 mod parse;
 
@@ -17,9 +16,8 @@ use serde_saphyr::Spanned;
 
 use super::problem::Source;
 
-pub use self::foreign::read_json;
 pub(crate) use self::json::{from_json, pointer};
-pub(crate) use self::parse::{parse, pasted};
+pub(crate) use self::parse::{no_text, parse, pasted, slip};
 
 /// One text in a document; with [`ALIAS_NODES_MAX`] it bounds what aliases can blow up.
 const TEXT_BYTES_MAX: usize = 65_536;

@@ -94,14 +94,19 @@ pub(crate) fn pasted(text: &str) -> Option<&'static str> {
     text.chars().next().and_then(help).or_else(|| text.chars().next_back().and_then(help))
 }
 
-pub(super) fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<DocumentError> {
+fn not_utf8(file: &Path, bytes: &[u8], error: std::str::Utf8Error) -> Box<DocumentError> {
+    let (line, column, reason) = no_text(bytes, error);
+    let place = Place { line, column, ..Place::start(&Source::new(file, "")) };
+    Box::new(DocumentError::new(&place, MANIFEST_INVALID, reason, "save the file as UTF-8"))
+}
+
+/// Returns line and column of what is not UTF-8, and says so.
+pub(crate) fn no_text(bytes: &[u8], error: std::str::Utf8Error) -> (usize, usize, String) {
     let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
     let good = String::from_utf8_lossy(good);
     let line = good.matches('\n').count() + 1;
     let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    let reason = format!("line {line} is not UTF-8 text from character {column} on");
-    let place = Place { line, column, ..Place::start(&Source::new(file, "")) };
-    Box::new(DocumentError::new(&place, MANIFEST_INVALID, reason, "save the file as UTF-8"))
+    (line, column, format!("line {line} is not UTF-8 text from character {column} on"))
 }
 
 fn options() -> serde_saphyr::Options {
@@ -149,7 +154,7 @@ fn open_quote(text: &str, line: usize, reason: &str) -> Option<String> {
 }
 
 /// Says what people often mean by a line that cannot be read.
-pub(super) fn slip(line: &str, is_json: bool) -> Option<&'static str> {
+pub(crate) fn slip(line: &str, is_json: bool) -> Option<&'static str> {
     let text = line.trim_start();
     let indent = line.get(..line.len() - text.len()).unwrap_or_default();
     let value = text.trim_start_matches("- ");
