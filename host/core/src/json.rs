@@ -342,6 +342,31 @@ mod tests {
     }
 
     #[test]
+    fn where_and_why_reading_stops_are_told_apart() {
+        let deep = "[".repeat(JSON_DEPTH_MAX + 1);
+        let many = format!("[{}1]", "1,".repeat(JSON_NODES_MAX));
+        for (text, reason, line, column) in [
+            ("", "EOF while parsing a value", 1, 0),
+            ("[1,\n", "EOF while parsing a value", 2, 0),
+            ("{bad", "key must be a string", 1, 2),
+            ("{}\n {}", "trailing characters", 2, 2),
+            (&*deep, "recursion limit exceeded", 1, JSON_DEPTH_MAX),
+            (&*many, TOO_MANY, 1, 2 * JSON_NODES_MAX - 1),
+        ] {
+            let stop = Stop { reason: reason.to_owned(), line, column };
+            assert_eq!(parse(text.as_bytes()), Err(JsonError::Syntax(stop)));
+        }
+        // A key that reads like a place.
+        let stop = Stop {
+            reason: "duplicate key \"k at line 7 column 7\"".to_owned(),
+            line: 2,
+            column: 24,
+        };
+        let text = "{\"k at line 7 column 7\": 1,\n  \"k at line 7 column 7\": 2}";
+        assert_eq!(parse(text.as_bytes()), Err(JsonError::Ambiguous(stop)));
+    }
+
+    #[test]
     fn nesting_is_bounded_and_the_stack_survives() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert!(parse(nested(JSON_DEPTH_MAX - 1).as_bytes()).is_ok());
