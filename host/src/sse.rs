@@ -37,6 +37,11 @@ impl Events {
         None
     }
 
+    /// Says whether the event that has begun is over `bytes_max` already, or a line that nothing ends.
+    pub(crate) fn is_too_long(&self, bytes_max: usize) -> bool {
+        self.data.len() > bytes_max + 1 || self.line.len() >= bytes_max + KEY_BYTES
+    }
+
     fn end_line(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
         let line = mem::take(&mut self.line);
         // A stream may begin with a mark of its byte order.
@@ -74,6 +79,28 @@ mod tests {
             for size in [1, 2, 7, text.len()] {
                 assert_eq!(read(&text, size), ["{\"a\":\n1}", "x", ""], "{end:?} {size}");
             }
+        }
+    }
+
+    #[test]
+    fn what_gets_too_long_is_known_before_it_ends() {
+        for (text, is_too_long) in [
+            ("data: 12345678", false),
+            ("data: 12345678\n", false),
+            ("\u{feff}data: 12345678\r", false),
+            ("data: 123456789\n", true),
+            ("data:1234\ndata:567\n", false),
+            ("data:1234\ndata:5678\n", true),
+            ("data: 123456789\n\ndata: 1", false),
+            ("data: 1234567890123456789", true),
+            (": 123456789012345678901234", true),
+        ] {
+            let mut events = Events::default();
+            for part in text.as_bytes().chunks(7) {
+                let mut part = part;
+                while events.next(&mut part, 8).is_some() {}
+            }
+            assert_eq!(events.is_too_long(8), is_too_long, "{text:?}");
         }
     }
 

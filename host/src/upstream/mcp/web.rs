@@ -250,13 +250,15 @@ impl Web {
             let mut data = data.as_ref();
             while let Some(event) = events.next(&mut data, BRIDGE_MESSAGE_BYTES_MAX) {
                 if event.len() > BRIDGE_MESSAGE_BYTES_MAX {
-                    let why = format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes");
-                    return Err(Failure::Wrong(why));
+                    return Err(too_long());
                 }
                 match message::read(&event) {
                     Said::Answer(answered, outcome) if answered == id => return outcome,
                     said => self.hear(id, said, deadline, &caller, progress.as_mut()).await,
                 }
+            }
+            if events.is_too_long(BRIDGE_MESSAGE_BYTES_MAX) {
+                return Err(too_long());
             }
         }
         Err(Failure::Gone("its answer broke off".to_owned()))
@@ -294,6 +296,10 @@ impl Web {
 fn kind(headers: &HeaderMap) -> &str {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim()
+}
+
+fn too_long() -> Failure {
+    Failure::Wrong(format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes"))
 }
 
 /// Reads an answer that is one message.

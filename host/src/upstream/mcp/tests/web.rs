@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use clawhost_core::limits::BRIDGE_MESSAGE_BYTES_MAX;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -272,6 +273,16 @@ async fn answers_that_are_none_are_told_and_the_server_stays() {
         assert_eq!(shown, kind, "{answer}");
         assert_eq!(settled(&server).await.state, State::Ready);
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_gets_too_long_is_refused_before_it_ends() {
+    // Nothing ends the line, and the stream stays open.
+    let line = format!("data: {}", "x".repeat(BRIDGE_MESSAGE_BYTES_MAX + 100));
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{line}");
+    let (url, _) = serve(move |asked| modern(asked, |_| answer.clone())).await;
+    let reply = start_at(&url).call("echo", None, "{}", PATIENCE, Caller::default()).await;
+    assert_eq!(reply.unwrap().error_kind, Some("invalid-result"));
 }
 
 #[tokio::test]
