@@ -156,6 +156,9 @@ const COLUMNS: [(&str, usize); 8] = [
     ("why", 0),
 ];
 
+/// What stands before the first event, in JSON.
+const BEGIN: &str = "{\"events\": [";
+
 /// Where events go, one after the other.
 struct Out<W> {
     to: W,
@@ -172,7 +175,7 @@ impl<W: io::Write> Out<W> {
     fn event(&mut self, event: &Value) -> io::Result<()> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         if self.as_json {
-            let before = if is_first { "{\"events\": [" } else { "," };
+            let before = if is_first { BEGIN } else { "," };
             return write!(self.to, "{before}\n{event}");
         }
         if is_first {
@@ -193,7 +196,7 @@ impl<W: io::Write> Out<W> {
 
     fn end(&mut self, totals: &BTreeMap<String, Totals>, skipped: u64) -> io::Result<()> {
         if self.as_json {
-            let begin = if self.is_begun { "" } else { "{\"events\": [" };
+            let begin = if self.is_begun { "" } else { BEGIN };
             let summary: Vec<Value> = totals.iter().map(|(agent, of)| of.json(agent)).collect();
             let summary = json!(summary);
             write!(self.to, "{begin}\n],\n\"summary\": {summary},\n")?;
