@@ -16,6 +16,7 @@ use clawhost_core::manifest::{
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::error::Elapsed;
 
 use super::corpus::{self, Attack};
 use super::ground::{Filled, moved, plant};
@@ -42,6 +43,8 @@ const LASTS: Duration = Duration::from_millis(250);
 const SPINS: Duration = Duration::from_millis(50);
 /// A call that is not over by then hangs; a jail takes a while to end.
 const HANGS: Duration = Duration::from_secs(60);
+/// What calls of a guest whose code is not there yet wait for it, together.
+const LOADS: Duration = Duration::from_secs(60);
 /// Calls that may run at once: the lab makes one at a time.
 const CALLS_RUNNING: usize = 4;
 /// What every profile is attacked with.
@@ -159,7 +162,10 @@ impl Place {
             Expected::Refused(reason) => {
                 broken.extend(refusal(&self.host.catalog(), &attack.guest, reason).err());
             }
-            _ => match tokio::time::timeout(HANGS, self.call(attack, time_of(&expected))).await {
+            _ => match self.call(attack, time_of(&expected)).await {
+                Ok(Err(error)) if has_not_run(&error) => {
+                    return Outcome::Unavailable(error.message);
+                }
                 Ok(outcome) => {
                     let is_stricter = grants.limits != limits_of(grants);
                     broken.extend(judge(&expected, &outcome, is_stricter).err());
@@ -173,17 +179,15 @@ impl Place {
         if broken.is_empty() { Outcome::Held } else { Outcome::Broken(broken) }
     }
 
-    /// Calls the guest of `attack` until its code is there: the first call of a guest loads that, in its own time.
-    async fn call(&self, attack: &Attack, within: Duration) -> Result<ToolReply, CallError> {
+    /// Calls the guest of `attack`; each call ends, or hangs.
+    async fn call(&self, attack: &Attack, within: Duration) -> Result<Ended, Elapsed> {
         let fill = |text: &str| self.filled.fill(text);
         let arguments = attack.case.as_ref().map_or_else(|| json!({}), |it| it.arguments(fill));
-        loop {
+        let attempt = || {
             let call = call(attack.guest.tool(), arguments.clone(), within);
-            let outcome = self.host.call(call).await;
-            if !outcome.as_ref().is_err_and(has_not_run) {
-                return outcome;
-            }
-        }
+            tokio::time::timeout(HANGS, self.host.call(call))
+        };
+        once_loaded(within, attempt).await
     }
 
     /// Says what is wrong with a good call, if anything is.
@@ -216,6 +220,24 @@ impl Place {
         let (attack, rows) = ("record".to_owned(), vec!["M32".to_owned(), "D8".to_owned()]);
         Finding { attack, rows, profile: self.profile.name.clone(), outcome }
     }
+}
+
+/// How a call ended.
+type Ended = Result<ToolReply, CallError>;
+
+/// Makes attempts `within` a time each until the code is there, which the first ones load in their own time. The
+/// last one counts.
+async fn once_loaded<F: Future<Output = Result<Ended, Elapsed>>>(
+    within: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> Result<Ended, Elapsed> {
+    for _ in 1..LOADS.as_millis() / within.as_millis().max(1) {
+        let ended = attempt().await?;
+        if !ended.as_ref().is_err_and(has_not_run) {
+            return Ok(ended);
+        }
+    }
+    attempt().await
 }
 
 /// Says whether a call ended before the code of its tool was there.
@@ -270,4 +292,31 @@ fn manifest(folder: &Path, profile: &Profile) -> Result<Manifest, Vec<DocumentEr
     }
     manifest.profiles.insert(profile.name.clone(), profile.clone());
     Ok(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn attempts_until(code_is_there: usize) -> (usize, Ended) {
+        let mut made = 0;
+        let ended = once_loaded(SPINS, || {
+            made += 1;
+            let stage = if made < code_is_there { "code" } else { "rates" };
+            std::future::ready(Ok(Err(
+                CallError::new(ErrorKind::Overloaded, "").with("stage", stage)
+            )))
+        });
+        let ended = ended.await.unwrap();
+        (made, ended)
+    }
+
+    #[tokio::test]
+    async fn a_guest_whose_code_does_not_come_is_called_so_often_and_the_last_error_is_the_answer()
+    {
+        let (made, ended) = attempts_until(3).await;
+        assert_eq!((made, has_not_run(&ended.unwrap_err())), (3, false));
+        let (made, ended) = attempts_until(usize::MAX).await;
+        assert_eq!((made, has_not_run(&ended.unwrap_err())), (1_200, true));
+    }
 }

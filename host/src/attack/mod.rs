@@ -43,7 +43,7 @@ pub enum Outcome {
     Held,
     /// It would show nothing under this profile, for this reason.
     NotTried(String),
-    /// The profile cannot be had on this machine, for this reason.
+    /// The profile, or the guest's code in time, cannot be had on this machine, for this reason.
     Unavailable(String),
     /// Something gave way: what, one sentence each.
     Broken(Vec<String>),
