@@ -160,7 +160,7 @@ fn what_cannot_be_used_is_named_and_what_would_be_right_is_said() {
         (&["inspect", "word-count.wat", "--manifest=word_cont"], 2, "did you mean `word_count`?"),
         (&["inspect", "missing.json"], 3, "claw-describe.json"),
         (&["import", "a-file"], 3, "the file is empty"),
-        (&["import", "comma.json"], 3, "file: comma.json:2:"),
+        (&["import", "comma.json"], 3, "error: comma.json:2:39: this"),
         (&["import", "good.json", "--out", "a-file"], 2, "a-file: it is a file"),
         (&["man", "a-file"], 2, "a-file: it is a file"),
         (&["new", "dir", "--lang", "c"], 2, "dir is there already"),
