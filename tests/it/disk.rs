@@ -13,7 +13,7 @@ use clawhost::audit::Trust;
 use clawhost::memory::{KEYS_MIGRATIONS, Keys, OwnKeys, Space};
 use clawhost::state::{Database, DatabaseError};
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::{Cli, Client, Program};
+use clawhost_tests::{Cli, Client};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -70,10 +70,10 @@ fn with_a_small_disk(cli: &Cli, then: &str) -> Option<Command> {
 fn on_a_small_disk(cli: &Cli) -> Option<(Client, PathBuf)> {
     let run = "exec \"$0\" run claw.yaml --stdio --state disk";
     let mut command = with_a_small_disk(cli, run)?;
-    for pipe in [Command::stdin, Command::stdout] {
+    for pipe in [Command::stdin, Command::stdout, Command::stderr] {
         pipe(&mut command, std::process::Stdio::piped());
     }
-    let client = Client::ready(Program::other(&mut command));
+    let client = Client::ready(cli.start_with(&mut command));
     let disk = cli.here().join("disk");
     let seen = format!("/proc/{}/root{}", client.child.id(), disk.to_str().unwrap());
     Some((client, PathBuf::from(seen)))

@@ -86,7 +86,8 @@ impl Cli {
         fresh
     }
 
-    fn empty(program: &str) -> Self {
+    /// Returns a folder for `program` with nothing in it.
+    pub(crate) fn empty(program: &str) -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("here")).unwrap();
         let folder = Arc::new(Folder { place, written: Mutex::default() });
@@ -159,7 +160,12 @@ impl Cli {
 
     /// Starts the program.
     pub fn start(&self, arguments: &[&str]) -> Program {
-        Program::host(&mut self.command(arguments), self.folder())
+        self.start_with(&mut self.command(arguments))
+    }
+
+    /// Starts the program by a command of the test's own, which it takes the place of.
+    pub fn start_with(&self, command: &mut Command) -> Program {
+        Program::host(command, self.folder())
     }
 
     /// Runs the program with an empty standard input.

@@ -130,9 +130,9 @@ impl Client {
         self.hear_until(|message| message["id"] == id && message.get("method").is_none())
     }
 
-    /// Says whether nothing is said for that long.
+    /// Says whether nothing is said for that long, and the program goes on.
     pub fn is_silent_for(&self, time: Duration) -> bool {
-        self.lines.recv_timeout(time).is_err()
+        self.lines.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }
 
     /// Sends a request, and returns its id.
@@ -173,5 +173,19 @@ impl Client {
         let tools = self.tools();
         let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
         names.map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_has_ended_is_not_silent() {
+        let mut ends = Command::new("true");
+        let client = Client::new(Program::other(ends.stdin(Stdio::piped()).stdout(Stdio::piped())));
+        assert!(!client.is_silent_for(SOON));
     }
 }

@@ -11,12 +11,15 @@ use crate::leaks::Known;
 use crate::wait;
 
 /// A program that ends with its test, however that ends. A host is told to stop as its operator does it, so that
-/// everything it acknowledged is written, handed over and signed, and has to end well; any other program is killed.
+/// everything it acknowledged is written, handed over and signed, and has to end well, as it does where it ended
+/// before; any other program is killed.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
     /// Where it runs, if it is a host.
     folder: Option<Arc<Folder>>,
+    /// The test killed it, so how it ended says nothing.
+    is_killed: bool,
 }
 
 impl Program {
@@ -30,7 +33,7 @@ impl Program {
 
     /// Starts a host in `folder`.
     pub(crate) fn host(command: &mut Command, folder: Arc<Folder>) -> Self {
-        Self { child: command.spawn().unwrap(), folder: Some(folder) }
+        Self { child: command.spawn().unwrap(), folder: Some(folder), is_killed: false }
     }
 
     /// Ends it at once, as any process may be.
@@ -38,6 +41,7 @@ impl Program {
     /// # Errors
     /// It cannot be.
     pub fn kill(&mut self) -> io::Result<()> {
+        self.is_killed = true;
         self.child.kill()?;
         self.child.wait().map(drop)
     }
@@ -52,7 +56,9 @@ impl Program {
     }
 
     fn stop(&mut self) {
-        self.signal("TERM");
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal("TERM");
+        }
         let status = wait::block_until("the host to end", || self.child.try_wait().unwrap());
         assert!(status.success(), "{status}");
     }
@@ -68,9 +74,8 @@ impl Drop for Program {
                 said
             })
         });
-        let runs = self.child.try_wait().unwrap().is_none();
         match &self.folder {
-            Some(_) if runs && !thread::panicking() => self.stop(),
+            Some(_) if !self.is_killed && !thread::panicking() => self.stop(),
             _ => drop(self.kill()),
         }
         if let (Some(folder), Some(errors)) = (&self.folder, errors) {
@@ -81,7 +86,7 @@ impl Drop for Program {
 
 impl From<Child> for Program {
     fn from(child: Child) -> Self {
-        Self { child, folder: None }
+        Self { child, folder: None, is_killed: false }
     }
 }
 
@@ -96,5 +101,28 @@ impl Deref for Program {
 impl DerefMut for Program {
     fn deref_mut(&mut self) -> &mut Child {
         &mut self.child
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::Cli;
+
+    #[test]
+    fn a_host_that_ended_by_itself_has_to_have_ended_well() {
+        let cli = Cli::empty("/bin/sh");
+        let ends_well = |code: &str, is_killed: bool| {
+            let mut program = cli.start(&["-c", code]);
+            program.child.wait().unwrap();
+            if is_killed {
+                drop(program.kill());
+            }
+            catch_unwind(AssertUnwindSafe(|| drop(program))).is_ok()
+        };
+        assert!(ends_well("exit 0", false) && ends_well("exit 1", true));
+        assert!(!ends_well("exit 1", false));
     }
 }
