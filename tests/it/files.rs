@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
+use clawhost_core::limits::{CALLS_PER_AGENT_PERMILLE, CALLS_RUNNING_MAX};
 use clawhost_tests::canary::SECRET;
 use clawhost_tests::host::text;
 use clawhost_tests::{Cli, Client, Served, TestHost};
@@ -16,8 +17,8 @@ use crate::cli::PROGRAM;
 const LARGE_DIRECTORY: usize = 20_000;
 /// What the host may take more to read a file of any size than to read a small one.
 const READING_KIB_MAX: usize = 65_536;
-/// Calls that read at the same time: as many as one agent may have.
-const READING: usize = 48;
+/// Calls that read at the same time: as many of the running ones as one agent may have.
+const READING: usize = CALLS_RUNNING_MAX * CALLS_PER_AGENT_PERMILLE / 1_000;
 /// What each of them reads.
 const READ_MIB: usize = 4;
 

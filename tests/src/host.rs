@@ -57,7 +57,7 @@ pub struct TestHostBuilder {
     autonomy: String,
     permissions: String,
     denied_paths: String,
-    limits: BTreeMap<String, String>,
+    limits: BTreeMap<String, u64>,
     capabilities: String,
     documents: Vec<PathBuf>,
     level: String,
@@ -85,7 +85,7 @@ impl TestHost {
             permissions: "rw".to_owned(),
             denied_paths: String::new(),
             // What does not hang ends by then on a busy machine too.
-            limits: BTreeMap::from([("timeout_ms".to_owned(), "10000".to_owned())]),
+            limits: BTreeMap::from([("timeout_ms".to_owned(), 10_000)]),
             capabilities: String::new(),
             documents: Vec::new(),
             level: "wasm".to_owned(),
@@ -168,10 +168,13 @@ impl TestHost {
     /// Waits until a person is asked `count` questions, and returns them.
     ///
     /// # Panics
-    /// Where none is.
+    /// Where there are not so many.
     pub async fn asked(&self, count: usize) -> Vec<Pending> {
-        let pending = || Some(self.host.approvals().pending());
-        wait::until("the questions", || pending().filter(|found| found.len() == count)).await
+        wait::until("the questions", || {
+            let found = self.host.approvals().pending();
+            (found.len() == count).then_some(found)
+        })
+        .await
     }
 
     /// Waits until a person is asked, answers as the operator, and returns the question.
@@ -313,14 +316,16 @@ impl TestHostBuilder {
         self
     }
 
-    /// Adds to `resource_limits` of the profile, as the inside of a YAML flow mapping.
+    /// Adds to `resource_limits` of the profile, as numbers: `timeout_ms: 1000, memory_mb: 64`.
     ///
     /// # Panics
-    /// Where that is none.
+    /// Where one is no number.
     #[must_use]
     pub fn limits(mut self, limits: &str) -> Self {
-        let pairs = limits.split(", ").map(|limit| limit.split_once(": ").unwrap());
-        self.limits.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        for limit in limits.split(", ") {
+            let (key, value) = limit.split_once(": ").unwrap();
+            self.limits.insert(key.to_owned(), value.parse().unwrap());
+        }
         self
     }
 
