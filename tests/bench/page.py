@@ -127,8 +127,8 @@ def sizes(table, figures, took):
     table.add("Memory of a tool that was not called yet, in no file", f"{idle:.0f} KiB", "", None, "≤ 100 KiB", idle <= 100)
     table.add("The same once it was called, with what it keeps ready", f"{memory['called tool']:.0f} KiB", "", None, "≤ 100 KiB",
               memory["called tool"] <= 100)
-    table.add("Memory of a call that waits, in no file, with what it wrote to", f"{memory['running call']:.0f} KiB", "", None,
-              "≤ 32 KiB and what it wrote to", memory["running call"] <= 32)
+    table.add(f"Memory of a call that waits, in no file, beside the {memory['written']:.0f} KiB that its guest wrote to",
+              f"{memory['running call']:.0f} KiB", "", None, "≤ 32 KiB", memory["running call"] <= 32)
     whole = memory["running calls"] / 1024
     table.add("Memory of 1,000 such calls at once", f"{whole:.1f} MiB", "", None, "≤ 64 MiB", whole <= 64)
     own = figures["call"]["answer"]["without records"]["p50"]
@@ -162,7 +162,7 @@ def bounds(table, figures):
 
 def stages(figures):
     names = ["gate", "wait", "instantiate", "guest", "filter", "audit", "whole"]
-    lines = ["| Median of 2,000 calls, in µs | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    lines = ["| Median of 10,000 calls, in µs | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
     for tool, call in figures["call"].items():
         lines.append(f"| `{tool}` | " + " | ".join(str(call[name]["p50"]) for name in names) + " |")
     return "\n".join(lines)
