@@ -76,12 +76,7 @@ pub(super) fn time_ms(record: &Value) -> Option<i64> {
 
 /// Returns the line for one event, without the newline, in canonical form. It has its number, and the hash of
 /// the line before it.
-pub(super) fn line(
-    (seq, prev): (u64, &str),
-    time_ms: i64,
-    event: Event,
-    facts: &Facts,
-) -> String {
+pub(super) fn line((seq, prev): (u64, &str), time_ms: i64, event: Event, facts: &Facts) -> String {
     let own: [(&str, Value); 5] = [
         ("v", FORMAT_VERSION.into()),
         ("seq", seq.into()),

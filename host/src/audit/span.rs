@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(span.facts.get("grants").unwrap(), "reads /x");
         let long = "x".repeat(TEXT_BYTES_MAX + 1);
         span.note_grants(&long);
-        let (short, rest) = span.facts.get("grants").unwrap().as_str().unwrap().split_once(' ').unwrap();
+        let (short, rest) =
+            span.facts.get("grants").unwrap().as_str().unwrap().split_once(' ').unwrap();
         assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
     }
 
