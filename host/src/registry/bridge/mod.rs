@@ -19,8 +19,8 @@ use clawhost_core::manifest::{Manifest, McpServer};
 use futures_util::future::select_all;
 use tokio::sync::watch;
 
-pub use self::pins::{MIGRATIONS, Pin, PinState, Pins};
 pub(super) use self::pins::{COMPONENT, Seen, Verdict};
+pub use self::pins::{MIGRATIONS, Pin, PinState, Pins};
 pub use self::plan::misplaced;
 pub(super) use self::plan::{Plan, Use};
 pub(super) use self::remote::Remote;
