@@ -108,7 +108,6 @@ impl DerefMut for Program {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use super::*;
     use crate::Cli;
 
     #[test]
