@@ -14,7 +14,7 @@ use crate::audit::CallSpan;
 
 impl Gate {
     /// Asks a person, unless an earlier attempt of the call did, and returns the digest of what
-    /// is allowed.
+    /// is allowed, still after that.
     pub(super) async fn ask(
         &self,
         tool: &Tool,
@@ -23,29 +23,42 @@ impl Gate {
         request: Request<'_>,
         span: &mut CallSpan,
     ) -> Result<String, CallError> {
+        self.rates_left(request.principal, request.context)?;
         let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
-        if request.approved == Some(digest.as_str()) {
-            return Ok(digest);
+        if request.approved != Some(digest.as_str()) {
+            let asked = Asked {
+                call: span.call().to_owned(),
+                request_id: request.context.request_id.clone(),
+                principal: request.principal.to_owned(),
+                tool: tool.ckp_name.clone(),
+                tool_digest: tool.digest.clone(),
+                digest: digest.clone(),
+                arguments: self.sides.secrets.redactor().json(arguments.clone()),
+                rule: ask.rule.clone(),
+                reason: ask.reason.clone(),
+                terms: ask.terms,
+            };
+            self.put(asked, request, span).await?;
         }
-        let asked = Asked {
-            call: span.call().to_owned(),
-            request_id: request.context.request_id.clone(),
-            principal: request.principal.to_owned(),
-            tool: tool.ckp_name.clone(),
-            tool_digest: tool.digest.clone(),
-            digest: digest.clone(),
-            arguments: self.sides.secrets.redactor().json(arguments.clone()),
-            rule: ask.rule.clone(),
-            reason: ask.reason.clone(),
-            terms: ask.terms,
-        };
+        // Minutes may have passed: what was spent meanwhile counts.
+        self.decide(tool, Some(arguments), request.context)?;
+        Ok(digest)
+    }
+
+    /// Puts a question, and notes how it was answered, by whom, and how long that took.
+    async fn put(
+        &self,
+        asked: Asked,
+        request: Request<'_>,
+        span: &mut CallSpan,
+    ) -> Result<(), CallError> {
         let began = Instant::now();
         let answer = self.recorded(asked, request, span).await;
         span.waited = Some(began.elapsed());
         let approved = answer?;
         span.note("approved", approved.how);
         span.note("approved_by", approved.by);
-        Ok(digest)
+        Ok(())
     }
 
     /// Asks, between two records of their own where a policy wants them.

@@ -227,7 +227,8 @@ impl Gate {
             span.note_inputs(&self.shown(arguments, context));
         }
         let approved = match &decision.ask {
-            Some(ask) => Some(self.approved(&tool, arguments, ask, request, span).await?),
+            // On the heap: few calls ask, and all would carry the room for it.
+            Some(ask) => Some(Box::pin(self.ask(&tool, arguments, ask, request, span)).await?),
             None => None,
         };
         self.take_rate(principal, context)?;
@@ -250,23 +251,6 @@ impl Gate {
         check::granted(&self.manifest, tool, request.principal)?;
         let immune = &self.manifest.governance.immune;
         self.sides.quarantine.enter(&tool.ckp_name, request.principal, immune)
-    }
-
-    /// Has a person asked, and returns who has allowed it.
-    async fn approved(
-        &self,
-        tool: &Tool,
-        arguments: &Value,
-        ask: &Ask,
-        request: Request<'_>,
-        span: &mut CallSpan,
-    ) -> Result<String, CallError> {
-        self.rates_left(request.principal, request.context)?;
-        // On the heap: few calls ask, and all would carry the room for it.
-        let approved = Box::pin(self.ask(tool, arguments, ask, request, span)).await?;
-        // Minutes may have passed: what was spent meanwhile counts.
-        self.decide(tool, Some(arguments), request.context)?;
-        Ok(approved)
     }
 
     /// What is wrong with the arguments is nothing for a caller who is not offered the tool: it reads
