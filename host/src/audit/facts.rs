@@ -30,7 +30,10 @@ impl Facts {
 
     /// Returns how long they are as JSON.
     pub(super) fn bytes(&self) -> usize {
-        self.iter().map(|(name, fact)| name.len() + r#""":,"#.len() + fact.to_string().len()).sum()
+        let long =
+            |(name, fact): (&str, &Value)| name.len() + r#""":,"#.len() + fact.to_string().len();
+        // Two braces, and one comma less.
+        1 + self.iter().map(long).sum::<usize>()
     }
 
     /// Returns them without what `redactor` knows.
@@ -67,6 +70,7 @@ mod tests {
         facts.set("call", 2);
         let redactor = Redactor::new([("door", b"sesame-opens-it".as_slice())]).unwrap();
         let clean = facts.without_secrets(&redactor);
+        assert_eq!(clean.bytes(), r#"{"tool":"[redacted:door]","call":2}"#.len());
         let clean: Vec<_> = clean.iter().collect();
         assert_eq!(clean, [("tool", &Value::from("[redacted:door]")), ("call", &Value::from(2))]);
     }

@@ -51,11 +51,15 @@ pub(super) fn known(
 ) -> Result<Option<(u64, String)>, &'static str> {
     let head = format!("{chain}{HEAD_SUFFIX}");
     let stored = || files::text(dir, &head).map_err(|_| "its head is missing");
-    if stored()?.is_empty() && !is_named && is_begun(dir, chain) {
-        return Ok(None);
+    let mut text = stored()?;
+    if text.is_empty() {
+        if !is_named && is_begun(dir, chain) {
+            return Ok(None);
+        }
+        // Once more: its host may have gone on in between.
+        text = stored()?;
     }
-    // Once more: its host may have gone on in between.
-    read(&stored()?).map(Some).ok_or("its head is damaged")
+    read(&text).map(Some).ok_or("its head is damaged")
 }
 
 fn is_begun(dir: &Dir, chain: &str) -> bool {
