@@ -160,6 +160,100 @@ fn what_an_error_quotes_of_the_command_line_is_one_line() {
 }
 
 #[test]
+fn what_an_error_quotes_of_a_files_name_is_one_line() {
+    let cli = prepared();
+    let name = "a\nerror: b\u{202e}\u{1b}[2J";
+    let [json, wasm, yaml] = ["json", "wasm", "yaml"].map(|of| format!("{name}.{of}"));
+    cli.write(name, "");
+    cli.write(&yaml, "version: 1\n");
+    cli.write(&format!("strange/{wasm}"), "no component");
+    for words in [
+        &["inspect", &json][..],
+        &["inspect", &wasm],
+        &["inspect", &yaml],
+        &["import", name],
+        &["compose", &wasm],
+        &["compose", &yaml],
+        &["compile", &json, "--out", "out"],
+        &["validate", name],
+        &["audit", "verify", "--log", name],
+        &["secrets", "list", "--state", name],
+        &["tools", "--state", name],
+        &["tools", "--tools", "strange"],
+        &["--directory", &json, "limits"],
+    ] {
+        let run = cli.run(words);
+        assert_ne!(run.code, Some(0), "{words:?}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("a\\u{a}error: b\\u{202e}\\u{1b}[2J"),
+            "{words:?}: {}",
+            run.stderr
+        );
+        assert!(!run.stderr.contains("\nerror: b"), "{words:?}: {}", run.stderr);
+        assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']), "{words:?}: {:?}", run.stderr);
+    }
+}
+
+#[test]
+fn what_is_hidden_in_a_document_is_shown_and_the_caret_stays_where_it_belongs() {
+    let cli = Cli::new(PROGRAM);
+    let text = "claw: '0.3.0'\r\nkind: Sandbox\r\nmetadata: {name: x, annotations: {a: \"ä\u{202e}\u{ad}\"}, name: y}\r\n";
+    cli.write("t.yaml", format!("{text}spec: {{level: wasm}} # \u{200b}"));
+    let run = cli.run(&["validate", "t.yaml"]);
+    assert_eq!(run.code, Some(3), "{}", run.stdout);
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    let at = lines.iter().position(|line| line.contains("name: y")).unwrap();
+    assert!(lines[at].contains("\"ä\\u{202e}\\u{ad}\"}"), "{}", run.stderr);
+    assert!(lines[at + 3].ends_with("# \\u{200b}"), "{}", run.stderr);
+    let column = |line: &str, of: &str| line.split_once(of).unwrap().0.chars().count();
+    assert_eq!(column(lines[at], "name: y"), column(lines[at + 1], "^"), "{}", run.stderr);
+    assert!(run.stderr.contains("t.yaml:3:46]"), "{}", run.stderr);
+    assert!(!run.stderr.contains(['\r', '\u{ad}', '\u{202e}', '\u{200b}']), "{:?}", run.stderr);
+}
+
+#[test]
+fn what_the_command_line_has_wrong_is_quoted_visibly_and_in_colour() {
+    let cli = Cli::new(PROGRAM);
+    let hostile = "x\u{1b}[2J\nerror: y\u{202e}";
+    for words in [
+        &[hostile][..],
+        &["limits", hostile],
+        &["limits", &format!("--{hostile}")],
+        &["stats", "--days", hostile],
+        &["run", "--http", hostile],
+    ] {
+        let run = cli.command(words).env("CLICOLOR_FORCE", "1").output().unwrap();
+        let text = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{text}");
+        assert!(text.contains("x\\u{1b}[2J\\u{a}error: y\\u{202e}"), "{words:?}: {text:?}");
+        assert!(!text.contains("\u{1b}[2J") && !text.contains('\u{202e}'), "{words:?}: {text:?}");
+        assert!(text.starts_with("\u{1b}["), "{words:?}: {text:?}");
+    }
+    assert_eq!(cli.run(&["limits", "--help"]).code, Some(0));
+}
+
+#[test]
+fn what_is_no_number_is_told_which_numbers_there_are() {
+    let cli = Cli::new(PROGRAM);
+    for (words, says) in [
+        (&["stats", "--days", "x"][..], "a whole number from 1 to 366"),
+        (&["stats", "--days", "0"], "a whole number from 1 to 366"),
+        (&["registry", "show", "1.5"], "a whole number from 1 to"),
+        (&["registry", "diff", "1", "99999999999999999999"], "a whole number from 1 to"),
+        (&["registry", "pin", ""], "a whole number from 1 to"),
+        (&["call", "m", "t", "--timeout-ms", "1s"], "a whole number from 1 to 3600000"),
+    ] {
+        let run = cli.run(words);
+        assert_eq!(run.code, Some(2), "{words:?}: {}", run.stderr);
+        assert!(run.stderr.contains(says), "{words:?}: {}", run.stderr);
+    }
+    let mut wrap = cli.command(&["wrap", "--", "server"]);
+    let run = wrap.env("CLAW_MCP_STDIO_REQUEST_TIMEOUT_MS", "soon").output().unwrap();
+    let text = String::from_utf8(run.stderr).unwrap();
+    assert!(text.contains("a whole number from 1 to 3600000"), "{text}");
+}
+
+#[test]
 fn what_inspect_prints_as_a_manifest_binds_the_component() {
     let cli = Cli::new(PROGRAM);
     let word_count = source_root().join("host/examples/tools/word-count.wat");

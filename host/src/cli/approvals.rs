@@ -230,11 +230,11 @@ impl Meant {
             several => {
                 let each: Vec<_> = several
                     .iter()
-                    .map(|one| format!("  {}  {}", member(one, "id"), member(one, "principal")))
+                    .map(|one| format!("`{}` of {}", member(one, "id"), member(one, "principal")))
                     .collect();
                 Err(Fail::usage(
-                    format!("{} calls have that request id:\n{}", several.len(), each.join("\n")),
-                    "name one by its own id, the first word of its line",
+                    format!("{} calls have that request id: {}", several.len(), each.join(", ")),
+                    "name one by its own id",
                 ))
             }
         }
@@ -285,7 +285,10 @@ mod tests {
         let several = Meant::of(&[one("i", "a"), one("j", "b")]).err().unwrap();
         assert_eq!(several.code(), exit::USAGE);
         let text = format!("{several:?}");
-        assert!(["2 calls have", "i  a", "j  b"].iter().all(|part| text.contains(part)), "{text}");
+        assert!(
+            ["2 calls have", "`i` of a", "`j` of b"].iter().all(|part| text.contains(part)),
+            "{text}"
+        );
     }
 
     #[test]

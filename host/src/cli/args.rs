@@ -1,9 +1,13 @@
 //! What can be typed, and the help that explains it. Verbs with verbs of their own have theirs.
 
+use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use clawhost_core::limits::TOOL_TIMEOUT_CEILING_MS;
 
 use super::approvals::ApprovalsArgs;
 use super::attack::AttackArgs;
@@ -205,6 +209,19 @@ pub(super) fn http_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().or(port).map_err(wrong)
 }
 
+/// Returns what reads a whole number of `range`; of anything else it says which there are.
+pub(super) fn whole_number<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: Clone + Display + FromStr + PartialOrd,
+{
+    move |text| {
+        let wrong = || format!("write a whole number from {} to {}", range.start(), range.end());
+        text.parse().ok().filter(|number| range.contains(number)).ok_or_else(wrong)
+    }
+}
+
 /// Make one call and print its result
 ///
 /// ARGUMENTS are one JSON object, or `key=value` pairs: a value is read as JSON where the
@@ -217,7 +234,7 @@ pub(super) struct CallArgs {
     #[command(flatten)]
     pub(super) call: CallWords,
     /// Give the call this long, in milliseconds; the tool's own limit binds too
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = whole_number(1..=TOOL_TIMEOUT_CEILING_MS))]
     pub(super) timeout_ms: Option<u64>,
     /// Print the whole result as JSON
     #[arg(long)]

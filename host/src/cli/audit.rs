@@ -6,7 +6,6 @@ use cap_std::fs::Dir;
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
@@ -140,6 +139,7 @@ pub(super) fn trust(named: &[PublicKey], common: &StateArgs) -> Result<Trust, Fa
 }
 
 fn print_key(common: &StateArgs) -> Result<u8, Fail> {
+    setup::require_state(common)?;
     let key = setup::existing_signing_key(common)?.ok_or_else(|| {
         Fail::usage("there is no key yet", "the first host on a state folder makes one")
     })?;
@@ -149,10 +149,8 @@ fn print_key(common: &StateArgs) -> Result<u8, Fail> {
 
 /// Returns the receipt of a call's end.
 pub(super) fn receipt_of(common: &StateArgs, call: &str) -> Result<Receipt, Fail> {
-    let none = |reason: &str| {
-        let reason = format!("{}: {reason}", visible::line(call));
-        Fail::usage(reason, "`clawhost audit` names the calls")
-    };
+    let none =
+        |reason: &str| Fail::usage(format!("{call}: {reason}"), "`clawhost audit` names the calls");
     let dir = setup::existing_audit_dir(common)?.ok_or_else(|| none(NO_LOG))?;
     let (chain, number) =
         call.split_once('/').ok_or_else(|| none("no name of a call, and no file"))?;

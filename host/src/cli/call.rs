@@ -83,7 +83,9 @@ fn print(reply: &ToolReply) {
     }
     for block in &reply.content {
         match block {
-            Content::Text(text) if reply.is_error => eprintln!("{}", visible::block(text)),
+            Content::Text(text) if reply.is_error => {
+                eprint!("{}\n", visible::block(text))
+            }
             Content::Text(text) => show::line(text),
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
                 show::line(&format!("({mime_type}, {} bytes)", data.len()));

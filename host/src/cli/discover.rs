@@ -10,7 +10,6 @@ use clawhost_core::digest;
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::{Manifest, McpReach, McpServer};
-use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::Places;
@@ -88,7 +87,7 @@ impl Named {
 fn no_server(name: &str, manifest: &Manifest) -> Fail {
     let reason = match name {
         "" => "nothing says which MCP server is meant".to_owned(),
-        name => format!("the runtime file has no MCP server `{}`", visible::line(name)),
+        name => format!("the runtime file has no MCP server `{name}`"),
     };
     let names: Vec<&str> = manifest.mcp_servers.iter().map(|one| one.name.as_str()).collect();
     let told = words::told(name, &names);
@@ -101,7 +100,7 @@ pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
     let server = args.named.server(&manifest)?;
     let (name, reach) = (server.name.clone(), server.reach.clone());
     if !is_service_name(&name) {
-        let reason = format!("no file can be called after `{}`", visible::line(&name));
+        let reason = format!("no file can be called after `{name}`");
         let hint = "call it by letters, digits, `.`, `_` and `-`; the first a letter or digit";
         return Err(Fail::usage(reason, hint));
     }

@@ -83,10 +83,9 @@ impl Fail {
             Self::Call(error) => print_call(error),
             Self::Documents(errors) => errors.iter().for_each(print_document),
             Self::Other { reason, hint, .. } => {
-                // Both may quote a file or a component.
-                eprintln!("error: {}", visible::block(reason));
+                eprintln!("error: {reason}");
                 if let Some(hint) = hint {
-                    eprintln!("hint: {}", visible::block(hint));
+                    eprintln!("hint: {hint}");
                 }
             }
         }
@@ -94,23 +93,23 @@ impl Fail {
 }
 
 fn print_call(error: &CallError) {
-    eprintln!("error {}: {}", error.kind.code(), visible::block(&error.message));
+    // A tool's own words have lines.
+    eprint!("error {}: {}\n", error.kind.code(), visible::block(&error.message));
     for (key, value) in &error.data {
-        eprintln!("  {key}: {}", visible::line(&value.to_string()));
+        eprintln!("  {key}: {value}");
     }
 }
 
 pub(super) fn print_document(error: &DocumentError) {
-    let mut text = String::new();
-    let is_shown = error.source_code().is_some();
+    let (mut text, report) = (String::new(), error.report());
     let handler = miette::GraphicalReportHandler::new_themed(theme());
-    match handler.render_report(&mut text, error) {
-        Ok(()) if is_shown => eprint!("{text}"),
+    match handler.render_report(&mut text, &report) {
+        Ok(()) if report.source_code().is_some() => eprint!("{text}"),
         // What is not shown has a line, a file that cannot be read has none.
         Ok(()) if (error.line, error.column) != (1, 1) => {
-            eprintln!("{text}  file: {}:{}:{}", error.file, error.line, error.column);
+            eprint!("{text}  file: {}:{}:{}\n", error.file, error.line, error.column);
         }
-        Ok(()) => eprintln!("{text}  file: {}", error.file),
+        Ok(()) => eprint!("{text}  file: {}\n", error.file),
         Err(std::fmt::Error) => eprintln!("error: {}", error.one_line()),
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clawhost_core::error::exit;
 use clawhost_core::limits::{CONTROL_ANSWER_BYTES_MAX, CONTROL_ANSWER_MS};
-use clawhost_core::visible;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt as _, BufReader};
@@ -103,7 +102,7 @@ impl Hosts {
 
 /// One host that hangs keeps nobody from the others, but what it has to say is missing.
 fn left_out(socket: &Path, error: &io::Error) {
-    let socket = visible::line(&socket.display().to_string());
+    let socket = socket.display();
     eprintln!("warning: the host at {socket} is left out: {error}");
 }
 

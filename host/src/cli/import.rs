@@ -15,7 +15,6 @@ use clap::Args;
 use clawhost_core::error::exit;
 use clawhost_core::foreign::{ForeignError, read_json};
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::visible;
 use serde_json::json;
 
 use self::made::Made;
@@ -65,7 +64,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
         }
     }
     // Standard output is the documents' alone.
-    made.todo.iter().for_each(|one| eprintln!("{}", visible::line(one)));
+    made.todo.iter().for_each(|one| eprintln!("{one}"));
     Ok(exit::OK)
 }
 
@@ -90,7 +89,7 @@ fn read(file: &Path) -> Result<Made, Fail> {
 
 /// Says what is wrong with the client's file.
 fn refused(file: &Path, error: &ForeignError) -> Fail {
-    let file = visible::line(&file.display().to_string());
+    let file = file.display();
     let at = error.at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
     let (reason, hint) = (format!("{file}{at}: {error}"), Some(error.help.to_owned()));
     Fail::Other { code: exit::DOCUMENT, reason, hint }

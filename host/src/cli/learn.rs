@@ -207,14 +207,14 @@ impl Trial {
 
     /// Adds what was missing; says whether there was anything.
     async fn learn(&mut self, seen: &Seen, args: &LearnArgs) -> bool {
-        let folder = visible::line(&self.folder.display().to_string());
+        let folder = self.folder.display();
         if self.is_blind(seen) && may(args, &format!("let it read {folder}?")).await {
             self.is_shown = true;
             return true;
         }
         for lack in seen.lacks.iter().filter(|_| !seen.works) {
             let question = match lack {
-                Lack::Host(host) => format!("let it reach {}?", visible::line(host)),
+                Lack::Host(host) => format!("let it reach {host}?"),
                 Lack::Port(port) => format!("let it reach port {port} of its hosts?"),
                 Lack::Write(_) => continue,
             };
@@ -255,7 +255,7 @@ impl Seen {
     async fn may_write(&mut self, args: &LearnArgs) -> bool {
         for mount in self.profile.mounts.iter_mut().filter(|mount| mount.access == Access::ReadOnly)
         {
-            let path = visible::line(&mount.host.display().to_string());
+            let path = mount.host.display().to_string();
             if self.lacks.contains(&Lack::Write(mount.guest.clone()))
                 && may(args, &format!("let it write {path}, which is not tried?")).await
             {
@@ -354,8 +354,8 @@ fn bounds(limits: &ProfileLimits) -> Map<String, Value> {
 fn told(path: &Path) -> Result<&str, Fail> {
     let is_plain = |text: &&str| !text.contains(|c: char| c.is_control() || "*?$".contains(c));
     path.to_str().filter(is_plain).ok_or_else(|| {
-        let path = visible::line(&path.display().to_string());
-        Fail::usage(format!("no profile can name {path}"), "give the folder a plain name")
+        let reason = format!("no profile can name {}", path.display());
+        Fail::usage(reason, "give the folder a plain name")
     })
 }
 

@@ -10,6 +10,11 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use clawhost_core::visible;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::debug_fn;
+
 use crate::secrets::Secrets;
 
 /// Lines that wait to be written.
@@ -50,11 +55,23 @@ pub(super) fn start(verbose: u8, filter: &str) {
     // A second subscriber in one process (tests) is refused; the first stays.
     drop(match format.as_str() {
         "json" => log.json().flatten_event(true).try_init(),
-        _ => log.without_time().try_init(),
+        _ => log.fmt_fields(fields()).without_time().try_init(),
     });
     if !["", "json", "text"].contains(&format.as_str()) {
         tracing::warn!("CLAWHOST_LOG_FORMAT has to be `json` or `text`: this is text");
     }
+}
+
+/// Writes what a line says, made visible: it may quote a guest, a server or the name of a file.
+fn fields() -> impl for<'w> FormatFields<'w> + 'static {
+    let fields = debug_fn(|to, field, value| {
+        let value = visible::line(&format!("{value:?}"));
+        match field.name() {
+            "message" => write!(to, "{value}"),
+            name => write!(to, "{name}={value}"),
+        }
+    });
+    fields.delimited(" ")
 }
 
 /// Takes these secrets out of every line from now on. A process has one host, and the first stays.
@@ -118,6 +135,20 @@ mod tests {
         let line = b"WARN \x1b[2mgot\x1b[0m hidden-value\n";
         assert_eq!(*shown(line, Some(&secrets)), *b"WARN \x1b[2mgot\x1b[0m [redacted:TOKEN]\n");
         assert_eq!(*shown(line, None), *line);
+    }
+
+    #[test]
+    fn what_a_line_quotes_forges_no_other() {
+        let (sender, lines) = sync_channel(1);
+        let writer = Lossy(sender);
+        let log = tracing_subscriber::fmt().fmt_fields(fields()).without_time();
+        let log = log.with_target(false).with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(log.finish(), || {
+            tracing::warn!(tool = "a b", "refused: {}", "a\nWARN b\u{202e}\u{1b}[2J");
+        });
+        let Ok(Message::Line(line)) = lines.recv() else { panic!("nothing was logged") };
+        let expected = " WARN refused: a\\u{a}WARN b\\u{202e}\\u{1b}[2J tool=\"a b\"\n";
+        assert_eq!(String::from_utf8(line).unwrap(), expected);
     }
 
     #[test]

@@ -17,11 +17,15 @@ pub(super) async fn run(common: &StateArgs, server: &str, paste: bool) -> Result
     let secrets = setup::opened_secrets(&settings, common.state.as_deref())?;
     let failed = |reason: String| Fail::new(exit::UPSTREAM, format!("{server}: {reason}"));
     let tokens = Tokens::new(server, url, auth, HttpClient::system(), secrets).map_err(failed)?;
-    let show = |url: &url::Url| match paste {
-        true => eprintln!(
-            "open this in any browser, within five minutes, and paste the address at which it ends, though no page is there:\n{url}"
-        ),
-        false => eprintln!("open this in a browser on this machine, within five minutes:\n{url}"),
+    let how = match paste {
+        true => {
+            "in any browser, within five minutes, and paste the address at which it ends, though no page is there"
+        }
+        false => "in a browser on this machine, within five minutes",
+    };
+    let show = |url: &url::Url| {
+        eprintln!("open this {how}:");
+        eprintln!("{url}");
     };
     let pasted = paste.then(|| Box::new(tokio::io::stdin()) as Pasted);
     let scope = tokens.login(show, pasted).await.map_err(failed)?;

@@ -10,10 +10,11 @@ macro_rules! eprint {
     }};
 }
 
-/// As [`eprint`], with the end of the line.
+/// Prints one line to standard error, whatever is quoted in it: the name of a file may hold line breaks too.
 macro_rules! eprintln {
-    () => { eprint!("\n") };
-    ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
+    ($($text:tt)*) => {
+        eprint!("{}\n", clawhost_core::visible::line(&format_args!($($text)*).to_string()))
+    };
 }
 
 mod approvals;
@@ -63,13 +64,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clawhost_core::visible;
 
 use args::{Cli, Verb};
 use fail::Fail;
 
 /// Runs the command line and returns its exit code (see [`clawhost_core::error::exit`]).
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| visibly(error).exit());
     let filter = match cli.verb {
         // What hostile guests log on purpose is no news.
         Verb::Attack(_) => "off",
@@ -94,6 +96,13 @@ pub fn main() -> ExitCode {
             ExitCode::from(fail.code())
         }
     }
+}
+
+/// Returns what is wrong with the command line without what could drive a terminal: clap quotes words as
+/// they are, and says the same of words that were made visible.
+fn visibly(error: clap::Error) -> clap::Error {
+    let words = std::env::args_os().map(|word| visible::line(&word.to_string_lossy()));
+    Cli::try_parse_from(words).err().unwrap_or(error)
 }
 
 fn enter(directory: Option<&Path>) -> Result<(), Fail> {

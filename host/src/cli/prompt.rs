@@ -31,7 +31,7 @@ pub(super) async fn answer_all(approvals: &Approvals) {
     let mut changes = approvals.changes();
     loop {
         if let Some(pending) = approvals.pending().first() {
-            eprintln!("{}\nlet it run? [y/N] ", question(pending, APPROVAL_SHOWN_BYTES_MAX));
+            eprint!("{}\nlet it run? [y/N] \n", question(pending, APPROVAL_SHOWN_BYTES_MAX));
             forget_typed();
             let answer = answer(&typed().await);
             approvals.answer(&pending.id, None, answer, &Approver::Terminal).await;
@@ -50,8 +50,8 @@ pub(super) async fn announce_all(approvals: Approvals, state: PathBuf) {
         let waiting = approvals.pending();
         for pending in &waiting {
             if announced.insert(pending.id.clone()) {
-                eprintln!(
-                    "{}\n  clawhost approvals approve {id} --state {state}   (or: deny, show)",
+                eprint!(
+                    "{}\n  clawhost approvals approve {id} --state {state}   (or: deny, show)\n",
                     question(pending, APPROVAL_LISTED_BYTES_MAX),
                     id = pending.id,
                 );

@@ -129,7 +129,7 @@ async fn vaccinate(
         } else {
             "several kinds of failures begin"
         };
-        let reason = format!("{how_many} like `{}`", visible::line(begin));
+        let reason = format!("{how_many} like `{begin}`");
         return Err(Fail::usage(reason, "`clawhost quarantine anomalies --json` shows them"));
     };
     let known =

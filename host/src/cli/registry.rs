@@ -4,6 +4,7 @@
 
 mod serve;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -14,7 +15,7 @@ use clawhost_core::release::Released;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::{Places, StateArgs, Who};
+use super::args::{Places, StateArgs, Who, whole_number};
 use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit::Event;
@@ -22,6 +23,9 @@ use crate::clock::rfc3339;
 use crate::registry::{FileDocuments, ReleaseError, ReleasePin, Releases, Seed, Version, gather};
 use crate::regular;
 use serve::ServeRegistryArgs;
+
+/// The numbers that versions have.
+const VERSIONS: RangeInclusive<u64> = 1..=i64::MAX.cast_unsigned();
 
 /// Keep versions of tools that never change, and publish packages for other hosts
 ///
@@ -44,10 +48,10 @@ enum RegistryVerb {
     #[command(after_help = "Example: clawhost registry diff 1 2")]
     Diff {
         /// The version before
-        #[arg(value_name = "VERSION")]
+        #[arg(value_name = "VERSION", value_parser = whole_number(VERSIONS))]
         from: u64,
         /// The version after
-        #[arg(value_name = "VERSION")]
+        #[arg(value_name = "VERSION", value_parser = whole_number(VERSIONS))]
         to: u64,
         #[command(flatten)]
         common: StateArgs,
@@ -65,7 +69,7 @@ enum RegistryVerb {
     #[command(after_help = "Example: clawhost registry pin 2")]
     Pin {
         /// The version
-        #[arg(value_name = "VERSION")]
+        #[arg(value_name = "VERSION", value_parser = whole_number(VERSIONS))]
         version: u64,
         #[command(flatten)]
         who: Who,
@@ -94,7 +98,7 @@ enum RegistryVerb {
     #[command(after_help = "Example: clawhost registry show 1 --json")]
     Show {
         /// The version
-        #[arg(value_name = "VERSION")]
+        #[arg(value_name = "VERSION", value_parser = whole_number(VERSIONS))]
         version: u64,
         #[command(flatten)]
         common: StateArgs,
@@ -200,7 +204,7 @@ async fn list(common: &StateArgs) -> Result<u8, Fail> {
         match releases.get(number).await {
             Ok(version) => found.push(version),
             Err(error) => {
-                eprintln!("error: {}", visible::line(&error.to_string()));
+                eprintln!("error: {error}");
                 code = Fail::from(error).code();
             }
         }
@@ -273,7 +277,7 @@ async fn verify(common: &StateArgs) -> Result<u8, Fail> {
     if common.json {
         show::json(&json!({"versions": versions, "doubts": doubts}));
     } else {
-        doubts.iter().for_each(|doubt| eprintln!("error: {}", visible::line(doubt)));
+        doubts.iter().for_each(|doubt| eprintln!("error: {doubt}"));
         show::line(&format!("versions: {versions}, doubts: {}", doubts.len()));
     }
     Ok(if doubts.is_empty() { exit::OK } else { exit::DOCUMENT })

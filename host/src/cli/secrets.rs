@@ -84,15 +84,16 @@ pub(super) enum SecretsVerb {
 }
 
 pub(super) fn run(args: &SecretsArgs) -> Result<u8, Fail> {
+    // To keep a secret may be the first that is done in a state folder.
+    if matches!(args.verb, SecretsVerb::List | SecretsVerb::Remove { .. }) {
+        setup::require_state(&args.common)?;
+    }
     let folder = setup::state_path(&args.common)?.0;
     match &args.verb {
         SecretsVerb::Login { server, paste } => {
             setup::block_on(login::run(&args.common, server, *paste))
         }
-        SecretsVerb::List => {
-            setup::require_state(&args.common)?;
-            list(&folder, args.common.json)
-        }
+        SecretsVerb::List => list(&folder, args.common.json),
         SecretsVerb::Remove { name, dry_run: true } => {
             let would = if is_kept(&folder, name)? { "would be removed" } else { "is not there" };
             told(args, would, name)
@@ -206,7 +207,7 @@ fn read(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
             .map_err(|reason| Fail::usage(reason, "give the value on standard input"))?;
         let done = input.lock().take(limit).read_until(b'\n', &mut value);
         drop(unseen);
-        eprintln!();
+        eprint!("\n");
         done
     } else {
         input.lock().take(limit).read_to_end(&mut value)

@@ -12,7 +12,7 @@ use clawhost_core::limits::COST_DAYS_MAX;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::StateArgs;
+use super::args::{StateArgs, whole_number};
 use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit;
@@ -34,7 +34,7 @@ const NANO_USD: f64 = 1e9;
 #[command(after_help = "Example: clawhost stats --days 30")]
 pub(super) struct StatsArgs {
     /// Look at so many days, today included
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=i64::from(COST_DAYS_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole_number(1..=COST_DAYS_MAX))]
     days: u32,
     #[command(flatten)]
     common: StateArgs,

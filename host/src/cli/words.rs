@@ -4,7 +4,6 @@ use clawhost_core::catalog::{Refused, Tool, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::json;
 use clawhost_core::manifest::{STDIO_PRINCIPAL, nearest};
-use clawhost_core::visible;
 use serde_json::{Map, Value};
 
 use super::args::CallWords;
@@ -20,12 +19,12 @@ const REFUSED_TOLD_MAX: usize = 3;
 
 /// Says that there is no tool of that name: why it was refused, or which there are.
 pub(super) fn unknown(name: &str, host: &Host) -> Fail {
-    let (catalog, shown) = (host.catalog(), visible::line(name));
+    let catalog = host.catalog();
     if let Some(refused) = catalog.refused_as(name) {
         return Fail::new(
             exit::DOCUMENT,
             format!(
-                "the tool `{shown}` could not be loaded from {}: {}",
+                "the tool `{name}` could not be loaded from {}: {}",
                 refused.source, refused.reason
             ),
         );
@@ -56,12 +55,12 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
     for Refused { source, reason, .. } in meant {
         hint.push_str(&format!("; refused: {source}: {reason}"));
     }
-    Fail::usage(format!("unknown tool `{shown}`"), &hint)
+    Fail::usage(format!("unknown tool `{name}`"), &hint)
 }
 
 /// Says that there is none of that name, and which there are.
 pub(super) fn no_such(kind: &str, name: &str, names: &[&str]) -> Fail {
-    Fail::usage(format!("unknown {kind} `{}`", visible::line(name)), &told(name, names))
+    Fail::usage(format!("unknown {kind} `{name}`"), &told(name, names))
 }
 
 /// Says which names there are, and first of all the one that was meant.
@@ -121,13 +120,12 @@ pub(super) fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, 
     for word in words {
         let Some((key, text)) = word.split_once('=') else {
             return Err(Fail::usage(
-                format!("`{}` is no key=value pair", visible::line(word)),
+                format!("`{word}` is no key=value pair"),
                 "write path=hello.txt, or one JSON object",
             ));
         };
         if object.insert(key.to_owned(), typed(tool, key, text)?).is_some() {
-            let reason = format!("`{}` is given twice", visible::line(key));
-            return Err(Fail::usage(reason, "give each argument once"));
+            return Err(Fail::usage(format!("`{key}` is given twice"), "give each argument once"));
         }
     }
     Ok(Value::Object(object))
@@ -145,8 +143,6 @@ fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
         return Ok(Value::from(text));
     }
     let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
-    serde_json::from_str(text).map_err(|_| {
-        let word = visible::line(&format!("{key}={text}"));
-        Fail::usage(format!("`{word}` is no such value"), &mend)
-    })
+    serde_json::from_str(text)
+        .map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
 }

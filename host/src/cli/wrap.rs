@@ -14,7 +14,7 @@ use clawhost_core::limits::{
 };
 use clawhost_core::manifest::{McpReach, McpServer, Settings};
 
-use super::args::{Places, http_address};
+use super::args::{Places, http_address, whole_number};
 use super::discover::Named;
 use super::fail::Fail;
 use super::{run, setup, show};
@@ -182,8 +182,9 @@ impl Variables {
     }
 
     fn number(&self, name: &str, range: RangeInclusive<u64>, default: u64) -> Result<u64, Fail> {
-        let number = |text: &str| text.parse().ok().filter(|number| range.contains(number));
-        Ok(self.read(name, number)?.unwrap_or(default))
+        let Some(text) = self.text(name) else { return Ok(default) };
+        let wrong = |hint: String| Fail::usage(format!("{VARIABLE}{name} cannot be read"), &hint);
+        whole_number(range)(text).map_err(wrong)
     }
 
     /// Returns the program and its arguments, where none is meant by its name.

@@ -118,8 +118,13 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
         );
     }
     wat::parse_bytes(bytes).map(std::borrow::Cow::into_owned).map_err(|error| {
+        // What and where; then it draws the line.
         let text = error.to_string();
-        format!("the text form does not parse: {}", truncate::text(&text, REASON_BYTES_MAX))
+        let mut lines = text.lines();
+        let what = truncate::text(lines.next().unwrap_or_default(), REASON_BYTES_MAX);
+        let at = lines.next().and_then(|line| line.trim_start().strip_prefix("--> <anon>:"));
+        let at = at.map(|at| format!(", at {at}")).unwrap_or_default();
+        format!("the text form does not parse: {what}{at}")
     })
 }
 
@@ -347,7 +352,7 @@ mod tests {
             (b"\0asm\x01\0\0\0", "core module"),
             (b"\0asm", "damaged or truncated"),
             (b"\0asm\x0d\0\x01\0\x07\xff", "damaged or truncated"),
-            (b"(component (nonsense))", "does not parse"),
+            (b"(component\n (nonsense))", "field, at 2:3"),
             (b"hello", "neither"),
         ] {
             let error = refusal(bytes);

@@ -27,6 +27,7 @@ mod profile;
 mod provider;
 mod refs;
 mod remote;
+mod report;
 mod sandbox;
 mod session;
 mod settings;
@@ -51,6 +52,7 @@ pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, nearest}
 pub use profile::{Profile, ProfileLimits, builtin_profiles};
 pub use provider::{ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol};
 pub use remote::Fetched;
+pub use report::Report;
 pub use session::{SessionErrors, SessionManifest, SessionProblem, ToolNarrowing};
 pub use settings::{
     AgentSettings, AuditSettings, CatalogMode, ChannelPlace, ChannelSettings, HttpSettings,

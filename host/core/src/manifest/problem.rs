@@ -7,10 +7,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use miette::{
-    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
-};
-
 use super::node::Place;
 use crate::limits::MANIFEST_PATTERNS_BYTES_MAX;
 use crate::visible;
@@ -49,7 +45,8 @@ impl DocumentError {
         help: impl Into<String>,
     ) -> Self {
         let (file, at) = (at.source.file.to_string(), at.clone());
-        let (reason, help) = (reason.into(), Some(help.into()));
+        // Both may quote a document, or what a server says.
+        let (reason, help) = (visible::line(&reason.into()), Some(visible::line(&help.into())));
         Self { code, file, line: at.line, column: at.column, reason, help, at }
     }
 
@@ -72,22 +69,26 @@ impl DocumentError {
         format!("{}:{}:{}: {}{help}", self.file, self.line, self.column, self.reason)
     }
 
+    /// Returns the document that it is in.
+    pub(super) fn source(&self) -> &Source {
+        &self.at.source
+    }
+
+    /// Returns where it begins in the text of its document and how long it is, which is to the end of its line
+    /// at most: a mapping's own span is its whole body.
+    pub(super) fn span(&self) -> (usize, usize) {
+        let (text, at) = (&self.at.source.text, &self.at);
+        let begin = text.floor_char_boundary(at.offset_bytes);
+        let end = text.floor_char_boundary(begin.saturating_add(at.len_bytes));
+        let span = text.get(begin..end).unwrap_or_default();
+        (begin, span.lines().next().unwrap_or_default().trim_end().len())
+    }
+
     /// Returns a problem of `file` as a whole: it could not be read, say.
     pub fn whole_file(file: &Path, reason: impl Into<String>, help: Option<&str>) -> Self {
         let at = Place::start(&Source::new(file, ""));
         let whole = Self::new(&at, MANIFEST_INVALID, reason, "");
-        Self { help: help.map(str::to_owned), ..whole }
-    }
-
-    /// Returns the text around it; nothing where that is not shown, as lines are that nobody reads:
-    /// what renders them cannot point beyond column 65535.
-    fn shown(&self) -> Option<&Source> {
-        let is_short = |line: &[u8]| line.len() <= LINE_SHOWN_BYTES_MAX;
-        let is_readable = |source: &&Source| {
-            let seen = source.read_span(&source.clamped(&self.at).into(), 1, 1);
-            seen.is_ok_and(|seen| seen.data().split(|byte| *byte == b'\n').all(is_short))
-        };
-        Some(&*self.at.source).filter(|source| !source.text.is_empty()).filter(is_readable)
+        Self { help: help.map(visible::line), ..whole }
     }
 }
 
@@ -98,30 +99,6 @@ impl fmt::Display for DocumentError {
 }
 
 impl std::error::Error for DocumentError {}
-
-impl Diagnostic for DocumentError {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        let what = match self.code {
-            PRIMITIVE_NOT_FOUND => "error: something that is referred to is not there",
-            _ => "error: this cannot be used as it is",
-        };
-        Some(Box::new(format!("{what} ({})", self.code)))
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.shown().map(|source| source as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let (offset_bytes, len_bytes) = self.shown()?.clamped(&self.at);
-        let label = LabeledSpan::new(Some("here".to_owned()), offset_bytes, len_bytes);
-        Some(Box::new(std::iter::once(label)))
-    }
-}
 
 /// A document's name and text, shared by all that was read from it.
 #[derive(Debug, PartialEq, Eq, Default)]
@@ -140,30 +117,7 @@ impl Source {
     pub(crate) fn new(file: &Path, text: &str) -> Arc<Self> {
         // A file may be called anything, a line of another problem too.
         let file = visible::line(&file.display().to_string());
-        Arc::new(Self { file, text: harmless(text), is_variable: false })
-    }
-
-    /// Keeps a span inside the text and on its first line: a mapping's span is its whole body.
-    fn clamped(&self, place: &Place) -> (usize, usize) {
-        let offset = self.text.floor_char_boundary(place.offset_bytes);
-        let end = self.text.floor_char_boundary(offset.saturating_add(place.len_bytes));
-        let span = self.text.get(offset..end).unwrap_or_default();
-        (offset, span.lines().next().unwrap_or_default().trim_end().len())
-    }
-}
-
-impl SourceCode for Source {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let of = self.text.read_span(span, before, after)?;
-        let (data, span, lines) = (of.data(), *of.span(), of.line_count());
-        let name = self.file.clone();
-        let named = MietteSpanContents::new_named(name, data, span, of.line(), of.column(), lines);
-        Ok(Box::new(named))
+        Arc::new(Self { file, text: text.to_owned(), is_variable: false })
     }
 }
 
@@ -176,21 +130,6 @@ impl Place {
     ) -> DocumentError {
         DocumentError::new(self, PRIMITIVE_NOT_FOUND, reason, help)
     }
-}
-
-/// Returns `text` at the same length without what could steer a terminal: what is read may
-/// come from anybody, and ends up on an operator's screen.
-fn harmless(text: &str) -> String {
-    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if steers(c) {
-            (0..c.len_utf8()).for_each(|_| out.push(' '));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// Collects the problems of one load.
@@ -211,9 +150,6 @@ impl Default for Problems {
 const PROBLEMS_SHOWN_MAX: usize = 100;
 /// What is wrong, or would be right, in one problem: it may name all that is possible.
 const PROBLEM_TEXT_BYTES_MAX: usize = 1_024;
-/// A line of the text around a problem: a dozen rows of a terminal.
-const LINE_SHOWN_BYTES_MAX: usize = 1_024;
-
 impl Problems {
     /// Reports that what stands at `at` is not what the protocol (or this host) allows.
     pub(crate) fn invalid(
@@ -361,27 +297,6 @@ pub(crate) fn near<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + C
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_steers_a_terminal() {
-        let text = "a\u{1b}[2J\u{9b}b\n\té";
-        let clean = harmless(text);
-        assert_eq!(clean, "a [2J  b\n\té");
-        assert_eq!(clean.len(), text.len());
-    }
-
-    #[test]
-    fn a_line_that_nobody_reads_is_not_shown() {
-        let is_shown = |spaces: usize| {
-            let text = format!("a: 1\n{}b: 2\nc: 3\n", " ".repeat(spaces));
-            let at = Place::start(&Source::new(Path::new("t.yaml"), &text));
-            let at = Place { offset_bytes: 5 + spaces, len_bytes: 1, ..at };
-            let problem = DocumentError::new(&at, 0, "wrong", "mend it");
-            (problem.source_code().is_some(), problem.labels().is_some())
-        };
-        assert_eq!(is_shown(70), (true, true));
-        assert_eq!(is_shown(70_000), (false, false));
-    }
 
     #[test]
     fn a_files_name_forges_no_line() {

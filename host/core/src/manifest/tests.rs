@@ -343,7 +343,7 @@ fn a_rendered_problem_shows_the_line_and_what_would_be_right() {
     let text = tool("a").replace("description", "descripton");
     let list = load_all(&Files::default().with("a.yaml", &text), &["a.yaml"]).unwrap_err();
     let mut shown = String::new();
-    miette::NarratableReportHandler::new().render_report(&mut shown, &list[0]).unwrap();
+    miette::NarratableReportHandler::new().render_report(&mut shown, &list[0].report()).unwrap();
     for part in [
         "unknown key `descripton`",
         "a.yaml",

@@ -268,7 +268,9 @@ fn the_value_of_a_variable_is_not_shown() {
         let variables = [(name.to_owned(), "hunter2: [".to_owned())];
         let list = Settings::read(None, variables).unwrap_err();
         let mut shown = String::new();
-        miette::NarratableReportHandler::new().render_report(&mut shown, &list[0]).unwrap();
+        miette::NarratableReportHandler::new()
+            .render_report(&mut shown, &list[0].report())
+            .unwrap();
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(!list[0].one_line().contains("hunter2"), "{list:?}");
     }
