@@ -189,7 +189,12 @@ fn a_state_folder_that_is_not_there_is_no_host_with_nothing_to_tell() {
         &["quarantine", "list"][..],
         &["pins", "list"],
         &["secrets", "list"],
+        &["secrets", "remove", "TOKEN"],
         &["disable", "--list"],
+        &["disable", "exec_shell"],
+        &["disable", "exec_shell", "--dry-run"],
+        &["enable", "exec_shell"],
+        &["audit", "key"],
         &["registry", "list"],
         &["registry", "verify"],
     ] {
@@ -200,4 +205,8 @@ fn a_state_folder_that_is_not_there_is_no_host_with_nothing_to_tell() {
         }
         assert!(!cli.here().join("absent").exists(), "{words:?}");
     }
+    let mut first = cli.command(&["disable", "exec_shell"]);
+    let run = first.env("XDG_STATE_HOME", cli.here().join("fresh")).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(cli.here().join("fresh/clawhost").is_dir());
 }

@@ -83,6 +83,7 @@ pub(super) async fn enable(args: EnableArgs) -> Result<u8, Fail> {
 /// Asks the running hosts to turn the switch; without any, turns it in their store. A name that no
 /// host knows is turned by `force` only.
 async fn turn(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Result<u8, Fail> {
+    setup::require_state(common)?;
     if which.list {
         return list(common).await;
     }
@@ -118,7 +119,6 @@ fn unknown(which: &Which, looked: &Value) -> Fail {
 
 /// Lists what is off, by what the store says.
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
-    setup::require_state(common)?;
     let kept = off(common).await?;
     let row = |(tool, off): (&String, &Off)| {
         let (tool, reason) = (tool.clone(), off.reason.clone().unwrap_or_default());
