@@ -319,7 +319,8 @@ limits! {
     /// Time that the records of a chain's end may span which no signature stands for and a later chain names: of a
     /// killed host they do not span more, on a machine with too much to do either.
     AUDIT_UNSIGNED_MS: u64 = 1_000;
-    /// Ends of killed hosts that one chain names; the next names the rest, and a first record holds so many.
+    /// Ends of earlier chains that one names beside the newest's; the next names the rest, and a first record holds
+    /// so many.
     AUDIT_ENDS_NAMED_MAX: usize = 100;
     /// What one recording of a call holds: it is in memory until the call ends.
     RECORDING_BYTES_MAX: usize = 8_388_608;

@@ -15,10 +15,12 @@ pub(super) const LOG_SUFFIX: &str = ".jsonl";
 pub(super) const HEAD_SUFFIX: &str = ".head";
 /// Ending of the file that holds its signatures, a line each.
 pub(super) const SIGNATURES_SUFFIX: &str = ".signatures";
-/// Ending of the empty file that is there until all of a chain that ended is signed, or its end is named.
-pub(super) const UNSIGNED_SUFFIX: &str = ".unsigned";
+/// Ending of the empty file that is there until a signed record of another chain names the end of a signed one.
+pub(super) const UNNAMED_SUFFIX: &str = ".unnamed";
 /// Name of the file that names the newest chain.
 pub(super) const NEWEST: &str = "newest";
+/// Ending of the file that takes the place of that one.
+pub(super) const NEWEST_SUFFIX: &str = ".newest";
 
 /// The longest line: a record has its place in the chain beside what is bounded.
 const LINE_BYTES_MAX: usize = 2 * AUDIT_RECORD_BYTES_MAX;
@@ -32,7 +34,7 @@ pub(super) fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<
 
 /// Removes the files of a chain, the log first, as far as they are there.
 pub(super) fn remove(dir: &Dir, chain: &str, failed: impl Fn(std::io::Error)) {
-    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX] {
+    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNNAMED_SUFFIX, NEWEST_SUFFIX] {
         match dir.remove_file(format!("{chain}{suffix}")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => failed(error),
             _ => {}

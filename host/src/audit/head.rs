@@ -2,8 +2,8 @@
 //! an end that was dropped shows.
 //!
 //! The head of a signed chain follows with each batch, so that of a killed host is behind its log. The next
-//! chain names the end that it finds, by the log where that has more: of the newest chain, and of every other
-//! that ended before all of it was signed, for which a file is there as long as that is so.
+//! chain names the ends that it finds, by the log where that has more: of the newest chain, and of every other
+//! that ended and that no signed record named yet, for which a file is there as long as that is so.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -14,12 +14,10 @@ use serde_json::Value;
 
 use super::facts::Facts;
 use super::files::{
-    self, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, file_names, has_ended, last_line, lines,
+    self, HEAD_SUFFIX, NEWEST_SUFFIX, SIGNATURES_SUFFIX, UNNAMED_SUFFIX, file_names, has_ended,
+    last_line, lines,
 };
-
-/// The facts of a chain's first record that name ends.
-pub(super) const PREVIOUS: &str = "previous_chain";
-pub(super) const KILLED: &str = "killed_chains";
+use super::opening::{ENDED, PREVIOUS};
 
 /// Stores how many records a chain has, and the hash of the last.
 pub(super) fn write(head: &std::fs::File, records: u64, hash: &str) -> std::io::Result<()> {
@@ -47,13 +45,13 @@ pub(super) fn read(text: &str) -> Option<(u64, String)> {
 pub(super) fn known(
     dir: &Dir,
     chain: &str,
-    is_named: bool,
+    is_newest: bool,
 ) -> Result<Option<(u64, String)>, &'static str> {
     let head = format!("{chain}{HEAD_SUFFIX}");
     let stored = || files::text(dir, &head).map_err(|_| "its head is missing");
     let mut text = stored()?;
     if text.is_empty() {
-        if !is_named && is_begun(dir, chain) {
+        if !is_newest && is_begun(dir, chain) {
             return Ok(None);
         }
         // Once more: its host may have gone on in between.
@@ -67,11 +65,50 @@ fn is_begun(dir: &Dir, chain: &str) -> bool {
     matches!(records, Ok(1)) && !dir.exists(format!("{chain}{SIGNATURES_SUFFIX}"))
 }
 
+/// How far a chain goes, or went when it was named.
+#[derive(Debug)]
+pub(super) struct End {
+    pub chain: String,
+    pub records: u64,
+    /// The hash of the last of them.
+    pub hash: String,
+}
+
+impl End {
+    /// Finds that of a chain; none where it has no record.
+    fn find(dir: &Dir, chain: &str) -> Option<Self> {
+        let head = files::text(dir, &format!("{chain}{HEAD_SUFFIX}")).ok();
+        let known = head.and_then(|head| read(&head));
+        let found = last_line(dir, chain).and_then(|line| numbered(&line));
+        // Where they have as many, the head: a line may have been edited since.
+        let (records, hash) = found.into_iter().chain(known).max_by_key(|(records, _)| *records)?;
+        Some(Self { chain: chain.to_owned(), records, hash })
+    }
+
+    /// Reads what a first record says about it.
+    pub(super) fn read(fact: &Value) -> Option<Self> {
+        let (records, hash) = read(fact.get("head")?.as_str()?)?;
+        let chain = fact.get("chain")?.as_str()?.to_owned();
+        Some(Self { chain, records, hash })
+    }
+
+    fn fact(&self) -> Value {
+        serde_json::json!({ "chain": self.chain, "head": text(self.records, &self.hash) })
+    }
+}
+
+/// Returns the number of records up to this line, by itself, and its hash.
+fn numbered(line: &[u8]) -> Option<(u64, String)> {
+    let record: Value = serde_json::from_slice(line).ok()?;
+    Some((record.get("seq")?.as_u64()?.saturating_add(1), digest::of_bytes(line)))
+}
+
 /// The ends that the next chain names.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ends {
-    newest: Value,
-    killed: Vec<Value>,
+    newest: Option<End>,
+    /// Those of other chains.
+    ended: Vec<End>,
     /// The chains that nothing has to be named of once these names are signed.
     noted: Vec<String>,
 }
@@ -80,52 +117,36 @@ impl Ends {
     pub(super) fn find(dir: &Dir) -> std::io::Result<Self> {
         let names = file_names(dir)?;
         let ending = |suffix| names.iter().filter_map(move |name| name.strip_suffix(suffix));
+        // Before any end is looked for: what has ended keeps the one that is found.
+        let ended = ending(UNNAMED_SUFFIX).filter(|chain| has_ended(dir, chain));
+        let noted: Vec<String> = ended.take(AUDIT_ENDS_NAMED_MAX).map(str::to_owned).collect();
         let mut heads: Vec<&str> = ending(HEAD_SUFFIX).collect();
         heads.sort_unstable();
         // A host that was killed before its first record left a chain of nothing.
-        let newest = heads.iter().rev().find_map(|chain| end(dir, chain)).unwrap_or_default();
-        let ended = ending(UNSIGNED_SUFFIX).filter(|chain| has_ended(dir, chain));
-        let noted: Vec<String> = ended.take(AUDIT_ENDS_NAMED_MAX).map(str::to_owned).collect();
-        let killed = noted.iter().filter_map(|chain| end(dir, chain));
-        let killed = killed.filter(|end| *end != newest).collect();
-        Ok(Self { newest, killed, noted })
+        let newest = heads.iter().rev().find_map(|chain| End::find(dir, chain));
+        let is_newest = |chain: &str| newest.as_ref().is_some_and(|newest| newest.chain == chain);
+        let others = noted.iter().filter(|chain| !is_newest(chain));
+        let ended = others.filter_map(|chain| End::find(dir, chain)).collect();
+        Ok(Self { newest, ended, noted })
     }
 
     /// Returns what the next chain says about them.
-    pub(super) fn facts(&mut self) -> Facts {
+    pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        facts.set(PREVIOUS, self.newest.take());
-        if !self.killed.is_empty() {
-            facts.set(KILLED, std::mem::take(&mut self.killed));
+        facts.set(PREVIOUS, self.newest.as_ref().map(End::fact));
+        if !self.ended.is_empty() {
+            facts.set(ENDED, self.ended.iter().map(End::fact).collect::<Value>());
         }
         facts
     }
 
-    /// Says whether something depends on the names.
-    pub(super) fn are_needed(&self) -> bool {
-        !self.noted.is_empty()
-    }
-
-    /// Sees to it that nobody names them again.
+    /// Sees to it that nobody names them again, and that nothing is left of a host that was killed as it named its
+    /// chain the newest.
     pub(super) fn forget(&self, dir: &Dir) {
         for chain in &self.noted {
-            drop(dir.remove_file(format!("{chain}{UNSIGNED_SUFFIX}")));
+            for suffix in [NEWEST_SUFFIX, UNNAMED_SUFFIX] {
+                drop(dir.remove_file(format!("{chain}{suffix}")));
+            }
         }
     }
-}
-
-/// Returns a chain's name and end; nothing where it has no record.
-fn end(dir: &Dir, chain: &str) -> Option<Value> {
-    let head = files::text(dir, &format!("{chain}{HEAD_SUFFIX}")).ok();
-    let known = head.and_then(|head| read(&head));
-    let found = last_line(dir, chain).and_then(|line| numbered(&line));
-    // Where they have as many, the head: a line may have been edited since.
-    let (records, hash) = found.into_iter().chain(known).max_by_key(|(records, _)| *records)?;
-    Some(serde_json::json!({ "chain": chain, "head": text(records, &hash) }))
-}
-
-/// Returns the number of records up to this line, by itself, and its hash.
-fn numbered(line: &[u8]) -> Option<(u64, String)> {
-    let record: Value = serde_json::from_slice(line).ok()?;
-    Some((record.get("seq")?.as_u64()?.saturating_add(1), digest::of_bytes(line)))
 }

@@ -13,21 +13,19 @@ use tokio::sync::watch;
 use super::copies::{Copies, Copy};
 use super::facts::Facts;
 use super::files::{
-    HEAD_SUFFIX, LOG_SUFFIX, NEWEST, SIGNATURES_SUFFIX, UNSIGNED_SUFFIX, create, remove,
+    HEAD_SUFFIX, LOG_SUFFIX, NEWEST, NEWEST_SUFFIX, SIGNATURES_SUFFIX, UNNAMED_SUFFIX, create,
+    remove,
 };
 use super::head::{self, Ends};
 use super::key::{PublicKey, SigningKey};
+use super::opening::SIGNED_WITH;
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
 use super::sign::Signer;
 use crate::clock::now_ms;
-use crate::regular;
 use crate::secrets::Secrets;
 use crate::watched::change;
-
-/// The fact of a chain's first record that names the key that signs it.
-pub(super) const SIGNED_WITH: &str = "signed_with";
 
 /// Chains one process may open in one millisecond.
 const CHAINS_PER_MS_MAX: u32 = 1_000;
@@ -79,54 +77,54 @@ impl AuditLog {
     /// # Errors
     /// The folder cannot be read or written.
     pub fn open(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
-        let mut ends = Ends::find(dir)?;
-        let old = match terms.retention {
+        let Terms { retention, copies, key } = terms;
+        let ends = Ends::find(dir)?;
+        let old = match retention {
             Some(keep) => retention::plan(dir, keep, now_ms())?,
             None => Pruning::default(),
         };
-        let (name, log) = create_log(dir)?;
+        let (name, file) = create_log(dir)?;
         let mut facts = ends.facts();
         old.note(&mut facts);
-        let begun = Self::begin(dir, &name, log, facts, terms).inspect_err(|_| {
+        let public = key.as_ref().map(SigningKey::public);
+        let log = Self::begin(dir, &name, file, facts, copies, public).inspect_err(|_| {
             // A chain without its first record would read as a broken one.
             remove(dir, &name, drop);
         })?;
+        if let Some(key) = key {
+            log.chain.lock().sign(dir, &name, key, ends)?;
+        }
         // Only now that the new chain says so and that is signed: a kill in between leaves what nobody misses.
-        let signer = begun.chain.lock().signer.clone();
-        if let Some(signer) = signer.filter(|_| ends.are_needed() || !old.is_empty()) {
+        let signer = log.chain.lock().signer.clone();
+        if let Some(signer) = signer.filter(|_| !old.is_empty()) {
             signer.wait(Duration::from_millis(AUDIT_UNSIGNED_MS));
         }
-        ends.forget(dir);
         old.carry_out(dir);
-        Ok(begun)
+        Ok(log)
     }
 
+    /// Writes the first record, and names the chain as the newest.
     fn begin(
         dir: &Dir,
         name: &str,
-        log: File,
+        file: File,
         mut facts: Facts,
-        terms: Terms,
+        copies: Vec<Copy>,
+        key: Option<PublicKey>,
     ) -> std::io::Result<Self> {
-        let Terms { copies, key, .. } = terms;
-        let public = key.as_ref().map(SigningKey::public);
         let log = Self {
-            chain: Mutex::new(Chain::new(dir, name, log, key.is_some())?),
+            chain: Mutex::new(Chain::new(dir, name, file, key.is_some())?),
             secrets: Secrets::none(),
             copies: Copies::new(copies),
             dir: dir.try_clone()?,
             name: name.to_owned(),
-            key: public,
+            key,
             grown: watch::Sender::new(0),
         };
         facts.extend([("host", env!("CARGO_PKG_VERSION")), ("chain", name)]);
-        facts.extend(public.map(|key| (SIGNED_WITH, key.to_string())));
+        facts.extend(key.map(|key| (SIGNED_WITH, key.to_string())));
         log.append(Event::ChainOpened, &facts)?;
-        if let Some(key) = key {
-            log.chain.lock().sign(dir, name, key)?;
-        }
-        // So that deleting it whole shows.
-        regular::replace_in(dir, NEWEST, name.as_bytes())?;
+        name_newest(dir, name)?;
         Ok(log)
     }
 
@@ -237,9 +235,9 @@ impl Chain {
         let head = create(dir, &format!("{name}{HEAD_SUFFIX}"), false)?.into_std();
         // Held as long as the chain grows: nobody takes it for an old one.
         head.try_lock()?;
-        // From before the first record on: whenever its host is killed, the next names the end.
+        // From before the first record on: whenever it ends, a later one names the end.
         if to_sign {
-            drop(create(dir, &format!("{name}{UNSIGNED_SUFFIX}"), false)?);
+            drop(create(dir, &format!("{name}{UNNAMED_SUFFIX}"), false)?);
         }
         Ok(Self {
             log,
@@ -253,13 +251,13 @@ impl Chain {
         })
     }
 
-    /// Has a thread of its own sign the records from the first on, and store count and hash of each batch.
-    fn sign(&mut self, dir: &Dir, name: &str, key: SigningKey) -> std::io::Result<()> {
+    /// Has a thread of its own sign the records from the first on, and store count and hash of each batch. The
+    /// first record names `ends`, so nobody has to do that again once it is signed.
+    fn sign(&mut self, dir: &Dir, name: &str, key: SigningKey, ends: Ends) -> std::io::Result<()> {
         let file = create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?;
-        let unsigned = format!("{name}{UNSIGNED_SUFFIX}");
         let dir = dir.try_clone()?;
-        let all_signed = move || drop(dir.remove_file(unsigned));
-        let signer = Signer::start(name, (file, self.head.try_clone()?), key, all_signed)?;
+        let then = move || ends.forget(&dir);
+        let signer = Signer::start(name, (file, self.head.try_clone()?), key, then)?;
         signer.take(self.last_hash.clone());
         self.signer = Some(Arc::new(signer));
         Ok(())
@@ -289,6 +287,14 @@ fn create_log(dir: &Dir) -> std::io::Result<(String, File)> {
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
+/// Names the chain as the newest, so that deleting it whole shows. A kill leaves the old name or the new one, and no
+/// more than a file of this chain, which goes when a later one names its end, or with the chain.
+fn name_newest(dir: &Dir, chain: &str) -> std::io::Result<()> {
+    let aside = format!("{chain}{NEWEST_SUFFIX}");
+    create(dir, &aside, false)?.write_all(chain.as_bytes())?;
+    dir.rename(&aside, dir, NEWEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,7 +306,7 @@ mod tests {
         for to_sign in [true, false] {
             let (name, log) = create_log(&dir).unwrap();
             let chain = Chain::new(&dir, &name, log, to_sign).unwrap();
-            assert_eq!((chain.records, dir.exists(name + UNSIGNED_SUFFIX)), (0, to_sign));
+            assert_eq!((chain.records, dir.exists(name + UNNAMED_SUFFIX)), (0, to_sign));
         }
     }
 }

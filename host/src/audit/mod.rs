@@ -12,6 +12,7 @@ mod head;
 mod key;
 mod log;
 mod look;
+mod opening;
 mod receipt;
 mod record;
 mod retention;

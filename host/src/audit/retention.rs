@@ -10,11 +10,9 @@ use cap_std::fs::Dir;
 use serde_json::Value;
 
 use super::facts::Facts;
-use super::files::{chains, first_record, has_ended, last_line, remove};
+use super::files::{chains, has_ended, last_line, remove};
+use super::opening::REMOVED_THROUGH;
 use super::record;
-
-/// The fact of a chain's first record that names the last chain that was removed.
-const REMOVED_THROUGH: &str = "removed_through";
 
 /// Chains that go.
 #[derive(Debug, Default)]
@@ -52,20 +50,6 @@ impl Pruning {
             });
         }
     }
-}
-
-/// Returns the newest chain that one of these says was removed.
-pub(super) fn removed_through<'a>(
-    dir: &Dir,
-    names: impl IntoIterator<Item = &'a String>,
-) -> std::io::Result<Option<String>> {
-    let mut newest = None;
-    for name in names {
-        let said = first_record(dir, name)?;
-        let said = said.as_ref().and_then(|record| record.get(REMOVED_THROUGH)?.as_str());
-        newest = newest.max(said.map(str::to_owned));
-    }
-    Ok(newest)
 }
 
 /// Returns the time of a chain's last record; nothing where it cannot be told.

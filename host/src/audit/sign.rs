@@ -99,13 +99,13 @@ struct Queue {
 }
 
 impl Signer {
-    /// Starts signing the chain `name`, from its first record on, into `file`, and storing its `head`. At
-    /// the end, `all_signed` is done if that is so.
+    /// Starts signing the chain `name`, from its first record on, into `file`, and storing its `head`. Once the
+    /// first record is signed, `then` is done.
     pub(super) fn start(
         name: &str,
         (file, head): (File, std::fs::File),
         key: SigningKey,
-        all_signed: impl FnOnce() + Send + 'static,
+        then: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<Self> {
         let waiting = Arc::new(Waiting::default());
         let (chain, unsigned) = (name.to_owned(), Vec::new());
@@ -113,6 +113,7 @@ impl Signer {
         let queue = Arc::clone(&waiting);
         let thread =
             std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
+                let mut then = Some(then);
                 while let Some(batch) = queue.next() {
                     sheet.unsigned.extend(batch);
                     // Without it the signatures still say how many records there are.
@@ -121,10 +122,9 @@ impl Signer {
                     }
                     if let Err(error) = sheet.sign() {
                         tracing::error!("records of the audit log could not be signed: {error}");
+                    } else if let Some(then) = then.take() {
+                        then();
                     }
-                }
-                if sheet.unsigned.is_empty() {
-                    all_signed();
                 }
             })?;
         Ok(Self { waiting, thread: Some(thread) })

@@ -149,7 +149,7 @@ fn newest(dir: &Dir) -> String {
 /// Makes a chain what its host leaves that is killed before anything is signed.
 fn kill(folder: &Path, chain: &str) {
     std::fs::write(folder.join(format!("{chain}.signatures")), "").unwrap();
-    std::fs::write(folder.join(format!("{chain}.unsigned")), "").unwrap();
+    std::fs::write(folder.join(format!("{chain}.unnamed")), "").unwrap();
 }
 
 #[test]
@@ -175,11 +175,12 @@ fn a_first_record_that_is_not_signed_vouches_for_nothing() {
     assert!(reports.iter().all(|report| report.broken.is_some()), "{reports:?}");
 }
 
-#[test]
-fn every_killed_host_is_named_by_a_later_chain_and_only_once() {
+#[tokio::test]
+async fn every_killed_host_is_named_by_a_later_chain_and_only_once() {
     let (folder, dir, first) = signed(1);
-    let (second, others) = (opened(&dir, None), newest(&dir));
+    let (second, others, _) = beside(folder.path(), &dir).await;
     drop(opened(&dir, None));
+    drop(CallSpan::open(&second, "1", "p", "t", "sha256:0", &[]).unwrap());
     drop(second);
     for chain in [&first, &others] {
         kill(folder.path(), chain);
@@ -191,22 +192,69 @@ fn every_killed_host_is_named_by_a_later_chain_and_only_once() {
     drop(opened(&dir, None));
     assert_eq!(broken(&dir), 0, "{:?}", verify(&dir, &trust(7)));
     drop(opened(&dir, None));
-    let named = |record: &Value| record.get("killed_chains").is_some();
+    let named = |record: &Value| record.get("ended_chains").is_some();
     assert_eq!(records(&dir).unwrap().iter().filter(|record| named(record)).count(), 1);
-    let left = |name: &str| name.ends_with(".unsigned");
-    assert!(!super::files::file_names(&dir).unwrap().iter().any(|name| left(name)));
+    let names = super::files::file_names(&dir).unwrap();
+    let left: Vec<_> = names.iter().filter_map(|name| name.strip_suffix(".unnamed")).collect();
+    assert_eq!(left, [newest(&dir)]);
 }
 
 #[test]
-fn a_chain_that_grows_is_not_named_as_that_of_a_killed_host() {
+fn a_chain_that_grows_is_not_named_as_one_that_ended() {
     let (folder, dir, _) = signed(1);
     let growing = opened(&dir, None);
-    let unsigned = folder.path().join(format!("{}.unsigned", newest(&dir)));
-    drop(opened(&dir, None));
-    assert!(unsigned.exists());
+    let unnamed = folder.path().join(format!("{}.unnamed", newest(&dir)));
+    for _ in 0..2 {
+        drop(opened(&dir, None));
+        assert!(unnamed.exists());
+    }
     drop(growing);
-    assert!(!unsigned.exists());
+    drop(opened(&dir, None));
+    assert!(!unnamed.exists());
     check(&dir, &trust(7));
+}
+
+/// A log of our key that runs beside others, with one signed record, and a way back to that.
+async fn beside(folder: &Path, dir: &Dir) -> (Arc<AuditLog>, String, impl FnOnce()) {
+    let log = Arc::new(opened(dir, None));
+    let chain = newest(dir);
+    log.flush(Duration::from_secs(30)).await;
+    let files = [".jsonl", ".head", ".signatures"].map(|it| folder.join(format!("{chain}{it}")));
+    let then = files.map(|file| (std::fs::read(&file).unwrap(), file));
+    let cut = || then.into_iter().for_each(|(bytes, file)| std::fs::write(file, bytes).unwrap());
+    (log, chain, cut)
+}
+
+#[tokio::test]
+async fn the_end_of_a_chain_that_ended_beside_others_cannot_be_cut_unseen() {
+    let (folder, dir, _) = signed(0);
+    let (log, chain, cut) = beside(folder.path(), &dir).await;
+    // The newest when the next host starts.
+    drop(opened(&dir, None));
+    drop(CallSpan::open(&log, "1", "p", "t", "sha256:0", &[]).unwrap());
+    drop(log);
+    drop(opened(&dir, None));
+    check(&dir, &trust(7));
+    cut();
+    let reports = verify(&dir, &trust(7)).unwrap();
+    let broken = reports.into_iter().find(|report| report.chain == chain).unwrap().broken;
+    assert_eq!(broken.as_deref(), Some("a later chain knows it with another record 3"));
+}
+
+#[test]
+fn what_a_host_leaves_that_is_killed_as_it_names_its_chain_goes_with_the_next_start() {
+    let (folder, dir, chain) = signed(0);
+    let growing = opened(&dir, None);
+    let left = |chain: &str| folder.path().join(format!("{chain}.newest"));
+    let (dead, living) = (left(&chain), left(&newest(&dir)));
+    kill(folder.path(), &chain);
+    std::fs::write(&dead, &chain).unwrap();
+    std::fs::write(&living, "").unwrap();
+    drop(opened(&dir, None));
+    assert!(!dead.exists() && living.exists());
+    drop(growing);
+    drop(opened(&dir, None));
+    assert!(!living.exists());
 }
 
 #[test]
@@ -246,7 +294,7 @@ fn begin_only(folder: &Path, chain: &str, older: &str) {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(log, text.split_inclusive('\n').next().unwrap()).unwrap();
     std::fs::remove_file(folder.join(format!("{chain}.signatures"))).unwrap();
-    for (name, text) in [(format!("{chain}.head"), ""), (format!("{chain}.unsigned"), "")] {
+    for (name, text) in [(format!("{chain}.head"), ""), (format!("{chain}.unnamed"), "")] {
         std::fs::write(folder.join(name), text).unwrap();
     }
     std::fs::write(folder.join("newest"), older).unwrap();

@@ -1,6 +1,6 @@
 //! Reading a log back: does every chain hold, and if not, where does it break?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cap_std::fs::Dir;
 use clawhost_core::digest;
@@ -8,12 +8,11 @@ use clawhost_core::json::text;
 use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use serde_json::Value;
 
-use super::files::{self, NEWEST, chains, first_record, lines};
-use super::head;
+use super::files::{self, NEWEST, lines};
+use super::head::{self, End};
 use super::key::PublicKey;
-use super::log::SIGNED_WITH;
+use super::opening::Opening;
 use super::record::{self, CHAIN_START, FORMAT_VERSION};
-use super::retention;
 use super::seal::Seals;
 
 /// What verifying one chain found.
@@ -64,56 +63,84 @@ pub struct Trust {
 /// are not missed.
 ///
 /// A folder of which every file was rewritten so that all of it fits together again shows by its
-/// signatures alone. What cannot be seen is an end that is missing from the newest chain, with its
-/// signatures and its head, or newest chains that are missing whole; and other records in the place of the last that
-/// a killed host would have left unsigned, until a later chain names that end.
+/// signatures alone. What cannot be seen is an end that is missing with its signatures and its head, until a later
+/// chain names it, or newest chains that are missing whole; and other records in the place of the last that
+/// a killed host would have left unsigned, until then too.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
 pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     // Before the chains: a host that starts meanwhile names one that is not among them.
     let newest = files::text(dir, NEWEST).ok();
-    let names = chains(dir)?;
-    let links = links(dir, &names)?;
-    let mut found = Vec::new();
-    for chain in &names {
-        let wanted = links.iter().filter(|link| link.chain == *chain).collect();
-        let is_named = newest.as_ref() == Some(chain);
-        found.push(verify_chain(dir, chain, is_named, wanted, &trust.keys)?);
-    }
+    let openings = Opening::all(dir)?;
+    let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys)?;
     // What a first record says that is not signed, anybody may have written.
-    let counts = |it: &&Judged| !trust.all_signed || it.report.signed > Some(0);
-    let counted: BTreeSet<String> =
-        found.iter().filter(counts).map(|it| it.report.chain.clone()).collect();
+    let counts = |it: &Judged| !trust.all_signed || it.report.signed > Some(0);
+    let pairs = openings.iter().zip(&found).filter(|(_, it)| counts(it));
+    let counted: Vec<&Opening> = pairs.map(|(opening, _)| opening).collect();
     if trust.all_signed {
-        want_signed(&mut found, links.iter().filter(|link| counted.contains(&link.by)));
+        want_signed(&mut found, &counted);
     }
     let mut reports: Vec<ChainReport> = found.into_iter().map(|it| it.report).collect();
-    // Of a host that was killed as it began the first chain of all, nothing is there to name it yet.
-    let is_named = reports.len() > 1 || reports.iter().any(|report| report.records > 1);
-    if is_named && files::text(dir, NEWEST).is_err() {
-        let why = "the file that names the newest chain is missing";
-        reports.push(ChainReport::missing(NEWEST, why));
-    }
-    let linked = links.iter().map(|link| link.chain.as_str()).chain(newest.as_deref());
-    let removed = retention::removed_through(dir, &counted)?.unwrap_or_default();
-    let is_missed = |chain: &&str| names.iter().all(|name| name != chain) && **chain > *removed;
-    let missing: BTreeSet<&str> = linked.filter(is_missed).collect();
-    let gone = "the whole chain is missing; another file names it";
-    reports.extend(missing.into_iter().map(|chain| ChainReport::missing(chain, gone)));
+    reports.extend(missing_newest(dir, &reports));
+    reports.extend(missing_chains(&openings, &counted, newest.as_deref()));
     Ok(reports)
 }
 
-/// Breaks every chain that is not signed to its end, but for that of a killed host: one of `links` names the
-/// end, and no more lacks a signature than such a host leaves.
-fn want_signed<'l>(found: &mut [Judged], links: impl Iterator<Item = &'l Link>) {
-    let named: BTreeSet<_> = links.map(|link| (link.chain.as_str(), link.records)).collect();
+fn each_by_itself(
+    dir: &Dir,
+    openings: &[Opening],
+    newest: Option<&str>,
+    keys: &[PublicKey],
+) -> std::io::Result<Vec<Judged>> {
+    let mut named: BTreeMap<&str, Vec<&End>> = BTreeMap::new();
+    for end in openings.iter().flat_map(|opening| &opening.ends) {
+        named.entry(&end.chain).or_default().push(end);
+    }
+    let judge = |opening: &Opening| {
+        let wanted = named.remove(opening.chain.as_str()).unwrap_or_default();
+        verify_chain(dir, opening, newest == Some(opening.chain.as_str()), wanted, keys)
+    };
+    openings.iter().map(judge).collect()
+}
+
+/// Breaks every chain that is not signed to its end, but for that of a killed host: one of the counted first records
+/// names the end, and no more lacks a signature than such a host leaves.
+fn want_signed(found: &mut [Judged], counted: &[&Opening]) {
+    let ends = counted.iter().flat_map(|opening| &opening.ends);
+    let named: BTreeSet<_> = ends.map(|end| (end.chain.as_str(), end.records)).collect();
     for Judged { report, unsigned_ms } in found.iter_mut().filter(|it| it.report.broken.is_none()) {
         let is_named = named.contains(&(report.chain.as_str(), report.records));
         if report.signed.is_none() || !is_named || *unsigned_ms > AUDIT_UNSIGNED_MS {
             report.broken = unsigned(report);
         }
     }
+}
+
+/// Reports that no file names the newest chain, where there was one.
+fn missing_newest(dir: &Dir, reports: &[ChainReport]) -> Option<ChainReport> {
+    // Of a host that was killed as it began the first chain of all, nothing is there to name it yet.
+    let was_there = reports.len() > 1 || reports.iter().any(|report| report.records > 1);
+    // Read only now: the first host of all may have named its chain after the chains were listed.
+    let is_missing = was_there && files::text(dir, NEWEST).is_err();
+    let why = "the file that names the newest chain is missing";
+    is_missing.then(|| ChainReport::missing(NEWEST, why))
+}
+
+/// Reports the chains that others name, or the file `newest`, and that are not there; but for those that a counted
+/// first record says were removed as old.
+fn missing_chains(
+    openings: &[Opening],
+    counted: &[&Opening],
+    newest: Option<&str>,
+) -> Vec<ChainReport> {
+    let there: BTreeSet<&str> = openings.iter().map(|opening| opening.chain.as_str()).collect();
+    let ends = openings.iter().flat_map(|opening| &opening.ends);
+    let named: BTreeSet<&str> = ends.map(|end| end.chain.as_str()).chain(newest).collect();
+    let removed = counted.iter().filter_map(|opening| opening.removed_through.as_deref()).max();
+    let missed = named.difference(&there).filter(|chain| **chain > removed.unwrap_or_default());
+    let why = "the whole chain is missing; another file names it";
+    missed.map(|chain| ChainReport::missing(chain, why)).collect()
 }
 
 fn unsigned(report: &ChainReport) -> Option<String> {
@@ -128,47 +155,21 @@ fn unsigned(report: &ChainReport) -> Option<String> {
     }
 }
 
-/// What a chain's first record says about the end of another.
-struct Link {
-    /// The chain that says it.
-    by: String,
-    chain: String,
-    records: u64,
-    hash: String,
-}
-
-fn links(dir: &Dir, names: &[String]) -> std::io::Result<Vec<Link>> {
-    let mut links = Vec::new();
-    for chain in names {
-        let Some(first) = first_record(dir, chain)? else { continue };
-        let killed = first.get(head::KILLED).and_then(Value::as_array);
-        let ends = first.get(head::PREVIOUS).into_iter().chain(killed.into_iter().flatten());
-        links.extend(ends.filter_map(|end| link(chain, end)));
-    }
-    Ok(links)
-}
-
-fn link(by: &str, end: &Value) -> Option<Link> {
-    let (records, hash) = head::read(end.get("head")?.as_str()?)?;
-    let chain = end.get("chain")?.as_str()?.to_owned();
-    Some(Link { by: by.to_owned(), chain, records, hash })
-}
-
-/// Checks a chain by itself. That it is named as the newest shows that its head was there.
+/// Checks a chain by itself, and that the ends are in it that others name. That it is named as the newest shows that
+/// its head was there.
 fn verify_chain(
     dir: &Dir,
-    chain: &str,
-    is_named: bool,
-    wanted: Vec<&Link>,
+    opening: &Opening,
+    is_newest: bool,
+    wanted: Vec<&End>,
     keys: &[PublicKey],
 ) -> std::io::Result<Judged> {
+    let chain = &opening.chain;
     // Before the log, which may go on growing.
-    let head = head::known(dir, chain, is_named);
+    let head = head::known(dir, chain, is_newest);
     let known = head.as_ref().ok().cloned().flatten();
     let hash = CHAIN_START.to_owned();
     let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash, time_ms: 0 };
-    let first = first_record(dir, chain)?;
-    let named = first.as_ref().and_then(|record| record.get(SIGNED_WITH)?.as_str());
     let mut seals = Seals::read(dir, chain)?;
     let walked = match lines(dir, chain) {
         Ok(lines) => walk.through(lines, &mut seals)?,
@@ -181,9 +182,9 @@ fn verify_chain(
     let begun = head == Ok(None);
     let whole = walked.and_then(|()| head.map_err(str::to_owned));
     let whole = whole.and_then(|_| walk.check_end());
-    let signed = whole.and_then(|()| seals.finish(named, keys));
+    let signed = whole.and_then(|()| seals.finish(opening.signed_with.as_deref(), keys));
     let report = ChainReport {
-        chain: chain.to_owned(),
+        chain: chain.clone(),
         records: walk.records,
         unfinished_calls: walk.open_calls,
         begun,
@@ -195,7 +196,7 @@ fn verify_chain(
 
 struct Walk<'a> {
     /// What later chains say about this one, until it is seen to be so.
-    wanted: Vec<&'a Link>,
+    wanted: Vec<&'a End>,
     /// What the head knows, if it can be told. Of a killed host it is behind by what is not signed.
     known: Option<(u64, String)>,
     records: u64,
@@ -256,7 +257,7 @@ impl Walk<'_> {
         }
         (self.records, self.hash) = (at, hash);
         self.time_ms = record::time_ms(&record).unwrap_or_default();
-        self.wanted.retain(|link| link.records != at || link.hash != self.hash);
+        self.wanted.retain(|end| end.records != at || end.hash != self.hash);
         Ok(())
     }
 
@@ -267,8 +268,8 @@ impl Walk<'_> {
                 "ends after {records} of {known} records: the last ones were dropped"
             ));
         }
-        self.wanted.first().map_or(Ok(()), |link| {
-            Err(format!("a later chain knows it with another record {}", link.records))
+        self.wanted.first().map_or(Ok(()), |end| {
+            Err(format!("a later chain knows it with another record {}", end.records))
         })
     }
 }
