@@ -13,6 +13,7 @@ const KEY_BYTES: usize = 16;
 pub(crate) struct Events {
     line: Vec<u8>,
     is_after_return: bool,
+    has_begun: bool,
     /// The lines of an event's data so far.
     data: Vec<u8>,
 }
@@ -44,8 +45,9 @@ impl Events {
 
     fn end_line(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
         let line = mem::take(&mut self.line);
-        // A stream may begin with a mark of its byte order.
-        let line = line.strip_prefix(BOM).unwrap_or(&line);
+        // A stream may begin with a mark of its byte order; in another line that is like any letter.
+        let is_first = !mem::replace(&mut self.has_begun, true);
+        let line = line.strip_prefix(BOM).filter(|_| is_first).unwrap_or(&line);
         if let Some(data) = line.strip_prefix(b"data:") {
             let data = data.strip_prefix(b" ").unwrap_or(data);
             let room = (bytes_max + 2).saturating_sub(self.data.len());
@@ -79,6 +81,20 @@ mod tests {
             for size in [1, 2, 7, text.len()] {
                 assert_eq!(read(&text, size), ["{\"a\":\n1}", "x", ""], "{end:?} {size}");
             }
+        }
+    }
+
+    #[test]
+    fn only_a_stream_begins_with_a_mark_of_its_byte_order() {
+        for (text, events) in [
+            ("\u{feff}data:1\n\n", &["1"][..]),
+            ("\u{feff}\ndata:1\n\n", &["1"]),
+            ("data:1\n\n\u{feff}data:2\n\n", &["1"]),
+            ("\n\u{feff}data:1\n\n", &[]),
+            ("\u{feff}\u{feff}data:1\n\n", &[]),
+            ("data:1\n\u{feff}\ndata:2\n\n", &["1\n2"]),
+        ] {
+            assert_eq!(read(text, 1), events, "{text:?}");
         }
     }
 
