@@ -151,6 +151,8 @@ limits! {
     HTTP_SEND_MS: u32 = 60_000;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
+    /// Time a request waits for what a client of the same agent gives back that has just hung up.
+    HTTP_GIVEN_BACK_MS: u64 = 250;
     /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
     HTTP_URGENT_PER_AGENT_MAX: usize = 4;
     /// The part of all connections that ordinary requests leave to urgent ones: one in so many.
@@ -165,6 +167,8 @@ limits! {
     EVENTS_INTERVAL_MS: u64 = 15_000;
     /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end by themselves.
     HTTP_SESSIONS_MAX: usize = 64;
+    /// Time after which such a session is idle that nobody listens to, and that no request of is under way.
+    HTTP_SESSION_IDLE_MS: u64 = 300_000;
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
     /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
     HTTP_SESSION_MESSAGES_MAX: usize = 4;

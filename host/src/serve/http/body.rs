@@ -7,14 +7,15 @@ use std::fmt::Display;
 use bytes::Bytes;
 use clawhost_core::limits::{EVENTS_INTERVAL_MS, HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
 use futures_util::stream::{self, Stream, StreamExt as _};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
 use serde_json::json;
 use tokio::time::{Duration, timeout};
 
 use super::guard::Denied;
-use super::routes::Body;
+use super::routes::{Body, Request};
 use crate::serve::message::Fault;
 
 /// Refuses a body of another type than JSON: a page can send those to any address unasked.
@@ -26,6 +27,20 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
     }
     let text = "the body has to be of the type application/json";
     Err(Denied::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
+}
+
+/// Takes a request apart. Only what is posted has a body, which is JSON of at most `bytes_max`.
+pub(super) async fn read_request(
+    request: Request,
+    bytes_max: usize,
+) -> Result<(Parts, Bytes), Denied> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return Ok((parts, Bytes::new()));
+    }
+    require_json(&parts.headers)?;
+    let body = read_bounded(body, bytes_max).await?;
+    Ok((parts, body))
 }
 
 /// Reads a body that is one message, bounded in size and time.

@@ -6,6 +6,7 @@
 //! Every request passes `guard` before anything reads its body. Deliberately absent: TLS (put a
 //! proxy in front for anything but loopback), HTTP/2, cookies, CORS.
 
+mod admission;
 mod body;
 mod claw;
 mod console;
@@ -14,6 +15,7 @@ mod held;
 mod metrics;
 mod places;
 mod routes;
+mod sessions;
 mod wrap;
 
 use std::io;

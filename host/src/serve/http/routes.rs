@@ -13,28 +13,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clawhost_core::limits::{
-    HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_MESSAGES_MAX, HTTP_SESSIONS_MAX,
-    HTTP_STREAMS_PER_AGENT_MAX, HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
-};
+use clawhost_core::limits::{HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
 use futures_util::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
-use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::body::{accepted, answer_json, denied, read_body, refused, require_json};
+use super::admission::{Asked, Bounds, Room, busy};
+use super::body::{accepted, answer_json, denied, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::Console;
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
-use super::places::{Busy, Seat};
+use super::places::Seat;
+use super::sessions::{McpSessions, Used};
 use super::{Answers, HttpOptions};
 use crate::approvals::Reachable;
 use crate::host::Principal;
@@ -72,14 +69,10 @@ pub(super) struct App<C: Calls> {
 /// One agent's MCP server with the sessions of the older revisions.
 struct Agent<C: Calls> {
     claws: Sessions<C>,
-    /// The ends of the sessions below, by their ids.
-    ends: Mutex<BTreeMap<String, SessionEnd>>,
-    requests: Arc<Semaphore>,
-    urgent: Arc<Semaphore>,
+    bounds: Bounds,
     service: StreamableHttpService<McpServer<C>, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    sessions: McpSessions,
     shutdown: CancellationToken,
-    streams: Arc<Semaphore>,
 }
 
 impl<C: Calls> App<C> {
@@ -145,11 +138,10 @@ impl<C: Calls> App<C> {
             (path @ ("/claw" | "/mcp"), role) => {
                 let is_mcp = path == "/mcp";
                 let agent = self.agent(role)?;
-                let (permit, room) = agent.request()?;
-                let held = (busy(seat, room)?, permit);
+                let (asked, held) = agent.bounds.admit(request, seat).await?;
                 let response = match is_mcp {
-                    true => agent.mcp(request, room).await?,
-                    false => agent.claw(request, room).await?,
+                    true => agent.mcp(asked).await?,
+                    false => agent.claw(asked).await?,
                 };
                 Ok(until_sent(response, held))
             }
@@ -184,17 +176,9 @@ impl<C: Calls> App<C> {
             Some(Role::Agent(name)) => name.clone(),
             _ => DEFAULT_AGENT.to_owned(),
         };
-        let (permit, room) = self.agent(role)?.request()?;
-        room.admits_method(&Method::GET)?;
-        let held = (busy(seat, room)?, permit);
-        let (parts, body) = request.into_parts();
-        let body = match parts.method {
-            Method::POST => {
-                require_json(&parts.headers)?;
-                read_body(body).await?
-            }
-            _ => Bytes::new(),
-        };
+        let permit = self.agent(role)?.bounds.request().await?;
+        let held = (busy(seat, Room::Any)?, permit);
+        let (parts, body) = read_request(request, MESSAGE_BYTES_MAX).await?;
         Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
     }
 
@@ -299,53 +283,23 @@ impl<C: Calls> Agent<C> {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
             .with_cancellation_token(streams.clone());
-        let mut sessions = LocalSessionManager::default();
-        // What is answered or cancelled is kept for nobody.
-        sessions.session_config.completed_cache_ttl = Duration::ZERO;
-        sessions.session_config.channel_capacity = HTTP_SESSION_MESSAGES_MAX;
-        let sessions = Arc::new(sessions);
+        let sessions = McpSessions::new();
         let claws = Sessions::new(calls.clone(), Principal(name.to_owned()));
         let (calls, shutdown) = (calls.clone(), ends.0.clone());
         let principal = Principal(name.to_owned());
         let ends = ends.clone();
         let server = move || Ok(McpServer::new(calls.clone(), principal.clone(), ends.clone()));
-        let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
-        Self {
-            claws,
-            ends: Mutex::default(),
-            requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
-            urgent: Arc::new(Semaphore::new(HTTP_URGENT_PER_AGENT_MAX)),
-            service,
-            sessions,
-            shutdown,
-            streams: Arc::new(Semaphore::new(HTTP_STREAMS_PER_AGENT_MAX)),
-        }
-    }
-
-    /// Takes the right to one more request, before anything of its body is read. Where there is
-    /// none left, it may still turn out to be urgent.
-    fn request(&self) -> Result<(OwnedSemaphorePermit, Room), Denied> {
-        let ordinary = one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests");
-        match (ordinary, Arc::clone(&self.urgent).try_acquire_owned()) {
-            (Ok(permit), _) => Ok((permit, Room::Any)),
-            (Err(_), Ok(permit)) => Ok((permit, Room::Urgent)),
-            (Err(denied), Err(_)) => Err(denied),
-        }
-    }
-
-    /// Takes the right to one more stream that does not end by itself.
-    fn stream(&self) -> Result<OwnedSemaphorePermit, Denied> {
-        one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams")
+        let service = StreamableHttpService::new(server, sessions.manager(), config);
+        Self { claws, bounds: Bounds::new(), service, sessions, shutdown }
     }
 
     /// Answers a request to `/mcp`.
-    async fn mcp(&self, request: Request, room: Room) -> Result<Response<Body>, Denied> {
-        let (parts, body) = request.into_parts();
-        room.admits_method(&parts.method)?;
+    async fn mcp(&self, asked: Asked) -> Result<Response<Body>, Denied> {
+        let Asked { parts, body, room } = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
         }
-        let incoming = match message::read(&read_body(body).await?) {
+        let incoming = match message::read(&body) {
             Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
             Ok(incoming) => incoming,
         };
@@ -372,58 +326,56 @@ impl<C: Calls> Agent<C> {
         if incoming.method() == "initialize" {
             self.check_sessions().await?;
         }
-        let listens = incoming.method() == "subscriptions/listen";
-        let stream = listens.then(|| self.stream()).transpose()?;
-        if let Some(end) = self.session_end(&parts.headers).await {
-            parts.extensions.insert(end);
+        let stream = match incoming.method() {
+            "subscriptions/listen" => Some(self.bounds.stream().await?),
+            _ => None,
+        };
+        let used = self.take_up(&parts.headers).await;
+        if let (Some((end, used)), Incoming::Request { .. }) = (&used, &incoming) {
+            // The session is used until its call has ended, whoever waits for that.
+            parts.extensions.insert(used.clone());
+            parts.extensions.insert(end.clone());
         }
         // What was checked is what is passed on, not the bytes it came as.
         let body = Bytes::from(incoming.into_value().to_string());
         let request = http::Request::from_parts(parts, Full::new(body));
-        Ok(until_sent(self.service.handle(request).await, stream))
+        Ok(until_sent(self.service.handle(request).await, (stream, used)))
     }
 
     /// Listens to a session of the older revisions, or ends it and the calls that wait in it.
     async fn mcp_session(&self, parts: Parts) -> Result<Response<Body>, Denied> {
-        let stream = (parts.method == Method::GET).then(|| self.stream()).transpose()?;
+        let stream = match parts.method {
+            Method::GET => Some(self.bounds.stream().await?),
+            _ => None,
+        };
         let is_deleted = parts.method == Method::DELETE;
-        let id = session_id(&parts.headers).map(str::to_owned).filter(|_| is_deleted);
+        let used = self.take_up(&parts.headers).await;
         let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
         let response = self.service.handle(request).await;
-        if let Some(id) = id.filter(|_| response.status().is_success()) {
-            let end = self.ends.lock().remove(&id);
-            end.unwrap_or_default().0.cancel();
+        if let (Some((end, _)), true) = (&used, is_deleted && response.status().is_success()) {
+            end.0.cancel();
         }
-        Ok(until_sent(self.ending(response), stream))
+        Ok(until_sent(self.ending(response), (stream, used)))
     }
 
-    /// Returns the end of the session that a request names, where there is one.
-    async fn session_end(&self, headers: &HeaderMap) -> Option<SessionEnd> {
-        let id = session_id(headers)?;
-        let open = self.sessions.sessions.read().await;
-        let mut ends = self.ends.lock();
-        // Those that ended by themselves are forgotten here.
-        ends.retain(|id, _| open.contains_key(id.as_str()));
-        open.contains_key(id).then(|| ends.entry(id.to_owned()).or_default().clone())
+    /// Uses the session that a request names, where there is one.
+    async fn take_up(&self, headers: &HeaderMap) -> Option<(SessionEnd, Used)> {
+        self.sessions.take_up(session_id(headers)?).await
     }
 
     /// Answers a request to `/claw`.
-    async fn claw(&self, request: Request, room: Room) -> Result<Response<Body>, Denied> {
-        let (parts, body) = request.into_parts();
-        room.admits_method(&parts.method)?;
+    async fn claw(&self, asked: Asked) -> Result<Response<Body>, Denied> {
+        let Asked { parts, body, room } = asked;
         match parts.method {
-            Method::POST => {
-                require_json(&parts.headers)?;
-                match message::read(&read_body(body).await?) {
-                    Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
-                    Ok(incoming) => {
-                        room.admits(&incoming)?;
-                        self.claws.post(&parts.headers, incoming).await
-                    }
+            Method::POST => match message::read(&body) {
+                Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
+                Ok(incoming) => {
+                    room.admits(&incoming)?;
+                    self.claws.post(&parts.headers, incoming).await
                 }
-            }
+            },
             Method::GET => {
-                let stream = self.stream()?;
+                let stream = self.bounds.stream().await?;
                 let response = self.claws.listen(&parts.headers)?;
                 Ok(until_sent(self.ending(response), stream))
             }
@@ -439,7 +391,7 @@ impl<C: Calls> Agent<C> {
     }
 
     async fn check_sessions(&self) -> Result<(), Denied> {
-        if self.sessions.sessions.read().await.len() < HTTP_SESSIONS_MAX {
+        if self.sessions.end_idle().await < HTTP_SESSIONS_MAX {
             return Ok(());
         }
         let text = format!("this agent has {HTTP_SESSIONS_MAX} sessions open; end one first");
@@ -454,52 +406,6 @@ fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
 
 fn not_the_operator() -> Denied {
     Denied::new(StatusCode::FORBIDDEN, "this is for the operator, and an agent is not")
-}
-
-/// Keeps the connection of a request whose sender is known.
-pub(super) fn busy(seat: &Arc<Seat>, room: Room) -> Result<Busy, Denied> {
-    let text = "there is no room for this connection now";
-    seat.busy(room == Room::Urgent)
-        .ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
-}
-
-/// What there is room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
-    /// Whatever it is.
-    Any,
-    /// Only what can end a call that runs, or is about it.
-    Urgent,
-}
-
-impl Room {
-    fn admits_method(self, method: &Method) -> Result<(), Denied> {
-        if self == Self::Any || [Method::POST, Method::DELETE].contains(method) {
-            return Ok(());
-        }
-        Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
-    }
-
-    fn admits(self, incoming: &Incoming) -> Result<(), Denied> {
-        match incoming {
-            Incoming::Request { method, .. }
-                if self == Self::Urgent && !message::is_urgent(method) =>
-            {
-                Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Takes one of an agent's `max`, and never waits for it.
-fn one_of(all: &Arc<Semaphore>, max: usize, what: &str) -> Result<OwnedSemaphorePermit, Denied> {
-    Arc::clone(all).try_acquire_owned().map_err(|_| too_many(max, what))
-}
-
-fn too_many(max: usize, what: &str) -> Denied {
-    let text = format!("this agent has {max} {what} open; end one first");
-    Denied::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
 /// The header by which the older revisions name a session.

@@ -1,6 +1,8 @@
 //! The HTTP server as clients and strangers see it, over real connections.
 
+mod bounds;
 mod claw;
+mod sessions;
 
 use std::sync::Arc;
 

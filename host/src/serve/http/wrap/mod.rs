@@ -25,13 +25,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::admission::{Room, busy};
 use super::body::{
     accepted, answer_json, denied, event, event_stream, read_bounded, refused, require_json,
 };
 use super::guard::{self, Denied, Guard};
 use super::held::until_sent;
 use super::places::{Places, Seat};
-use super::routes::{Body, MCP_SESSION, Request, Room, busy, session_id};
+use super::routes::{Body, MCP_SESSION, Request, session_id};
 use super::{Answers, BoundServer, HttpOptions, listen, start};
 use crate::random;
 use crate::secrets::Secret;

@@ -1,0 +1,103 @@
+//! Sessions of the older revisions: how long they last.
+
+use std::time::Duration;
+
+use clawhost_core::limits::{HTTP_SESSION_IDLE_MS, HTTP_SESSIONS_MAX};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::{MCP, Server};
+
+/// Lets the time pass after which a session is idle.
+async fn idle() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(HTTP_SESSION_IDLE_MS)).await;
+    tokio::time::resume();
+}
+
+fn list() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+}
+
+fn slow() -> Value {
+    json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "slow", "arguments": {}}})
+}
+
+impl Server {
+    /// Begins a session and returns its id.
+    async fn begin_session(&self) -> String {
+        let opened = self.session("default").await;
+        let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.say(&id, &ready).await, 202);
+        id
+    }
+
+    /// Sends a request, and returns what comes of it as it comes.
+    async fn sends_in(&self, session: &str, method: &str, body: &str) -> Incoming {
+        let token = self.agent("default");
+        let own = [("mcp-session-id", session), ("authorization", token.as_str())];
+        let request = self.request(method, "/mcp", &[&MCP[..], &own].concat(), body.as_bytes());
+        self.open().await.send_request(request).await.unwrap().into_body()
+    }
+
+    async fn say(&self, session: &str, message: &Value) -> u16 {
+        self.post("default", message, &[("mcp-session-id", session)]).await.status.as_u16()
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_uses_ends_and_makes_room() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    assert_eq!(server.say(&session, &list()).await, 200);
+    for _ in 1..HTTP_SESSIONS_MAX {
+        server.begin_session().await;
+    }
+    assert_eq!(server.session("default").await.status, 503);
+    idle().await;
+    assert_eq!(server.session("default").await.status, 200);
+    assert_eq!(server.say(&session, &list()).await, 404);
+}
+
+#[tokio::test]
+async fn a_session_lasts_as_long_as_its_call() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    let headers = [("mcp-session-id", session.as_str())];
+    let (slow, waiting) = (slow(), async {
+        server.host.started(1).await;
+        idle().await;
+        // Whoever begins a session sees to it that idle ones have ended.
+        server.begin_session().await;
+        server.host.release();
+    });
+    let (answer, ()) = tokio::join!(server.post("default", &slow, &headers), waiting);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], json!("at last"));
+    assert_eq!(server.say(&session, &list()).await, 200);
+    idle().await;
+    assert_eq!(server.say(&session, &list()).await, 404);
+}
+
+#[tokio::test]
+async fn a_session_lasts_as_long_as_its_call_when_nobody_waits_for_that() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    let answer = server.sends_in(&session, "POST", &slow().to_string()).await;
+    server.host.started(1).await;
+    drop(answer);
+    // By the end of this, the server has seen the end of the connection.
+    server.begin_session().await;
+    idle().await;
+    assert_eq!(server.say(&session, &list()).await, 200);
+}
+
+#[tokio::test]
+async fn a_session_lasts_as_long_as_somebody_listens_to_it() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    let _stream = server.sends_in(&session, "GET", "").await;
+    idle().await;
+    assert_eq!(server.say(&session, &list()).await, 200);
+}
