@@ -236,9 +236,10 @@ impl Dispatch {
             reply_bytes_max: self.parts.limits.reply_bytes_max,
         };
         let (outcome, usage) = tokio::select! {
+            // In this order: whoever is done at once waits for no switch.
             biased;
-            cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
             ran = exec::run(desk, admitted, self.caller(call)) => ran,
+            cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
         };
         timings.guest += usage.guest;
         timings.instantiate += told.stage("run", watch.lap()).saturating_sub(usage.guest);

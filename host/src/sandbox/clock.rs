@@ -115,7 +115,7 @@ impl CallClock {
 /// again: a guest may have been stopped anywhere.
 pub async fn watch<F: Future>(ends_at: Instant, work: F) -> Result<F::Output, Exceeded> {
     let mut work = pin!(work);
-    let mut alarm = pin!(tokio::time::sleep_until(ends_at.into()));
+    let mut alarm = pin!(None);
     std::future::poll_fn(|cx| {
         if Instant::now() >= ends_at {
             return Poll::Ready(Err(Exceeded::Time));
@@ -123,7 +123,12 @@ pub async fn watch<F: Future>(ends_at: Instant, work: F) -> Result<F::Output, Ex
         if let Poll::Ready(output) = work.as_mut().poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        alarm.as_mut().poll(cx).map(|()| Err(Exceeded::Time))
+        // What is done when it is first looked at, as most is, needs no alarm.
+        if alarm.is_none() {
+            alarm.set(Some(tokio::time::sleep_until(ends_at.into())));
+        }
+        let alarm = alarm.as_mut().as_pin_mut();
+        alarm.map_or(Poll::Pending, |alarm| alarm.poll(cx).map(|()| Err(Exceeded::Time)))
     })
     .await
 }

@@ -68,9 +68,11 @@ impl HttpCtx {
     /// Returns the capability that `rules` grant (nothing where there are none) until
     /// `deadline`.
     pub fn new(rules: Option<Arc<EgressRules>>, client: HttpClient, deadline: Instant) -> Self {
+        // Without rules nothing is sent, and what is sent with has no share to be made.
+        let client = if rules.is_some() { client.for_call() } else { client };
         Self {
             rules,
-            client: client.for_call(),
+            client,
             requests_left: EGRESS_REQUESTS_MAX,
             deadline,
             violations: Violations::default(),

@@ -30,6 +30,9 @@ use super::tools::{CallTools, ToolsCtx};
 use crate::progress::{Progress, ProgressSink};
 use crate::recording::{LOST, Tape};
 
+/// Variables by name.
+type Env = Vec<(String, String)>;
+
 /// Everything one guest instance can reach. Made for one call, dropped with it.
 pub struct CallState {
     pub(crate) log: CallLog,
@@ -44,7 +47,9 @@ pub struct CallState {
     pub(super) table: ResourceTable,
     pub(crate) tape: Tape,
     limiter: Limiter,
-    wasi: WasiCtx,
+    /// The guest's variables, and what else it is given of WASI: many a guest never asks for that.
+    env: Env,
+    wasi: Option<WasiCtx>,
     http: HttpCtx,
     http_ctx: WasiHttpCtx,
 }
@@ -71,8 +76,9 @@ impl CallState {
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
-        let mut wasi = wasi_of(grants, &parts.secrets, &log, &parts.tape);
-        let wasi = wasi.stdout(log.streams()).build();
+        let env = env_of(grants, &parts.secrets, &parts.tape);
+        // A recording begins with what is made here, whatever the guest asks for.
+        let wasi = parts.tape.is_on().then(|| wasi_of(&env, &log, &parts.tape).build());
         Self {
             log,
             clock,
@@ -86,6 +92,7 @@ impl CallState {
             tape: parts.tape,
             table,
             limiter: Limiter::new(grants.limits.memory_bytes),
+            env,
             wasi,
             http: parts.http,
             http_ctx: WasiHttpCtx::new(),
@@ -112,11 +119,10 @@ impl CallState {
         stdin: String,
         stdout: MemoryOutputPipe,
     ) {
-        self.wasi = wasi_of(grants, &self.secrets, &self.log, &self.tape)
-            .args(args)
-            .stdin(MemoryInputPipe::new(stdin))
-            .stdout(stdout)
-            .build();
+        self.env = env_of(grants, &self.secrets, &self.tape);
+        let mut wasi = wasi_of(&self.env, &self.log, &self.tape);
+        let wasi = wasi.args(args).stdin(MemoryInputPipe::new(stdin)).stdout(stdout);
+        self.wasi = Some(wasi.build());
     }
 
     /// Puts this state into a store that meters, limits and yields as a call must.
@@ -209,17 +215,22 @@ impl CallState {
     }
 }
 
-/// What every guest is given of WASI: its environment, and no arguments, input or network.
-fn wasi_of(grants: &Grants, secrets: &CallSecrets, log: &CallLog, tape: &Tape) -> WasiCtxBuilder {
+/// Returns the variables of a guest's environment.
+fn env_of(grants: &Grants, secrets: &CallSecrets, tape: &Tape) -> Env {
     let env = grants.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let env = env.chain(secrets.env());
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    let env = tape.now("environment", Vec::new(), || env.map(owned).collect::<Vec<_>>());
+    tape.now("environment", Vec::new(), || env.chain(secrets.env()).map(owned).collect())
+}
+
+/// What every guest is given of WASI: its environment, and no arguments, input or network. What it writes to its
+/// streams goes to the log.
+fn wasi_of(env: &Env, log: &CallLog, tape: &Tape) -> WasiCtxBuilder {
     let mut wasi = WasiCtx::builder();
     if tape.is_on() {
         taped::tape(&mut wasi, tape);
     }
-    wasi.envs(&env)
+    wasi.envs(env)
+        .stdout(log.streams())
         .stderr(log.streams())
         .max_random_size(RANDOM_BYTES_MAX)
         .allow_tcp(false)
@@ -278,7 +289,8 @@ clawhost_core::shows!(CallState { log, clock });
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        let make = || wasi_of(&self.env, &self.log, &self.tape).build();
+        WasiCtxView { ctx: self.wasi.get_or_insert_with(make), table: &mut self.table }
     }
 }
 
