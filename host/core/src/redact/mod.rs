@@ -24,19 +24,23 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError, Input, Match};
 
 use self::layers::Layer;
 pub(crate) use self::reading::read;
 use self::spellings::spellings;
 use crate::limits::{REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
 
+/// Bytes of a pattern that are searched for first: so few that the table of them is small, and more than other texts
+/// have by chance.
+const START_BYTES: usize = 5;
+
 /// Knows secret values, and takes them out of what it is given.
 ///
 /// The default knows none and changes nothing.
 #[derive(Default)]
 pub struct Redactor {
-    automaton: Option<AhoCorasick>,
+    automata: Option<Automata>,
     /// What each pattern of the automaton stands for.
     patterns: Vec<Pattern>,
     /// The patterns themselves, the start of which may be the end of a part of a stream.
@@ -45,6 +49,33 @@ pub struct Redactor {
     markers: Vec<String>,
     /// Whether a secret could be spelled as a JSON number.
     numeric: bool,
+}
+
+/// Finds the patterns of a redactor, in two steps.
+struct Automata {
+    /// Finds where a pattern may begin: many times faster, and most texts have no such place.
+    starts: AhoCorasick,
+    whole: AhoCorasick,
+}
+
+impl Automata {
+    fn of(texts: &[Vec<u8>]) -> Result<Self, BuildError> {
+        let mut builder = AhoCorasick::builder();
+        builder.ascii_case_insensitive(true);
+        let starts = texts.iter().map(|text| text.get(..START_BYTES).unwrap_or(text));
+        let starts = builder.build(starts)?;
+        // The others are faster, and many times larger for values as long as keys are.
+        let whole = builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(texts)?;
+        Ok(Self { starts, whole })
+    }
+
+    /// Returns where patterns are. Overlapping: where two values overlap, neither may leave its end behind.
+    fn hits<'b>(&'b self, bytes: &'b [u8]) -> impl Iterator<Item = Match> + 'b {
+        // What begins before it ends after it, and no start is longer.
+        let first = self.starts.find(bytes).map(|first| first.start().saturating_sub(START_BYTES));
+        let rest = first.map(|first| Input::new(bytes).range(first..));
+        rest.into_iter().flat_map(|rest| self.whole.find_overlapping_iter(rest))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -79,10 +110,7 @@ impl Redactor {
             made.add(name, value);
         }
         if !made.texts.is_empty() {
-            let mut builder = AhoCorasick::builder();
-            // The others are faster, and many times larger for values as long as keys are.
-            builder.kind(Some(AhoCorasickKind::ContiguousNFA)).ascii_case_insensitive(true);
-            made.automaton = Some(builder.build(&made.texts).map_err(|_| TooMuch)?);
+            made.automata = Some(Automata::of(&made.texts).map_err(|_| TooMuch)?);
         }
         Ok(made)
     }
@@ -107,7 +135,7 @@ impl Redactor {
 
     /// Returns whether it knows no secret, so that there is nothing to do.
     pub const fn is_empty(&self) -> bool {
-        self.automaton.is_none()
+        self.automata.is_none()
     }
 
     /// Returns `text` with `[redacted:NAME]` in the place of every secret.
@@ -160,17 +188,16 @@ impl Redactor {
     /// Returns where the secrets are: in order, apart from each other.
     fn find(&self, bytes: &[u8]) -> Vec<Found> {
         let mut found = Vec::new();
-        let Some(automaton) = &self.automaton else {
+        let Some(automata) = &self.automata else {
             return found;
         };
-        read(bytes, false, |layer| self.search(automaton, layer, &mut found));
+        read(bytes, false, |layer| self.search(automata, layer, &mut found));
         merge(found)
     }
 
-    fn search(&self, automaton: &AhoCorasick, layer: &Layer<'_>, found: &mut Vec<Found>) {
+    fn search(&self, automata: &Automata, layer: &Layer<'_>, found: &mut Vec<Found>) {
         let bytes = layer.bytes();
-        // Overlapping: where two values overlap, neither may leave its end behind.
-        for hit in automaton.find_overlapping_iter(Input::new(bytes)) {
+        for hit in automata.hits(bytes) {
             let Some(pattern) = self.patterns.get(hit.pattern().as_usize()) else {
                 continue;
             };
