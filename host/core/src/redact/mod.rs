@@ -31,9 +31,9 @@ pub(crate) use self::reading::read;
 use self::spellings::spellings;
 use crate::limits::{REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
 
-/// Bytes of a pattern that are searched for first: so few that the table of them is small, and more than other texts
-/// have by chance.
-const START_BYTES: usize = 5;
+/// Bytes at the end of a pattern that are searched for first: so few that the table of them is small, and more than
+/// other texts have by chance. How a value begins may be common: keys do with who gave them out.
+const END_BYTES: usize = 5;
 
 /// Knows secret values, and takes them out of what it is given.
 ///
@@ -53,26 +53,27 @@ pub struct Redactor {
 
 /// Finds the patterns of a redactor, in two steps.
 struct Automata {
-    /// Finds where a pattern may begin: many times faster, and most texts have no such place.
-    starts: AhoCorasick,
+    /// Finds where a pattern may end: many times faster, and most texts have no such place.
+    ends: AhoCorasick,
     whole: AhoCorasick,
+    /// The length of the longest pattern, in bytes.
+    longest: usize,
 }
 
 impl Automata {
     fn of(texts: &[Vec<u8>]) -> Result<Self, BuildError> {
         let mut builder = AhoCorasick::builder();
         builder.ascii_case_insensitive(true);
-        let starts = texts.iter().map(|text| text.get(..START_BYTES).unwrap_or(text));
-        let starts = builder.build(starts)?;
+        let end = |text: &Vec<u8>| text.len().saturating_sub(END_BYTES);
+        let ends = builder.build(texts.iter().map(|text| text.get(end(text)..).unwrap_or(text)))?;
         // The others are faster, and many times larger for values as long as keys are.
         let whole = builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(texts)?;
-        Ok(Self { starts, whole })
+        Ok(Self { ends, longest: whole.max_pattern_len(), whole })
     }
 
     /// Returns where patterns are. Overlapping: where two values overlap, neither may leave its end behind.
     fn hits<'b>(&'b self, bytes: &'b [u8]) -> impl Iterator<Item = Match> + 'b {
-        // What begins before it ends after it, and no start is longer.
-        let first = self.starts.find(bytes).map(|first| first.start().saturating_sub(START_BYTES));
+        let first = self.ends.find(bytes).map(|end| end.end().saturating_sub(self.longest));
         let rest = first.map(|first| Input::new(bytes).range(first..));
         rest.into_iter().flat_map(|rest| self.whole.find_overlapping_iter(rest))
     }
