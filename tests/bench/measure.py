@@ -34,6 +34,12 @@ spec:
 """
 BUILT_IN = ["read-file", "write-file", "edit-file", "list-directory", "search-files", "wasm-shell",
             "memory-read", "memory-write", "calculator", "web-fetch"]
+# A call of each tool that runs its code, whatever it answers.
+EACH_TOOL = {"read_file": {"path": "file.txt"}, "write_file": {"path": "new.txt", "content": "a"},
+             "edit_file": {"path": "new.txt", "old_text": "a", "new_text": "b"}, "list_directory": {"path": "."},
+             "search_files": {"text": "twelve"}, "wasm_shell": {"command": "echo a"}, "memory_read": {},
+             "memory_write": {"content": "a"}, "calculator": {"expression": "6*7"},
+             "web_fetch": {"url": "https://example.com/"}, "text_echo": TEXT}
 SERVING = re.compile(r"serving MCP on http://[^:]+:(\d+)/")
 
 
@@ -151,6 +157,35 @@ def starts(world):
             server.end()
     took["true"] = [spawned(["/bin/true"]) / 1e3 for _ in range(50)]
     return took
+
+
+def loaded(world):
+    """Returns how long the host takes from its start until it has answered one call of each tool, in milliseconds."""
+    took = []
+    for _ in range(STARTS):
+        server = world.start("clawhost")
+        called = sum(server.times(call(tool, words), 1, may_fail=True)[0] for tool, words in EACH_TOOL.items())
+        took.append(server.start_ms + called / 1e3)
+        server.end()
+    return took
+
+
+def rates(bench):
+    """Returns calls a second of one process, and of two beside each other."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    benches = [subprocess.Popen([bench, "--rate"], cwd=TREE / "tests", **pipes) for _ in range(2)]
+    found = {1: [], 2: []}
+    for turn in range(ROUNDS + 1):
+        for count, rates_of in found.items():
+            for one in benches[:count]:
+                one.stdin.write("\n")
+            rate = sum(float(one.stdout.readline()) for one in benches[:count])
+            if turn:  # the first one warms up
+                rates_of.append(rate)
+    for one in benches:
+        one.stdin.close()
+        one.wait()
+    return median(found[1]), median(found[2])
 
 
 def loads(world):

@@ -61,6 +61,7 @@ def calls(table, figures):
         table.at_least("likewise, the other's time to ours", us(own["p50"]), f"{words}: {us(peer)}", peer / own["p50"], least)
     decided = call["gate"]["p50"] + call["filter"]["p50"]
     table.add("Gate, schemas and filter, p50", us(decided), "", None, "≤ 1.5 µs", decided <= 1.5)
+    table.at_most("Gate, schemas and filter, of the call", us(decided), f"the call: {us(own['p50'])}", decided / own["p50"], 0.25)
     both = call["decided and recorded"]["p50"]
     table.add("The same and both records, each in the kernel before the call goes on, p50", us(both), "", None, "≤ 4 µs", both <= 4)
     three, whole = (figures["composite"][name]["p50"] for name in ("three", "whole"))
@@ -103,7 +104,7 @@ def http(table, loads):
                   "; ".join(f"{NAMES[name]}: {words}" for name, words in told.items()))
 
 
-def starts(table, took, memory):
+def starts(table, took, memory, loaded):
     ms = {name: median(times) for name, times in took.items()}
     own = f"{ms['clawhost']:.1f} ms"
     goals = {"wassette": ("one component", 5), "everything": ("", 80)}
@@ -111,6 +112,10 @@ def starts(table, took, memory):
         if name in ms:
             words = f"{NAMES[name]}{', ' + words if words else ''}: {ms[name]:.1f} ms"
             table.at_least("From start to the list of 12 tools, the other's time to ours", own, words, ms[name] / ms["clawhost"], least)
+    if "wassette" in ms:
+        all_loaded = median(loaded)
+        table.at_least("From start until each of them was called once, the other's time to ours", f"{all_loaded:.1f} ms",
+                       f"{NAMES['wassette']}, to its list: {ms['wassette']:.1f} ms", ms["wassette"] / all_loaded, 2)
     table.add("likewise", own, f"{NAMES['floor']}: {ms['floor']:.1f} ms; /bin/true: {ms['true']:.1f} ms")
     for name, (resident, anonymous) in memory.items():
         if name == "wassette":
@@ -137,7 +142,7 @@ def sizes(table, figures, took):
                        median(times) / own, 40 if "spawn" in name else 150)
 
 
-def runs(table, figures):
+def runs(table, figures, processes):
     languages = {"js_exec": ("JavaScript", 700), "python_exec": ("Python", 2000)}
     for tool, times in figures["interpreters"].items():
         language, most = languages[tool]
@@ -147,6 +152,9 @@ def runs(table, figures):
     own = f"{two:,.0f} a second"
     table.at_least("Calls of two threads, with their records", own, f"of one: {one:,.0f}", two / one, 1.3)
     table.at_least("likewise", own, f"wasmtime without a pool: {others[1]:,.0f}; of one: {others[0]:,.0f}", two / others[1], 5)
+    one, two = processes
+    table.at_least("Calls of two processes with one thread each, with their records", f"{two:,.0f} a second", f"of one: {one:,.0f}",
+                   two / one, 1.6)
 
 
 def bounds(table, figures):
@@ -154,6 +162,10 @@ def bounds(table, figures):
         ours, alone, least = (ways[way]["p50"] for way in ("ours", "fuel alone", "unmetered"))
         table.at_most(f"What fuel that yields costs {kernel}, on the engine alone", us(ours), f"unmetered: {us(least)}; fuel alone: {us(alone)}",
                       ours / least, 1.6 if "nothing" in kernel else 1.75)
+    if script := figures["javascript"]:
+        ours, alone = (script[way]["p50"] for way in ("ours", "fuel alone"))
+        table.at_most("What yielding costs a script that writes and reads JSON, on the engine alone", us(ours), f"fuel alone: {us(alone)}",
+                      ours / alone, 1.1)
     spun, filled = (figures["lateness"][tool] for tool in ("spin", "bulk-fill"))
     table.add("A call that spins, stopped after its time, p50", us(spun["p50"]), "", None, "≤ 0.2 ms", spun["p50"] <= 200)
     table.add("likewise, the latest", us(spun["max"]), "", None, "≤ 2 ms", spun["max"] <= 2000)
@@ -198,22 +210,24 @@ def main():
         said("calls in the host")
         ran = subprocess.run([bench, "--figures"], cwd=TREE / "tests", capture_output=True, text=True, check=True)
         figures = json.loads(ran.stdout)
+        beside = measure.rates(bench)
         said("standard input and output")
         took = measure.round_trips(world)
         said("HTTP")
         loads = measure.loads(world)
         said("starts, memory, processes")
         memory, started, processes = measure.idle_memory(world), measure.starts(world), measure.processes(world)
+        loaded = measure.loaded(world)
     said("bridged calls, the proxy")
     bridged = measure.printed("/usr/bin/python3", "-B", "tests/conformance/overhead.py", program, "500")
     proxied = measure.printed(sys.executable, "-B", "tests/proxy/overhead.py", program, "--requests", "300")
     calls(table, figures)
     shown = stdio(table, took)
     http(table, loads)
-    ms = starts(table, started, memory)
+    ms = starts(table, started, memory, loaded)
     sizes(table, figures, processes)
     fairness(table, figures)
-    runs(table, figures)
+    runs(table, figures, beside)
     bounds(table, figures)
     skipped = "".join(f"- Skipped: {NAMES.get(name, name)}: {why}.\n" for name, why in world.skipped.items())
     kernel = platform.release().split("-")[0]

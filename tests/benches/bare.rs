@@ -19,10 +19,18 @@ pub(crate) enum Way {
     Best,
     /// The pool, and fuel with its yields.
     Metered,
+    /// The pool, and fuel that never yields.
+    FuelAlone,
     /// Memory from the kernel for each call.
     OnDemand,
     /// The pool, and a new linker for each call.
     Relinked,
+}
+
+impl Way {
+    fn is_metered(self) -> bool {
+        matches!(self, Self::Metered | Self::FuelAlone)
+    }
 }
 
 /// A component on an engine of its own.
@@ -43,7 +51,7 @@ impl<T: Send + 'static> Bare<T> {
         state: impl Fn() -> T + Send + Sync + 'static,
     ) -> Self {
         let mut config = Config::new();
-        config.consume_fuel(way == Way::Metered);
+        config.consume_fuel(way.is_metered());
         if way != Way::OnDemand {
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
         }
@@ -56,9 +64,10 @@ impl<T: Send + 'static> Bare<T> {
 
     pub(crate) async fn call(&self, tool: &str, arguments: &String) {
         let mut store = Store::new(&self.engine, (self.state)());
-        if self.way == Way::Metered {
+        if self.way.is_metered() {
+            let yields = (self.way == Way::Metered).then_some(FUEL_YIELD_INTERVAL);
             store.set_fuel(FUEL).expect("fuel");
-            store.fuel_async_yield_interval(Some(FUEL_YIELD_INTERVAL)).expect("fuel");
+            store.fuel_async_yield_interval(yields).expect("fuel");
         }
         let instance = match self.way {
             Way::Relinked => {
@@ -86,6 +95,7 @@ fn pool() -> PoolingAllocationConfig {
 fn bytes(tool: &str) -> Vec<u8> {
     match tool {
         "read_file" => built_in("file-io").to_vec(),
+        "js_exec" => built_in("js").to_vec(),
         other => Guest::read(other).wasm(),
     }
 }

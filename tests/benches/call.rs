@@ -4,7 +4,8 @@
 //! `cargo bench -p clawhost-tests` measures the release build; with `--profile dev` it measures
 //! what `cargo run` starts, and builds nothing anew. With `-- --figures` it prints, as JSON, where the time
 //! of such a call goes, what it costs beside hostile calls, and what it takes of memory: what
-//! `tests/bench/run.sh` makes its page of.
+//! `tests/bench/run.sh` makes its page of. With `-- --rate` it prints, for each line that it reads, how many calls a
+//! second one thread of it makes, so that processes can be measured beside each other.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up does not run")]
 #![expect(clippy::indexing_slicing, reason = "likewise")]
@@ -61,8 +62,11 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fn main() {
-    if std::env::args().any(|argument| argument == "--figures") {
+    let is_asked_for = |what: &str| std::env::args().any(|argument| argument == what);
+    if is_asked_for("--figures") {
         println!("{:#}", figures::all());
+    } else if is_asked_for("--rate") {
+        figures::rate_a_line();
     } else {
         divan::main();
     }
@@ -98,7 +102,7 @@ fn bare_wasmtime(bencher: Bencher<'_, '_>, tool: &str) {
 
 fn bench_bare(bencher: Bencher<'_, '_>, tool: &str, way: Way) {
     let arguments = arguments(tool).to_string();
-    let (answers, reads) = (answer_on(way), linked_on("read_file", way));
+    let (answers, reads) = (answer_on(way), linked_on(&WORLD.host, "read_file", way));
     bencher.bench_local(|| match tool {
         "read_file" => WORLD.runtime.block_on(reads.call(tool, &arguments)),
         _ => WORLD.runtime.block_on(answers.call(tool, &arguments)),
@@ -111,8 +115,8 @@ fn answer_on(way: Way) -> Bare<()> {
 }
 
 /// A tool with the host's functions around it: what reads a file has to have them.
-fn linked_on(tool: &'static str, way: Way) -> Bare<CallState> {
-    let found = WORLD.host.host().catalog().find(tool).cloned().expect("the tool");
+fn linked_on(host: &TestHost, tool: &'static str, way: Way) -> Bare<CallState> {
+    let found = host.host().catalog().find(tool).cloned().expect("the tool");
     let sandbox = Sandbox::open(found.grants.clone(), Backends::none()).expect("a sandbox");
     let link = |engine: &_| link(engine).expect("a linker");
     let state = move || sandbox.enter(tool, TIMEOUT, None).expect("a state");

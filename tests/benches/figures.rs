@@ -61,7 +61,7 @@ pub(crate) fn all() -> Value {
     json!({
         "call": tools, "composite": composite(), "fairness": fairness(), "memory": memory(),
         "interpreters": interpreters(), "rates": rates(),
-        "metering": limits::metering(), "lateness": limits::lateness(),
+        "metering": limits::metering(), "javascript": limits::javascript(), "lateness": limits::lateness(),
     })
 }
 
@@ -79,7 +79,7 @@ fn of_tool(tool: &'static str) -> Value {
     // A linker is nothing to make but for the functions that are in it.
     let answers =
         ways.map(|(_, way)| (tool == "answer" && way != Way::Relinked).then(|| answer_on(way)));
-    let linked = ways.map(|(_, way)| linked_on(tool, way));
+    let linked = ways.map(|(_, way)| linked_on(&WORLD.host, tool, way));
     for round in 0..=CALLS / TURN {
         let mut took = Vec::new();
         (0..TURN).for_each(|_| took.extend(timed_call(tool)));
@@ -102,9 +102,9 @@ fn of_tool(tool: &'static str) -> Value {
 }
 
 fn timed_call(tool: &str) -> Vec<(&'static str, Duration)> {
+    let call = host::call(tool, arguments(tool));
     let started = Instant::now();
-    let call = WORLD.host.host().call_timed(host::call(tool, arguments(tool)));
-    let (reply, split) = WORLD.runtime.block_on(call);
+    let (reply, split) = WORLD.runtime.block_on(WORLD.host.host().call_timed(call));
     let whole = started.elapsed();
     assert!(!reply.expect("a reply").is_error);
     stages(&split, whole)
@@ -146,22 +146,31 @@ fn interpreters() -> Value {
 
 /// Calls a second of one thread and of two, here and on wasmtime alone without a pool.
 fn rates() -> Value {
-    let (bare, host) = (answer_on(Way::OnDemand), WORLD.host.host());
-    let (handle, nothing) = (WORLD.runtime.handle(), "{}".to_owned());
-    let ours = || {
-        let reply = handle.block_on(host.call(host::call("answer", json!({}))));
-        assert!(!reply.expect("a reply").is_error);
-    };
-    let theirs = || handle.block_on(bare.call("answer", &nothing));
+    let (bare, nothing) = (answer_on(Way::OnDemand), "{}".to_owned());
+    let theirs = || WORLD.runtime.handle().block_on(bare.call("answer", &nothing));
     let (mut here, mut there) = ([0.0; 2], [0.0; 2]);
     for _ in 0..RATE_ROUNDS {
         for threads in [1, 2] {
-            here[threads - 1] += rate(threads, ours);
+            here[threads - 1] += rate(threads, answered);
             there[threads - 1] += rate(threads, theirs);
         }
     }
     let shown = |all: [f64; 2]| all.map(|rate| (rate / RATE_ROUNDS as f64).round());
     json!({"ours": shown(here), "on demand": shown(there)})
+}
+
+/// Prints how many calls one thread makes in a second, for each line that it is given.
+pub(crate) fn rate_a_line() {
+    for _ in std::io::stdin().lines() {
+        println!("{}", rate(1, answered));
+    }
+}
+
+/// Makes one call, whose records are written.
+fn answered() {
+    let call = WORLD.host.host().call(host::call("answer", json!({})));
+    let reply = WORLD.runtime.handle().block_on(call);
+    assert!(!reply.expect("a reply").is_error);
 }
 
 /// Returns how often so many threads do `work` in a second.

@@ -7,9 +7,9 @@ use clawhost_tests::{Guest, TestHost, host};
 use serde_json::{Value, json};
 use wasmtime::{Config, Engine, Instance, Module, Store, TypedFunc};
 
-use crate::WORLD;
-use crate::bare::FUEL;
+use crate::bare::{FUEL, Way};
 use crate::figures::Times;
+use crate::{WORLD, linked_on};
 
 /// Runs of each kernel each way.
 const RUNS: usize = 15;
@@ -48,6 +48,10 @@ const KERNELS: [(&str, &str); 3] = [
             (func (export "run") (param i32) (result i32) (call $fib (i32.const 27))))"#,
     ),
 ];
+
+/// Some milliseconds of work: 190 kB of JSON.
+const JSON_IN_JAVASCRIPT: &str = "const all = Array.from({length: 4000}, (_, i) => ({id: i, name: 'the name of ' + i}));
+JSON.parse(JSON.stringify(all)).length";
 
 /// A kernel on one engine: unmetered, with fuel alone, or with fuel that yields as the host's does.
 struct Kernel {
@@ -90,6 +94,26 @@ pub(crate) fn metering() -> Value {
         (name.to_owned(), Value::from_iter(shown))
     };
     Value::from_iter(KERNELS.map(of))
+}
+
+/// What yields cost an interpreter, whose guest is real code: a fresh one each time that writes and reads JSON.
+pub(crate) fn javascript() -> Value {
+    if !cfg!(feature = "interpreters") {
+        return json!({});
+    }
+    let ways = [("fuel alone", Way::FuelAlone), ("ours", Way::Metered)];
+    let host = WORLD.runtime.block_on(TestHost::builder().only(&["js-exec"]).build());
+    let engines = ways.map(|(_, way)| linked_on(&host, "js_exec", way));
+    let program = json!({"code": JSON_IN_JAVASCRIPT}).to_string();
+    let mut times = ways.map(|_| Times::default());
+    for _ in 0..RUNS {
+        for (engine, times) in engines.iter().zip(&mut times) {
+            let started = Instant::now();
+            WORLD.runtime.block_on(engine.call("js_exec", &program));
+            times.add(started.elapsed());
+        }
+    }
+    ways.iter().zip(&times).map(|((way, _), times)| (*way, times.shown())).collect()
 }
 
 /// How long after its time a call ends that spins, and one that fills memory by one instruction after the other.
