@@ -151,7 +151,7 @@ limits! {
     HTTP_SEND_MS: u32 = 60_000;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
-    /// Time a request waits for what a client of the same agent gives back that has just hung up.
+    /// Time a request waits for a place that a client of the same agent, having just hung up, is about to give back.
     HTTP_GIVEN_BACK_MS: u64 = 250;
     /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
     HTTP_URGENT_PER_AGENT_MAX: usize = 4;
@@ -165,9 +165,9 @@ limits! {
     HTTP_BODY_READ_MS: u64 = 30_000;
     /// Time between two signs of life on a stream of events where there is nothing to say.
     EVENTS_INTERVAL_MS: u64 = 15_000;
-    /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end by themselves.
+    /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end when their agent begins a session or names one.
     HTTP_SESSIONS_MAX: usize = 64;
-    /// Time after which such a session is idle that nobody listens to, and that no request of is under way.
+    /// Time without a listener and without a request under way after which such a session is idle.
     HTTP_SESSION_IDLE_MS: u64 = 300_000;
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
     /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
@@ -325,7 +325,7 @@ limits! {
     AUDIT_UNSIGNED_MS: u64 = 1_000;
     /// Ends of earlier chains that one names beside the newest's; the next names the rest, and a first record holds
     /// so many.
-    AUDIT_ENDS_NAMED_MAX: usize = 100;
+    AUDIT_ENDS_NAMED_MAX: usize = 400;
     /// What one recording of a call holds: it is in memory until the call ends.
     RECORDING_BYTES_MAX: usize = 8_388_608;
     /// Recordings that are kept beside one log; the oldest go first.

@@ -21,6 +21,10 @@ pub(super) const UNNAMED_SUFFIX: &str = ".unnamed";
 pub(super) const NEWEST: &str = "newest";
 /// Ending of the file that takes the place of that one.
 pub(super) const NEWEST_SUFFIX: &str = ".newest";
+/// Endings of a chain's files, in the order in which they go. The log is the last: it says how old the chain is, so
+/// the next host that removes old ones takes what a killed one left of it.
+pub(super) const CHAIN_SUFFIXES: [&str; 5] =
+    [UNNAMED_SUFFIX, NEWEST_SUFFIX, SIGNATURES_SUFFIX, HEAD_SUFFIX, LOG_SUFFIX];
 
 /// The longest line: a record has its place in the chain beside what is bounded.
 const LINE_BYTES_MAX: usize = 2 * AUDIT_RECORD_BYTES_MAX;
@@ -32,11 +36,11 @@ pub(super) fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<
     )
 }
 
-/// Removes the files of a chain, the log first, as far as they are there.
+/// Removes the files of a chain, as far as they are there, up to the first that cannot be removed.
 pub(super) fn remove(dir: &Dir, chain: &str, failed: impl Fn(std::io::Error)) {
-    for suffix in [LOG_SUFFIX, HEAD_SUFFIX, SIGNATURES_SUFFIX, UNNAMED_SUFFIX, NEWEST_SUFFIX] {
+    for suffix in CHAIN_SUFFIXES {
         match dir.remove_file(format!("{chain}{suffix}")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => failed(error),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return failed(error),
             _ => {}
         }
     }
@@ -74,10 +78,13 @@ pub(crate) fn chains(dir: &Dir) -> std::io::Result<Vec<String>> {
     Ok(names.into_iter().collect())
 }
 
-/// Says whether nobody writes to a chain any more.
+/// Says whether nobody writes to a chain any more: its host holds the head from before the first record on. What has
+/// no head is left of a chain that was being removed.
 pub(super) fn has_ended(dir: &Dir, chain: &str) -> bool {
-    let head = regular::open_in(dir, &format!("{chain}{HEAD_SUFFIX}"));
-    head.is_ok_and(|(head, _)| head.into_std().try_lock().is_ok())
+    match regular::open_in(dir, &format!("{chain}{HEAD_SUFFIX}")) {
+        Ok((head, _)) => head.into_std().try_lock().is_ok(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// Returns the lines of a chain.

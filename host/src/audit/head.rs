@@ -150,3 +150,24 @@ impl Ends {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::limits::AUDIT_RECORD_BYTES_MAX;
+
+    use super::*;
+    use crate::audit::record::CHAIN_START;
+
+    #[test]
+    fn a_first_record_holds_as_many_ends_as_it_may_name() {
+        let end = || End {
+            chain: format!("9999999999999-{}-999", i32::MAX),
+            records: u64::MAX,
+            hash: CHAIN_START.to_owned(),
+        };
+        let ended = std::iter::repeat_with(end).take(AUDIT_ENDS_NAMED_MAX).collect();
+        let ends = Ends { newest: Some(end()), ended, noted: Vec::new() };
+        // What else a first record says is less than the rest.
+        assert!(ends.facts().bytes() < AUDIT_RECORD_BYTES_MAX - 1_024);
+    }
+}

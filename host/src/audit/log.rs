@@ -92,6 +92,8 @@ impl AuditLog {
             remove(dir, &name, drop);
         })?;
         if let Some(key) = key {
+            // Where this fails, a run of one record stays: the file `newest` names it by now, so it would be
+            // missed. The next start names its end.
             log.chain.lock().sign(dir, &name, key, ends)?;
         }
         // Only now that the new chain says so and that is signed: a kill in between leaves what nobody misses.
@@ -123,7 +125,8 @@ impl AuditLog {
         };
         facts.extend([("host", env!("CARGO_PKG_VERSION")), ("chain", name)]);
         facts.extend(key.map(|key| (SIGNED_WITH, key.to_string())));
-        log.append(Event::ChainOpened, &facts)?;
+        // No more than this one: who signs begins with the last record that is there.
+        log.append_one(Event::ChainOpened, &facts)?;
         name_newest(dir, name)?;
         Ok(log)
     }

@@ -61,7 +61,7 @@ fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::files::{HEAD_SUFFIX, LOG_SUFFIX};
+    use crate::audit::files::{CHAIN_SUFFIXES, HEAD_SUFFIX, LOG_SUFFIX, file_names};
     use crate::audit::{AuditLog, Terms, Trust, verify};
     use cap_std::ambient_authority;
 
@@ -119,6 +119,24 @@ mod tests {
         std::fs::write(log, text + "{\"v\"").unwrap();
         drop(opened(&dir, Some(Duration::ZERO)));
         assert!(!chains(&dir).unwrap().contains(&first));
+    }
+
+    #[test]
+    fn what_a_host_leaves_of_a_chain_that_is_killed_as_it_removes_it_goes_with_the_next() {
+        for gone in 0..CHAIN_SUFFIXES.len() {
+            let (_folder, dir) = folder();
+            (0..3).for_each(|_| drop(opened(&dir, None)));
+            let oldest = chains(&dir).unwrap().remove(0);
+            let files = CHAIN_SUFFIXES.map(|suffix| format!("{oldest}{suffix}"));
+            for file in files.iter().filter(|file| !dir.exists(file)) {
+                dir.write(file, "").unwrap();
+            }
+            files[..gone].iter().for_each(|file| dir.remove_file(file).unwrap());
+            drop(opened(&dir, Some(Duration::ZERO)));
+            let left = file_names(&dir).unwrap();
+            assert!(!left.iter().any(|file| files.contains(file)), "{gone}: {left:?}");
+            assert!(holds(&dir), "{gone}: {:?}", verify(&dir, &Trust::default()));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Signing a chain while it grows: batch after batch, on a thread of its own, so that no call waits
 //! for a signature.
 //!
-//! A batch is the records since the last one, which the chain's head then knows. What is signed says which they are, the hash of the
-//! last of them, and the root of a Merkle tree over all, so that one record can be shown to
+//! A batch is the records since the last one, which the chain's head then knows. What is signed says which they
+//! are, the hash of the last of them, and the root of a Merkle tree over all, so that one record can be shown to
 //! somebody without the others (`receipt`).
 
 use std::io::Write as _;

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use clawhost_core::digest;
+use clawhost_core::limits::AUDIT_ENDS_NAMED_MAX;
 use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 
 use super::*;
+use crate::outbox::{self, Carrier, Failure, Outbox};
 
 fn key(seed: u8) -> SigningKey {
     SigningKey::from_seed(&[seed; 32]).unwrap()
@@ -255,6 +258,60 @@ fn what_a_host_leaves_that_is_killed_as_it_names_its_chain_goes_with_the_next_st
     drop(growing);
     drop(opened(&dir, None));
     assert!(!living.exists());
+}
+
+#[test]
+fn what_one_start_has_no_room_to_name_the_next_does_and_what_is_gone_is_forgotten() {
+    let (_folder, dir, _) = signed(0);
+    for number in 0..AUDIT_ENDS_NAMED_MAX {
+        dir.write(format!("1-1-{number}.unnamed"), "").unwrap();
+    }
+    // With the chain that is there, one more than a start takes; and each start leaves that of its own chain.
+    for left in [2, 1] {
+        drop(opened(&dir, None));
+        let names = super::files::file_names(&dir).unwrap();
+        assert_eq!(names.iter().filter(|name| name.ends_with(".unnamed")).count(), left);
+    }
+    check(&dir, &trust(7));
+}
+
+/// A place for copies that takes all.
+struct Anywhere;
+
+impl Carrier for Anywhere {
+    type Item = Arc<str>;
+
+    fn name(&self) -> String {
+        "the way to a copy".to_owned()
+    }
+
+    async fn take(&mut self, _: &[Arc<str>]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn lost(&self, _: u64) {}
+}
+
+#[tokio::test]
+async fn what_a_copy_misses_before_the_first_signature_is_signed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+    let terms = outbox::Terms {
+        queue_max: 8,
+        batch_max: 1,
+        interval: Duration::ZERO,
+        hands_over_empty: false,
+        patience: Duration::from_secs(1),
+        retries_max: 0,
+        flush_retries_max: 0,
+        retry: Duration::ZERO,
+        retry_max: Duration::ZERO,
+    };
+    let outbox = Outbox::start(Anywhere, terms);
+    let copies = vec![Copy { name: "syslog", outbox, missing: Arc::new(AtomicU64::new(1)) }];
+    drop(AuditLog::open(&dir, Terms { key: Some(key(7)), copies, retention: None }).unwrap());
+    let report = report(&dir, &trust(7));
+    assert_eq!((report.broken, report.signed), (None, Some(2)));
 }
 
 #[test]

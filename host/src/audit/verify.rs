@@ -278,7 +278,8 @@ fn check_version(record: &Value) -> Result<(), String> {
     match record.get("v").and_then(Value::as_u64) {
         Some(FORMAT_VERSION) => Ok(()),
         Some(newer @ FORMAT_VERSION..) => Err(format!(
-            "is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: a newer one wrote it and can verify it"
+            "is of format version {newer}, and this clawhost reads {FORMAT_VERSION}: \
+             a newer one wrote it and can verify it"
         )),
         _ => Err(format!("is not of format version {FORMAT_VERSION}")),
     }
