@@ -11,6 +11,7 @@ use clawhost_core::limits::{
 };
 use http::request::Parts;
 use http::{Method, StatusCode};
+use http_body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, timeout};
 
@@ -27,17 +28,13 @@ pub(super) struct Bounds {
     streams: Arc<Semaphore>,
 }
 
-/// A whole request, and what there is room for.
-pub(super) struct Asked {
-    pub(super) parts: Parts,
-    pub(super) body: Bytes,
-    pub(super) room: Room,
-}
+/// A whole request.
+pub(super) type Asked = (Parts, Bytes);
 
 /// What a request keeps until it is answered: its connection, and its right to be answered.
 pub(super) type Held = (Busy, OwnedSemaphorePermit);
 
-/// What there is room for.
+/// What a place is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     /// Whatever it is.
@@ -63,33 +60,39 @@ impl Bounds {
         request: Request,
         seat: &Arc<Seat>,
     ) -> Result<(Asked, Held), Denied> {
-        let permit = match self.request().await {
+        seat.touch();
+        let permit = match Arc::clone(&self.requests).try_acquire_owned() {
             Ok(permit) => permit,
-            Err(full) => return self.admit_urgent(request, seat, full).await,
+            Err(_) if may_be_urgent(&request) => return self.admit_small(request, seat).await,
+            Err(_) => self.request().await?,
         };
         let held = (busy(seat, Room::Any)?, permit);
-        let (parts, body) = read_request(request, MESSAGE_BYTES_MAX).await?;
-        Ok((Asked { parts, body, room: Room::Any }, held))
+        Ok((read_request(request, MESSAGE_BYTES_MAX).await?, held))
     }
 
-    /// Reads what can be urgent, and takes the right to that. Not the other way round: half a message would keep
-    /// from others what there is little of.
-    async fn admit_urgent(
+    /// Reads what may be urgent, and takes the right to what it is. Not the other way round: half a message would
+    /// keep from others what there is little of.
+    async fn admit_small(
         &self,
         request: Request,
         seat: &Arc<Seat>,
-        full: Denied,
     ) -> Result<(Asked, Held), Denied> {
-        if ![Method::POST, Method::DELETE].contains(request.method()) {
-            return Err(full);
-        }
-        let (parts, body) = match read_request(request, URGENT_REQUEST_BYTES_MAX).await {
-            Err(denied) if denied.status == StatusCode::PAYLOAD_TOO_LARGE => return Err(full),
+        let asked = match read_request(request, URGENT_REQUEST_BYTES_MAX).await {
+            Err(denied) if denied.status == StatusCode::PAYLOAD_TOO_LARGE => {
+                return Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"));
+            }
             read => read?,
         };
-        let permit = Arc::clone(&self.urgent).try_acquire_owned().map_err(|_| full)?;
-        let room = Room::Urgent;
-        Ok((Asked { parts, body, room }, (busy(seat, room)?, permit)))
+        let (room, permit) = match self.urgent(&asked) {
+            Some(permit) => (Room::Urgent, permit),
+            None => (Room::Any, self.request().await?),
+        };
+        Ok((asked, (busy(seat, room)?, permit)))
+    }
+
+    /// Takes the right to one more urgent request, where it is one.
+    fn urgent(&self, asked: &Asked) -> Option<OwnedSemaphorePermit> {
+        is_urgent(asked).then(|| Arc::clone(&self.urgent).try_acquire_owned().ok()).flatten()
     }
 
     /// Takes the right to one more request.
@@ -103,18 +106,19 @@ impl Bounds {
     }
 }
 
-impl Room {
-    /// Refuses what is not urgent where there is room for nothing else.
-    pub(super) fn admits(self, incoming: &Incoming) -> Result<(), Denied> {
-        match incoming {
-            Incoming::Request { method, .. }
-                if self == Self::Urgent && !message::is_urgent(method) =>
-            {
-                Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"))
-            }
-            _ => Ok(()),
-        }
-    }
+/// Says whether a request can be urgent, by what is known before it is read.
+fn may_be_urgent(request: &Request) -> bool {
+    let is_small = request.body().size_hint().lower() <= URGENT_REQUEST_BYTES_MAX as u64;
+    is_small && [Method::POST, Method::DELETE].contains(request.method())
+}
+
+/// Says whether a request can end a call that runs, or is about it.
+fn is_urgent((parts, body): &Asked) -> bool {
+    parts.method == Method::DELETE
+        || message::read(body).is_ok_and(|incoming| match incoming {
+            Incoming::Request { method, .. } => message::is_urgent(&method),
+            Incoming::Notification { .. } | Incoming::Reply { .. } => true,
+        })
 }
 
 /// Keeps the connection of a request whose sender is known.

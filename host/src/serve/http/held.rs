@@ -1,16 +1,19 @@
 //! A body that holds on to something until it has been sent.
 //!
 //! What a request may use while it is answered is given back when its answer has ended, or its
-//! client has gone. Deliberately absent: any change to what is sent.
+//! client has gone. What may not be given up half-way is seen through instead, whether or not there is still a client.
+//! Deliberately absent: any change to what is sent.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::stream;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::sync::{mpsc, oneshot};
 
 /// Passes `body` on and drops `_held` with it.
 struct Held<T> {
@@ -24,6 +27,27 @@ pub(super) fn until_sent<T: Send + Sync + Unpin + 'static>(
     held: T,
 ) -> Response<super::routes::Body> {
     response.map(|body| Held { body, _held: held }.boxed())
+}
+
+/// Sees an answer through, and drops `held` when it has ended; whoever hangs up meanwhile misses the rest of it.
+/// Nothing where it cannot be made.
+pub(super) async fn seen_through<T: Send + 'static>(
+    answering: impl Future<Output = Response<super::routes::Body>> + Send + 'static,
+    held: T,
+) -> Option<Response<super::routes::Body>> {
+    let (sender, answer) = oneshot::channel();
+    tokio::spawn(async move {
+        let (parts, mut body) = answering.await.into_parts();
+        let (frames, rest) = mpsc::channel(1);
+        let rest = stream::unfold(rest, |mut rest| async { Some((rest.recv().await?, rest)) });
+        // Of either, an error says that there is nobody to send it to.
+        let _ = sender.send(Response::from_parts(parts, StreamBody::new(rest).boxed()));
+        while let Some(frame) = body.frame().await {
+            let _ = frames.send(frame).await;
+        }
+        drop(held);
+    });
+    answer.await.ok()
 }
 
 impl<T: Unpin> Body for Held<T> {

@@ -1,10 +1,11 @@
 //! The places that connections take, and who gives one up when there is none left.
 //!
 //! A connection on which somebody known has a request in flight keeps its place. Every other one
-//! is idle: opened and silent, refused, or between two requests. Ordinary requests leave a part of
-//! all places alone, so that the operator's word always finds one. When all places are taken, a new
-//! connection gets the place of the one that has been idle longest, so whoever opens connections
-//! and says nothing shuts nobody out. Only answers that are still being made count as in flight;
+//! is idle: opened and silent, refused, between two requests, or with one that there is no room for
+//! yet. Ordinary requests leave a part of all places alone, so that the operator's word always finds
+//! one. When all places are taken, a new connection gets the place of the one that has been idle
+//! longest, counted from its last sign of somebody known, so whoever opens connections and says
+//! nothing shuts nobody out. Only answers that are still being made count as in flight;
 //! what the system has yet to deliver does not. Deliberately absent: addresses. Clients behind
 //! one proxy share theirs.
 
@@ -109,6 +110,15 @@ impl Seat {
         self.evicted.cancelled().await;
     }
 
+    /// Notes that somebody known sends a request: of those that are idle, this gives up its place last.
+    pub(super) fn touch(&self) {
+        let mut taken = self.places.taken.lock();
+        let idle_since = taken.seats.get_mut(&self.id).and_then(|state| state.idle_since.as_mut());
+        if let Some(idle_since) = idle_since {
+            *idle_since = Instant::now();
+        }
+    }
+
     /// Keeps the place for a request of somebody known; nothing where it has just been lost, or
     /// where only places for urgent ones are left.
     pub(super) fn busy(self: &Arc<Self>, urgent: bool) -> Option<Busy> {
@@ -163,6 +173,15 @@ mod tests {
         drop(second.busy(false).unwrap());
         let _fourth = take(&places).unwrap();
         assert!(is_evicted(&third) && !is_evicted(&second));
+    }
+
+    #[tokio::test]
+    async fn a_sign_of_somebody_known_counts_as_use() {
+        let places = Places::new(2);
+        let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
+        first.touch();
+        let _third = take(&places).unwrap();
+        assert!(is_evicted(&second) && !is_evicted(&first));
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
+use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::time::Instant;
@@ -29,17 +30,17 @@ use super::body::{accepted, answer_json, denied, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::Console;
 use super::guard::{self, Denied, Guard};
-use super::held::until_sent;
+use super::held::{seen_through, until_sent};
 use super::places::Seat;
-use super::sessions::{McpSessions, Used};
+use super::sessions::{McpSessions, Underway, Used};
 use super::{Answers, HttpOptions};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::proxy::{self, Proxy};
-use crate::serve::calls::Calls;
+use crate::serve::calls::{Calls, host_failed};
 use crate::serve::console;
-use crate::serve::mcp::{McpServer, SessionEnd};
-use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::serve::mcp::McpServer;
+use crate::serve::message::{self, Fault, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND};
 use crate::serve::status::status;
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
@@ -176,7 +177,9 @@ impl<C: Calls> App<C> {
             Some(Role::Agent(name)) => name.clone(),
             _ => DEFAULT_AGENT.to_owned(),
         };
-        let permit = self.agent(role)?.bounds.request().await?;
+        let agent = self.agent(role)?;
+        seat.touch();
+        let permit = agent.bounds.request().await?;
         let held = (busy(seat, Room::Any)?, permit);
         let (parts, body) = read_request(request, MESSAGE_BYTES_MAX).await?;
         Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
@@ -295,7 +298,7 @@ impl<C: Calls> Agent<C> {
 
     /// Answers a request to `/mcp`.
     async fn mcp(&self, asked: Asked) -> Result<Response<Body>, Denied> {
-        let Asked { parts, body, room } = asked;
+        let (parts, body) = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
         }
@@ -303,7 +306,6 @@ impl<C: Calls> Agent<C> {
             Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
             Ok(incoming) => incoming,
         };
-        room.admits(&incoming)?;
         // Only in a session of the older revisions does a host ask its clients.
         let in_session = parts.headers.contains_key(MCP_SESSION);
         match incoming {
@@ -318,11 +320,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Hands a message to MCP.
-    async fn pass_on(
-        &self,
-        mut parts: Parts,
-        incoming: Incoming,
-    ) -> Result<Response<Body>, Denied> {
+    async fn pass_on(&self, parts: Parts, incoming: Incoming) -> Result<Response<Body>, Denied> {
         if incoming.method() == "initialize" {
             self.check_sessions().await?;
         }
@@ -331,15 +329,29 @@ impl<C: Calls> Agent<C> {
             _ => None,
         };
         let used = self.take_up(&parts.headers).await;
-        if let (Some((end, used)), Incoming::Request { .. }) = (&used, &incoming) {
-            // The session is used until its call has ended, whoever waits for that.
-            parts.extensions.insert(used.clone());
-            parts.extensions.insert(end.clone());
-        }
-        // What was checked is what is passed on, not the bytes it came as.
-        let body = Bytes::from(incoming.into_value().to_string());
-        let request = http::Request::from_parts(parts, Full::new(body));
-        Ok(until_sent(self.service.handle(request).await, (stream, used)))
+        let response = match (&used, &incoming) {
+            (Some(used), Incoming::Request { id, .. }) => match used.begin(id) {
+                Some(underway) => self.see_through(parts, incoming, underway).await?,
+                None => refused(StatusCode::BAD_REQUEST, &id_taken(id)),
+            },
+            _ => self.service.handle(posted(parts, incoming)).await,
+        };
+        Ok(until_sent(response, (stream, used)))
+    }
+
+    /// Answers a request of a session. One that rmcp has been told half of it would keep as long as the session lasts.
+    async fn see_through(
+        &self,
+        mut parts: Parts,
+        incoming: Incoming,
+        underway: Arc<Underway>,
+    ) -> Result<Response<Body>, Denied> {
+        parts.extensions.insert(underway.session.end());
+        // Its call, too, is under way until it has ended, whoever waits for that.
+        parts.extensions.insert(Arc::clone(&underway));
+        let (service, request) = (self.service.clone(), posted(parts, incoming));
+        let answer = seen_through(async move { service.handle(request).await }, underway).await;
+        answer.ok_or_else(|| Denied::new(StatusCode::INTERNAL_SERVER_ERROR, host_failed().message))
     }
 
     /// Listens to a session of the older revisions, or ends it and the calls that wait in it.
@@ -352,27 +364,24 @@ impl<C: Calls> Agent<C> {
         let used = self.take_up(&parts.headers).await;
         let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
         let response = self.service.handle(request).await;
-        if let (Some((end, _)), true) = (&used, is_deleted && response.status().is_success()) {
-            end.0.cancel();
+        if let (Some(used), true) = (&used, is_deleted && response.status().is_success()) {
+            used.end().0.cancel();
         }
         Ok(until_sent(self.ending(response), (stream, used)))
     }
 
     /// Uses the session that a request names, where there is one.
-    async fn take_up(&self, headers: &HeaderMap) -> Option<(SessionEnd, Used)> {
+    async fn take_up(&self, headers: &HeaderMap) -> Option<Used> {
         self.sessions.take_up(session_id(headers)?).await
     }
 
     /// Answers a request to `/claw`.
     async fn claw(&self, asked: Asked) -> Result<Response<Body>, Denied> {
-        let Asked { parts, body, room } = asked;
+        let (parts, body) = asked;
         match parts.method {
             Method::POST => match message::read(&body) {
                 Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
-                Ok(incoming) => {
-                    room.admits(&incoming)?;
-                    self.claws.post(&parts.headers, incoming).await
-                }
+                Ok(incoming) => self.claws.post(&parts.headers, incoming).await,
             },
             Method::GET => {
                 let stream = self.bounds.stream().await?;
@@ -402,6 +411,17 @@ impl<C: Calls> Agent<C> {
 fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
     let up = answer_json(StatusCode::OK, r#"{"status":"ok"}"#);
     Ok(until_sent(up, busy(seat, Room::Urgent)?))
+}
+
+/// What was checked is what is passed on, not the bytes it came as.
+fn posted(parts: Parts, incoming: Incoming) -> http::Request<Full<Bytes>> {
+    http::Request::from_parts(parts, Full::new(Bytes::from(incoming.into_value().to_string())))
+}
+
+fn id_taken(id: &RequestId) -> Fault {
+    let text =
+        "a request with this id is under way in this session; give each request an id of its own";
+    Fault::new(INVALID_REQUEST, text).to(id.clone())
 }
 
 fn not_the_operator() -> Denied {

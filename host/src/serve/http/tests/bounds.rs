@@ -32,6 +32,15 @@ impl Server {
         all
     }
 
+    /// Connects without a token, and returns when the server has taken the connection.
+    async fn let_in(&self) -> TcpStream {
+        let mut stream = self.connect().await;
+        let request = format!("HEAD / HTTP/1.1\r\nhost: {}\r\n\r\n", self.authority);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        assert_eq!(status(&mut stream).await, "HTTP/1.1 200 OK\r\n");
+        stream
+    }
+
     /// Begins a call on each of these.
     async fn begin_calls(&self, connections: &mut [TcpStream]) {
         let call = call(1, "slow").to_string();
@@ -94,4 +103,29 @@ async fn half_a_message_keeps_nothing_urgent_out() {
         assert_eq!(status(&mut slow).await, "\r\n");
         assert_eq!(status(&mut slow).await, "HTTP/1.1 200 OK\r\n");
     }
+}
+
+#[tokio::test]
+async fn an_urgent_message_on_its_way_loses_its_place_after_strangers() {
+    // More than an agent can fill, and few enough that strangers fill them all.
+    let strangers = HTTP_REQUESTS_PER_AGENT_MAX / 4;
+    let server = Server::with_places(HTTP_REQUESTS_PER_AGENT_MAX + 1 + strangers, true).await;
+    let mut calls = server.connections().await;
+    server.begin_calls(&mut calls).await;
+    server.host.started(HTTP_REQUESTS_PER_AGENT_MAX).await;
+    let mut urgent = server.connect().await;
+    let mut silent = Vec::new();
+    for _ in 1..strangers {
+        silent.push(server.connect().await);
+    }
+    silent.push(server.let_in().await);
+    let (half, rest) = STATUS.split_at(20);
+    let head = server.head("/claw", STATUS.len(), &[("expect", "100-continue")]);
+    urgent.write_all((head + half).as_bytes()).await.unwrap();
+    assert_eq!(status(&mut urgent).await, "HTTP/1.1 100 Continue\r\n");
+    // All places are taken: somebody gives up one to this.
+    let _stranger = server.let_in().await;
+    urgent.write_all(rest.as_bytes()).await.unwrap();
+    assert_eq!(status(&mut urgent).await, "\r\n");
+    assert_eq!(status(&mut urgent).await, "HTTP/1.1 200 OK\r\n");
 }

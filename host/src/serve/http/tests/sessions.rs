@@ -101,3 +101,25 @@ async fn a_session_lasts_as_long_as_somebody_listens_to_it() {
     idle().await;
     assert_eq!(server.say(&session, &list()).await, 200);
 }
+
+#[tokio::test]
+async fn an_id_under_way_is_that_of_no_other_request() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    let headers = [("mcp-session-id", session.as_str())];
+    let (slow, twice) = (slow(), async {
+        server.host.started(1).await;
+        let answer = server.post("default", &slow(), &headers).await;
+        server.host.release();
+        answer
+    });
+    let (first, second) = tokio::join!(server.post("default", &slow, &headers), twice);
+    assert_eq!(first.json()["result"]["content"][0]["text"], json!("at last"));
+    assert_eq!(second.status, 400, "{}", second.text);
+    assert_eq!(
+        (&second.json()["id"], &second.json()["error"]["code"]),
+        (&json!(2), &json!(-32600))
+    );
+    // It is free again when the first one has been answered.
+    assert_eq!(server.post("default", &slow, &headers).await.status, 200);
+}
