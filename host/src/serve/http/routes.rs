@@ -434,3 +434,52 @@ pub(super) const MCP_SESSION: &str = "mcp-session-id";
 pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(MCP_SESSION)?.to_str().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+    use http::HeaderValue;
+    use serde_json::{Value, json};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::serve::fake::Fake;
+
+    async fn say(
+        agent: &Agent<Fake>,
+        session: Option<&HeaderValue>,
+        message: Value,
+    ) -> Response<Body> {
+        let mut request = http::Request::post("http://127.0.0.1/mcp")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header(MCP_SESSION, session);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let incoming = message::read(message.to_string().as_bytes()).unwrap();
+        agent.pass_on(parts, incoming).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_of_a_session_is_seen_through_whoever_hangs_up() {
+        let host = Fake::new();
+        let agent = Agent::new("default", &host, &CancellationToken::new(), &<(_, _)>::default());
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+                       "clientInfo": {"name": "t", "version": "0"}}});
+        let opened = say(&agent, None, initialize).await;
+        let session = opened.headers().get(MCP_SESSION);
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(say(&agent, session, ready).await.status(), StatusCode::ACCEPTED);
+        let slow = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "slow", "arguments": {}}});
+        // The client is gone as soon as it has sent this.
+        assert!(say(&agent, session, slow.clone()).now_or_never().is_none());
+        timeout(Duration::from_secs(60), host.started(1)).await.expect("it is passed on");
+        // Until it is answered, its id is that of no other.
+        assert_eq!(say(&agent, session, slow).await.status(), StatusCode::BAD_REQUEST);
+    }
+}

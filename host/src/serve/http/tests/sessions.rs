@@ -109,7 +109,11 @@ async fn an_id_under_way_is_that_of_no_other_request() {
     let headers = [("mcp-session-id", session.as_str())];
     let (slow, twice) = (slow(), async {
         server.host.started(1).await;
-        let answer = server.post("default", &slow(), &headers).await;
+        let twice = slow();
+        let answer = tokio::select! {
+            answer = server.post("default", &twice, &headers) => answer,
+            () = server.host.started(2) => panic!("the second one runs as well"),
+        };
         server.host.release();
         answer
     });
