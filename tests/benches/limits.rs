@@ -50,7 +50,8 @@ const KERNELS: [(&str, &str); 3] = [
 ];
 
 /// Some milliseconds of work: 190 kB of JSON.
-const JSON_IN_JAVASCRIPT: &str = "const all = Array.from({length: 4000}, (_, i) => ({id: i, name: 'the name of ' + i}));
+const JSON_IN_JAVASCRIPT: &str =
+    "const all = Array.from({length: 4000}, (_, i) => ({id: i, name: 'the name of ' + i}));
 JSON.parse(JSON.stringify(all)).length";
 
 /// A kernel on one engine: unmetered, with fuel alone, or with fuel that yields as the host's does.
