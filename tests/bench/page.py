@@ -114,7 +114,7 @@ def starts(table, took, memory, loaded):
             table.at_least("From start to the list of 12 tools, the other's time to ours", own, words, ms[name] / ms["clawhost"], least)
     if "wassette" in ms:
         all_loaded = median(loaded)
-        table.at_least("From start until each of them was called once, the other's time to ours", f"{all_loaded:.1f} ms",
+        table.at_least("From start until the code of all is loaded by calls, the other's time to ours", f"{all_loaded:.1f} ms",
                        f"{NAMES['wassette']}, to its list: {ms['wassette']:.1f} ms", ms["wassette"] / all_loaded, 2)
     table.add("likewise", own, f"{NAMES['floor']}: {ms['floor']:.1f} ms; /bin/true: {ms['true']:.1f} ms")
     for name, (resident, anonymous) in memory.items():
