@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clawhost_core::limits::{HTTP_SESSION_IDLE_MS, HTTP_SESSION_MESSAGES_MAX};
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::serve::mcp::SessionEnd;
 pub(super) struct McpSessions {
     manager: Arc<LocalSessionManager>,
     /// What is known about each, by its id.
-    known: Mutex<BTreeMap<String, Used>>,
+    known: Mutex<BTreeMap<SessionId, Used>>,
 }
 
 /// That a session is used, as long as there is a copy of this beside the one that is kept here. When a copy goes, the
@@ -67,12 +68,12 @@ impl McpSessions {
         let idle: Vec<_> = {
             let mut known = self.known.lock();
             // Those that ended by themselves are forgotten here, and new ones are used from now on.
-            known.retain(|id, _| open.contains_key(id.as_str()));
+            known.retain(|id, _| open.contains_key(id));
             for id in open.keys() {
-                known.entry(id.to_string()).or_default();
+                known.entry(Arc::clone(id)).or_default();
             }
             let idle = known.extract_if(.., |_, used| used.is_over());
-            idle.filter_map(|(id, _)| open.remove(id.as_str())).collect()
+            idle.filter_map(|(id, _)| open.remove(&id)).collect()
         };
         let left = open.len();
         drop(open);
