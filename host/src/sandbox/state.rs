@@ -226,9 +226,7 @@ fn env_of(grants: &Grants, secrets: &CallSecrets, tape: &Tape) -> Env {
 /// streams goes to the log.
 fn wasi_of(env: &Env, log: &CallLog, tape: &Tape) -> WasiCtxBuilder {
     let mut wasi = WasiCtx::builder();
-    if tape.is_on() {
-        taped::tape(&mut wasi, tape);
-    }
+    taped::tape(&mut wasi, tape);
     wasi.envs(env)
         .stdout(log.streams())
         .stderr(log.streams())

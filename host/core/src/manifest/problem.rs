@@ -150,6 +150,7 @@ impl Default for Problems {
 const PROBLEMS_SHOWN_MAX: usize = 100;
 /// What is wrong, or would be right, in one problem: it may name all that is possible.
 const PROBLEM_TEXT_BYTES_MAX: usize = 1_024;
+
 impl Problems {
     /// Reports that what stands at `at` is not what the protocol (or this host) allows.
     pub(crate) fn invalid(
