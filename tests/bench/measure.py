@@ -40,6 +40,7 @@ EACH_TOOL = {"read_file": {"path": "file.txt"}, "write_file": {"path": "new.txt"
              "search_files": {"text": "twelve"}, "wasm_shell": {"command": "echo a"}, "memory_read": {},
              "memory_write": {"content": "a"}, "calculator": {"expression": "6*7"},
              "web_fetch": {"url": "https://example.com/"}, "text_echo": TEXT}
+ECHO = TREE / "guest-tools/examples/wat/functions.wat"
 SERVING = re.compile(r"serving MCP on http://[^:]+:(\d+)/")
 
 
@@ -57,27 +58,48 @@ def ratio(above, below):
     return median([median(a) / median(b) for a, b in zip(above, below)])
 
 
-class World:
-    """A folder with what the servers serve, and how each of them is started."""
+class Ours:
+    """A folder with what clawhost serves, and how it is started."""
 
-    def __init__(self, program, peers, folder):
-        self.folder, self.skipped = folder, {}
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
         (folder / "workspace").mkdir()
         (folder / "workspace/file.txt").write_text(TWELVE_BYTES)
         (folder / "tools").mkdir()
-        text = TREE / "guest-tools/examples/wat/functions.wat"
-        (folder / "tools/functions.wat").write_bytes(text.read_bytes())
+        (folder / "tools/functions.wat").write_bytes(ECHO.read_bytes())
         tools = "".join(f"    - {{name: {name}, sandbox: claw://sandbox/workspace}}\n" for name in BUILT_IN)
         (folder / "claw.yaml").write_text(MANIFEST % tools)
         (folder / "clawhost.yaml").write_text("version: 1\ntools: {directory: ./tools}\n")
         state = {"XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache"}
-        self.floor = program.parent / "examples/floor"
-        binary = subprocess.run([self.floor, text], capture_output=True, check=True).stdout
+        run = [program, "run", "claw.yaml"]
+        self.stdio = {"clawhost": ([*run, "--stdio"], state)}
+        self.http = {"clawhost": ([*run, "--http", "127.0.0.1:0", "--no-auth"], state, {"told": SERVING})}
+
+    def start(self, name):
+        command, env = self.stdio[name]
+        return Stdio(command, self.folder, env)
+
+    def start_http(self, name):
+        command, env, more = self.http[name]
+        return Http(command, self.folder, env, **more)
+
+
+class World(Ours):
+    """The same, and its peers: the program of the plain release build is one, where there is an ordered one."""
+
+    def __init__(self, builds, peers, folder):
+        ordered, plain = builds.parent / "ordered/clawhost", builds / "clawhost-under-test"
+        super().__init__(ordered if ordered.exists() else plain, folder)
+        self.skipped, self.floor = {}, builds / "examples/floor"
+        if ordered.exists():
+            (_, *rest), state = self.stdio["clawhost"]
+            self.stdio["plain"] = ([plain, *rest], state)
+        else:
+            self.skipped["plain"] = "it is what was measured, as there is no ordered one: tests/bench/ordered.sh"
+        binary = subprocess.run([self.floor, ECHO], capture_output=True, check=True).stdout
         (folder / "components").mkdir()
         (folder / "components/functions.wasm").write_bytes(binary)
-        run = [program, "run", "claw.yaml"]
-        self.stdio = {"clawhost": ([*run, "--stdio"], state), "floor": ([self.floor], None)}
-        self.http = {"clawhost": ([*run, "--http", "127.0.0.1:0", "--no-auth"], state, {"told": SERVING})}
+        self.stdio["floor"] = ([self.floor], None)
         node = peers / "node/node_modules/@modelcontextprotocol"
         everything, files = (node / f"server-{name}/dist/index.js" for name in ("everything", "filesystem"))
         if everything.exists():
@@ -96,21 +118,13 @@ class World:
             self.skipped["wassette"] = why
         self.bwrap = shutil.which("bwrap")
 
-    def start(self, name):
-        command, env = self.stdio[name]
-        return Stdio(command, self.folder, env)
-
-    def start_http(self, name):
-        command, env, more = self.http[name]
-        return Http(command, self.folder, env, **more)
-
 
 def lines(server, name):
     """Returns the calls of one server by what they are."""
     echo = next((tool for tool in server.tools if tool.endswith("echo")), None)
     words = {"message": TEXT["text"]} if name == "everything" else TEXT
     made = {"echo": call(echo, words)} if echo else {}
-    if name == "clawhost":
+    if name in ("clawhost", "plain"):
         made["file"] = call("read_file", {"path": "file.txt"})
     if name == "filesystem":
         made["file"] = call("read_text_file", {"path": f"{server.folder}/workspace/file.txt"})

@@ -16,7 +16,7 @@ from measure import CONNECTIONS, TREE, at, median, ratio
 PAGE = TREE / "host/docs/performance.md"
 PLOT = TREE / "host/docs/performance.svg"
 BEGIN, END = "<!-- measured: tests/bench/run.sh writes from here -->", "<!-- measured: to here -->"
-NAMES = {"clawhost": "clawhost", "floor": "an rmcp echo server", "wassette": "wassette 0.8.0",
+NAMES = {"clawhost": "clawhost", "plain": "clawhost, plain build", "floor": "an rmcp echo server", "wassette": "wassette 0.8.0",
          "everything": "npm server-everything", "filesystem": "npm server-filesystem"}
 
 
@@ -88,6 +88,8 @@ def stdio(table, took):
         if (name, "echo") in took:
             words = f"{NAMES[name]}{', the same component' if name == 'wassette' else ''}: {us(shown[name, 'echo'])}"
             table.at_least("likewise, the other's time to ours", ours, words, ratio(took[name, "echo"], own), least)
+    if ("plain", "echo") in took:
+        table.add("likewise", ours, f"{NAMES['plain']}: {us(shown['plain', 'echo'])}", ratio(own, took["plain", "echo"]))
     if ("filesystem", "file") in took:
         words = f"{NAMES['filesystem']}: {us(shown['filesystem', 'file'])}"
         table.at_least("Reading a file of 12 bytes likewise, the other's time to ours", us(shown["clawhost", "file"]), words,
@@ -117,12 +119,20 @@ def starts(table, took, memory, loaded):
         table.at_least("From start until the code of all is loaded by calls, the other's time to ours", f"{all_loaded:.1f} ms",
                        f"{NAMES['wassette']}, to its list: {ms['wassette']:.1f} ms", ms["wassette"] / all_loaded, 2)
     table.add("likewise", own, f"{NAMES['floor']}: {ms['floor']:.1f} ms; /bin/true: {ms['true']:.1f} ms")
-    for name, (resident, anonymous) in memory.items():
-        if name == "wassette":
-            table.at_most("Memory when idle, resident", f"{memory['clawhost'][0] / 1024:.1f} MiB, of which "
-                          f"{memory['clawhost'][1] / 1024:.1f} in no file",
-                          f"{NAMES[name]}: {resident / 1024:.1f}, {anonymous / 1024:.1f}", memory["clawhost"][0] / resident, 1)
+    if "plain" in ms:
+        table.add("likewise", own, f"{NAMES['plain']}: {ms['plain']:.1f} ms", ms["clawhost"] / ms["plain"])
+    idle(table, memory)
     return ms
+
+
+def idle(table, memory):
+    resident, anonymous = memory["clawhost"]
+    own = f"{resident / 1024:.1f} MiB, of which {anonymous / 1024:.1f} in no file"
+    for name, most in (("wassette", 1), ("plain", None)):
+        if name in memory:
+            peer = f"{NAMES[name]}: {memory[name][0] / 1024:.1f}, {memory[name][1] / 1024:.1f}"
+            times = resident / memory[name][0]
+            table.add("Memory when idle, resident", own, peer, times, most and f"≤ {most}", most and times <= most)
 
 
 def sizes(table, figures, took):
@@ -201,11 +211,11 @@ def plot(groups):
 
 
 def main():
-    program, bench, peers = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+    builds, bench, peers = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
     said = lambda *words: print(f"{datetime.datetime.now():%H:%M:%S}", *words, file=sys.stderr)
     table = Table()
     with tempfile.TemporaryDirectory() as folder:
-        world = measure.World(program, peers, pathlib.Path(folder))
+        world = measure.World(builds, peers, pathlib.Path(folder))
         world.start("clawhost").end()  # compiles
         said("calls in the host")
         ran = subprocess.run([bench, "--figures"], cwd=TREE / "tests", capture_output=True, text=True, check=True)
@@ -219,8 +229,8 @@ def main():
         memory, started, processes = measure.idle_memory(world), measure.starts(world), measure.processes(world)
         loaded = measure.loaded(world)
     said("bridged calls, the proxy")
-    bridged = measure.printed("/usr/bin/python3", "-B", "tests/conformance/overhead.py", program, "500")
-    proxied = measure.printed(sys.executable, "-B", "tests/proxy/overhead.py", program, "--requests", "300")
+    bridged = measure.printed("/usr/bin/python3", "-B", "tests/conformance/overhead.py", world.program, "500")
+    proxied = measure.printed(sys.executable, "-B", "tests/proxy/overhead.py", world.program, "--requests", "300")
     calls(table, figures)
     shown = stdio(table, took)
     http(table, loads)
@@ -231,7 +241,8 @@ def main():
     bounds(table, figures)
     skipped = "".join(f"- Skipped: {NAMES.get(name, name)}: {why}.\n" for name, why in world.skipped.items())
     kernel = platform.release().split("-")[0]
-    about = (f"{datetime.date.today()}, {os.cpu_count()} cores, Linux {kernel}, the release build. "
+    build = "the release build" + (", its functions in order (`tests/bench/ordered.sh`)" if "plain" in world.stdio else "")
+    about = (f"{datetime.date.today()}, {os.cpu_count()} cores, Linux {kernel}, {build}. "
              "Read the ratios: they compare times of the same run, taken in turns.")
     text = (f"{BEGIN}\n{about}\n\n{table.text()}\n\n{stages(figures)}\n\n{skipped}\n"
             f"A bridged server, called directly and through the host (`tests/conformance/overhead.py`):\n\n```text\n{bridged}```\n\n"
