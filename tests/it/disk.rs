@@ -142,6 +142,26 @@ fn d3_a_call_that_a_full_disk_keeps_out_of_the_record_fails_by_the_disk() {
     assert!(refused > 0, "no call was the first to be refused");
 }
 
+/// A file may be as long as the limit of the process says (`ulimit -f`); beyond that it is a full disk.
+#[test]
+fn d3_a_limit_on_the_size_of_files_ends_no_host() {
+    let cli = prepared();
+    let mut failed = 0;
+    for blocks in [0, 1, 4, 16, 64, 256] {
+        let like = cli.command(&["call", "claw.yaml", "write_file", "path=a", "content=x"]);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+        limited.arg(like.get_program()).args(like.get_args()).current_dir(cli.here());
+        limited.env_clear();
+        limited.envs(like.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let run = limited.output().unwrap();
+        // A signal leaves no code. Memory of guests is a file too, whose limit fails the tool.
+        assert!(run.status.code().is_some(), "{blocks}: {:?}", run.status);
+        failed += usize::from(run.status.code() == Some(6));
+    }
+    assert!(failed > 0, "no limit was met");
+}
+
 fn open(path: &Path) -> Result<(Database, OwnKeys), DatabaseError> {
     let database = Database::open(path, &[("keys", KEYS_MIGRATIONS)])?;
     let keys = Keys::new(database.clone(), "me").of("agent", Space::Tools);

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::host::{secrets, text};
+use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
+use clawhost_tests::host::{call, secrets, text};
 use clawhost_tests::{Cli, Guest, TestHost, wait};
 use serde_json::json;
 
@@ -97,6 +98,29 @@ async fn the_bound_host_gets_the_value_and_the_guest_never_does() {
     assert!(!shown.contains(VALUE), "{shown}");
     assert!(!format!("{:?}", host.finished()).contains(VALUE));
     host.check_audit();
+}
+
+/// Whatever cuts a text, cuts what is left of it without secrets: nothing recognises a part of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_lies_across_a_cut_is_in_no_reply_and_no_record() {
+    let secrets = Secrets::none();
+    secrets.hide("TOKEN", VALUE).unwrap();
+    let host = TestHost::builder().secrets(secrets).build().await;
+    // The text of an error begins with a few words and the path.
+    for before in (ERROR_TEXT_BYTES_MAX - 60..ERROR_TEXT_BYTES_MAX).step_by(4) {
+        let path = "p".repeat(before) + VALUE;
+        let reply = host.call("read_file", json!({"path": path})).await.unwrap();
+        assert!(reply.is_error && !text(&reply).contains(&VALUE[..4]), "{before}");
+    }
+    for before in 232..256 {
+        let name = "z".repeat(before) + VALUE;
+        let mut call = call(&name, json!({}));
+        call.context.request_id = Some(name);
+        let error = host.host().call(call).await.unwrap_err();
+        assert!(!format!("{error:?}").contains(&VALUE[..4]), "{error:?}");
+    }
+    let records = format!("{:?}", host.records());
+    assert!(records.contains("zzz") && !records.contains(&VALUE[..4]), "{records}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -138,6 +138,11 @@ impl AuditLog {
         self
     }
 
+    /// Returns the start of a text that is too long for a record, without secrets.
+    pub(super) fn short(&self, text: &str, bytes_max: usize) -> String {
+        self.secrets.short(text, bytes_max)
+    }
+
     /// Appends one record; it has reached the kernel when this returns, so that it outlives
     /// the process. The head has it then too; of a signed chain the head follows with the signature,
     /// and the host goes on where the disk refuses those two, and says so.

@@ -8,7 +8,6 @@ use clawhost_core::error::CallError;
 use clawhost_core::limits::{AUDIT_RECORD_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::screen::{Action, Finding};
-use clawhost_core::truncate;
 use serde_json::{Value, json};
 
 use super::facts::Facts;
@@ -69,13 +68,11 @@ impl CallSpan {
 
     /// Adds what the call may touch, in `words`; what is too long is cut, and its digest stands for the rest.
     pub fn note_grants(&mut self, words: &str) {
-        match truncate::text(words, TEXT_BYTES_MAX) {
-            short if short == words => self.note("grants", words),
-            short => {
-                let rest = digest::of_bytes(words.as_bytes());
-                self.note("grants", format!("{short} {rest}"));
-            }
+        if words.len() <= TEXT_BYTES_MAX {
+            return self.note("grants", words);
         }
+        let (short, rest) = (self.short(words), digest::of_bytes(words.as_bytes()));
+        self.note("grants", format!("{short} {rest}"));
     }
 
     /// Adds what screens found, whether or not it stopped the call, and logs what a policy wants
@@ -125,7 +122,7 @@ impl CallSpan {
     /// The record cannot be written; the call must not go on.
     pub fn approval_asked(&self, reason: &str) -> std::io::Result<()> {
         let mut facts = self.who();
-        facts.set("reason", truncate::text(reason, TEXT_BYTES_MAX));
+        facts.set("reason", self.short(reason));
         self.log.append(Event::ApprovalAsked, &facts)
     }
 
@@ -136,7 +133,7 @@ impl CallSpan {
     pub fn approval_answered(&self, approved: bool, by: &str, how: &str) -> std::io::Result<()> {
         let mut facts = self.who();
         facts.set("approved", approved);
-        facts.set("by", truncate::text(by, TEXT_BYTES_MAX));
+        facts.set("by", self.short(by));
         facts.set("how", how);
         self.log.append(Event::ApprovalAnswered, &facts)
     }
@@ -191,7 +188,11 @@ impl CallSpan {
 
     /// A text from a guest may be megabytes; a record says enough of it.
     fn note_text(&mut self, key: &'static str, text: &str) {
-        self.note(key, truncate::text(text, TEXT_BYTES_MAX));
+        self.note(key, self.short(text));
+    }
+
+    fn short(&self, text: &str) -> String {
+        self.log.short(text, TEXT_BYTES_MAX)
     }
 
     fn finish(&mut self) -> std::io::Result<()> {
@@ -240,6 +241,7 @@ mod tests {
 
     use super::*;
     use crate::audit::Terms;
+    use crate::secrets::Secrets;
 
     fn span(folder: &tempfile::TempDir) -> CallSpan {
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
@@ -258,6 +260,30 @@ mod tests {
         let (short, rest) =
             span.facts.get("grants").unwrap().as_str().unwrap().split_once(' ').unwrap();
         assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
+    }
+
+    #[test]
+    fn a_secret_that_lies_across_a_cut_is_in_no_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let secrets = Secrets::none();
+        secrets.hide("TOKEN", "hidden-value-of-the-test").unwrap();
+        let log = AuditLog::open(&dir, Terms::default()).unwrap().without(secrets);
+        let mut span = CallSpan::open(&Arc::new(log), "1", "p", "t", "sha256:0", &[]).unwrap();
+        let long = "x".repeat(TEXT_BYTES_MAX - 20) + "hidden-value-of-the-test";
+        span.note_inputs(&json!([&long]));
+        span.note_outputs(&json!([&long]));
+        span.note_grants(&long);
+        span.approval_asked(&long).unwrap();
+        span.approval_answered(true, &long, "operator").unwrap();
+        let error = CallError::new(clawhost_core::error::ErrorKind::Internal, "no");
+        span.close(&Err(error.with_internal(&long))).unwrap();
+        let mut all = String::new();
+        for file in dir.entries().unwrap() {
+            file.unwrap().open().unwrap().read_to_string(&mut all).unwrap();
+        }
+        assert!(all.contains("inputs") && all.contains("internal"), "{all}");
+        assert!(!all.contains("hidden"), "{all}");
     }
 
     #[test]

@@ -508,6 +508,15 @@ pub(super) async fn patiently<T>(
     done
 }
 
+/// Lets a write beyond the limit on the size of files (`ulimit -f`) fail as on a full disk does; unheeded, its signal
+/// ends the process.
+fn heed_file_limit() {
+    let signal = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    if let Err(error) = tokio::signal::unix::signal(signal) {
+        tracing::warn!("a limit on the size of files ends the host: {error}");
+    }
+}
+
 /// Runs one verb to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result<T, Fail> {
     // Guests take turns as tasks; sockets and pipes are looked at after a few of them.
@@ -517,7 +526,10 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result
         .build();
     let runtime =
         runtime.map_err(|error| Fail::new(exit::UPSTREAM, format!("no runtime: {error}")))?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(async {
+        heed_file_limit();
+        work.await
+    });
     // A read of standard input that never ends must not keep the process.
     runtime.shutdown_background();
     done

@@ -8,7 +8,7 @@ use clawhost_core::catalog::{Tool, ckp_name};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::retry::RetryPlan;
-use clawhost_core::{truncate, visible};
+use clawhost_core::visible;
 
 use super::governed::promised;
 use super::timings::Stopwatch;
@@ -167,7 +167,7 @@ async fn admit(
 
 /// Says why a tool is not served: a known one was refused when it was loaded.
 fn absent(terms: &Terms, call: &ToolCall) -> CallError {
-    let name = truncate::text(&call.tool, RECORDED_NAME_BYTES_MAX);
+    let name = &terms.gate.sides().secrets.short(&call.tool, RECORDED_NAME_BYTES_MAX);
     let catalog = terms.shelf.catalog();
     let refused = catalog.refused_as(name).filter(|_| call.context.has(&ckp_name(name)));
     let error = match refused {

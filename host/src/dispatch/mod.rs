@@ -20,7 +20,7 @@ use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
 use clawhost_core::manifest::{CatalogMode, LimitSettings};
 use clawhost_core::policy::PolicySet;
 use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::{truncate, visible};
+use clawhost_core::visible;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
@@ -185,7 +185,7 @@ impl Dispatch {
         let span = CallSpan::open(log, id, &call.principal.0, &name, &arguments, &within);
         let mut span = span.map_err(|error| unrecorded(&error))?;
         if let Some(request) = &call.context.request_id {
-            span.note("request", truncate::text(request, RECORDED_NAME_BYTES_MAX));
+            span.note("request", self.parts.secrets.short(request, RECORDED_NAME_BYTES_MAX));
         }
         Ok(span)
     }
@@ -275,10 +275,7 @@ impl Dispatch {
     /// Returns what the record calls the tool: the catalog's name, or what the caller says, made safe.
     fn name_of(&self, call: &ToolCall) -> String {
         let known = self.terms().shelf.catalog();
-        let said = || {
-            let clean = self.parts.secrets.redactor().text(&call.tool).into_owned();
-            visible::line(truncate::text(&clean, RECORDED_NAME_BYTES_MAX))
-        };
+        let said = || visible::line(&self.parts.secrets.short(&call.tool, RECORDED_NAME_BYTES_MAX));
         known.find(&call.tool).map_or_else(said, |tool| tool.definition.name.clone())
     }
 

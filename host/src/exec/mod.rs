@@ -41,7 +41,7 @@ pub async fn run(
         Code::Composite(composite) => {
             Box::pin(composite::run(&composite, desk, admitted, caller.progress)).await
         }
-        Code::Native(native) => Box::pin(native::run(&native, admitted)).await,
+        Code::Native(native) => Box::pin(native::run(&native, desk, admitted)).await,
         Code::Own(tool) => Box::pin(own::run(tool, desk, admitted)).await,
         Code::Service(granted) => Box::pin(http::run(&granted, admitted)).await,
     };

@@ -3,25 +3,31 @@
 //! Deliberately absent: a sandbox, which no code of the host's own process can have.
 
 use clawhost_core::error::CallError;
+use clawhost_core::json;
 use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
 use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::{json, truncate};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::task::JoinError;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Desk;
 use super::wasm::within_output;
 use crate::gate::Admitted;
 use crate::native::{Native, ToolError};
+use crate::secrets::Secrets;
 
 /// Runs `admitted` as the program's own code. A panic is the tool's failure, and one that never yields
 /// keeps its thread and not its caller.
 ///
 /// # Errors
 /// -32014 at the deadline, -32010 where the result is larger than a call may answer.
-pub(super) async fn run(native: &Arc<Native>, admitted: Admitted) -> Result<ToolReply, CallError> {
+pub(super) async fn run(
+    native: &Arc<Native>,
+    desk: Desk<'_>,
+    admitted: Admitted,
+) -> Result<ToolReply, CallError> {
     // The gate has parsed them before.
     let arguments = json::parse(admitted.arguments().as_bytes()).unwrap_or_default();
     let tool = Arc::clone(native);
@@ -32,7 +38,7 @@ pub(super) async fn run(native: &Arc<Native>, admitted: Admitted) -> Result<Tool
             let bytes = reply.bytes();
             within_output(reply, bytes, &admitted)
         }
-        Ok(Ok(Err(error))) => Ok(failed(&error)),
+        Ok(Ok(Err(error))) => Ok(failed(&error, &desk.gate.sides().secrets)),
         Ok(Err(ended)) => Ok(crashed(&ended)),
         Err(_) => {
             let name = &admitted.resolved().tool().definition.name;
@@ -50,9 +56,9 @@ fn answer(value: Value) -> ToolReply {
     }
 }
 
-fn failed(error: &ToolError) -> ToolReply {
+fn failed(error: &ToolError, secrets: &Secrets) -> ToolReply {
     let text = error.to_string();
-    let short = truncate::text(&text, ERROR_TEXT_BYTES_MAX).to_owned();
+    let short = secrets.short(&text, ERROR_TEXT_BYTES_MAX);
     ToolReply { internal: Some(text), ..ToolReply::error(error.kind(), short) }
 }
 

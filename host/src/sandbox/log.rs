@@ -8,7 +8,9 @@
 
 use std::borrow::Cow;
 
-use clawhost_core::limits::{GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX};
+use clawhost_core::limits::{
+    ERROR_TEXT_BYTES_MAX, GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX,
+};
 use clawhost_core::{truncate, visible};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
@@ -76,6 +78,11 @@ impl CallLog {
         let text = self.redacted(&text);
         let text = text.trim();
         (!text.is_empty()).then(|| visible::line(tail(text, GUEST_LOG_LINE_BYTES_MAX)))
+    }
+
+    /// Returns what a call that failed says of why, without secrets and not longer than an error may be.
+    pub(crate) fn short(&self, why: &str) -> String {
+        self.secrets.short(why, ERROR_TEXT_BYTES_MAX)
     }
 
     /// Returns `text` without the secrets that were handed out so far.

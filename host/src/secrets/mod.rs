@@ -187,6 +187,11 @@ impl Secrets {
         self.0.redactor.load_full()
     }
 
+    /// Returns `text` without these values, cut to `bytes_max`: in that order, as nothing recognises a part of one.
+    pub fn short(&self, text: &str, bytes_max: usize) -> String {
+        truncate::text(&self.redactor().text(text), bytes_max).to_owned()
+    }
+
     /// Returns the values that were handed out for `name` and are still known, the latest last.
     pub fn known(&self, name: &str) -> Vec<Secret> {
         let known = self.0.known.lock();

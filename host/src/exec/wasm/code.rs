@@ -1,6 +1,6 @@
 //! One call of each kind of component: arguments in, an answer out.
 
-use clawhost_core::limits::{ERROR_TEXT_BYTES_MAX, FUNCTION_CALL_BYTES_MAX, GUEST_LOG_BYTES_MAX};
+use clawhost_core::limits::{FUNCTION_CALL_BYTES_MAX, GUEST_LOG_BYTES_MAX};
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::{json, truncate};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use crate::engine::kinds::{Function, Kind, value};
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
 use crate::sandbox::clock::Exceeded;
+use crate::sandbox::log::CallLog;
 
 /// What is to be entered, and with what.
 pub(super) enum Code<'a> {
@@ -68,7 +69,9 @@ impl<'a> Code<'a> {
         match self {
             Self::Tool { indices, name, arguments } => {
                 let guest = indices.load(&mut *store, instance)?;
-                guest.claw_tool_tool().call_call(store, name, arguments).await.map(tool::answer)
+                let returned =
+                    guest.claw_tool_tool().call_call(&mut *store, name, arguments).await?;
+                Ok(tool::answer(returned, &store.data().log))
             }
             Self::Command { run, stdout, stdout_bytes_max } => {
                 let ended = enter(store, instance, &run, &[], true).await;
@@ -82,7 +85,8 @@ impl<'a> Code<'a> {
             Self::Function { function, arguments } => {
                 store.set_hostcall_fuel(FUNCTION_CALL_BYTES_MAX);
                 let returns = function.result.is_some();
-                enter(store, instance, &function.export, &arguments, returns).await.map(returned)
+                let value = enter(store, instance, &function.export, &arguments, returns).await?;
+                Ok(returned(value, &store.data().log))
             }
         }
     }
@@ -146,11 +150,11 @@ fn exited(code: i32, stdout: &MemoryOutputPipe, stderr: &MemoryOutputPipe) -> An
     Err(Box::new(ToolReply { content, is_error: true, error_kind, internal, ..reply }))
 }
 
-/// Returns the answer of a function that returned.
-fn returned(value: Option<Val>) -> Answer {
+/// Returns the answer of a function that returned, whose call has `log`.
+fn returned(value: Option<Val>, log: &CallLog) -> Answer {
     let value = match value {
         None | Some(Val::Result(Ok(None))) => return Ok((ToolReply::default(), 0)),
-        Some(Val::Result(Err(value))) => return Err(Box::new(failed(value))),
+        Some(Val::Result(Err(value))) => return Err(Box::new(failed(value, log))),
         Some(Val::Result(Ok(Some(value)))) => *value,
         Some(value) => value,
     };
@@ -166,12 +170,12 @@ fn returned(value: Option<Val>) -> Answer {
 }
 
 /// Returns the failure that a function tells of by the error of its `result`.
-fn failed(value: Option<Box<Val>>) -> ToolReply {
+fn failed(value: Option<Box<Val>>, log: &CallLog) -> ToolReply {
     let text = match value.map(|value| value::json(*value)) {
         None => "the function failed".to_owned(),
         Some(Ok(Value::String(text)) | Err(text)) => text,
         Some(Ok(value)) => value.to_string(),
     };
-    let short = truncate::text(&text, ERROR_TEXT_BYTES_MAX).to_owned();
+    let short = log.short(&text);
     ToolReply { internal: Some(text), ..ToolReply::error("execution-failed", short) }
 }

@@ -1,16 +1,15 @@
 //! What a tool of our own world answers, in the shape that every executor shares.
 
-use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
-use clawhost_core::truncate;
 use serde_json::Value;
 
 use super::Answer;
 use crate::sandbox::bindings::exports::claw::tool::tool::{self, ToolError};
+use crate::sandbox::log::CallLog;
 
-/// Returns the answer that a tool gave.
-pub(super) fn answer(returned: Result<tool::Output, ToolError>) -> Answer {
-    let output = returned.map_err(|error| Box::new(tool_error(error)))?;
+/// Returns the answer that a tool gave, whose call has `log`.
+pub(super) fn answer(returned: Result<tool::Output, ToolError>, log: &CallLog) -> Answer {
+    let output = returned.map_err(|error| Box::new(tool_error(error, log)))?;
     let bytes = size_of(&output);
     let structured = output.structured.as_deref().map(parse_structured).transpose();
     let structured =
@@ -61,7 +60,7 @@ fn block(block: tool::Content) -> Content {
     }
 }
 
-fn tool_error(error: ToolError) -> ToolReply {
+fn tool_error(error: ToolError, log: &CallLog) -> ToolReply {
     let (kind, text) = match error {
         ToolError::NotFound(text) => ("not-found", text),
         ToolError::InvalidArgs(text) => ("invalid-args", text),
@@ -71,6 +70,6 @@ fn tool_error(error: ToolError) -> ToolReply {
         ToolError::InvalidPath(text) => ("invalid-path", text),
         ToolError::Timeout(text) => ("timeout", text),
     };
-    let short = format!("{kind}: {}", truncate::text(&text, ERROR_TEXT_BYTES_MAX));
+    let short = format!("{kind}: {}", log.short(&text));
     ToolReply { internal: Some(text), ..ToolReply::error(kind, short) }
 }

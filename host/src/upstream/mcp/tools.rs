@@ -101,7 +101,7 @@ fn take(
 fn whole(tools: Vec<ToolDefinition>) -> Result<Arc<[ToolDefinition]>, Failure> {
     let mut names = BTreeSet::new();
     match tools.iter().find(|tool| !names.insert(tool.name.as_str())) {
-        Some(_) => Err(wrong("two tools of its list have the same name")),
+        Some(twice) => Err(wrong(format!("two tools of its list are called {:?}", twice.name))),
         None => Ok(tools.into()),
     }
 }
