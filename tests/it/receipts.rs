@@ -1,5 +1,6 @@
 //! Receipts: what a record says of a call, and that a recorded call comes to the same again.
 
+use clawhost::audit::SigningKey;
 use clawhost_tests::{Cli, Guest};
 use serde_json::Value;
 
@@ -141,6 +142,32 @@ fn a_receipt_says_what_the_call_could_touch_and_is_enough_to_replay_it() {
     let unnamed = cli.run(&["replay", &name]);
     assert_eq!(unnamed.code, Some(3), "{}", unnamed.stderr);
     assert!(unnamed.stderr.contains("name the manifest"), "{}", unnamed.stderr);
+}
+
+#[test]
+fn a_call_of_a_log_that_was_altered_or_that_another_key_signed_is_shown_to_nobody() {
+    let cli = prepared(RECORDS);
+    let (_, name) = called(&cli, &["dice"]);
+    let ran = |words: &[&str]| {
+        let run = cli.run(words);
+        (run.code, run.stdout + &run.stderr)
+    };
+    let replay = ["replay", &name, "claw.yaml"];
+    assert_eq!(ran(&replay).0, Some(0));
+    let own = cli.run(&["audit", "key"]).stdout;
+    let foreign = SigningKey::from_seed(&[8; 32]).unwrap().public().to_string();
+    assert_eq!(ran(&[&replay[..], &["--key", own.trim()]].concat()).0, Some(0));
+    let (code, said) = ran(&[&replay[..], &["--key", &foreign]].concat());
+    assert!(code == Some(7) && said.contains("under this key"), "{said}");
+    let (chain, _) = name.split_once('/').unwrap();
+    let log = cli.state().join(format!("audit/{chain}.jsonl"));
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text.replace("\"outcome\":\"ok\"", "\"outcome\":\"no\"")).unwrap();
+    for words in [&replay[..], &["audit", "receipt", &name]] {
+        let (code, said) = ran(words);
+        assert!(code == Some(7) && said.contains("not the one that was signed"), "{said}");
+        assert!(!said.contains("they are equal"), "{said}");
+    }
 }
 
 #[test]

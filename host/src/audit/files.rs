@@ -58,12 +58,22 @@ pub(super) fn file_names(dir: &Dir) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns what a file of `dir` says, if that is a regular one.
-pub(super) fn text(dir: &Dir, name: &str) -> std::io::Result<String> {
+/// Returns what a file of `dir` holds, if that is a regular one.
+pub(super) fn bytes(dir: &Dir, name: &str) -> std::io::Result<Vec<u8>> {
     let (mut file, _) = regular::open_in(dir, name)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// As [`bytes`], of text.
+pub(super) fn text(dir: &Dir, name: &str) -> std::io::Result<String> {
+    String::from_utf8(bytes(dir, name)?).map_err(std::io::Error::other)
+}
+
+/// Returns the name of the newest chain, where the file that names it does.
+pub(super) fn newest(dir: &Dir) -> Option<String> {
+    text(dir, NEWEST).ok().filter(|chain| !chain.trim().is_empty())
 }
 
 /// A chain is named by its log or by its head: deleting either one shows. Where both are empty, its host was
@@ -97,10 +107,9 @@ pub(crate) fn lines(
 }
 
 /// Returns the first record of a chain, where it can be read.
-pub(super) fn first_record(dir: &Dir, chain: &str) -> std::io::Result<Option<Value>> {
-    let Ok(mut lines) = lines(dir, chain) else { return Ok(None) };
-    let first = lines.next().transpose()?;
-    Ok(first.and_then(|line| serde_json::from_slice(&line).ok()))
+pub(super) fn first_record(dir: &Dir, chain: &str) -> Option<Value> {
+    let first = lines(dir, chain).ok()?.next()?.ok()?;
+    serde_json::from_slice(&first).ok()
 }
 
 /// Returns the last whole line of a chain, where it can be read.

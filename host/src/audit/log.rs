@@ -18,7 +18,7 @@ use super::files::{
 };
 use super::head::{self, Ends};
 use super::key::{PublicKey, SigningKey};
-use super::opening::SIGNED_WITH;
+use super::opening::{CHAIN, SIGNED_WITH};
 use super::record::{self, CHAIN_START, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
@@ -123,7 +123,7 @@ impl AuditLog {
             key,
             grown: watch::Sender::new(0),
         };
-        facts.extend([("host", env!("CARGO_PKG_VERSION")), ("chain", name)]);
+        facts.extend([("host", env!("CARGO_PKG_VERSION")), (CHAIN, name)]);
         facts.extend(key.map(|key| (SIGNED_WITH, key.to_string())));
         // No more than this one: who signs begins with the last record that is there.
         log.append_one(Event::ChainOpened, &facts)?;

@@ -214,7 +214,7 @@ mod tests {
         std::fs::write(folder.path().join(&name), text.replace("\"ok\"", "\"no\"")).unwrap();
         drop(AuditLog::open(&dir, Terms::default()).unwrap());
         let next = super::files::chains(&dir).unwrap().pop().unwrap();
-        let first = super::files::first_record(&dir, &next).unwrap().unwrap();
+        let first = super::files::first_record(&dir, &next).unwrap();
         assert_eq!(first["previous_chain"]["head"], head.trim());
     }
 

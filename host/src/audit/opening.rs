@@ -6,6 +6,8 @@ use serde_json::Value;
 use super::files::{chains, first_record};
 use super::head::End;
 
+/// The chain's name.
+pub(super) const CHAIN: &str = "chain";
 /// The key that signs the chain.
 pub(super) const SIGNED_WITH: &str = "signed_with";
 /// The end of the newest chain before it, which may still grow.
@@ -19,6 +21,8 @@ pub(super) const REMOVED_THROUGH: &str = "removed_through";
 #[derive(Debug)]
 pub(super) struct Opening {
     pub chain: String,
+    /// It says that it is of another chain than its file.
+    pub is_moved: bool,
     pub signed_with: Option<String>,
     pub ends: Vec<End>,
     pub removed_through: Option<String>,
@@ -27,15 +31,16 @@ pub(super) struct Opening {
 impl Opening {
     /// Reads that of every chain, oldest first.
     pub(super) fn all(dir: &Dir) -> std::io::Result<Vec<Self>> {
-        chains(dir)?.into_iter().map(|chain| Self::read(dir, chain)).collect()
+        Ok(chains(dir)?.into_iter().map(|chain| Self::read(dir, chain)).collect())
     }
 
-    fn read(dir: &Dir, chain: String) -> std::io::Result<Self> {
-        let first = first_record(dir, &chain)?.unwrap_or_default();
+    fn read(dir: &Dir, chain: String) -> Self {
+        let first = first_record(dir, &chain).unwrap_or_default();
         let text = |fact| first.get(fact).and_then(Value::as_str).map(str::to_owned);
         let ended = first.get(ENDED).and_then(Value::as_array).into_iter().flatten();
         let ends = first.get(PREVIOUS).into_iter().chain(ended).filter_map(End::read).collect();
         let (signed_with, removed_through) = (text(SIGNED_WITH), text(REMOVED_THROUGH));
-        Ok(Self { chain, signed_with, ends, removed_through })
+        let is_moved = text(CHAIN).is_some_and(|own| own != chain);
+        Self { chain, is_moved, signed_with, ends, removed_through }
     }
 }

@@ -66,10 +66,7 @@ impl Receipt {
     }
 
     /// Returns the record, unchecked.
-    ///
-    /// # Errors
-    /// It is no record.
-    pub fn record(&self) -> Result<Value, NoProof> {
+    fn record(&self) -> Result<Value, NoProof> {
         serde_json::from_str(&self.record).map_err(|_| NoProof::Record)
     }
 

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use cap_std::fs::Dir;
+use clawhost_core::visible;
 use serde_json::Value;
 
 use super::facts::Facts;
@@ -23,8 +24,15 @@ pub(super) fn plan(dir: &Dir, keep: Duration, now_ms: i64) -> std::io::Result<Pr
     let oldest_ms = now_ms.saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
     let mut names = chains(dir)?;
     names.pop();
-    let is_old = |name: &String| {
-        newest_ms(dir, name).is_some_and(|newest_ms| newest_ms < oldest_ms) && has_ended(dir, name)
+    let is_old = |name: &String| match newest_ms(dir, name) {
+        Some(newest_ms) => newest_ms < oldest_ms && has_ended(dir, name),
+        None => {
+            let name = visible::line(name);
+            tracing::warn!(
+                "no time can be read of the audit chain {name}; it is kept, and so is all after it."
+            );
+            false
+        }
     };
     Ok(Pruning(names.into_iter().take_while(is_old).collect()))
 }
@@ -60,6 +68,9 @@ fn newest_ms(dir: &Dir, name: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Seek as _};
+    use std::sync::Arc;
+
     use super::*;
     use crate::audit::files::{CHAIN_SUFFIXES, HEAD_SUFFIX, LOG_SUFFIX, file_names};
     use crate::audit::{AuditLog, Terms, Trust, verify};
@@ -151,5 +162,23 @@ mod tests {
             dir.remove_file(format!("{later}{suffix}")).unwrap();
         }
         assert!(!holds(&dir));
+    }
+
+    #[test]
+    fn what_keeps_old_chains_is_said() {
+        let (folder, dir) = folder();
+        (0..3).for_each(|_| drop(opened(&dir, None)));
+        std::fs::write(folder.path().join("0\u{1b}.jsonl"), "nothing\n").unwrap();
+        let mut shown = tempfile::tempfile().unwrap();
+        let writer = Arc::new(shown.try_clone().unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).with_ansi(false).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            drop(opened(&dir, Some(Duration::ZERO)));
+        });
+        let mut text = String::new();
+        shown.rewind().unwrap();
+        shown.read_to_string(&mut text).unwrap();
+        assert!(text.contains("no time can be read of the audit chain 0\\u{1b}"), "{text}");
+        assert_eq!(chains(&dir).unwrap().len(), 5);
     }
 }

@@ -25,21 +25,32 @@ pub(super) struct Seals {
     broken: Option<String>,
 }
 
-/// Returns the signatures of a chain, as far as they are whole; none where it is not signed.
+/// Returns the signatures of a chain; none where it is not signed.
+///
+/// # Errors
+/// The file cannot be read, or a line of it is no signature.
 pub(super) fn signatures(dir: &Dir, chain: &str) -> std::io::Result<Vec<Signed>> {
-    match files::text(dir, &format!("{chain}{SIGNATURES_SUFFIX}")) {
-        // What was being written when its host was killed is no line.
-        Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
+    let bytes = match files::bytes(dir, &format!("{chain}{SIGNATURES_SUFFIX}")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read?,
+    };
+    // What follows the last line break is nothing, or what was being written when its host was killed.
+    let whole = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let signed = |(number, line)| {
+        serde_json::from_slice(line)
+            .map_err(|_| std::io::Error::other(format!("line {number} is no signature")))
+    };
+    (1..).zip(whole).map(signed).collect()
 }
 
 impl Seals {
-    pub(super) fn read(dir: &Dir, chain: &str) -> std::io::Result<Self> {
-        let (left, chain) = (signatures(dir, chain)?.into(), chain.to_owned());
+    /// Reads those of a chain; that they cannot be read, they say at the end.
+    pub(super) fn read(dir: &Dir, chain: &str) -> Self {
+        let read = signatures(dir, chain).map_err(|error| format!("its signatures: {error}"));
+        let (left, broken) = read.map_or_else(|why| (Vec::new(), Some(why)), |left| (left, None));
         let (fit, hashes) = (Vec::new(), Vec::new());
-        Ok(Self { chain, left, fit, hashes, signed: 0, unsigned: None, broken: None })
+        let (chain, left) = (chain.to_owned(), left.into());
+        Self { chain, left, fit, hashes, signed: 0, unsigned: None, broken }
     }
 
     /// Returns the time that the records since the last signature span.
@@ -78,13 +89,13 @@ impl Seals {
         named: Option<&str>,
         keys: &[PublicKey],
     ) -> Result<Option<u64>, String> {
+        if let Some(broken) = self.broken {
+            return Err(broken);
+        }
         let Some(named) = named else { return Ok(None) };
         let key = keys.iter().find(|key| key.to_string() == named);
         let key =
             key.ok_or_else(|| format!("is signed with {named}, which is not trusted here"))?;
-        if let Some(broken) = self.broken {
-            return Err(broken);
-        }
         if let Some(wrong) = self.fit.iter().find(|signed| !signed.holds(key)) {
             let first = wrong.statement.first.saturating_add(1);
             return Err(format!("line {first}: the signature from here on is not of {named}"));

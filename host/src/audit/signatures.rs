@@ -116,7 +116,7 @@ fn another_key_or_none_is_not_taken_for_ours() {
     assert!(report(&dir, &trust(8)).broken.is_some());
     let (folder, dir, chain) = signed(1);
     forge(folder.path(), &chain, 0, &format!("\"signed_with\":\"{named}\","), "");
-    assert!(report(&dir, &trust(7)).broken.unwrap().contains("not signed"));
+    assert!(report(&dir, &trust(7)).broken.unwrap().contains("not what was signed"));
     let (folder, dir, chain) = signed(1);
     let path = folder.path().join(format!("{chain}.signatures"));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -124,6 +124,52 @@ fn another_key_or_none_is_not_taken_for_ours() {
     line["signature"] = serde_json::json!("AAAA");
     std::fs::write(&path, format!("{line}\n")).unwrap();
     assert!(report(&dir, &trust(7)).broken.unwrap().contains("signature"));
+}
+
+/// The chain after it is told of too.
+#[test]
+fn a_file_that_cannot_be_read_breaks_its_chain_and_no_other() {
+    let text = |it: &str, signatures: &str| signatures.replacen('{', it, 1).into_bytes();
+    let damage: [&dyn Fn(&Path, &str); 5] = [
+        &|file, old| std::fs::write(file, [b"\xff", old.as_bytes()].concat()).unwrap(),
+        &|file, old| std::fs::write(file, [old.as_bytes(), b"nothing\n"].concat()).unwrap(),
+        &|file, old| std::fs::write(file, text("[", old)).unwrap(),
+        &|file, _| {
+            std::fs::remove_file(file).unwrap();
+            std::fs::create_dir(file).unwrap();
+        },
+        &|file, _| {
+            std::fs::remove_file(file).unwrap();
+            std::os::unix::fs::symlink("nowhere", file).unwrap();
+        },
+    ];
+    for (number, damage) in damage.iter().enumerate() {
+        for suffix in ["signatures", "jsonl"] {
+            let (folder, dir, chain) = signed(1);
+            drop(opened(&dir, None));
+            let file = folder.path().join(format!("{chain}.{suffix}"));
+            damage(&file, &std::fs::read_to_string(&file).unwrap());
+            let reports = verify(&dir, &trust(7)).unwrap();
+            let broken: Vec<bool> = reports.iter().map(|it| it.broken.is_some()).collect();
+            assert_eq!(broken, [true, false], "{number} {suffix}: {reports:?}");
+        }
+    }
+}
+
+#[test]
+fn a_chain_under_the_name_of_another_and_a_name_of_no_chain_are_found() {
+    let (folder, dir, chain) = signed(1);
+    for suffix in ["jsonl", "head"] {
+        let file = |chain: &str| folder.path().join(format!("{chain}.{suffix}"));
+        std::fs::copy(file(&chain), file("1-1-1")).unwrap();
+    }
+    let broken = report(&dir, &Trust::default()).broken.unwrap();
+    assert!(broken.contains("another name"), "{broken}");
+    for newest in ["", "\n"] {
+        std::fs::write(folder.path().join("newest"), newest).unwrap();
+        let missing = verify(&dir, &trust(7)).unwrap().pop().unwrap();
+        assert!(missing.broken.unwrap().contains("names none"));
+    }
 }
 
 #[test]
@@ -338,7 +384,7 @@ fn a_host_that_was_killed_before_its_first_record_left_no_chain() {
     }
     assert_eq!(verify(&dir, &trust(7)).unwrap().len(), 1);
     drop(opened(&dir, None));
-    let first = super::files::first_record(&dir, &newest(&dir)).unwrap().unwrap();
+    let first = super::files::first_record(&dir, &newest(&dir)).unwrap();
     assert_eq!(first["previous_chain"]["chain"], *chain);
     // One that is named is missed.
     dir.write("newest", nothing).unwrap();

@@ -68,12 +68,12 @@ pub struct Trust {
 /// a killed host would have left unsigned, until then too.
 ///
 /// # Errors
-/// The folder or a file cannot be read.
+/// The folder cannot be read. A file that cannot breaks its chain.
 pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     // Before the chains: a host that starts meanwhile names one that is not among them.
-    let newest = files::text(dir, NEWEST).ok();
+    let newest = files::newest(dir);
     let openings = Opening::all(dir)?;
-    let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys)?;
+    let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys);
     // What a first record says that is not signed, anybody may have written.
     let counts = |it: &Judged| !trust.all_signed || it.report.signed > Some(0);
     let pairs = openings.iter().zip(&found).filter(|(_, it)| counts(it));
@@ -92,7 +92,7 @@ fn each_by_itself(
     openings: &[Opening],
     newest: Option<&str>,
     keys: &[PublicKey],
-) -> std::io::Result<Vec<Judged>> {
+) -> Vec<Judged> {
     let mut named: BTreeMap<&str, Vec<&End>> = BTreeMap::new();
     for end in openings.iter().flat_map(|opening| &opening.ends) {
         named.entry(&end.chain).or_default().push(end);
@@ -122,8 +122,8 @@ fn missing_newest(dir: &Dir, reports: &[ChainReport]) -> Option<ChainReport> {
     // Of a host that was killed as it began the first chain of all, nothing is there to name it yet.
     let was_there = reports.len() > 1 || reports.iter().any(|report| report.records > 1);
     // Read only now: the first host of all may have named its chain after the chains were listed.
-    let is_missing = was_there && files::text(dir, NEWEST).is_err();
-    let why = "the file that names the newest chain is missing";
+    let is_missing = was_there && files::newest(dir).is_none();
+    let why = "the file that names the newest chain is missing, or names none";
     is_missing.then(|| ChainReport::missing(NEWEST, why))
 }
 
@@ -163,20 +163,21 @@ fn verify_chain(
     is_newest: bool,
     wanted: Vec<&End>,
     keys: &[PublicKey],
-) -> std::io::Result<Judged> {
+) -> Judged {
     let chain = &opening.chain;
     // Before the log, which may go on growing.
     let head = head::known(dir, chain, is_newest);
     let known = head.as_ref().ok().cloned().flatten();
     let hash = CHAIN_START.to_owned();
     let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash, time_ms: 0 };
-    let mut seals = Seals::read(dir, chain)?;
+    let mut seals = Seals::read(dir, chain);
     let walked = match lines(dir, chain) {
-        Ok(lines) => walk.through(lines, &mut seals)?,
+        Ok(_) if opening.is_moved => Err("line 1: is of a chain of another name".to_owned()),
+        Ok(lines) => walk.through(lines, &mut seals),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err("the log is missing; its head is still there".to_owned())
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(format!("the log cannot be read: {error}")),
     };
     let unsigned_ms = seals.unsigned_ms();
     let begun = head == Ok(None);
@@ -191,7 +192,7 @@ fn verify_chain(
         broken: signed.as_ref().err().cloned(),
         signed: signed.ok().flatten(),
     };
-    Ok(Judged { report, unsigned_ms })
+    Judged { report, unsigned_ms }
 }
 
 struct Walk<'a> {
@@ -213,16 +214,18 @@ impl Walk<'_> {
         &mut self,
         lines: impl Iterator<Item = std::io::Result<Vec<u8>>>,
         seals: &mut Seals,
-    ) -> std::io::Result<Result<(), String>> {
+    ) -> Result<(), String> {
         let mut lines = lines.peekable();
-        while let Some(line) = lines.next().transpose()? {
+        while let Some(line) = lines.next() {
             let next = lines.peek().and_then(|next| next.as_deref().ok());
-            if let Err(broken) = self.step(&line, next) {
-                return Ok(Err(format!("line {}: {broken}", self.records + 1)));
-            }
+            let stepped = match line {
+                Ok(line) => self.step(&line, next),
+                Err(error) => Err(format!("cannot be read: {error}")),
+            };
+            stepped.map_err(|broken| format!("line {}: {broken}", self.records + 1))?;
             seals.step(&self.hash, self.time_ms);
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Takes a line; says how the one after those that are counted then does not hold.

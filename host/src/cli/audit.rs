@@ -6,6 +6,7 @@ use cap_std::fs::Dir;
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::StateArgs;
@@ -84,12 +85,21 @@ pub(super) fn run(args: &AuditArgs) -> Result<u8, Fail> {
     let Some(verb) = &args.verb else { return events::run(&args.events, common) };
     match verb {
         AuditVerb::Key => print_key(common),
-        AuditVerb::Receipt { call } => printed(&json!(receipt_of(common, call)?)),
+        AuditVerb::Receipt { call } => print_receipt(common, call),
         AuditVerb::Verify { receipt: Some(file), key, .. } => {
             printed(&checked(file, &trust(key, common)?)?)
         }
         AuditVerb::Verify { log, key, .. } => verify(log.as_deref(), key, common),
     }
+}
+
+fn print_receipt(common: &StateArgs, call: &str) -> Result<u8, Fail> {
+    let (receipt, own) = (receipt_of(common, call)?, trust(&[], common)?);
+    // A copy of a log comes without a key; whom the receipt is for has it.
+    if !own.keys.is_empty() {
+        proven(&receipt, call, &own)?;
+    }
+    printed(&json!(receipt))
 }
 
 fn printed(value: &Value) -> Result<u8, Fail> {
@@ -171,9 +181,18 @@ pub(super) fn checked(file: &Path, trust: &Trust) -> Result<Value, Fail> {
             "name a file that `audit receipt` printed",
         )
     })?;
-    let broken = |why: String| Fail::new(exit::AUDIT_BROKEN, format!("{}: {why}", file.display()));
+    let name = file.display().to_string();
     let receipt: Receipt = serde_json::from_slice(&bytes)
-        .map_err(|error| broken(format!("is no receipt: {error}")))?;
+        .map_err(|error| unproven(&name, &format!("is no receipt: {error}")))?;
+    proven(&receipt, &name, trust)
+}
+
+fn unproven(name: &str, why: &str) -> Fail {
+    Fail::new(exit::AUDIT_BROKEN, format!("{name}: {why}"))
+}
+
+/// As [`checked`], of a receipt that is called `name`.
+pub(super) fn proven(receipt: &Receipt, name: &str, trust: &Trust) -> Result<Value, Fail> {
     let mut why = "there is no key to check it with: name one with --key KEY".to_owned();
     for key in &trust.keys {
         match receipt.verify(key) {
@@ -181,7 +200,7 @@ pub(super) fn checked(file: &Path, trust: &Trust) -> Result<Value, Fail> {
             Err(error) => why = error.to_string(),
         }
     }
-    Err(broken(why))
+    Err(unproven(name, &why))
 }
 
 fn verdict(report: &ChainReport) -> String {
@@ -200,8 +219,9 @@ fn verdicts(reports: &[ChainReport]) -> String {
     let row = |report: &ChainReport| {
         let signed = report.signed.map_or_else(|| "no".to_owned(), |signed| signed.to_string());
         let (records, unfinished) = (report.records, report.unfinished_calls);
-        let chain = report.chain.clone();
-        [chain, records.to_string(), signed, unfinished.to_string(), verdict(report)]
+        // A copied log says what it likes.
+        let (chain, verdict) = (visible::line(&report.chain), visible::line(&verdict(report)));
+        [chain, records.to_string(), signed, unfinished.to_string(), verdict]
     };
     let header = ["chain", "records", "signed", "unfinished calls", "verdict"];
     show::rows(&header, reports.iter().map(row), NO_LOG)
@@ -222,5 +242,16 @@ mod tests {
         assert_eq!(told(false, Some(3), None), "holds");
         assert_eq!(told(false, None, None), "holds");
         assert_eq!(told(false, Some(1), None), "holds, but its last 2 are not signed");
+    }
+
+    #[test]
+    fn what_a_copied_log_says_moves_no_cursor() {
+        let said = "\u{1b}[2Jx\n".to_owned();
+        let broken = Some(said.clone());
+        let (records, unfinished_calls, begun) = (0, 0, false);
+        let chain = said;
+        let report = ChainReport { chain, records, signed: None, unfinished_calls, begun, broken };
+        let shown = verdicts(&[report]);
+        assert!(!shown.contains('\u{1b}') && shown.matches("2Jx").count() == 2, "{shown}");
     }
 }

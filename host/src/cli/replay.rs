@@ -38,7 +38,7 @@ pub(super) struct ReplayArgs {
     /// Take the component from this file, and not from the manifest
     #[arg(long, value_name = "FILE")]
     component: Option<PathBuf>,
-    /// Trust a receipt that this key signed, and no other; may be repeated
+    /// Trust what this key signed, and nothing else; may be repeated
     #[arg(long, value_name = "KEY")]
     key: Vec<PublicKey>,
     #[command(flatten)]
@@ -79,9 +79,7 @@ fn record(args: &ReplayArgs, common: &StateArgs) -> Result<Value, Fail> {
     if file.is_file() {
         return audit::checked(file, &trust);
     }
-    audit::receipt_of(common, &args.call)?
-        .record()
-        .map_err(|error| Fail::new(exit::AUDIT_BROKEN, error))
+    audit::proven(&audit::receipt_of(common, &args.call)?, &args.call, &trust)
 }
 
 fn recording(record: &Value, common: &StateArgs) -> Result<Recording, Fail> {

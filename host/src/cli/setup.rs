@@ -256,7 +256,11 @@ pub(super) fn secrets_of(common: &StateArgs) -> Result<Secrets, Fail> {
 /// `claw.yaml` in the current directory stands in for no path at all.
 pub(super) fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
     let default = PathBuf::from(MANIFEST_NAME);
-    if paths.is_empty() && default.is_file() { vec![default] } else { paths.to_vec() }
+    if paths.is_empty() && default.symlink_metadata().is_ok() {
+        vec![default]
+    } else {
+        paths.to_vec()
+    }
 }
 
 /// Reads the runtime file: `explicit`, else the one beside the first of `paths`, else the one of the

@@ -91,7 +91,8 @@ fn own_variables(
 
 fn find(directory: &Path) -> Result<Option<PathBuf>, Vec<DocumentError>> {
     let candidates = FILE_NAMES.iter().map(|name| directory.join(name));
-    let mut found = candidates.filter(|file| file.is_file());
+    // What is there and is no file, a FIFO or a link to nothing, is refused where it is read.
+    let mut found = candidates.filter(|file| file.symlink_metadata().is_ok());
     match (found.next(), found.next()) {
         (Some(first), Some(second)) => {
             let reason = format!("`{}` is a second runtime file", second.display());
@@ -176,6 +177,24 @@ mod tests {
                 .contains("cannot be read")
         );
         assert!(load(None, Some(files.path()), &[]).unwrap_err().contains("second runtime file"));
+    }
+
+    #[test]
+    fn what_is_there_and_is_no_file_is_refused_and_not_passed_over() {
+        let folder = directory(&[]);
+        let file = folder.path().join("clawhost.yaml");
+        std::fs::create_dir(&file).unwrap();
+        assert!(load(None, Some(folder.path()), &[]).unwrap_err().contains("it is a directory"));
+        std::fs::remove_dir(&file).unwrap();
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        assert!(load(None, Some(folder.path()), &[]).unwrap_err().contains("cannot be read"));
+        std::fs::remove_file(&file).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+        for named in [None, Some(&*file)] {
+            let why = load(named, Some(folder.path()), &[]).unwrap_err();
+            assert!(why.contains("it is no regular file"), "{why}");
+        }
     }
 
     #[test]
