@@ -126,14 +126,16 @@ fn another_key_or_none_is_not_taken_for_ours() {
     assert!(report(&dir, &trust(7)).broken.unwrap().contains("signature"));
 }
 
+/// Something that happens to a file that held a text.
+type Damage = dyn Fn(&Path, &str);
+
 /// The chain after it is told of too.
 #[test]
 fn a_file_that_cannot_be_read_breaks_its_chain_and_no_other() {
-    let text = |it: &str, signatures: &str| signatures.replacen('{', it, 1).into_bytes();
-    let damage: [&dyn Fn(&Path, &str); 5] = [
+    let damage: [&Damage; 5] = [
         &|file, old| std::fs::write(file, [b"\xff", old.as_bytes()].concat()).unwrap(),
         &|file, old| std::fs::write(file, [old.as_bytes(), b"nothing\n"].concat()).unwrap(),
-        &|file, old| std::fs::write(file, text("[", old)).unwrap(),
+        &|file, old| std::fs::write(file, old.replacen('{', "[", 1)).unwrap(),
         &|file, _| {
             std::fs::remove_file(file).unwrap();
             std::fs::create_dir(file).unwrap();
