@@ -495,7 +495,7 @@ async fn m8_lists_without_an_end_are_refused() {
         ("endless-list", "pages"),
         ("circle-list", "circle"),
         ("large-list", "over 1000 tools"),
-        ("twice-list", "same name"),
+        ("twice-list", "two tools of its list are called"),
     ] {
         let offers = settled(&start(mode)).await;
         assert!(failed(&offers).contains(says), "{mode}: {offers:?}");
