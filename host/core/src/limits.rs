@@ -166,7 +166,7 @@ limits! {
     /// Time between two signs of life on a stream of events where there is nothing to say.
     EVENTS_INTERVAL_MS: u64 = 15_000;
     /// Sessions of the older MCP revisions one agent may hold over HTTP; idle ones end when their agent begins a
-    /// session or names one.
+    /// session or names one, and the one unused longest where all are taken.
     HTTP_SESSIONS_MAX: usize = 64;
     /// Time without a listener and without a request under way after which such a session is idle.
     HTTP_SESSION_IDLE_MS: u64 = 300_000;

@@ -400,10 +400,10 @@ impl<C: Calls> Agent<C> {
     }
 
     async fn check_sessions(&self) -> Result<(), Denied> {
-        if self.sessions.end_idle().await < HTTP_SESSIONS_MAX {
+        if self.sessions.make_room(HTTP_SESSIONS_MAX).await < HTTP_SESSIONS_MAX {
             return Ok(());
         }
-        let text = format!("this agent has {HTTP_SESSIONS_MAX} sessions open; end one first");
+        let text = format!("this agent has {HTTP_SESSIONS_MAX} sessions in use; end one first");
         Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
     }
 }

@@ -3,8 +3,9 @@
 //! rmcp would end a session that says nothing for a while together with the call that waits in it for a person.
 //! Here one is idle only while no request of it is under way and nobody listens to it. Idle ones end when their
 //! agent begins a session or names one: until then each keeps its place, a worker of rmcp's and a watcher of the
-//! catalog. Deliberately absent: what is said in them.
+//! catalog. Many a client leaves its session behind: where an agent has as many as it may, the longest unused one ends. Deliberately absent: what is said in them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -61,23 +62,25 @@ impl McpSessions {
         Arc::clone(&self.manager)
     }
 
-    /// Ends those that are idle, and returns how many are left.
-    pub(super) async fn end_idle(&self) -> usize {
+    /// Ends those that are idle; and where that does not leave fewer than `fewer_than`, of those that nobody uses the
+    /// ones that were used longest ago. Their clients, if there still are any, begin new ones. Returns how many are left.
+    pub(super) async fn make_room(&self, fewer_than: usize) -> usize {
         // Nobody takes up a session between the look at it and its end.
         let mut open = self.manager.sessions.write().await;
-        let idle: Vec<_> = {
+        let ended: Vec<_> = {
             let mut known = self.known.lock();
             // Those that ended by themselves are forgotten here, and new ones are used from now on.
             known.retain(|id, _| open.contains_key(id));
             for id in open.keys() {
                 known.entry(Arc::clone(id)).or_default();
             }
-            let idle = known.extract_if(.., |_, used| used.is_over());
-            idle.filter_map(|(id, _)| open.remove(&id)).collect()
+            let over = over(&known, fewer_than);
+            known.retain(|id, _| !over.contains(id));
+            over.iter().filter_map(|id| open.remove(id)).collect()
         };
         let left = open.len();
         drop(open);
-        for session in idle {
+        for session in ended {
             // One that has ended by itself is gone as well.
             let _ = session.close().await;
         }
@@ -86,7 +89,7 @@ impl McpSessions {
 
     /// Uses the session `id`, where there is one.
     pub(super) async fn take_up(&self, id: &str) -> Option<Used> {
-        self.end_idle().await;
+        self.make_room(usize::MAX).await;
         self.known.lock().get(id).cloned()
     }
 }
@@ -103,12 +106,25 @@ impl Used {
         is_new.then(|| Arc::new(Underway { id: id.clone(), session: self.clone() }))
     }
 
-    /// Says whether nobody has used the session for as long as makes it idle.
-    fn is_over(&self) -> bool {
-        let idle_after = Duration::from_millis(HTTP_SESSION_IDLE_MS);
+    /// Returns for how long nobody has used the session; nothing while somebody does.
+    fn unused(&self) -> Option<Duration> {
         // In this order: a use that ends meanwhile has said when before it is none.
-        Arc::strong_count(&self.0) == 1 && self.0.last.lock().elapsed() >= idle_after
+        (Arc::strong_count(&self.0) == 1).then(|| self.0.last.lock().elapsed())
     }
+}
+
+/// Returns which are to end: the idle ones, and of those that nobody uses as many more, the longest unused first, as
+/// leave fewer than `fewer_than`.
+fn over(known: &BTreeMap<SessionId, Used>, fewer_than: usize) -> Vec<SessionId> {
+    let idle_after = Duration::from_millis(HTTP_SESSION_IDLE_MS);
+    let too_many = (known.len() + 1).saturating_sub(fewer_than);
+    let mut unused: Vec<_> =
+        known.iter().filter_map(|(id, used)| Some((used.unused()?, id))).collect();
+    unused.sort_by_key(|(unused, _)| Reverse(*unused));
+    let of_these = unused.into_iter().enumerate();
+    let ends =
+        of_these.take_while(|(place, (unused, _))| *place < too_many || *unused >= idle_after);
+    ends.map(|(_, (_, id))| Arc::clone(id)).collect()
 }
 
 impl Default for Session {
@@ -133,6 +149,25 @@ impl Drop for Underway {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_used_makes_no_room_and_what_is_unused_longest_goes_first() {
+        let mut known = BTreeMap::new();
+        for name in ["c", "b", "a"] {
+            known.insert(SessionId::from(name), Used::default());
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        let over = |fewer_than| over(&known, fewer_than).iter().map(ToString::to_string).collect();
+        let ended: [Vec<String>; 4] = [over(usize::MAX), over(4), over(3), over(2)];
+        assert_eq!(ended, [vec![], vec![], vec!["c"], vec!["c", "b"]]);
+        let used: Vec<_> = known.values().cloned().collect();
+        let none: Vec<String> = over(1);
+        assert!(none.is_empty());
+        drop(used);
+        tokio::time::advance(Duration::from_millis(HTTP_SESSION_IDLE_MS)).await;
+        let all: Vec<String> = over(usize::MAX);
+        assert_eq!(all.len(), 3);
+    }
 
     #[tokio::test]
     async fn an_id_is_that_of_one_request_at_a_time() {

@@ -256,11 +256,17 @@ async fn an_older_session_belongs_to_its_agent() {
 #[tokio::test]
 async fn sessions_are_bounded_for_each_agent() {
     let server = Server::start(true).await;
+    let other = server.session("other").await;
+    let first = server.session("default").await;
     for _ in 0..HTTP_SESSIONS_MAX {
         assert_eq!(server.session("default").await.status, 200);
     }
-    assert_eq!(server.session("default").await.status, 503);
-    assert_eq!(server.session("other").await.status, 200);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for (agent, opened, status) in [("default", first, 404), ("other", other, 200)] {
+        let id = opened.headers["mcp-session-id"].to_str().unwrap();
+        let answer = server.post(agent, &list, &[("mcp-session-id", id)]).await;
+        assert_eq!(answer.status, status, "{agent}");
+    }
 }
 
 #[tokio::test]

@@ -50,15 +50,19 @@ impl Server {
 #[tokio::test]
 async fn a_session_that_nobody_uses_ends_and_makes_room() {
     let server = Server::start(true).await;
-    let session = server.begin_session().await;
-    assert_eq!(server.say(&session, &list()).await, 200);
-    for _ in 1..HTTP_SESSIONS_MAX {
+    let heard = server.begin_session().await;
+    let _stream = server.sends_in(&heard, "GET", "").await;
+    let (left, used) = (server.begin_session().await, server.begin_session().await);
+    for _ in 3..HTTP_SESSIONS_MAX {
         server.begin_session().await;
     }
-    assert_eq!(server.session("default").await.status, 503);
+    assert_eq!(server.say(&used, &list()).await, 200);
+    server.begin_session().await;
+    assert_eq!(server.say(&left, &list()).await, 404);
+    assert_eq!(server.say(&used, &list()).await, 200);
     idle().await;
-    assert_eq!(server.session("default").await.status, 200);
-    assert_eq!(server.say(&session, &list()).await, 404);
+    assert_eq!(server.say(&used, &list()).await, 404);
+    assert_eq!(server.say(&heard, &list()).await, 200);
 }
 
 #[tokio::test]
