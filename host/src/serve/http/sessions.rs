@@ -3,7 +3,8 @@
 //! rmcp would end a session that says nothing for a while together with the call that waits in it for a person.
 //! Here one is idle only while no request of it is under way and nobody listens to it. Idle ones end when their
 //! agent begins a session or names one: until then each keeps its place, a worker of rmcp's and a watcher of the
-//! catalog. Many a client leaves its session behind: where an agent has as many as it may, the longest unused one ends. Deliberately absent: what is said in them.
+//! catalog. Many a client leaves its session behind: where an agent has as many as it may, the longest unused one
+//! ends. Deliberately absent: what is said in them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
