@@ -115,8 +115,11 @@ pub(super) async fn make(
         .cache(code_cache(&credentials));
     let secrets = secrets(&state, &credentials);
     let own = credentials.all().map(|(name, token)| (name, token.reveal().to_owned().into()));
-    secrets.hide_all(&own.collect::<Vec<_>>()).or_fail(exit::UPSTREAM)?;
+    let (own, of) = (own.collect::<Vec<_>>(), secrets.clone());
+    // To make what searches for them takes as long as to open the store.
+    let hiding = tokio::task::spawn_blocking(move || of.hide_all(&own));
     let database = database(&state)?;
+    hiding.await.or_fail(exit::INTERNAL)?.or_fail(exit::UPSTREAM)?;
     let own = || Ok(database.clone());
     let releases = settings.releases.as_ref().map(|of| registry(of, own, &secrets)).transpose()?;
     let builder = builder
