@@ -22,7 +22,7 @@ use bare::{Bare, Way};
 use clawhost::HostBuilder;
 use clawhost::audit::SigningKey;
 use clawhost::sandbox::{Backends, CallState, Sandbox, link};
-use clawhost_tests::{Guest, TestHost};
+use clawhost_tests::{Guest, TestHost, host};
 use divan::Bencher;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -83,7 +83,8 @@ fn arguments(tool: &str) -> Value {
 #[divan::bench(args = TOOLS)]
 fn clawhost_call(bencher: Bencher<'_, '_>, tool: &str) {
     bencher.bench_local(|| {
-        let reply = WORLD.runtime.block_on(WORLD.host.call(tool, arguments(tool)));
+        let call = host::call(tool, arguments(tool));
+        let reply = WORLD.runtime.block_on(WORLD.host.host().call(call));
         assert!(!reply.expect("a reply").is_error);
     });
 }
