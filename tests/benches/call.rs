@@ -22,7 +22,7 @@ use bare::{Bare, Way};
 use clawhost::HostBuilder;
 use clawhost::audit::SigningKey;
 use clawhost::sandbox::{Backends, CallState, Sandbox, link};
-use clawhost_tests::{Guest, TestHost, host};
+use clawhost_tests::{Guest, TestHost};
 use divan::Bencher;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -83,8 +83,7 @@ fn arguments(tool: &str) -> Value {
 #[divan::bench(args = TOOLS)]
 fn clawhost_call(bencher: Bencher<'_, '_>, tool: &str) {
     bencher.bench_local(|| {
-        let call = host::call(tool, arguments(tool));
-        let reply = WORLD.runtime.block_on(WORLD.host.host().call(call));
+        let reply = WORLD.runtime.block_on(WORLD.host.call(tool, arguments(tool)));
         assert!(!reply.expect("a reply").is_error);
     });
 }

@@ -81,7 +81,8 @@ fn of_tool(tool: &'static str) -> Value {
         ways.map(|(_, way)| (tool == "answer" && way != Way::Relinked).then(|| answer_on(way)));
     let linked = ways.map(|(_, way)| linked_on(&WORLD.host, tool, way));
     for round in 0..=CALLS / TURN {
-        let mut took = WORLD.runtime.block_on(in_a_task(timed_calls(tool)));
+        let mut took = Vec::new();
+        (0..TURN).for_each(|_| took.extend(timed_call(tool)));
         for (way, (name, _)) in ways.iter().enumerate() {
             for _ in 0..TURN {
                 let started = Instant::now();
@@ -100,29 +101,17 @@ fn of_tool(tool: &'static str) -> Value {
     times.iter().map(|(name, times)| ((*name).to_owned(), times.shown())).collect()
 }
 
-/// Does `work` as servers do: what is left to be done behind an answer is done when the task waits.
-async fn in_a_task<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    tokio::spawn(work).await.expect("it is done")
+fn timed_call(tool: &str) -> Vec<(&'static str, Duration)> {
+    let call = host::call(tool, arguments(tool));
+    let started = Instant::now();
+    let (reply, split) = WORLD.runtime.block_on(WORLD.host.host().call_timed(call));
+    let whole = started.elapsed();
+    assert!(!reply.expect("a reply").is_error);
+    stages(&split, whole)
 }
 
-async fn timed_calls(tool: &str) -> Vec<(&'static str, Duration)> {
-    let mut took = Vec::new();
-    for _ in 0..TURN {
-        let call = host::call(tool, arguments(tool));
-        let started = Instant::now();
-        let (reply, split) = WORLD.host.host().call_timed(call).await;
-        let whole = started.elapsed();
-        assert!(!reply.expect("a reply").is_error);
-        tokio::task::yield_now().await;
-        took.extend(stages(&split, whole, started.elapsed()));
-    }
-    took
-}
-
-/// `whole` is until the answer, and `all` with what is done behind it.
-fn stages(split: &Timings, whole: Duration, all: Duration) -> Vec<(&'static str, Duration)> {
+fn stages(split: &Timings, whole: Duration) -> Vec<(&'static str, Duration)> {
     vec![
-        ("all without records", all.saturating_sub(split.audit)),
         ("audit", split.audit),
         ("gate", split.gate),
         ("wait", split.wait),
@@ -142,19 +131,17 @@ fn interpreters() -> Value {
     }
     let host = TestHost::builder().only(&["js-exec", "python-exec"]);
     let host = WORLD.runtime.block_on(host.build());
-    let of = async |tool: &str| {
+    let of = |tool: &str| {
         let mut times = Times::default();
         for round in 0..2 * PROGRAMS {
-            let call = host::call(tool, json!({"code": "6 * 7"}));
             let started = Instant::now();
-            let reply = host.host().call(call).await;
+            let reply = WORLD.runtime.block_on(host.call(tool, json!({"code": "6 * 7"})));
             assert!(!reply.expect("a reply").is_error);
             (round >= PROGRAMS).then(|| times.add(started.elapsed()));
         }
         (tool.to_owned(), times.shown())
     };
-    let both = async { [of("js_exec").await, of("python_exec").await] };
-    Value::from_iter(WORLD.runtime.block_on(both))
+    Value::from_iter(["js_exec", "python_exec"].map(of))
 }
 
 /// Calls a second of one thread and of two, here and on wasmtime alone without a pool.
@@ -207,9 +194,8 @@ fn rate(threads: usize, work: impl Fn() + Sync) -> f64 {
 /// A composite of three calls beside the three.
 fn composite() -> Value {
     let took = |tool: &str| {
-        let call = host::call(tool, arguments("read_file"));
         let started = Instant::now();
-        let reply = WORLD.runtime.block_on(WORLD.host.host().call(call));
+        let reply = WORLD.runtime.block_on(WORLD.host.call(tool, arguments("read_file")));
         assert!(!reply.expect("a reply").is_error);
         started.elapsed()
     };

@@ -18,7 +18,6 @@ use clawhost_core::reply::{Content, ToolReply};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::canary::Canaries;
 use crate::guest::{Expected, Guest};
@@ -128,15 +127,12 @@ impl TestHost {
         &self.canaries
     }
 
-    /// Calls `tool` with `arguments`, in a task, as servers do: behind it the next instance is made.
+    /// Calls `tool` with `arguments`.
     ///
     /// # Errors
     /// Whatever the host answers.
-    ///
-    /// # Panics
-    /// Where the host does.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolReply, CallError> {
-        AbortOnDropHandle::new(self.begin(tool, arguments)).await.unwrap()
+        self.host.call(call(tool, arguments)).await
     }
 
     /// Calls `tool` and returns its structured result.

@@ -47,12 +47,6 @@ limits! {
     GUEST_MEMORY_CEILING_MB: u64 = 1_024;
     /// What a place among the running calls keeps of the memory that a guest wrote to, cleared, for the next one, which has fewer page faults: all that most tools touch. An idle host holds it for every place.
     GUEST_MEMORY_KEPT_BYTES: usize = 1_048_576;
-    /// Instances that wait for a call, of all components: each holds the pages that its start wrote to, and the room of a call beside those that may run.
-    INSTANCES_AHEAD_MAX: usize = 8;
-    /// Fuel that the start of an instance may take ahead of a call: most tools have none, and others wait behind it. What takes more is made by its call, in that call's time.
-    INSTANCE_AHEAD_FUEL_MAX: u64 = 1_000;
-    /// Linear memory that such an instance may have: an interpreter's is 3.5 MiB. One that a call leaves with more ends with that call.
-    INSTANCE_AHEAD_MEMORY_BYTES_MAX: u64 = 4_194_304;
     /// Elements of all tables of one call.
     GUEST_TABLE_ELEMENTS_MAX: usize = 100_000;
     /// Core instances of one component: componentize-py needs 38.

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::digest;
@@ -53,13 +52,11 @@ pub struct About {
 
 /// A component that was compiled and linked once, and has said what it offers.
 pub struct Loaded {
-    pub(super) engine: Arc<Engine>,
+    engine: Arc<Engine>,
     about: About,
     /// Only what is known of it was looked at, and its code was not.
     listed: Option<Listed>,
     code: OnceCell<Code>,
-    /// An instance of it that was to be made ahead of a call would not have it.
-    pub(super) is_unfit: AtomicBool,
     /// Of what was just compiled, for its offer.
     _schemas: Vec<Arc<Schema>>,
 }
@@ -129,8 +126,7 @@ impl Loaded {
     ) -> Self {
         let listed = Some(Listed { name, hash: code, source: Mutex::new(Some(source)) });
         let (engine, code) = (Arc::clone(engine), OnceCell::new());
-        let is_unfit = AtomicBool::new(false);
-        Self { engine, about, listed, code, is_unfit, _schemas: Vec::new() }
+        Self { engine, about, listed, code, _schemas: Vec::new() }
     }
 
     /// What was just compiled.
@@ -141,8 +137,7 @@ impl Loaded {
         schemas: Vec<Arc<Schema>>,
     ) -> Self {
         let (engine, code) = (Arc::clone(engine), OnceCell::new_with(Some(code)));
-        let is_unfit = AtomicBool::new(false);
-        Self { engine, about, listed: None, code, is_unfit, _schemas: schemas }
+        Self { engine, about, listed: None, code, _schemas: schemas }
     }
 
     /// Returns the tools it offers in a file, or under an address, of this name.
@@ -215,12 +210,6 @@ impl Loaded {
         let compiled = self.engine.compiled(&bytes)?;
         self.engine.remember(&listed.name, &compiled.component, &self.about);
         Ok(compiled.code)
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        self.engine.waiting.forget(self.place());
     }
 }
 

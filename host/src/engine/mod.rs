@@ -2,7 +2,6 @@
 //!
 //! Deliberately absent: calls. `exec::wasm` makes them, from what [`Engine::load`] returns.
 
-pub(crate) mod ahead;
 mod cache;
 pub(crate) mod check;
 mod describe;
@@ -13,7 +12,7 @@ mod settings;
 
 use std::sync::{Arc, OnceLock};
 
-use clawhost_core::limits::{INSTANCES_AHEAD_MAX, NESTING_DEPTH_MAX};
+use clawhost_core::limits::NESTING_DEPTH_MAX;
 use clawhost_core::schema::Schema;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, Linker};
@@ -27,7 +26,6 @@ pub(crate) use settings::given_back;
 
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
-use ahead::Waiting;
 use check::Checked;
 use kinds::docs::Docs;
 use kinds::{Kind, Outline};
@@ -50,7 +48,6 @@ pub struct Engine {
     cache: Option<CodeCache>,
     schemas: Schemas,
     compiling: Arc<Semaphore>,
-    waiting: Waiting,
 }
 
 /// What compiles components, and what they may import.
@@ -90,24 +87,12 @@ impl Engine {
         // A guest keeps its instance while calls of its own run: each running call may be made by one, and
         // a single place has room for a whole chain.
         let instances_max = calls_max.saturating_mul(2) + NESTING_DEPTH_MAX + COMPILING_MAX;
-        // Nor does what waits for a call; one more has had its call, and is not ended yet.
-        let instances_max = instances_max + INSTANCES_AHEAD_MAX + 1;
         let (engine, allocator) = settings::engine(instances_max, false)?;
         let (shape, schemas) = (shape(&engine), Schemas::default());
         let plain = Runtime { linker: crate::sandbox::link(&engine)?, engine };
         let compiling = Arc::new(Semaphore::new(COMPILING_MAX));
-        let (beside, waiting) = (OnceLock::new(), Waiting::default());
-        Ok(Self {
-            plain,
-            beside,
-            instances_max,
-            allocator,
-            shape,
-            cache,
-            schemas,
-            compiling,
-            waiting,
-        })
+        let beside = OnceLock::new();
+        Ok(Self { plain, beside, instances_max, allocator, shape, cache, schemas, compiling })
     }
 
     /// Returns where instances get their memory.

@@ -2,7 +2,7 @@
 
 use clawhost_core::limits::{
     GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_CEILING_MB, GUEST_MEMORY_KEPT_BYTES,
-    GUEST_TABLE_ELEMENTS_MAX, INSTANCES_AHEAD_MAX,
+    GUEST_TABLE_ELEMENTS_MAX,
 };
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -13,7 +13,7 @@ const GUEST_STACK_BYTES: usize = 512 << 10;
 /// Stack a call runs on: the guest's, and room for host calls.
 const CALL_STACK_BYTES: usize = 2 << 20;
 /// Memories and tables in the pool for each call that may run.
-pub(super) const SLOTS_PER_CALL: usize = 4;
+const SLOTS_PER_CALL: usize = 4;
 /// Core instances in the pool for each call that may run: many tools are one or two modules,
 /// an interpreter may be forty.
 const CORE_INSTANCES_PER_CALL: usize = 16;
@@ -71,10 +71,8 @@ fn base(beside: bool) -> Config {
 fn pool(instances_max: usize) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     let memories = count(instances_max * SLOTS_PER_CALL);
-    // What waits for a call may be an interpreter each time.
-    let waiting = INSTANCES_AHEAD_MAX * GUEST_CORE_INSTANCES_MAX;
     pool.total_component_instances(count(instances_max))
-        .total_core_instances(count(instances_max * CORE_INSTANCES_PER_CALL + waiting))
+        .total_core_instances(count(instances_max * CORE_INSTANCES_PER_CALL))
         .total_memories(memories)
         .total_tables(memories)
         .total_stacks(count(instances_max))

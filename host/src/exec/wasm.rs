@@ -1,4 +1,4 @@
-//! Runs a component: an instance that nobody has entered, one call, and everything of it dropped after.
+//! Runs a component: a fresh instance, one call, and everything of it dropped after.
 
 mod code;
 mod tool;
@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
-use clawhost_core::limits::{GUEST_STARTUP_MS, INSTANCE_AHEAD_MEMORY_BYTES_MAX};
+use clawhost_core::limits::GUEST_STARTUP_MS;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::shell::Refusal;
 use clawhost_core::violation::Violation;
 use wasmtime::Store;
-use wasmtime::component::{Instance, ResourceTableError};
+use wasmtime::component::ResourceTableError;
 
-use crate::engine::ahead::Ahead;
 use crate::engine::{self, LoadError, Loaded};
 use crate::gate::Admitted;
 use crate::recording::{End, Recording, Tape};
@@ -55,20 +54,12 @@ pub struct Again {
     pub parted: Option<String>,
 }
 
-/// What a call runs in.
-struct Begun {
-    store: Store<CallState>,
-    /// What was made ahead of it, and what the store held until then.
-    ahead: Option<(Instance, Box<CallState>)>,
-}
-
 /// What came back in good order: a result and its size in bytes, or a failure that the tool tells of.
 type Answer = Result<(ToolReply, usize), Box<ToolReply>>;
 
 /// What is left of an instance that was entered.
 struct Entered {
     store: Store<CallState>,
-    vacant: Option<Box<CallState>>,
     answer: wasmtime::Result<Answer>,
     guest: Duration,
     fuel: u64,
@@ -103,12 +94,9 @@ pub(super) async fn run(
         Ok(code) => code,
         Err(failed) => return Ok((Ok(*failed), Usage::default())),
     };
-    let entered = entered(component, code, begun(loaded, component, state)?, timeout).await;
+    let entered = entered(component, code, stored(component, state)?, timeout).await;
     let usage = entered.usage(loaded);
-    let Entered { store, vacant, answer, .. } = entered;
-    let outcome = conclude(answer, &store, &admitted, &usage);
-    loaded.prepare_next(vacant.and_then(|vacant| vacated(store, *vacant)));
-    Ok((outcome, usage))
+    Ok((conclude(entered.answer, &entered.store, &admitted, &usage), usage))
 }
 
 /// Returns the code of `loaded`, which the first call has to load, and how much is left of its time.
@@ -170,7 +158,8 @@ pub async fn again(loaded: &Arc<Loaded>, recording: Recording) -> Result<Again, 
         let why = failed.texts().collect::<String>();
         CallError::new(ErrorKind::InvalidArguments, why)
     })?;
-    let entered = entered(component, code, fresh(component, state)?, grants.limits.timeout).await;
+    let store = stored(component, state)?;
+    let entered = entered(component, code, store, grants.limits.timeout).await;
     let left = || match tape.unasked() {
         0 => None,
         left => Some(format!("{left} more answers were asked for then")),
@@ -178,58 +167,25 @@ pub async fn again(loaded: &Arc<Loaded>, recording: Recording) -> Result<Again, 
     Ok(Again { end: entered.end(), parted: tape.parted().or_else(left) })
 }
 
-/// Returns an instance that was made ahead, if one waits that the call may have, with its `state`.
-fn begun(
-    loaded: &Loaded,
-    component: &engine::Code,
-    mut state: CallState,
-) -> Result<Begun, CallError> {
-    let Some(Ahead { mut store, instance }) = loaded.take_ahead(&state) else {
-        return fresh(component, state);
-    };
-    state.change_places(&mut store);
-    Ok(Begun { store, ahead: Some((instance, Box::new(state))) })
-}
-
-/// Ends all that a call had but its instance, which nobody enters any more; that too where it holds memory that
-/// the next call may need.
-fn vacated(mut store: Store<CallState>, vacant: CallState) -> Option<Store<CallState>> {
-    let is_small = store.data().memory_bytes() <= INSTANCE_AHEAD_MEMORY_BYTES_MAX;
-    is_small.then(|| {
-        *store.data_mut() = vacant;
-        store
-    })
-}
-
 /// Returns the store of one call, before anything waits: what waits is moved about, with all that it holds.
 ///
 /// # Errors
 /// None can be made.
-fn fresh(component: &engine::Code, state: CallState) -> Result<Begun, CallError> {
-    let store = state.into_store(component.pre.engine()).map_err(|error| internal(&error))?;
-    Ok(Begun { store, ahead: None })
+fn stored(component: &engine::Code, state: CallState) -> Result<Store<CallState>, CallError> {
+    state.into_store(component.pre.engine()).map_err(|error| internal(&error))
 }
 
-/// Enters an instance of `component`.
+/// Enters a fresh instance of `component`.
 async fn entered(
     component: &engine::Code,
     code: Code<'_>,
-    begun: Begun,
+    mut store: Store<CallState>,
     timeout: Duration,
 ) -> Entered {
-    let Begun { mut store, ahead } = begun;
-    let (instance, vacant) = ahead.unzip();
     let mut guest = Duration::ZERO;
-    let answer = async {
-        let instance = match instance {
-            Some(instance) => instance,
-            None => started(&mut store, component).await?,
-        };
-        execute(&mut store, &instance, timeout, code, &mut guest).await
-    };
-    let answer = answer.await;
+    let answer = execute(&mut store, component, timeout, code, &mut guest).await;
     let fuel = store.data().clock.fuel_used(store.get_fuel().unwrap_or(0));
-    Entered { store, vacant, answer, guest, fuel }
+    Entered { store, answer, guest, fuel }
 }
 
 impl Entered {
@@ -269,34 +225,27 @@ fn arguments(admitted: &Admitted) -> Result<String, Refusal> {
     }
 }
 
-/// Makes an instance in the time for that, which is not the call's.
-async fn started(
-    store: &mut Store<CallState>,
-    component: &engine::Code,
-) -> wasmtime::Result<Instance> {
-    let startup = store.data().clock.ends_at();
-    let starting = watch(startup, component.pre.instantiate_async(store)).await;
-    match starting.map_err(wasmtime::Error::from).flatten() {
-        // Out of time or fuel before the call's own clock: the bound of start-up ended it.
-        Err(error) if matches!(exceeded(&error), Some(Exceeded::Time | Exceeded::Fuel)) => {
-            Err(Exceeded::Startup.into())
-        }
-        started => started,
-    }
-}
-
-/// Starts the call's clock and calls. An error leaves the store unusable.
+/// Instantiates, then starts the call's clock and calls. An error leaves the store unusable.
 async fn execute(
     store: &mut Store<CallState>,
-    instance: &Instance,
+    component: &engine::Code,
     timeout: Duration,
     code: Code<'_>,
     spent: &mut Duration,
 ) -> wasmtime::Result<Answer> {
+    let startup = store.data().clock.ends_at();
+    let starting = watch(startup, component.pre.instantiate_async(&mut *store)).await;
+    let instance = match starting.map_err(wasmtime::Error::from).flatten() {
+        // Out of time or fuel before the call's own clock: the bound of start-up ended it.
+        Err(error) if matches!(exceeded(&error), Some(Exceeded::Time | Exceeded::Fuel)) => {
+            return Err(Exceeded::Startup.into());
+        }
+        started => started?,
+    };
     let clock = CallClock::start(timeout);
     CallState::start_clock(store, clock)?;
     let started = Instant::now();
-    let answer = watch(clock.ends_at(), code.call(store, instance)).await;
+    let answer = watch(clock.ends_at(), code.call(store, &instance)).await;
     *spent = started.elapsed();
     answer?
 }

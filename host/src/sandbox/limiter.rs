@@ -14,7 +14,7 @@ use super::clock::Exceeded;
 #[derive(Debug)]
 pub(super) struct Limiter {
     memory_bytes_max: usize,
-    pub(super) memory_bytes: usize,
+    memory_bytes: usize,
     table_elements: usize,
 }
 
@@ -23,16 +23,6 @@ impl Limiter {
     pub(super) fn new(memory_bytes_max: u64) -> Self {
         let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
         Self { memory_bytes_max, memory_bytes: 0, table_elements: 0 }
-    }
-
-    /// Says whether what `other` has counted is allowed here.
-    pub(super) fn allows(&self, other: &Self) -> bool {
-        other.memory_bytes <= self.memory_bytes_max
-    }
-
-    /// Counts on from what `other` has counted.
-    pub(super) fn go_on_from(&mut self, other: &Self) {
-        (self.memory_bytes, self.table_elements) = (other.memory_bytes, other.table_elements);
     }
 }
 
@@ -78,22 +68,5 @@ impl ResourceLimiter for Limiter {
 
     fn memories(&self) -> usize {
         GUEST_MEMORIES_MAX
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_instance_has_already_counts_for_its_call() {
-        let mut before = Limiter::new(100);
-        assert!(before.memory_growing(0, 60, None).unwrap());
-        assert!(!Limiter::new(59).allows(&before));
-        let mut call = Limiter::new(80);
-        assert!(call.allows(&before));
-        call.go_on_from(&before);
-        assert!(call.memory_growing(60, 80, None).unwrap());
-        assert!(call.memory_growing(80, 81, None).is_err());
     }
 }

@@ -2,9 +2,8 @@
 
 use std::future::{poll_fn, ready};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
@@ -17,7 +16,6 @@ use wasmtime_wasi::p2::pipe::{MemoryInputPipe, MemoryOutputPipe};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use super::Sandbox;
 use super::agent::AgentCtx;
 use super::clock::{CallClock, Exceeded};
 use super::fs::{FsCtx, FsView};
@@ -142,34 +140,6 @@ impl CallState {
         store.set_fuel(fuel)?;
         store.fuel_async_yield_interval(Some(clawhost_core::limits::FUEL_YIELD_INTERVAL))?;
         Ok(store)
-    }
-
-    /// Returns what a store holds while no call has its instance: nothing is granted, and time is up, so that the
-    /// first call of the host ends the guest. The instance may have `memory_bytes_max`.
-    ///
-    /// # Errors
-    /// None that occurs.
-    pub(crate) fn vacant(memory_bytes_max: u64) -> wasmtime::Result<Self> {
-        static NOTHING: LazyLock<Sandbox> = LazyLock::new(Sandbox::empty);
-        let state = NOTHING.enter("", Duration::ZERO, None);
-        let state = state.map_err(|error| wasmtime::Error::msg(error.to_string()))?;
-        Ok(Self { limiter: Limiter::new(memory_bytes_max), ..state })
-    }
-
-    /// Says whether the guest of this call may have as much as that of `store` has already.
-    pub(crate) fn may_have(&self, store: &wasmtime::Store<Self>) -> bool {
-        self.limiter.allows(&store.data().limiter)
-    }
-
-    /// Changes places with the state of `store`, whose instance this is for from now on.
-    pub(crate) fn change_places(&mut self, store: &mut wasmtime::Store<Self>) {
-        self.limiter.go_on_from(&store.data().limiter);
-        std::mem::swap(self, store.data_mut());
-    }
-
-    /// Returns how much linear memory the guest has.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.limiter.memory_bytes as u64
     }
 
     /// Answers `of` with what `live` returns, and keeps that; or plays what was kept. An answer that the
