@@ -53,9 +53,7 @@ pub(super) struct Cli {
     pub(super) verb: Verb,
 }
 
-// What belongs to a verb is put together when it is the one that was typed: all of them take a tenth of a start.
 #[derive(Debug, Subcommand)]
-#[command(defer = true)]
 pub(super) enum Verb {
     Approvals(ApprovalsArgs),
     Attack(AttackArgs),

@@ -63,7 +63,7 @@ mod wrap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use clawhost_core::visible;
 
 use args::{Cli, Verb};
@@ -98,13 +98,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns what is wrong with the command line, or its help, which tells of all verbs: and without what could drive a
-/// terminal, as clap quotes words as they are, and says the same of words that were made visible.
+/// Returns what is wrong with the command line without what could drive a terminal: clap quotes words as
+/// they are, and says the same of words that were made visible.
 fn visibly(error: clap::Error) -> clap::Error {
     let words = std::env::args_os().map(|word| visible::line(&word.to_string_lossy()));
-    let mut whole = Cli::command();
-    whole.build();
-    whole.try_get_matches_from(words).err().unwrap_or(error)
+    Cli::try_parse_from(words).err().unwrap_or(error)
 }
 
 fn enter(directory: Option<&Path>) -> Result<(), Fail> {
