@@ -32,6 +32,8 @@ fn completions_and_manual_pages_know_every_verb() {
             run.stderr
         );
     }
+    let bash = cli.run(&["completions", "bash"]).stdout;
+    assert!(bash.contains("help__subcmd__quarantine,release"), "{bash}");
     assert_eq!(cli.run(&["man", "pages"]).code, Some(0));
     let page = std::fs::read_to_string(cli.here().join("pages/clawhost-quarantine.1")).unwrap();
     assert!(page.contains("release"), "{page}");
