@@ -119,9 +119,8 @@ impl Used {
 fn over(known: &BTreeMap<SessionId, Used>, fewer_than: usize) -> Vec<SessionId> {
     let idle_after = Duration::from_millis(HTTP_SESSION_IDLE_MS);
     let too_many = (known.len() + 1).saturating_sub(fewer_than);
-    let unused = known.iter().filter_map(|(id, used)| Some((used.unused()?, id)));
     let mut unused: Vec<_> =
-        unused.filter(|(unused, _)| too_many > 0 || *unused >= idle_after).collect();
+        known.iter().filter_map(|(id, used)| Some((used.unused()?, id))).collect();
     unused.sort_by_key(|(unused, _)| Reverse(*unused));
     let of_these = unused.into_iter().enumerate();
     let ends =
