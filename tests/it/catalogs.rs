@@ -4,8 +4,10 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use clawhost::engine::Engine;
 use clawhost::host::MIGRATIONS;
 use clawhost::registry::{ReleaseError, ReleasePin, Releases, gather};
 use clawhost::state::Database;
@@ -138,7 +140,8 @@ impl Folder {
     }
 
     async fn try_seed(&self, releases: &Releases) -> Result<(ReleasePin, bool), ReleaseError> {
-        let seed = gather(&[self.0.path().to_owned()]).await;
+        let seed =
+            gather(&[self.0.path().to_owned()], Arc::new(Engine::new(1, None).unwrap())).await;
         let seed = seed.unwrap_or_else(|all| panic!("{}", all[0].one_line()));
         releases.seed(&seed.release, seed.components, "test").await
     }

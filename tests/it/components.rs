@@ -52,6 +52,25 @@ async fn each_exported_function_is_a_tool() {
     host.check_audit();
 }
 
+#[test]
+fn the_program_compiles_in_a_process_of_its_own_what_it_then_runs() {
+    let cli = Cli::new(PROGRAM);
+    let file = example("wat/functions.wat");
+    let inspected = cli.run(&["-vv", "inspect", file.to_str().unwrap()]);
+    assert_eq!(inspected.code, Some(0), "{}", inspected.stderr);
+    if clawhost::jail::support().available() {
+        assert!(inspected.stderr.contains("the compiler has ended"), "{}", inspected.stderr);
+    }
+    assert_eq!(
+        inspected.stderr.contains("compiles by itself"),
+        !clawhost::jail::support().available()
+    );
+    // As whoever has a broken component and no host sees it.
+    let refused = cli.run_with(&["compile-component"], "no component");
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(3), ""), "{}", refused.stderr);
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+}
+
 #[tokio::test]
 async fn programs_take_arguments_and_input_and_answer_with_output_and_exit_code() {
     let (program, command) = (by_hand("program"), by_hand("command"));

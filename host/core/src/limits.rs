@@ -87,7 +87,13 @@ limits! {
     COMPONENT_BYTES_MAX: u64 = 67_108_864;
     /// Compiled code on disk, of all hosts that share the folder: what was used longest ago makes room, and is compiled again when it is needed.
     CODE_CACHE_BYTES_MAX: u64 = 4_294_967_296;
-    /// Functions in one component: compiling cannot be interrupted, so its work is bounded first.
+    /// Memory of the program that compiles one component.
+    COMPILER_MEMORY_MB: u64 = 4_096;
+    /// Time of the program that compiles one component, at a low priority: the largest interpreter takes 15 s of a free core.
+    COMPILER_TIMEOUT_MS: u64 = 600_000;
+    /// Compiled code of one component.
+    COMPILED_BYTES_MAX: u64 = 536_870_912;
+    /// Functions in one component: what compiling takes is bounded first by what there is to compile.
     COMPONENT_FUNCTIONS_MAX: u64 = 100_000;
     /// The body of one function in a component.
     COMPONENT_FUNCTION_BYTES_MAX: u64 = 1_048_576;

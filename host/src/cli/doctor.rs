@@ -15,6 +15,7 @@ use super::fail::Fail;
 use super::setup::{self, Purpose};
 use super::show;
 use crate::clock;
+use crate::engine::compiler::{Compiler, NoCode};
 use crate::engine::{self, Allocator, Engine};
 use crate::jail::{self, Support};
 use crate::secrets::Secrets;
@@ -22,7 +23,7 @@ use crate::state::{FolderEnv, StateDir, open_cache};
 
 /// Say what this machine can give, and whether it is enough for a manifest
 ///
-/// Looks at the jail of native programs, the memory of instances, the folders and the clock, and makes a
+/// Looks at the jail of native programs, the memory of instances, the compiler, the folders and the clock, and makes a
 /// host as `run` would, without serving. The exit code is 6 where a tool is refused, or something is missing that the documents, or the embedded default, cannot do without;
 /// what is only weaker than it could be is said and is no error.
 #[derive(Debug, Args)]
@@ -37,6 +38,9 @@ pub(super) struct DoctorArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// The beginning of every component, and all of the smallest one.
+const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// How one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +64,7 @@ struct Finding {
 pub(super) async fn run(args: DoctorArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&args.paths);
     let (manifest, settings) = setup::documents(&paths, &args.places)?;
-    let mut findings = look(&manifest, &settings, &args.places);
+    let mut findings = look(&manifest, &settings, &args.places).await;
     // Without a state folder there are none, which is among what was found.
     if let Ok(secrets) = setup::opened_secrets(&settings, args.places.state.as_deref()) {
         findings.extend(lacking(&secrets, manifest.secrets()));
@@ -99,9 +103,10 @@ fn lacking<'n>(
     })
 }
 
-fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
+async fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
     let mut findings = jail(jail::support(), &tools_with_shell(manifest));
-    findings.extend([instances(settings), pages(), state(settings, places), cache(), time()]);
+    findings.extend([instances(settings), pages(), compiler().await]);
+    findings.extend([state(settings, places), cache(), time()]);
     findings
 }
 
@@ -215,6 +220,22 @@ fn pages() -> Finding {
         }
     };
     Finding { about: "memory pages", standing, says }
+}
+
+/// Has a component compiled as tools are.
+async fn compiler() -> Finding {
+    let made = match setup::compiler().map(Compiler::new) {
+        Some(compiler) => compiler.code(EMPTY_COMPONENT, false).await,
+        None => Err(NoCode::Absent("the system does not say which program this is".to_owned())),
+    };
+    let (standing, says) = match made {
+        Ok(_) => {
+            (Standing::Good, "a process of its own, in a jail that is granted nothing".to_owned())
+        }
+        Err(NoCode::Absent(why)) => (Standing::Weaker, format!("the host itself: {why}")),
+        Err(NoCode::Refused(error)) => (Standing::Missing, error.to_string()),
+    };
+    Finding { about: "compiler", standing, says }
 }
 
 fn state(settings: &Settings, places: &Places) -> Finding {

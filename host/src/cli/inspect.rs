@@ -6,7 +6,6 @@
 mod service;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clawhost_core::catalog::{ToolDefinition, ckp_name};
 use clawhost_core::error::exit;
@@ -18,7 +17,7 @@ use super::args::InspectArgs;
 use super::fail::{Blame as _, Fail};
 use super::{setup, show, words};
 use crate::engine::check::{self, Outline};
-use crate::engine::{Engine, LoadError, Loaded};
+use crate::engine::{LoadError, Loaded};
 
 pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     if let Some(descriptor) = descriptor(&args.file)? {
@@ -26,9 +25,7 @@ pub(super) async fn run(args: InspectArgs) -> Result<u8, Fail> {
     }
     let bytes = setup::read_file(&args.file)?;
     let outline = check::outline(&bytes);
-    let engine =
-        Engine::new(1, None).map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
-    let engine = Arc::new(engine);
+    let engine = setup::engine().or_fail(exit::UPSTREAM)?;
     let loaded = match setup::patiently("compiling the component", engine.load(bytes)).await {
         Ok(loaded) => loaded,
         Err(LoadError::Passing(reason)) => return Err(Fail::new(exit::UPSTREAM, reason)),

@@ -64,13 +64,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clawhost_core::error::exit;
 use clawhost_core::visible;
 
+use crate::engine::{LoadError, compiler};
 use args::{Cli, Verb};
 use fail::Fail;
 
 /// Runs the command line and returns its exit code (see [`clawhost_core::error::exit`]).
 pub fn main() -> ExitCode {
+    if let Some(components) = compiler::asked(std::env::args_os()) {
+        return ExitCode::from(compiler_for(components));
+    }
     let cli = Cli::try_parse().unwrap_or_else(|error| visibly(error).exit());
     let filter = match cli.verb {
         // What hostile guests log on purpose is no news.
@@ -94,6 +99,21 @@ pub fn main() -> ExitCode {
         Err(fail) => {
             fail.print();
             ExitCode::from(fail.code())
+        }
+    }
+}
+
+/// Compiles for a host that started this program for that, and returns the exit code.
+fn compiler_for(components: compiler::IsP3) -> u8 {
+    match compiler::serve(components) {
+        Ok(()) => exit::OK,
+        Err(LoadError::Unusable(reason)) => {
+            eprintln!("{reason}");
+            exit::DOCUMENT
+        }
+        Err(LoadError::Passing(reason)) => {
+            eprintln!("{reason}");
+            exit::UPSTREAM
         }
     }
 }

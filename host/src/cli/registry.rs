@@ -130,7 +130,8 @@ async fn seed(paths: &[PathBuf], by: &str, common: &StateArgs) -> Result<u8, Fai
     for path in paths {
         meant.extend(expanded(path, common)?);
     }
-    let reading = setup::patiently("reading the components", gather(&meant));
+    let engine = setup::engine().or_fail(exit::UPSTREAM)?;
+    let reading = setup::patiently("reading the components", gather(&meant, engine));
     let Seed { release, components, left_out } = reading.await?;
     let releases = setup::releases(common)?;
     let (tools, audit) = (release.tools().len(), setup::audit(common)?);

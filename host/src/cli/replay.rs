@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::args::{Places, StateArgs};
 use super::audit;
-use super::fail::Fail;
+use super::fail::{Blame as _, Fail};
 use super::setup::{self, Purpose};
 use super::show;
 use crate::audit::PublicKey;
-use crate::engine::{Engine, LoadError, Loaded};
+use crate::engine::{LoadError, Loaded};
 use crate::exec::{self, Again};
 use crate::recording::{End, Recording, Recordings};
 
@@ -123,9 +123,7 @@ fn recording(record: &Value, common: &StateArgs) -> Result<Recording, Fail> {
 
 async fn component(args: &ReplayArgs, tool: &str) -> Result<Arc<Loaded>, Fail> {
     if let Some(file) = &args.component {
-        let engine = Engine::new(1, None);
-        let engine = engine.map_err(|error| Fail::new(exit::UPSTREAM, format!("{error:#}")))?;
-        let engine = Arc::new(engine);
+        let engine = setup::engine().or_fail(exit::UPSTREAM)?;
         let loaded = engine.load(setup::read_file(file)?).await.map_err(|error| match error {
             LoadError::Passing(reason) => Fail::new(exit::UPSTREAM, reason),
             LoadError::Unusable(reason) => Fail::new(exit::DOCUMENT, reason),

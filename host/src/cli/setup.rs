@@ -1,6 +1,7 @@
 //! From the command line to a host: runtime file, folders, documents, engine.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use crate::audit::{self, AuditLog, SigningKey};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::distribution::Distribution;
-use crate::engine::{CodeCache, LoadError};
+use crate::engine::{CodeCache, Engine, LoadError};
 use crate::host::MIGRATIONS;
 use crate::quarantine::Quarantine;
 use crate::registry::{
@@ -112,7 +113,8 @@ pub(super) async fn make(
     let (state, credentials) = opened(&settings, places.state.as_deref())?;
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .limits(settings.limits)
-        .cache(code_cache(&credentials));
+        .cache(code_cache(&credentials))
+        .compiler(compiler());
     let secrets = secrets(&state, &credentials);
     let own = credentials.all().map(|(name, token)| (name, token.reveal().to_owned().into()));
     let (own, of) = (own.collect::<Vec<_>>(), secrets.clone());
@@ -142,6 +144,17 @@ pub(super) async fn make(
     let what = "preparing tools (compiled code is kept for the next start)";
     let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
     Ok(Setup { host, settings, credentials, state })
+}
+
+/// Returns an engine that compiles for one look, and keeps nothing.
+pub(super) fn engine() -> Result<Arc<Engine>, String> {
+    let engine = Engine::new(1, None).map(|engine| engine.compiled_by(compiler()));
+    engine.map(Arc::new).map_err(|error| format!("{error:#}"))
+}
+
+/// Returns what compiles: the program that runs here, whatever lies at its path by now.
+pub(super) fn compiler() -> Option<File> {
+    File::open("/proc/self/exe").ok()
 }
 
 /// Opens the state folder and the credentials in it; what is missing is made.

@@ -112,7 +112,10 @@ async fn check(
     let folder = settings.tools.directory.as_deref().filter(|folder| folder.is_dir());
     let dropped = match tools.or(folder) {
         Some(folder) => {
-            let read = preview(folder, Arc::clone(&manifest));
+            let engine = setup::engine();
+            let engine =
+                engine.map_err(|why| vec![DocumentError::whole_file(folder, &why, None)])?;
+            let read = preview(folder, Arc::clone(&manifest), engine);
             setup::patiently("reading the tools folder", read).await
         }
         None => Preview::default(),

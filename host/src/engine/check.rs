@@ -1,6 +1,6 @@
 //! What a file is, and whether it is small enough to compile. Nothing here runs any of it.
 //!
-//! Compiling cannot be interrupted, so its work is bounded first: bytes, functions, types,
+//! What compiling takes is bounded first by what it grows with: bytes, functions, types,
 //! nesting. A file is read for what it is, not by its name.
 
 use std::borrow::Cow;

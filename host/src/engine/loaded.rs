@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use wasmtime::component::InstancePre;
 
 use super::cache::Entry;
+use super::check::{self, Checked};
 use super::kinds::docs::Docs;
 use super::kinds::{self, Kind, World};
 use super::{Engine, LoadError, Scratch, background};
@@ -184,8 +185,7 @@ impl Loaded {
             return Ok(code);
         }
         tracing::warn!("the compiled code of {} is lost; compiling it anew", self.digest);
-        let this = Arc::clone(self);
-        background(self.engine.turn().await?, move || this.recompiled()).await?.0
+        self.recompiled(listed).await
     }
 
     /// Returns its code from the cache, or none where that is not there any more.
@@ -194,12 +194,30 @@ impl Loaded {
         let cache = self.engine.cache.as_ref();
         let code = cache.and_then(|cache| cache.code(&listed.name, listed.hash));
         let runtime = self.engine.runtime(self.is_p3)?;
-        let component = code.and_then(|code| runtime.restore(&code));
+        let anew = |error: &_| tracing::warn!("cached code is of another engine: {error:#}");
+        let component = code.and_then(|code| runtime.restore(&code).inspect_err(anew).ok());
         component.map(|component| runtime.linked(&component, &Docs::default())).transpose()
     }
 
-    fn recompiled(&self) -> Result<Code, LoadError> {
-        let _scratch = Scratch;
+    async fn recompiled(self: &Arc<Self>, listed: &Listed) -> Result<Code, LoadError> {
+        let (this, turn) = (Arc::clone(self), self.engine.turn().await?);
+        let (checked, turn) = background(turn, move || (this.checked(), Scratch)).await?;
+        let (checked, scratch) = checked;
+        let (compiled, turn) = self.engine.compiled(turn, checked?).await?;
+        let (this, name) = (Arc::clone(self), listed.name.clone());
+        let kept = background(turn, move || {
+            let _scratch = scratch;
+            this.engine.remember(&name, &compiled.code, &this.about);
+            compiled.linked
+        });
+        Ok(kept.await?.0)
+    }
+
+    /// Reads it again.
+    ///
+    /// # Errors
+    /// What is there now is another one, or cannot be read.
+    fn checked(&self) -> Result<Checked, LoadError> {
         let replaced = || LoadError::Passing("it was replaced since it was listed".to_owned());
         let listed = self.listed.as_ref().ok_or_else(replaced)?;
         let read = listed.source.lock().as_ref().map(Source::read).transpose()?;
@@ -207,9 +225,7 @@ impl Loaded {
         if self.engine.cache_name(&digest::of_bytes(&bytes)) != listed.name {
             return Err(replaced());
         }
-        let compiled = self.engine.compiled(&bytes)?;
-        self.engine.remember(&listed.name, &compiled.component, &self.about);
-        Ok(compiled.code)
+        Ok(check::component(&bytes)?)
     }
 }
 
@@ -309,7 +325,8 @@ mod tests {
     async fn what_has_a_schema_that_is_none_is_not_remembered() {
         let cache = tempfile::tempdir().unwrap();
         let engine = engine(&cache);
-        let compiled = engine.compiled(artifact("calculator").bytes).unwrap();
+        let checked = check::component(artifact("calculator").bytes).unwrap();
+        let (compiled, _) = engine.compiled(engine.turn().await.unwrap(), checked).await.unwrap();
         let tool = |kind: &str| ToolDefinition {
             input_schema: json!({"type": kind}),
             output_schema: None,
@@ -317,7 +334,7 @@ mod tests {
         };
         for (kind, entries) in [("no such type", 0), ("object", 1)] {
             let about = About { definitions: vec![tool(kind)], ..compiled.about.clone() };
-            let schemas = engine.remember("name", &compiled.component, &about);
+            let schemas = engine.remember("name", &compiled.code, &about);
             assert_eq!(schemas.map_or(0, |schemas| schemas.len()), entries);
             assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), entries);
         }

@@ -4,12 +4,14 @@
 
 mod cache;
 pub(crate) mod check;
+pub(crate) mod compiler;
 mod describe;
 pub(crate) mod kinds;
 mod loaded;
 mod schemas;
 mod settings;
 
+use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 use clawhost_core::limits::NESTING_DEPTH_MAX;
@@ -27,6 +29,7 @@ pub(crate) use settings::given_back;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
 use check::Checked;
+use compiler::{Compiler, NoCode};
 use kinds::docs::Docs;
 use kinds::{Kind, Outline};
 
@@ -46,6 +49,8 @@ pub struct Engine {
     /// Of everything but the component that shapes its code: part of the names in the cache.
     shape: u64,
     cache: Option<CodeCache>,
+    /// None where the host compiles by itself.
+    compiler: Option<Compiler>,
     schemas: Schemas,
     compiling: Arc<Semaphore>,
 }
@@ -91,8 +96,26 @@ impl Engine {
         let (shape, schemas) = (shape(&engine), Schemas::default());
         let plain = Runtime { linker: crate::sandbox::link(&engine)?, engine };
         let compiling = Arc::new(Semaphore::new(COMPILING_MAX));
-        let beside = OnceLock::new();
-        Ok(Self { plain, beside, instances_max, allocator, shape, cache, schemas, compiling })
+        let (beside, compiler) = (OnceLock::new(), None);
+        Ok(Self {
+            plain,
+            beside,
+            instances_max,
+            allocator,
+            shape,
+            cache,
+            compiler,
+            schemas,
+            compiling,
+        })
+    }
+
+    /// Returns the same engine, which has an open program compile, in a jail, where the system has one: a
+    /// `clawhost` of the same version. What it writes runs in this process.
+    #[must_use]
+    pub fn compiled_by(mut self, program: Option<File>) -> Self {
+        self.compiler = program.map(Compiler::new);
+        self
     }
 
     /// Returns where instances get their memory.
@@ -177,20 +200,21 @@ impl Engine {
     ) -> Result<(Arc<Loaded>, Turn), LoadError> {
         let this = Arc::clone(self);
         let (found, turn) = background(turn, move || this.found(source)).await?;
-        let (name, mut compiled, scratch) = match found? {
+        let (name, checked, scratch) = match found? {
             Found::Listed(loaded) => return Ok((loaded, turn)),
-            Found::Compiled(name, compiled, scratch) => (name, compiled, scratch),
+            Found::Checked(name, checked, scratch) => (name, checked, scratch),
         };
-        if let Kind::Tool(indices) = &compiled.code.kind {
-            let described = describe::describe(&compiled.code.pre, indices);
+        let (mut compiled, turn) = self.compiled(turn, *checked).await?;
+        if let Kind::Tool(indices) = &compiled.linked.kind {
+            let described = describe::describe(&compiled.linked.pre, indices);
             compiled.about.definitions = described.await?;
         }
         let this = Arc::clone(self);
         background(turn, move || {
             let _scratch = scratch;
-            let Compiled { about, component, code } = *compiled;
-            let schemas = this.remember(&name, &component, &about).unwrap_or_default();
-            Arc::new(Loaded::compiled(&this, about, code, schemas))
+            let Compiled { about, code, linked } = compiled;
+            let schemas = this.remember(&name, &code, &about).unwrap_or_default();
+            Arc::new(Loaded::compiled(&this, about, linked, schemas))
         })
         .await
     }
@@ -203,45 +227,55 @@ impl Engine {
             Err(none) => none,
         };
         let bytes = bytes.map_or_else(|| source.read(), Ok)?;
-        Ok(Found::Compiled(name, Box::new(self.compiled(&bytes)?), scratch))
+        Ok(Found::Checked(name, Box::new(check::component(&bytes)?), scratch))
     }
 
     /// Compiles and links. What a component of our own world offers is not asked here.
-    fn compiled(&self, bytes: &[u8]) -> Result<Compiled, LoadError> {
-        let Checked { binary, digest, size_bytes, docs, is_p3 } = check::component(bytes)?;
+    async fn compiled(
+        self: &Arc<Self>,
+        turn: Turn,
+        checked: Checked,
+    ) -> Result<(Compiled, Turn), LoadError> {
+        let code = match &self.compiler {
+            Some(compiler) => compiler.code(&checked.binary, checked.is_p3).await.map(Some),
+            None => Ok(None),
+        };
+        let code = code.or_else(NoCode::left_to_the_host)?;
+        let this = Arc::clone(self);
+        let (compiled, turn) = background(turn, move || this.linked(checked, code)).await?;
+        Ok((compiled?, turn))
+    }
+
+    /// Links what was compiled to `code`, and compiles it where there is none.
+    fn linked(&self, checked: Checked, code: Option<Vec<u8>>) -> Result<Compiled, LoadError> {
+        let Checked { binary, digest, size_bytes, docs, is_p3 } = checked;
         let runtime = self.runtime(is_p3)?;
-        let component = runtime.cranelift(&binary)?;
-        let code = runtime.linked(&component, &docs)?;
+        let code = code.map_or_else(|| compiler::code(&runtime.engine, &binary), Ok);
+        let made = code.and_then(|code| Ok((runtime.restore(&code)?, code)));
+        let (component, code) = made.map_err(|error| compiler::does_not(&format!("{error:#}")))?;
+        let linked = runtime.linked(&component, &docs)?;
         let imports = component.component_type();
         let about = About {
             digest,
             size_bytes,
             imports: imports.imports(&runtime.engine).map(|(name, _)| name.to_owned()).collect(),
-            definitions: code.kind.definitions(),
-            left_out: code.kind.left_out().to_vec(),
-            world: code.kind.world(),
+            definitions: linked.kind.definitions(),
+            left_out: linked.kind.left_out().to_vec(),
+            world: linked.kind.world(),
             is_p3,
         };
-        Ok(Compiled { about, component, code })
+        Ok(Compiled { about, code, linked })
     }
 
     /// Keeps what was compiled, if all its schemas can be too: they are not checked again where they are listed.
     /// Returns them: as long as they are held, nobody compiles them anew.
-    fn remember(
-        &self,
-        name: &str,
-        component: &Component,
-        about: &About,
-    ) -> Option<Vec<Arc<Schema>>> {
+    fn remember(&self, name: &str, code: &[u8], about: &About) -> Option<Vec<Arc<Schema>>> {
         let cache = self.cache.as_ref()?;
         let all = about.definitions.iter();
         let all = all.flat_map(|tool| [Some(&tool.input_schema), tool.output_schema.as_ref()]);
         let all = all.flatten().map(|schema| self.schemas.get(schema));
         let schemas = all.collect::<Result<_, _>>().ok()?;
-        match component.serialize() {
-            Ok(code) => cache.put(name, about, &code),
-            Err(error) => tracing::warn!("compiled code cannot be cached: {error:#}"),
-        }
+        cache.put(name, about, code);
         Some(schemas)
     }
 
@@ -253,22 +287,18 @@ impl Engine {
 }
 
 impl Runtime {
-    fn cranelift(&self, binary: &[u8]) -> Result<Component, LoadError> {
-        Component::from_binary(&self.engine, binary)
-            .map_err(|error| LoadError::Unusable(format!("it does not compile: {error:#}")))
-    }
-
-    fn restore(&self, code: &[u8]) -> Option<Component> {
-        #[expect(
-            unsafe_code,
-            reason = "compiled code is loaded from the cache, as wasmtime offers only unsafely"
-        )]
-        // SAFETY: `deserialize` runs what it is given. The bytes were just held against a hash that
-        // is authenticated with the host's own key, so they are what this host's Cranelift wrote.
-        let component = unsafe { Component::deserialize(&self.engine, code) };
-        component
-            .inspect_err(|error| tracing::warn!("cached code is of another engine: {error:#}"))
-            .ok()
+    /// Returns the component that was compiled to `code`.
+    ///
+    /// # Errors
+    /// It is of another engine, or of a component that is too large for this one.
+    fn restore(&self, code: &[u8]) -> wasmtime::Result<Component> {
+        #[expect(unsafe_code, reason = "compiled code is loaded as wasmtime offers only unsafely")]
+        // SAFETY: `deserialize` runs what it is given. The bytes are what this host's Cranelift wrote: here, in
+        // the program of its own that was just started for it, or before, when they were held against a hash
+        // that is authenticated with the host's own key.
+        unsafe {
+            Component::deserialize(&self.engine, code)
+        }
     }
 
     fn linked(&self, component: &Component, docs: &Docs) -> Result<Code, LoadError> {
@@ -301,13 +331,14 @@ fn shape(engine: &wasmtime::Engine) -> u64 {
 enum Found {
     Listed(Arc<Loaded>),
     /// What there was not, under the name that it will have in the cache.
-    Compiled(String, Box<Compiled>, Scratch),
+    Checked(String, Box<Checked>, Scratch),
 }
 
 struct Compiled {
     about: About,
-    component: Component,
-    code: Code,
+    /// As it is kept.
+    code: Vec<u8>,
+    linked: Code,
 }
 
 /// Runs `work` on a thread of its own, at low priority: compiling never starves calls. The

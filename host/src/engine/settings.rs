@@ -41,6 +41,11 @@ pub(super) fn engine(instances_max: usize, beside: bool) -> wasmtime::Result<(En
     }
 }
 
+/// Returns an engine that compiles as those of [`engine`] do, and has no room for instances.
+pub(super) fn compiling(beside: bool) -> wasmtime::Result<Engine> {
+    Engine::new(&base(beside))
+}
+
 /// Where instances get their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocator {

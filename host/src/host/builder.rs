@@ -1,6 +1,7 @@
 //! What a host is made of, and how it is put together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ pub struct HostBuilder {
     audit_key: Option<SigningKey>,
     offers: Offers,
     cache: Option<CodeCache>,
+    compiler: Option<File>,
     limits: LimitSettings,
     client: Option<HttpClient>,
     database: Option<Database>,
@@ -78,6 +80,7 @@ impl HostBuilder {
             audit_key: None,
             offers: Offers::default(),
             cache: None,
+            compiler: None,
             limits: LimitSettings::default(),
             client: None,
             database: None,
@@ -152,6 +155,14 @@ impl HostBuilder {
     #[must_use]
     pub fn cache(mut self, cache: Option<CodeCache>) -> Self {
         self.cache = cache;
+        self
+    }
+
+    /// Has components compiled by this open program, in a jail, where the system has one: a `clawhost` of the
+    /// same version. What it writes runs in this process. Without it, they are compiled in this process.
+    #[must_use]
+    pub fn compiler(mut self, program: Option<File>) -> Self {
+        self.compiler = program;
         self
     }
 
@@ -272,6 +283,7 @@ impl HostBuilder {
 
     fn engine(&mut self) -> Result<Arc<Engine>, BuildError> {
         let engine = Engine::new(self.limits.calls_running_max, self.cache.take());
+        let engine = engine.map(|engine| engine.compiled_by(self.compiler.take()));
         engine.map(Arc::new).map_err(|error| BuildError::Engine(format!("{error:#}")))
     }
 }

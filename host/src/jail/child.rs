@@ -17,7 +17,7 @@ use super::sys::{self, Fork};
 const FIRST_PRIVATE: u32 = 3;
 
 /// Turns this fork of the host into the keeper, and a fork of it into the jailed program, in
-/// which alone it returns.
+/// which alone it returns, unless that has an image.
 ///
 /// # Errors
 /// A step that failed: then nothing may be executed.
@@ -28,7 +28,11 @@ pub(super) fn enter(plan: &Plan) -> io::Result<()> {
         Some(namespaces) => enter_namespaces(plan, namespaces)?,
         None => enter_group(plan)?,
     }
-    restrict(plan)
+    restrict(plan)?;
+    match &plan.image {
+        Some(image) => Err(sys::execute(image.program.as_fd(), &image.words)),
+        None => Ok(()),
+    }
 }
 
 fn enter_group(plan: &Plan) -> io::Result<()> {

@@ -72,6 +72,10 @@ fn build(spec: &JailSpec, abi: ABI) -> Result<RulesetCreated, RulesetError> {
     if spec.network {
         rules = allow_paths(rules, NAMES, read)?;
     }
+    if let Some(image) = &spec.image {
+        let access = AccessFs::ReadFile | AccessFs::Execute;
+        rules = rules.add_rule(PathBeneath::new(image.as_fd(), access))?;
+    }
     for mount in &spec.mounts {
         let access = match mount.writable {
             true => read | writing(abi),

@@ -70,6 +70,7 @@ mod tests;
 
 pub use granted::grants_network;
 pub use programs::find;
+pub(crate) use spec::NOWHERE;
 pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};
 
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,6 @@
 //! All that the child needs between fork and exec, built before the fork.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::Resource;
@@ -10,7 +11,7 @@ use super::filter::Needs;
 use super::identity::{Identity, tasks_of};
 use super::namespaces::Namespaces;
 use super::support::support;
-use super::{JailError, JailSpec, files, filter};
+use super::{JailError, JailSpec, files, filter, sys};
 
 /// The Landlock ABI from which signals stay inside.
 const ABI_SIGNALS: u32 = 6;
@@ -28,6 +29,14 @@ pub(super) struct Plan {
     pub(super) namespaces: Option<Namespaces>,
     /// The keeper's end of the leash.
     pub(super) leash: OwnedFd,
+    pub(super) image: Option<Image>,
+}
+
+/// An open program and its words, of which there are no more than are [passed on](sys::WORDS_MAX).
+#[derive(Debug)]
+pub(super) struct Image {
+    pub(super) program: OwnedFd,
+    pub(super) words: Vec<CString>,
 }
 
 /// Jails whose processes are counted as one, where the kernel does not count each for itself.
@@ -38,6 +47,18 @@ const SHARERS: u64 = 8;
 /// How many resources are limited.
 const LIMITS: usize = 5;
 
+impl Image {
+    fn of(spec: &JailSpec, argv: &[String]) -> Result<Option<Self>, JailError> {
+        let Some(image) = &spec.image else { return Ok(None) };
+        let words = argv.iter().map(|word| CString::new(word.as_str()));
+        let words = words.collect::<Result<Vec<_>, _>>().ok();
+        let words = words
+            .filter(|words| words.len() <= sys::WORDS_MAX)
+            .ok_or_else(|| JailError::Failed("these are no words for a program".to_owned()))?;
+        Ok(Some(Self { program: keep(image.as_fd())?, words }))
+    }
+}
+
 impl Plan {
     /// Builds the plan of one command of `spec`.
     ///
@@ -45,6 +66,7 @@ impl Plan {
     /// [`JailError::Denied`] where this system cannot give a whole jail.
     pub(super) fn build(
         spec: &JailSpec,
+        argv: &[String],
         group: Option<&Group>,
         leash: &OwnedFd,
     ) -> Result<Self, JailError> {
@@ -75,6 +97,7 @@ impl Plan {
             limits: limits(spec, identity, namespaces.as_ref()),
             namespaces,
             leash: keep(leash.as_fd())?,
+            image: Image::of(spec, argv)?,
         })
     }
 }

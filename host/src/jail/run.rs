@@ -81,7 +81,7 @@ impl Running {
         spec.limits.check()?;
         let (held, leash) = io::pipe().map_err(|error| failed(&error))?;
         let group = group(spec)?;
-        let plan = Plan::build(spec, group.as_ref(), &OwnedFd::from(held))?;
+        let plan = Plan::build(spec, argv, group.as_ref(), &OwnedFd::from(held))?;
         let mut command = program(spec, argv)?;
         before_exec(&mut command, plan);
         let keeper = command.spawn().map_err(|error| failed(&error))?;

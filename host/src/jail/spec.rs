@@ -1,6 +1,7 @@
 //! What a jail holds, what runs in it, and how that ended.
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,9 +44,14 @@ pub struct JailSpec {
     pub(super) executes_read_only: bool,
     /// Whether what is bounded of a process is the memory it may write to, not its addresses.
     pub(super) reserves_addresses: bool,
+    /// What is executed in the place of the program that a command names.
+    pub(super) image: Option<Arc<File>>,
     pub(super) limits: JailLimits,
     pub(super) most: Most,
 }
+
+/// Where a program works that is granted no directory: everybody may read it, and nobody write.
+pub(crate) const NOWHERE: &str = "/usr";
 
 impl JailLimits {
     /// Nothing runs in no memory, and the program itself is a process. The kernel would round up.
@@ -190,9 +196,18 @@ impl JailSpec {
             network: false,
             executes_read_only: false,
             reserves_addresses: false,
+            image: None,
             limits,
             most: Most::ALL,
         })
+    }
+
+    /// Executes this open program, without an environment, in the place of the one that a command names: it is
+    /// the one that was opened, whatever lies at its path by now, and need not be seen in the jail.
+    #[must_use]
+    pub fn executing(mut self, image: Arc<File>) -> Self {
+        self.image = Some(image);
+        self
     }
 
     /// Lets programs open internet sockets, to any address. Unix and other sockets stay closed.

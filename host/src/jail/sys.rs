@@ -6,9 +6,10 @@
 
 #![expect(unsafe_code, reason = "raw system calls, each with its argument in a SAFETY comment")]
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
 
 use rustix::io::retry_on_intr;
 use rustix::process::{self, getpid, getrlimit, kill_process, setrlimit, waitpid};
@@ -44,6 +45,22 @@ pub(super) fn clone(flags: libc::c_int) -> io::Result<Fork> {
 pub(super) fn exit(code: i32) -> ! {
     // SAFETY: takes no pointer and does not return.
     unsafe { libc::_exit(code) }
+}
+
+/// Words that a program is given at most, its name among them.
+pub(super) const WORDS_MAX: usize = 7;
+
+/// Executes an open program with these words and no environment. Returns where that fails.
+pub(super) fn execute(program: BorrowedFd<'_>, words: &[CString]) -> io::Error {
+    let (mut argv, envp) = ([ptr::null(); WORDS_MAX + 1], [ptr::null::<libc::c_char>()]);
+    argv.iter_mut().zip(words.iter().take(WORDS_MAX)).for_each(|(at, word)| *at = word.as_ptr());
+    let (fd, flags) =
+        (libc::c_long::from(program.as_raw_fd()), libc::c_long::from(libc::AT_EMPTY_PATH));
+    let call = libc::SYS_execveat;
+    // SAFETY: the path and the words end with NUL, and both lists with a null pointer; all of them live as long
+    // as this image of the process. The descriptor is open while it is borrowed.
+    unsafe { libc::syscall(call, fd, c"".as_ptr(), argv.as_ptr(), envp.as_ptr(), flags) };
+    io::Error::last_os_error()
 }
 
 /// Sets a soft and hard resource limit, where the hard one is not already lower.

@@ -23,13 +23,12 @@ pub struct Preview {
     pub problems: Vec<DocumentError>,
 }
 
-/// Looks at every file of the tools folder `path`.
-pub async fn preview(path: &Path, manifest: Arc<Manifest>) -> Preview {
+/// Looks at every file of the tools folder `path`; `engine` compiles its components.
+pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) -> Preview {
     let mut found = Preview::default();
-    let engine = Engine::new(1, None).map_err(std::io::Error::other);
-    let (dir, listing, engine) = match (drop_in::open(path), engine) {
-        (Ok((dir, listing)), Ok(engine)) => (Arc::new(dir), listing, Arc::new(engine)),
-        (Err(error), _) | (_, Err(error)) => {
+    let (dir, listing) = match drop_in::open(path) {
+        Ok((dir, listing)) => (Arc::new(dir), listing),
+        Err(error) => {
             found.refuse(path, &format!("the tools folder cannot be read: {error}"));
             return found;
         }

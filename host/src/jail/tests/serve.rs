@@ -68,6 +68,28 @@ async fn only_files_of_read_only_mounts_are_executed_and_only_where_that_was_ask
 }
 
 #[tokio::test]
+async fn an_open_program_runs_whatever_lies_at_its_path_and_cannot_be_replaced() {
+    if !jail_here() {
+        return;
+    }
+    let (dir, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let path = elsewhere.path().join("sh");
+    fs::copy("/bin/sh", &path).unwrap();
+    let image = Arc::new(fs::File::open(&path).unwrap());
+    fs::remove_file(&path).unwrap();
+    symlink("/bin/true", &path).unwrap();
+    let words = argv(&["/bin/false", "-c", "echo \"$0 $1\"; export -p", "name", "word"]);
+    for spec in all_forms(dir.path()) {
+        let spec = spec.executing(Arc::clone(&image));
+        let run_as = |argv| run(&spec, Command { argv, ..command("") });
+        let said = text(&run_as(words.clone()).await.unwrap().stdout);
+        assert!(said.starts_with("name word\n") && !said.contains("HOME"), "{said}");
+        // More words than there is room for.
+        run_as(argv(&["/bin/sh"; 8])).await.unwrap_err();
+    }
+}
+
+#[tokio::test]
 async fn memory_is_bounded_where_addresses_are_not() {
     if !jail_here() || !program_here("/usr/bin/python3") {
         return;

@@ -32,13 +32,11 @@ pub struct Seed {
 }
 
 /// Reads folders of components with their documents and signatures, as the tools folder has them, single
-/// components, and definition files. Components are asked in an empty sandbox what they offer.
+/// components, and definition files. Components are asked on `engine`, in an empty sandbox, what they offer.
 ///
 /// # Errors
 /// Every problem of every file.
-pub async fn gather(paths: &[PathBuf]) -> Result<Seed, Vec<DocumentError>> {
-    let engine = Engine::new(1, None).map_err(|error| vec![wrong(Path::new(""), error)])?;
-    let engine = Arc::new(engine);
+pub async fn gather(paths: &[PathBuf], engine: Arc<Engine>) -> Result<Seed, Vec<DocumentError>> {
     let mut gathered = Gathered {
         engine,
         tools: Vec::new(),

@@ -37,7 +37,8 @@ async fn seed(releases: &Releases, tokens: u32) {
     std::fs::write(folder.path().join("greet.yaml"), document).unwrap();
     let said = format!("version: 1\ntools: {{greet: {{cost_hint: {{tokens: {tokens}}}}}}}");
     std::fs::write(folder.path().join("said.yaml"), said).unwrap();
-    let seed = gather(&[folder.path().to_owned()]).await.unwrap();
+    let seed =
+        gather(&[folder.path().to_owned()], Arc::new(Engine::new(1, None).unwrap())).await.unwrap();
     releases.seed(&seed.release, seed.components, "test").await.unwrap();
 }
 

@@ -11,9 +11,6 @@ use crate::jail::{self, JailSpec};
 use crate::secrets::Secrets;
 use crate::upstream::http::sensitive;
 
-/// Where a program works that is granted no directory: everybody may read it, and nobody write.
-const NOWHERE: &str = "/usr";
-
 /// Returns the jail of a program under `grants`.
 pub(super) fn jail(grants: &Grants) -> Result<JailSpec, String> {
     if !grants.denied_paths.is_empty() {
@@ -24,7 +21,7 @@ pub(super) fn jail(grants: &Grants) -> Result<JailSpec, String> {
     }
     let mut grants = grants.clone();
     if grants.mounts.is_empty() {
-        let (host, guest) = (NOWHERE.into(), "/".to_owned());
+        let (host, guest) = (jail::NOWHERE.into(), "/".to_owned());
         grants.mounts.push(Mount { host, guest, access: Access::ReadOnly, create: false });
     }
     // A runtime opens its modules beside each other.
