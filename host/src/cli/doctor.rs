@@ -225,8 +225,8 @@ fn pages() -> Finding {
 /// Has a component compiled as tools are.
 async fn compiler() -> Finding {
     let made = match setup::compiler().map(Compiler::new) {
-        Some(compiler) => compiler.code(EMPTY_COMPONENT, false).await,
-        None => Err(NoCode::Absent("the system does not say which program this is".to_owned())),
+        Ok(compiler) => compiler.code(EMPTY_COMPONENT, false).await,
+        Err(error) => Err(NoCode::Absent(format!("/proc/self/exe: {error}"))),
     };
     let (standing, says) = match made {
         Ok(_) => {

@@ -25,7 +25,7 @@ use crate::audit::{self, AuditLog, SigningKey};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::distribution::Distribution;
-use crate::engine::{CodeCache, Engine, LoadError};
+use crate::engine::{CodeCache, Engine, LoadError, compiler};
 use crate::host::MIGRATIONS;
 use crate::quarantine::Quarantine;
 use crate::registry::{
@@ -114,7 +114,7 @@ pub(super) async fn make(
     let builder = HostBuilder::new(manifest, audit_folder(&state)?)
         .limits(settings.limits)
         .cache(code_cache(&credentials))
-        .compiler(compiler());
+        .compiler(compiler_if_any());
     let secrets = secrets(&state, &credentials);
     let own = credentials.all().map(|(name, token)| (name, token.reveal().to_owned().into()));
     let (own, of) = (own.collect::<Vec<_>>(), secrets.clone());
@@ -148,13 +148,17 @@ pub(super) async fn make(
 
 /// Returns an engine that compiles for one look, and keeps nothing.
 pub(super) fn engine() -> Result<Arc<Engine>, String> {
-    let engine = Engine::new(1, None).map(|engine| engine.compiled_by(compiler()));
+    let engine = Engine::new(1, None).map(|engine| engine.compiled_by(compiler_if_any()));
     engine.map(Arc::new).map_err(|error| format!("{error:#}"))
 }
 
 /// Returns what compiles: the program that runs here, whatever lies at its path by now.
-pub(super) fn compiler() -> Option<File> {
-    File::open("/proc/self/exe").ok()
+pub(super) fn compiler() -> std::io::Result<File> {
+    File::open("/proc/self/exe")
+}
+
+fn compiler_if_any() -> Option<File> {
+    compiler().inspect_err(|error| compiler::none(&format!("/proc/self/exe: {error}"))).ok()
 }
 
 /// Opens the state folder and the credentials in it; what is missing is made.

@@ -7,12 +7,13 @@
 //! at a path by now, where a guest may be let to write.
 //!
 //! A host compiles by itself where it was given no program (one that embeds it), where there is no jail, and
-//! where none can be started.
+//! where none could be started so far; once one could, a load waits for the next.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clawhost_core::error::exit;
@@ -20,7 +21,7 @@ use clawhost_core::limits::{COMPILED_BYTES_MAX, COMPILER_MEMORY_MB, COMPILER_TIM
 use clawhost_core::truncate;
 use wasmtime::Engine;
 
-use super::{LoadError, lower_priority, settings};
+use super::{COMPILING_NICE, LoadError, settings};
 use crate::jail::{self, Command, JailError, JailLimits, JailMount, JailSpec, Outcome};
 
 /// Processes and threads of a compiler: it is one.
@@ -59,14 +60,18 @@ impl NoCode {
         match self {
             Self::Refused(error) => Err(error),
             Self::Absent(why) => {
-                // Without a jail it is so each time, and `clawhost doctor` says it.
-                match jail::support().available() {
-                    true => tracing::warn!("the host compiles by itself: {why}"),
-                    false => tracing::info!("the host compiles by itself: {why}"),
-                }
+                none(&why);
                 Ok(None)
             }
         }
+    }
+}
+
+/// Says why the host compiles by itself. Without a jail it is so each time, and `clawhost doctor` says it.
+pub(crate) fn none(why: &str) {
+    match jail::support().available() {
+        true => tracing::warn!("the host compiles by itself: {why}"),
+        false => tracing::info!("the host compiles by itself: {why}"),
     }
 }
 
@@ -77,6 +82,8 @@ pub(crate) struct Compiler {
     words: Vec<String>,
     limits: JailLimits,
     timeout: Duration,
+    /// It has compiled something: then whatever keeps it from being started passes.
+    has_worked: Arc<AtomicBool>,
 }
 
 impl Compiler {
@@ -91,7 +98,8 @@ impl Compiler {
         };
         let words = [NAME, VERB].map(str::to_owned).to_vec();
         let timeout = Duration::from_millis(COMPILER_TIMEOUT_MS);
-        Self { program: Arc::new(program), words, limits, timeout }
+        let (program, has_worked) = (Arc::new(program), Arc::default());
+        Self { program, words, limits, timeout, has_worked }
     }
 
     /// Returns the code of a component. Dropping the future ends the compiler.
@@ -99,7 +107,10 @@ impl Compiler {
     /// # Errors
     /// [`NoCode`].
     pub(crate) async fn code(&self, binary: &[u8], is_p3: bool) -> Result<Vec<u8>, NoCode> {
-        let absent = |error: JailError| NoCode::Absent(error.to_string());
+        let absent = |error: JailError| match self.has_worked.load(Ordering::Relaxed) {
+            true => passing(&error.to_string()),
+            false => NoCode::Absent(error.to_string()),
+        };
         let argv = self.words.iter().cloned().chain(is_p3.then(|| P3.to_owned())).collect();
         let command = Command { argv, stdin: binary.to_vec(), timeout: self.timeout };
         match jail::run(&self.jail().map_err(absent)?, command).await {
@@ -115,7 +126,8 @@ impl Compiler {
     fn jail(&self) -> Result<JailSpec, JailError> {
         let mounts = vec![JailMount { path: jail::NOWHERE.into(), writable: false }];
         let jail = JailSpec::new(mounts, Vec::new(), self.limits.clone())?;
-        Ok(jail.executing(Arc::clone(&self.program)).reserving_addresses())
+        let jail = jail.executing(Arc::clone(&self.program)).reserving_addresses();
+        Ok(jail.at_nice(COMPILING_NICE))
     }
 
     fn outcome(&self, ended: Outcome) -> Result<Vec<u8>, NoCode> {
@@ -124,17 +136,18 @@ impl Compiler {
         tracing::debug!(code = ended.exit_code, "the compiler has ended: {said}");
         let (bytes, max) = (ended.stdout_bytes, self.limits.output_bytes_max);
         match ended.exit_code {
-            Some(code) if code == i32::from(exit::OK) && bytes <= max => Ok(ended.stdout),
+            Some(code) if code == i32::from(exit::OK) && bytes <= max => {
+                self.has_worked.store(true, Ordering::Relaxed);
+                Ok(ended.stdout)
+            }
             Some(code) if code == i32::from(exit::OK) => {
                 Err(refused(format!("its code takes {bytes} bytes, of at most {max}")))
             }
             Some(code) if code == i32::from(exit::DOCUMENT) => Err(refused(does_not(said))),
-            Some(code) if code == i32::from(exit::UPSTREAM) => {
-                Err(NoCode::Refused(LoadError::Passing(format!("it was not compiled: {said}"))))
-            }
+            Some(code) if code == i32::from(exit::UPSTREAM) => Err(passing(said)),
             // A signal, or a panic.
             None | Some(PANICKED) => Err(refused(format!(
-                "the compiler failed on it, or it takes more than {} MiB to compile",
+                "the compiler failed on it or was killed, or it takes more than {} MiB to compile",
                 self.limits.memory_bytes >> 20
             ))),
             Some(code) => Err(NoCode::Absent(format!("what was started is none: {code}, {said}"))),
@@ -144,6 +157,10 @@ impl Compiler {
 
 fn refused(reason: String) -> NoCode {
     NoCode::Refused(LoadError::Unusable(reason))
+}
+
+fn passing(why: &str) -> NoCode {
+    NoCode::Refused(LoadError::Passing(format!("it was not compiled: {why}")))
 }
 
 /// Says that a component does not compile, and why.
@@ -175,7 +192,6 @@ pub(crate) fn asked(arguments: impl Iterator<Item = OsString>) -> Option<IsP3> {
 /// # Errors
 /// It does not compile, or a stream fails.
 pub(crate) fn serve(IsP3(is_p3): IsP3) -> Result<(), LoadError> {
-    lower_priority();
     let passing = |error: io::Error| LoadError::Passing(error.to_string());
     let mut binary = Vec::new();
     io::stdin().lock().read_to_end(&mut binary).map_err(passing)?;
@@ -271,6 +287,22 @@ mod tests {
         let Some(compiler) = shell("echo no room >&2; exit 6") else { return };
         let error = load(compiler).await.err().unwrap();
         assert_eq!(error, LoadError::Passing("it was not compiled: no room".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_could_be_started_once_is_waited_for() {
+        let Some(compiler) = shell("echo code") else { return };
+        compiler.code(b"", false).await.unwrap();
+        let gone = Compiler { program: Arc::new(File::open("/etc/passwd").unwrap()), ..compiler };
+        let error = gone.code(b"", false).await.unwrap_err();
+        assert!(matches!(error, NoCode::Refused(LoadError::Passing(_))), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn it_yields_to_the_host() {
+        let Some(compiler) = shell("nice") else { return };
+        let nice = String::from_utf8(compiler.code(b"", false).await.unwrap()).unwrap();
+        assert_eq!(nice.trim(), COMPILING_NICE.to_string());
     }
 
     #[tokio::test]

@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{
-    Signal, fchdir, getpid, set_child_subreaper, set_parent_process_death_signal, setpgid, setsid,
+    Signal, fchdir, getpid, set_child_subreaper, set_parent_process_death_signal, setpgid,
+    setpriority_process, setsid,
 };
 use rustix::thread::set_no_new_privs;
 
@@ -23,6 +25,9 @@ const FIRST_PRIVATE: u32 = 3;
 /// A step that failed: then nothing may be executed.
 pub(super) fn enter(plan: &Plan) -> io::Result<()> {
     setsid()?;
+    if let Some((nice, text)) = &plan.nice {
+        yield_to_others(*nice, text.as_bytes());
+    }
     set_child_subreaper(Some(getpid()))?;
     match &plan.namespaces {
         Some(namespaces) => enter_namespaces(plan, namespaces)?,
@@ -32,6 +37,15 @@ pub(super) fn enter(plan: &Plan) -> io::Result<()> {
     match &plan.image {
         Some(image) => Err(sys::execute(image.program.as_fd(), &image.words)),
         None => Ok(()),
+    }
+}
+
+/// Takes a lower priority. Failing to is harmless.
+fn yield_to_others(nice: i32, text: &[u8]) {
+    let _ = setpriority_process(None, nice);
+    // A new session may have been given a share of its own, in which that counts for nothing.
+    if let Ok(group) = open(c"/proc/self/autogroup", OFlags::WRONLY, Mode::empty()) {
+        let _ = rustix::io::write(group, text);
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Plan {
     /// The keeper's end of the leash.
     pub(super) leash: OwnedFd,
     pub(super) image: Option<Image>,
+    /// Priority, as it is stated and as text; none where it is the host's.
+    pub(super) nice: Option<(i32, String)>,
 }
 
 /// An open program and its words, of which there are no more than are [passed on](sys::WORDS_MAX).
@@ -98,6 +100,7 @@ impl Plan {
             namespaces,
             leash: keep(leash.as_fd())?,
             image: Image::of(spec, argv)?,
+            nice: (spec.nice != 0).then(|| (spec.nice, spec.nice.to_string())),
         })
     }
 }

@@ -44,6 +44,8 @@ pub struct JailSpec {
     pub(super) executes_read_only: bool,
     /// Whether what is bounded of a process is the memory it may write to, not its addresses.
     pub(super) reserves_addresses: bool,
+    /// How much lower than the host's its priority is.
+    pub(super) nice: i32,
     /// What is executed in the place of the program that a command names.
     pub(super) image: Option<Arc<File>>,
     pub(super) limits: JailLimits,
@@ -196,6 +198,7 @@ impl JailSpec {
             network: false,
             executes_read_only: false,
             reserves_addresses: false,
+            nice: 0,
             image: None,
             limits,
             most: Most::ALL,
@@ -207,6 +210,14 @@ impl JailSpec {
     #[must_use]
     pub fn executing(mut self, image: Arc<File>) -> Self {
         self.image = Some(image);
+        self
+    }
+
+    /// Runs programs at a priority that is lower than the host's by `nice`, also where the kernel shares its time
+    /// among sessions first.
+    #[must_use]
+    pub const fn at_nice(mut self, nice: i32) -> Self {
+        self.nice = nice;
         self
     }
 

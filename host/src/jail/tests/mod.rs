@@ -129,13 +129,14 @@ fn marker(dir: &TempDir) -> String {
 
 /// Returns how many processes of the system have `marker` in their command line.
 fn alive(marker: &str) -> usize {
-    let of = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
-    fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .map(of)
-        .filter(|line| text(line).contains(marker))
-        .count()
+    living(marker).count()
+}
+
+/// Returns where the system tells of them.
+fn living(marker: &str) -> impl Iterator<Item = PathBuf> {
+    let line = |path: &PathBuf| fs::read(path.join("cmdline")).unwrap_or_default();
+    let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    all.filter(move |path| text(&line(path)).contains(marker))
 }
 
 /// Polls until `condition` holds, or fails after a bound far above what it takes.

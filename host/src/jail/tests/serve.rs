@@ -90,6 +90,29 @@ async fn an_open_program_runs_whatever_lies_at_its_path_and_cannot_be_replaced()
 }
 
 #[tokio::test]
+async fn a_program_at_a_lower_priority_is_at_it_in_its_session_as_well() {
+    if !jail_here() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let mark = marker(&dir);
+    for spec in all_forms(dir.path()) {
+        let script = format!("nice; sleep {mark}");
+        let mut child = start(&spec.at_nice(7), argv(&["/bin/sh", "-c", &script])).await.unwrap();
+        let mut said = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut said).await.unwrap();
+        assert_eq!(said, "7\n");
+        // The kernel takes this from others than root only now and then.
+        let shares =
+            living(&mark).filter_map(|path| fs::read_to_string(path.join("autogroup")).ok());
+        let mut shares = shares.filter(|_| support().other_user);
+        assert!(shares.all(|share| share.ends_with("nice 7\n")));
+        child.kill().await;
+    }
+}
+
+#[tokio::test]
 async fn memory_is_bounded_where_addresses_are_not() {
     if !jail_here() || !program_here("/usr/bin/python3") {
         return;
