@@ -105,17 +105,13 @@ pub fn main() -> ExitCode {
 
 /// Compiles for a host that started this program for that, and returns the exit code.
 fn compiler_for(components: compiler::IsP3) -> u8 {
-    match compiler::serve(components) {
-        Ok(()) => exit::OK,
-        Err(LoadError::Unusable(reason)) => {
-            eprintln!("{reason}");
-            exit::DOCUMENT
-        }
-        Err(LoadError::Passing(reason)) => {
-            eprintln!("{reason}");
-            exit::UPSTREAM
-        }
-    }
+    let (code, reason) = match compiler::serve(components) {
+        Ok(()) => return exit::OK,
+        Err(LoadError::Unusable(reason)) => (exit::DOCUMENT, reason),
+        Err(LoadError::Passing(reason)) => (exit::UPSTREAM, reason),
+    };
+    eprintln!("{reason}");
+    code
 }
 
 /// Returns what is wrong with the command line without what could drive a terminal: clap quotes words as

@@ -309,7 +309,7 @@ mod tests {
     async fn it_is_the_program_that_was_opened_and_sees_no_other_folder() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("compiler");
-        std::fs::copy("/bin/sh", &program).unwrap();
+        jail::tests::serve::copy_shell(&program);
         let script = format!("ls {} && exit 5; echo code", folder.path().display());
         let Some(compiler) = shell(&script) else { return };
         let compiler = Compiler { program: Arc::new(File::open(&program).unwrap()), ..compiler };

@@ -66,7 +66,7 @@ mod elsewhere;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-mod tests;
+pub(crate) mod tests;
 
 pub use granted::grants_network;
 pub use programs::find;

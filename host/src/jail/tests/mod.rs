@@ -5,7 +5,7 @@
 
 mod bounds;
 mod reach;
-mod serve;
+pub(crate) mod serve;
 mod tree;
 
 use std::fs;

@@ -67,6 +67,13 @@ async fn only_files_of_read_only_mounts_are_executed_and_only_where_that_was_ask
     assert_eq!(sh(&spec, line(&read)).await.exit_code, Some(126));
 }
 
+/// Copies the shell in another process: what other tests start meanwhile would hold the copy open, and nobody runs
+/// a file that is open for writing.
+pub(crate) fn copy_shell(to: &Path) {
+    let mut copy = std::process::Command::new("/bin/cp");
+    assert!(copy.arg("/bin/sh").arg(to).status().unwrap().success());
+}
+
 #[tokio::test]
 async fn an_open_program_runs_whatever_lies_at_its_path_and_cannot_be_replaced() {
     if !jail_here() {
@@ -74,7 +81,7 @@ async fn an_open_program_runs_whatever_lies_at_its_path_and_cannot_be_replaced()
     }
     let (dir, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let path = elsewhere.path().join("sh");
-    fs::copy("/bin/sh", &path).unwrap();
+    copy_shell(&path);
     let image = Arc::new(fs::File::open(&path).unwrap());
     fs::remove_file(&path).unwrap();
     symlink("/bin/true", &path).unwrap();
