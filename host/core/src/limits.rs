@@ -89,7 +89,7 @@ limits! {
     CODE_CACHE_BYTES_MAX: u64 = 4_294_967_296;
     /// Memory of the program that compiles one component.
     COMPILER_MEMORY_MB: u64 = 4_096;
-    /// Time of the program that compiles one component, at a low priority: the largest interpreter takes 15 s of a free core.
+    /// Time of the program that compiles one component, at a low priority: the largest interpreter takes 10 s of a free core.
     COMPILER_TIMEOUT_MS: u64 = 600_000;
     /// Compiled code of one component.
     COMPILED_BYTES_MAX: u64 = 536_870_912;

@@ -226,7 +226,7 @@ fn pages() -> Finding {
 async fn compiler() -> Finding {
     let made = match setup::compiler().map(Compiler::new) {
         Ok(compiler) => compiler.code(EMPTY_COMPONENT, false).await,
-        Err(error) => Err(NoCode::Absent(format!("/proc/self/exe: {error}"))),
+        Err(why) => Err(NoCode::Absent(why)),
     };
     let (standing, says) = match made {
         Ok(_) => {

@@ -153,12 +153,13 @@ pub(super) fn engine() -> Result<Arc<Engine>, String> {
 }
 
 /// Returns what compiles: the program that runs here, whatever lies at its path by now.
-pub(super) fn compiler() -> std::io::Result<File> {
-    File::open("/proc/self/exe")
+pub(super) fn compiler() -> Result<File, String> {
+    let program = "/proc/self/exe";
+    File::open(program).map_err(|error| format!("{program}: {error}"))
 }
 
 fn compiler_if_any() -> Option<File> {
-    compiler().inspect_err(|error| compiler::none(&format!("/proc/self/exe: {error}"))).ok()
+    compiler().inspect_err(|why| compiler::none(why)).ok()
 }
 
 /// Opens the state folder and the credentials in it; what is missing is made.

@@ -22,8 +22,8 @@ use super::kinds::{check_exports, preview1};
 const WASM_MAGIC: &[u8] = b"\0asm";
 /// What is said of components of WASI 0.3 where this build does not have it.
 const NO_P3: &str = "it is of WASI 0.3, which the engine calls incomplete: build clawhost with the feature `wasi-p3`, or the component for WASI 0.2";
-/// The part of a parser's message that is shown: it may quote the file.
-const REASON_BYTES_MAX: usize = 1_024;
+/// The part of a parser's or compiler's message that is shown: it may quote the file.
+pub(super) const REASON_BYTES_MAX: usize = 1_024;
 /// Names of an [`Outline`] that are kept of each list: more is no table for people.
 const OUTLINE_NAMES_MAX: usize = 200;
 

@@ -21,6 +21,7 @@ use clawhost_core::limits::{COMPILED_BYTES_MAX, COMPILER_MEMORY_MB, COMPILER_TIM
 use clawhost_core::truncate;
 use wasmtime::Engine;
 
+use super::check::REASON_BYTES_MAX;
 use super::{COMPILING_NICE, LoadError, settings};
 use crate::jail::{self, Command, JailError, JailLimits, JailMount, JailSpec, Outcome};
 
@@ -28,12 +29,10 @@ use crate::jail::{self, Command, JailError, JailLimits, JailMount, JailSpec, Out
 const PROCESSES_MAX: u32 = 4;
 /// Files that a compiler has open: three streams, and its libraries while it starts.
 const OPEN_FILES_MAX: u32 = 32;
-/// The part of a compiler's complaint that is shown.
-const REASON_BYTES_MAX: usize = 1_024;
 /// What a compiler is told to be called.
 const NAME: &str = "/clawhost";
 /// The exit code of a Rust program that panicked.
-const PANICKED: i32 = 101;
+const PANICKED: u8 = 101;
 /// The word that makes this program a compiler, and the one after it for a component of WASI 0.3.
 const VERB: &str = "compile-component";
 const P3: &str = "--p3";
@@ -135,16 +134,16 @@ impl Compiler {
         let said = truncate::text(said.trim_end(), REASON_BYTES_MAX);
         tracing::debug!(code = ended.exit_code, "the compiler has ended: {said}");
         let (bytes, max) = (ended.stdout_bytes, self.limits.output_bytes_max);
-        match ended.exit_code {
-            Some(code) if code == i32::from(exit::OK) && bytes <= max => {
+        match ended.exit_code.and_then(|code| u8::try_from(code).ok()) {
+            Some(exit::OK) if bytes <= max => {
                 self.has_worked.store(true, Ordering::Relaxed);
                 Ok(ended.stdout)
             }
-            Some(code) if code == i32::from(exit::OK) => {
+            Some(exit::OK) => {
                 Err(refused(format!("its code takes {bytes} bytes, of at most {max}")))
             }
-            Some(code) if code == i32::from(exit::DOCUMENT) => Err(refused(does_not(said))),
-            Some(code) if code == i32::from(exit::UPSTREAM) => Err(passing(said)),
+            Some(exit::DOCUMENT) => Err(refused(does_not(said))),
+            Some(exit::UPSTREAM) => Err(passing(said)),
             // A signal, or a panic.
             None | Some(PANICKED) => Err(refused(format!(
                 "the compiler failed on it or was killed, or it takes more than {} MiB to compile",
