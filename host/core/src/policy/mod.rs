@@ -75,7 +75,7 @@ pub struct CallFacts<'a> {
     pub hints: &'a Annotations,
     /// The arguments that are paths, as [`PathNames::paths`] returns them. Absent where there is no call
     /// yet, only the question whether one could pass: a rule with a condition on them then
-    /// matches if it relaxes, and does not if it tightens.
+    /// matches if it relaxes, denies nothing, and asks a person where no other rule is laxer.
     pub paths: Option<&'a [String]>,
     /// What was spent today.
     pub usage: Usage,
@@ -216,23 +216,35 @@ impl PolicySet {
     }
 }
 
-/// Tries rules in their order until one matches.
+/// Tries rules in their order until one matches. Where paths are unknown, one that would ask about some is what
+/// decides, unless what decides about the others is laxer.
 fn first_match(
     list: List,
     policies: &[Policy],
     facts: &CallFacts<'_>,
     look: &mut impl FnMut(List, &Policy, &Rule, Option<Mismatch<'_>>),
 ) -> Verdict {
+    let mut perhaps: Option<Verdict> = None;
     for policy in policies {
         for rule in &policy.rules {
             let mismatch = rule.mismatch(facts);
             look(list, policy, rule, mismatch);
-            if mismatch.is_none() {
-                return verdict(policy, rule, facts);
+            match mismatch {
+                None => return laxer(perhaps, verdict(policy, rule, facts)),
+                Some(Mismatch::UnknownPaths) if rule.action == Action::RequireApproval => {
+                    perhaps = Some(laxer(perhaps, verdict(policy, rule, facts)));
+                }
+                Some(_) => {}
             }
         }
     }
-    Verdict::Deny { rule: None, reason: format!("no policy rule allows tool `{}`", facts.tool) }
+    let reason = format!("no policy rule allows tool `{}`", facts.tool);
+    laxer(perhaps, Verdict::Deny { rule: None, reason })
+}
+
+/// Returns the laxer of two verdicts; the first where they are equally lax.
+fn laxer(perhaps: Option<Verdict>, verdict: Verdict) -> Verdict {
+    perhaps.filter(|one| one.strictness() <= verdict.strictness()).unwrap_or(verdict)
 }
 
 fn verdict(policy: &Policy, rule: &Rule, facts: &CallFacts<'_>) -> Verdict {

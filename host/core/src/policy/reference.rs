@@ -77,17 +77,23 @@ fn holds(rule: &Rule, call: &Call) -> bool {
 
 /// Says what one list of rules does: 0 to 4 by strictness, and which rule it was.
 fn judge(rules: &[(String, Rule)], call: &Call) -> (u8, Option<(String, String)>) {
-    let Some((policy, rule)) = rules.iter().find(|(_, rule)| holds(rule, call)) else {
-        return (4, None);
-    };
-    let strict = match (rule.action, rule.approval.allow_on_timeout) {
+    let strict = |rule: &Rule| match (rule.action, rule.approval.allow_on_timeout) {
         (Action::Allow, _) => 0,
         (Action::AuditOnly, _) => 1,
         (Action::RequireApproval, true) => 2,
         (Action::RequireApproval, false) => 3,
         (Action::Deny, _) => 4,
     };
-    (strict, Some((policy.clone(), rule.id.clone())))
+    let at = rules.iter().position(|(_, rule)| holds(rule, call));
+    // Of unknown paths, some may be those that a person is asked about.
+    let asks = |rule: &Rule| {
+        let anywhere = Rule { path_within: None, ..rule.clone() };
+        call.paths.is_none() && rule.action == Action::RequireApproval && holds(&anywhere, call)
+    };
+    let earlier = rules.iter().take(at.unwrap_or(rules.len())).filter(|(_, rule)| asks(rule));
+    let decides = earlier.chain(at.map(|at| &rules[at])).min_by_key(|(_, rule)| strict(rule));
+    decides
+        .map_or((4, None), |(policy, rule)| (strict(rule), Some((policy.clone(), rule.id.clone()))))
 }
 
 fn expected(policies: &[Policy], call: &Call) -> (u8, Option<(String, String)>) {

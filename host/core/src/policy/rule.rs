@@ -141,9 +141,10 @@ pub(super) enum Mismatch<'a> {
 impl Rule {
     /// Returns the first thing that does not match, nothing if all does.
     pub(super) fn mismatch<'a>(&'a self, facts: &'a CallFacts<'_>) -> Option<Mismatch<'a>> {
+        // Unknown paths are the last: all the rest matches then.
         self.tool_mismatch(facts)
-            .or_else(|| self.path_mismatch(facts))
             .or_else(|| self.rate_mismatch(facts))
+            .or_else(|| self.path_mismatch(facts))
     }
 
     fn tool_mismatch<'a>(&'a self, facts: &'a CallFacts<'_>) -> Option<Mismatch<'a>> {

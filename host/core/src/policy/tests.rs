@@ -197,6 +197,35 @@ fn a_rule_that_relaxes_wants_every_path_within_and_one_that_tightens_any_within_
 }
 
 #[test]
+fn before_there_are_paths_one_that_a_person_would_be_asked_about_may_pass() {
+    let asks = Rule {
+        path_within: Some(Folder::parse("docs").unwrap()),
+        ..rule("asks", Action::RequireApproval, Match::default())
+    };
+    let spent = Rule {
+        rate_limit: Some(RateLimit { tokens_per_day: Some(1), cost_per_day_usd: None }),
+        ..asks.clone()
+    };
+    let last = |action| rule("last", action, Match::default());
+    let decided = |rules| {
+        let (declared, hints) = (Map::new(), Annotations::default());
+        let facts = CallFacts { paths: None, ..facts("a", &declared, &hints) };
+        let verdict = set(rules).decide(&facts, Scope::default());
+        (verdict.strictness(), verdict.rule().map(|rule| rule.id.clone()))
+    };
+    for (rules, strictness, id) in [
+        (vec![asks.clone()], 3, Some("asks")),
+        (vec![asks.clone(), last(Action::Deny)], 3, Some("asks")),
+        (vec![last(Action::Deny), asks.clone()], 4, Some("last")),
+        (vec![asks.clone(), last(Action::RequireApproval)], 3, Some("asks")),
+        (vec![asks, last(Action::AuditOnly)], 1, Some("last")),
+        (vec![spent], 4, None),
+    ] {
+        assert_eq!(decided(rules), (strictness, id.map(str::to_owned)));
+    }
+}
+
+#[test]
 fn a_rule_with_a_limit_denies_from_then_on_and_allows_until_then() {
     let limit = |tokens_per_day, cost_per_day_usd| RateLimit { tokens_per_day, cost_per_day_usd };
     let usage = |tokens_today, cost_today_usd| Usage { tokens_today, cost_today_usd };
