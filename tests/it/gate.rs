@@ -122,6 +122,8 @@ async fn listing_and_calling_decide_alike() {
 - {id: reads, action: allow, scope: tool, match: {name: read-file}}
 - {id: asks, action: require-approval, scope: tool, match: {name: edit-file}}
 - {id: memory, action: allow, scope: tool, match: {name: \"memory-*\"}}
+- {id: late, action: require-approval, scope: tool, match: {name: write-file}, conditions: {path_within: /},
+   approval: {timeout_seconds: 1, default_if_timeout: allow}}
 - {id: audit, action: audit-only, scope: tool, match: {name: list-directory}}";
     for autonomy in ["autonomous", "supervised", "observer"] {
         let host =

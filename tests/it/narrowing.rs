@@ -7,7 +7,7 @@ use clawhost::approvals::{Answer, Approver};
 use clawhost::gate::{CallContext, SessionTerms};
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::manifest::SessionManifest;
+use clawhost_core::manifest::{Manifest, SessionManifest};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::{Begun, call};
 use clawhost_tests::{Guest, TestHost, guest, wait};
@@ -488,10 +488,35 @@ fn write_each(host: &TestHost, count: usize) -> Vec<Begun> {
     (0..count).map(|number| host.begin("write_file", write(number))).collect()
 }
 
+const SLOW: &str = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: slow}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  rate_limits: {tool_calls_per_minute: 1}\n";
+
+#[tokio::test]
+async fn a_reload_while_a_person_thinks_counts_the_call_once() {
+    let host = TestHost::builder().rules(ASK).document("slow.yaml", SLOW).build().await;
+    let _reachable = host.host().approvals().reach().open();
+    let call = write_each(&host, 1).remove(0);
+    host.asked(1).await;
+    host.host().reload(Manifest::clone(&host.host().manifest())).await.unwrap();
+    host.answer(Answer::Approve { lease: None }).await;
+    assert!(!call.await.unwrap().unwrap().is_error);
+    let next = write_each(&host, 1).remove(0).await.unwrap().unwrap_err();
+    assert_eq!(next.data["limit"], "tool_calls_per_minute", "{next}");
+}
+
+#[tokio::test]
+async fn a_session_finds_the_tools_that_it_lists() {
+    let search = "version: 1\ntools: { catalog: search }";
+    let host = TestHost::builder().runtime_file(search).build().await;
+    let spec = ["find-tool", "read-file"].map(|name| tool(name, &[])["tools"][0].clone());
+    let context = session(&host, &json!({"tools": spec}));
+    let found = within(&host, "find_tool", json!({"query": "file"}), context).await.unwrap();
+    let found = found.into_value();
+    assert_eq!((&found["of"], &found["tools"][0]["name"]), (&json!(1), &json!("read_file")));
+}
+
 #[tokio::test]
 async fn what_a_person_allowed_is_held_against_the_limits_of_the_moment() {
-    let limited = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: slow}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  rate_limits: {tool_calls_per_minute: 1}\n";
-    let host = TestHost::builder().rules(ASK).document("slow.yaml", limited).build().await;
+    let host = TestHost::builder().rules(ASK).document("slow.yaml", SLOW).build().await;
     let _reachable = host.host().approvals().reach().open();
     let calls = write_each(&host, 2);
     for pending in host.asked(2).await {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clawhost::HostBuilder;
+use clawhost::approvals::{Answer, Approver};
 use clawhost::host::{MIGRATIONS, Principal, ToolCall, Turn};
 use clawhost::state::Database;
 use clawhost_core::error::{CallError, ErrorKind};
@@ -103,6 +104,27 @@ async fn it_can_be_switched_off_as_a_whole_and_for_a_tool() {
             assert_eq!(crash(&host).await.unwrap(), Some("trap"), "{immune}");
         }
     }
+}
+
+#[tokio::test]
+async fn one_that_begins_while_a_person_thinks_counts() {
+    let asks = "- {id: asks, action: require-approval, scope: all}";
+    let host = TestHost::builder().guest(&Guest::read("trap")).rules(asks);
+    let host = host.runtime_file("version: 1").build().await;
+    let approvals = host.host().approvals();
+    let _reachable = approvals.reach().open();
+    let calls: Vec<_> = (0..4).map(|_| host.begin("trap", json!({}))).collect();
+    for answered in 0..4 {
+        let question = host.asked(4 - answered).await.remove(0);
+        let approved = Answer::Approve { lease: None };
+        assert!(approvals.answer(&question.id, None, approved, &Approver::Operator).await);
+        until("the call to end", || (host.finished().len() > answered).then_some(())).await;
+    }
+    let mut refused = Vec::new();
+    for call in calls {
+        refused.extend(call.await.unwrap().err().map(|error| error.kind));
+    }
+    assert_eq!(refused, [ErrorKind::Quarantined]);
 }
 
 #[tokio::test]

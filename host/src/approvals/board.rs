@@ -13,6 +13,7 @@ use clawhost_core::limits::{
     APPROVAL_REASON_BYTES_MAX, APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS,
     APPROVALS_PENDING_MAX, APPROVALS_PENDING_PER_PRINCIPAL_MAX,
 };
+use clawhost_core::policy::ApprovalTerms;
 use clawhost_core::truncate;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
@@ -136,10 +137,14 @@ impl Approvals {
 
     async fn end(&self, waiting: Waiting, answer: Answer, by: &Approver) -> bool {
         let asked = &waiting.pending.asked;
+        if waiting.end.is_closed() {
+            return false;
+        }
+        let mut is_leased = false;
         let end = match answer {
             Answer::Approve { lease } => {
                 if let Some(lease) = lease.filter(|_| may_lease(by)) {
-                    self.grant(asked, lease, by).await;
+                    is_leased = self.grant(asked, lease, by).await;
                 }
                 Ok(Approved { by: by.to_string(), how: "operator" })
             }
@@ -149,7 +154,8 @@ impl Approvals {
                 Err(asked.denied(reason).with_internal(format!("denied by {by}")))
             }
         };
-        waiting.end.send(end).is_ok()
+        // Whoever called may have gone meanwhile; a lease is there all the same.
+        waiting.end.send(end).is_ok() || is_leased
     }
 
     /// Returns the questions that wait, oldest first.
@@ -232,22 +238,29 @@ impl Approvals {
             .flatten()
     }
 
-    /// The call at hand is approved in any case; only the later ones are asked about again.
-    async fn grant(&self, asked: &Asked, lease: Lease, by: &Approver) {
+    /// The call at hand is approved in any case; only the later ones are asked about again where this says that there
+    /// is no lease.
+    async fn grant(&self, asked: &Asked, lease: Lease, by: &Approver) -> bool {
         let now = self.0.clock.now_ms();
         let granted = async {
             let id = random::uuid().map_err(|error| error.to_string())?;
             let kept = self.0.leases.grant(id, asked, lease, by.to_string(), now).await;
             kept.map_err(|error| error.to_string())
         };
-        if let Err(error) = granted.await {
+        let granted = granted.await.inspect_err(|error| {
             tracing::warn!(%error, tool = asked.tool, "the call is approved, without its lease");
-        }
+        });
+        granted.is_ok()
     }
 
-    /// Where silence allows, waiting in vain is what the rule's author wants.
+    /// Says whether a question about a call of `principal` may end well: somebody can be asked, or silence allows,
+    /// where waiting in vain is what the rule's author wants.
+    pub(crate) fn may_allow(&self, principal: &str, terms: ApprovalTerms) -> bool {
+        terms.allow_on_timeout || self.0.reach.reaches(principal)
+    }
+
     fn require_reachable(&self, asked: &Asked) -> Result<(), CallError> {
-        if self.0.reach.reaches(&asked.principal) || asked.terms.allow_on_timeout {
+        if self.may_allow(&asked.principal, asked.terms) {
             return Ok(());
         }
         let text = format!("{}, and nobody can be asked here", asked.reason);

@@ -26,6 +26,8 @@ pub(super) struct Attempts {
     ends_at: Option<Instant>,
     /// The digest of what a person has allowed.
     pub(super) approved: Option<String>,
+    /// The attempt at hand was counted as a call, under documents that are in service no more.
+    counted: bool,
 }
 
 impl Attempts {
@@ -35,9 +37,10 @@ impl Attempts {
         self.plan = Some(plan);
     }
 
-    /// Takes back an attempt that came to nothing before it ran.
+    /// Takes back an attempt that was admitted, and came to nothing before it ran.
     pub(super) fn unbegin(&mut self) {
         self.made = self.made.saturating_sub(1);
+        self.counted = true;
     }
 
     /// Starts the clock that all attempts share, with the first one that is admitted.
@@ -70,7 +73,7 @@ impl Attempts {
     pub(super) fn next_in(&self, error: &CallError, luck_permille: u64) -> Option<Duration> {
         let plan = self.plan.filter(|plan| plan.on.passes(error))?;
         let delay = Duration::from_millis(plan.delay_ms(self.made, luck_permille)?);
-        (self.time_left(None)? > delay).then_some(delay)
+        self.time_left(None).is_none_or(|left| left > delay).then_some(delay)
     }
 }
 
@@ -110,6 +113,8 @@ impl Dispatch {
         if !Arc::ptr_eq(&terms, &self.terms()) {
             // Other documents came into service while somebody was asked: they decide as well.
             underway.attempts.unbegin();
+            // With the trial it may be: the next one may be that again.
+            drop(admitted);
             return Box::pin(self.attempt(underway)).await;
         }
         underway.begin(&terms, &tool, &mut admitted);
@@ -157,6 +162,7 @@ async fn admit(
         arguments: &call.arguments,
         timeout: attempts.time_left(call.timeout),
         approved: attempts.approved.as_deref(),
+        counted: std::mem::take(&mut attempts.counted),
         context: &call.context,
     };
     let admitted = terms.gate.admit(resolved, request, span).await;

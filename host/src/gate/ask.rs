@@ -23,7 +23,9 @@ impl Gate {
         request: Request<'_>,
         span: &mut CallSpan,
     ) -> Result<String, CallError> {
-        self.rates_left(request.principal, request.context)?;
+        if !request.counted {
+            self.rates_left(request.principal, request.context)?;
+        }
         let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
         if request.approved != Some(digest.as_str()) {
             let asked = Asked {

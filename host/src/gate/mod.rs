@@ -215,7 +215,7 @@ impl Gate {
     ) -> Result<Admitted, CallError> {
         let tool = Arc::clone(resolved.tool());
         let Request { principal, context, .. } = request;
-        let trial = self.enter(&tool, request)?;
+        let mut trial = self.enter(&tool, request)?;
         let see = &mut |found: &[Finding]| span.note_findings(found);
         let prepared = self.prepare(resolved, Some(request.arguments), context, see);
         let prepared = prepared.map_err(|error| self.veiled(error, &tool, request))?;
@@ -231,7 +231,13 @@ impl Gate {
             Some(ask) => Some(Box::pin(self.ask(&tool, arguments, ask, request, span)).await?),
             None => None,
         };
-        self.take_rate(principal, context)?;
+        if approved.is_some() && trial.is_none() {
+            // It may have begun to rest while the person thought.
+            trial = self.enter(&tool, request)?;
+        }
+        if !request.counted {
+            self.take_rate(principal, context)?;
+        }
         Ok(Admitted {
             resolved,
             principal: principal.to_owned(),
@@ -262,8 +268,7 @@ impl Gate {
         match self.decide(tool, None, request.context) {
             Err(refused) => refused,
             Ok(Decision { ask: Some(ask), .. })
-                if !ask.terms.allow_on_timeout
-                    && !self.sides.approvals.reach().reaches(request.principal) =>
+                if !self.sides.approvals.may_allow(request.principal, ask.terms) =>
             {
                 let text = format!("{}, and nobody can be asked here", ask.reason);
                 CallError::new(ErrorKind::Policy, text).with("stage", "approval")
@@ -336,22 +341,27 @@ impl Gate {
         if check::granted(&self.manifest, tool, principal).is_err() {
             return false;
         }
-        match self.standing(tool) {
-            Standing::Allowed => true,
-            Standing::Asks => self.sides.approvals.reach().reaches(principal),
-            Standing::Disabled | Standing::Refused => false,
-        }
+        let ask = self.best(tool).map(|decision| decision.ask);
+        ask.is_ok_and(|ask| {
+            ask.is_none_or(|ask| self.sides.approvals.may_allow(principal, ask.terms))
+        })
     }
 
     /// Says what would become of a call of `tool` with the best of arguments.
     pub fn standing(&self, tool: &Tool) -> Standing {
-        let decided = self.decide(tool, None, &CallContext::default());
-        match (decided, check::sandbox(&tool.grants, tool.timeout())) {
-            (Ok(Decision { ask: None, .. }), Ok(())) => Standing::Allowed,
-            (Ok(Decision { ask: Some(_), .. }), Ok(())) => Standing::Asks,
-            (Err(CallError { kind: ErrorKind::Disabled, .. }), _) => Standing::Disabled,
-            _ => Standing::Refused,
+        match self.best(tool) {
+            Ok(Decision { ask: None, .. }) => Standing::Allowed,
+            Ok(Decision { ask: Some(_), .. }) => Standing::Asks,
+            Err(CallError { kind: ErrorKind::Disabled, .. }) => Standing::Disabled,
+            Err(_) => Standing::Refused,
         }
+    }
+
+    /// Decides about a call of `tool` with the best of arguments.
+    fn best(&self, tool: &Tool) -> Result<Decision, CallError> {
+        let decision = self.decide(tool, None, &CallContext::default())?;
+        check::sandbox(&tool.grants, tool.timeout())?;
+        Ok(decision)
     }
 
     /// Returns the arguments, which are of the right shape and nothing forbids.
