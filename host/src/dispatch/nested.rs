@@ -63,6 +63,8 @@ impl Dispatch {
         match timeout_at(nested.ends_at.into(), self.attempts(underway)).await {
             Ok(outcome) => outcome,
             Err(_) => {
+                // Where the tool had its own time, that would have ended first.
+                underway.ran.iter_mut().for_each(|ran| ran.had_its_time = false);
                 let text = "the time of the call that made this one is over";
                 Err(CallError::new(ErrorKind::Timeout, text).with("limit", "timeout_ms"))
             }
