@@ -7,7 +7,7 @@ use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::{find, json};
 use serde_json::{Value, json};
 
-use crate::gate::{Admitted, Gate};
+use crate::gate::{Admitted, CallContext, Gate};
 use crate::offload;
 use crate::registry::{OwnTool, Shelf};
 use crate::results::Results;
@@ -29,6 +29,8 @@ pub struct Desk<'a> {
     pub shelf: &'a Shelf,
     /// Keeps what was cut.
     pub results: &'a Results,
+    /// Says which tools the caller's session has.
+    pub context: &'a CallContext,
     /// A reply, in bytes of JSON.
     pub reply_bytes_max: usize,
 }
@@ -51,7 +53,7 @@ pub(super) async fn run(
     match tool {
         OwnTool::FindTool => {
             let most = number("limit").unwrap_or(FIND_TOOLS_PER_CALL).min(FIND_TOOLS_MAX);
-            Ok(found(desk, admitted.principal(), text("query"), most))
+            Ok(found(desk, &admitted, text("query"), most))
         }
         OwnTool::ReadResult => {
             let (id, offset) = (text("id"), number("offset").unwrap_or(0));
@@ -63,10 +65,12 @@ pub(super) async fn run(
 }
 
 /// Returns the definitions of the tools that fit best, of those that `principal` may call.
-fn found(desk: Desk<'_>, principal: &str, query: &str, most: usize) -> ToolReply {
+fn found(desk: Desk<'_>, admitted: &Admitted, query: &str, most: usize) -> ToolReply {
     let catalog = desk.shelf.catalog();
     let may = |tool: &&std::sync::Arc<Tool>| {
-        tool.origin != Origin::Own && desk.gate.offers(tool, principal)
+        tool.origin != Origin::Own
+            && desk.context.has(&tool.ckp_name)
+            && desk.gate.offers(tool, admitted.principal())
     };
     let tools: Vec<_> = catalog.tools().filter(may).collect();
     let definitions = tools.iter().map(|tool| &tool.definition);

@@ -214,8 +214,12 @@ fn nothing_was_done(answer: &Answer) -> bool {
     let stage = error.data.get("stage").and_then(Value::as_str);
     match error.kind {
         ErrorKind::MemoryBackend => true,
-        // Of several attempts the last one says nothing about the others.
-        ErrorKind::Overloaded if error.data.contains_key("attempts") => false,
+        // The last of several attempts or steps says nothing about those before it.
+        ErrorKind::Overloaded
+            if ["attempts", "step"].iter().any(|one| error.data.contains_key(*one)) =>
+        {
+            false
+        }
         ErrorKind::Overloaded => stage.is_some_and(|stage| BEFORE_WORK.contains(&stage)),
         _ => false,
     }

@@ -120,9 +120,11 @@ async fn a_request_that_found_no_room_may_be_tried_again() {
 async fn a_tool_that_ran_until_its_provider_had_no_room_is_not_run_again() {
     // As `core::quota` refuses a tool that asks for more than its caps, and whoever says no stage.
     let full = CallError::new(ErrorKind::Overloaded, "full");
-    // And whoever was tried before.
-    let again = full.clone().with("stage", "quota").with("attempts", 2);
-    for error in [full.clone().with("stage", "provider"), full, again] {
+    // And whoever was tried before, or had a step that was done.
+    let no_room = full.clone().with("stage", "quota");
+    let again = no_room.clone().with("attempts", 2);
+    let step = no_room.with("step", 2);
+    for error in [full.clone().with("stage", "provider"), full, again, step] {
         let window = Window::new();
         let answer = Err(error);
         let first = answer.clone();
