@@ -40,10 +40,23 @@ struct Held {
     failures: u64,
     /// Who has it now.
     assigned: Vec<String>,
+    /// The sessions, of those that are open, which took it.
+    takers: Vec<u64>,
     /// Since when they do, in milliseconds.
     since_ms: i64,
     /// Who had it last; somebody else goes first.
     last: Option<String>,
+}
+
+impl Held {
+    fn is_of(&self, name: &str) -> bool {
+        self.assigned.iter().any(|own| own == name)
+    }
+
+    /// Returns it as whoever gets it is told.
+    fn told(&self) -> SwarmEvent {
+        SwarmEvent::Task { from: self.from.clone(), task: self.task.clone() }
+    }
 }
 
 /// Who is connected, and what time it is.
@@ -106,6 +119,7 @@ impl Board {
             from: from.to_owned(),
             failures: 0,
             assigned: Vec::new(),
+            takers: Vec::new(),
             since_ms: 0,
             last: None,
         };
@@ -138,7 +152,7 @@ impl Board {
     /// Takes a report, from one who has the task or gave it. Says whether there is such a task.
     pub(super) fn report(&mut self, from: &str, report: Report, now: Now<'_>) -> bool {
         let Some(held) = self.tasks.get(&report.task_id) else { return false };
-        let works = held.assigned.iter().any(|name| name == from);
+        let works = held.is_of(from);
         if !works && (held.from != from || report.status == Status::Partial) {
             return false;
         }
@@ -177,9 +191,25 @@ impl Board {
 
     /// Tells an agent that came back what it still has to do.
     pub(super) fn came_back(&mut self, name: &str) {
-        for held in self.tasks.values().filter(|held| held.assigned.iter().any(|own| own == name)) {
-            let event = SwarmEvent::Task { from: held.from.clone(), task: held.task.clone() };
-            self.outbox.push((name.to_owned(), event));
+        for held in self.tasks.values().filter(|held| held.is_of(name)) {
+            self.outbox.push((name.to_owned(), held.told()));
+        }
+    }
+
+    /// Takes note of the session that took a task.
+    pub(super) fn taken(&mut self, id: &str, session: u64) {
+        if let Some(held) = self.tasks.get_mut(id) {
+            held.takers.push(session);
+        }
+    }
+
+    /// Tells what a session took and `name` still has to do again, when the session ends.
+    pub(super) fn left(&mut self, name: &str, session: u64) {
+        for held in self.tasks.values_mut().filter(|held| held.takers.contains(&session)) {
+            held.takers.retain(|taker| *taker != session);
+            if held.is_of(name) {
+                self.outbox.push((name.to_owned(), held.told()));
+            }
         }
     }
 
@@ -216,10 +246,10 @@ impl Board {
         self.active += 1;
         held.since_ms = now.ms;
         held.assigned.clone_from(&chosen);
+        held.takers.clear();
         for name in chosen {
             *self.running.entry(name.clone()).or_default() += 1;
-            let event = SwarmEvent::Task { from: held.from.clone(), task: held.task.clone() };
-            self.outbox.push((name, event));
+            self.outbox.push((name, held.told()));
         }
         true
     }

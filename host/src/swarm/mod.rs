@@ -19,6 +19,7 @@ use std::time::Duration;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{SWARM_LOOK_MS, SWARM_NAME_BYTES_MAX, SWARM_VALUE_BYTES_MAX};
 use clawhost_core::manifest::SwarmPlan;
+use clawhost_core::truncate;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -75,7 +76,7 @@ impl Swarm {
     /// and values that are too large, [`ErrorKind::PeerUnreachable`] where no agent may ever take
     /// it or too many tasks wait, [`ErrorKind::Overloaded`] where the swarm's tokens are spent.
     pub fn delegate(&self, from: &str, task: Task) -> Result<(), CallError> {
-        let (swarm, id) = (task.swarm.clone(), task.task_id.clone());
+        let (swarm, id) = (short(&task.swarm), short(&task.task_id));
         let outcome = self.take_task(from, task);
         self.emit("delegate", swarm, Some(id), outcome_name(&outcome));
         outcome
@@ -217,13 +218,23 @@ impl Subscription {
 
     /// Returns the next event, if there is one.
     pub fn try_next(&mut self) -> Option<SwarmEvent> {
-        self.shared.state.lock().post.take(&self.identity, self.session)
+        let mut state = self.shared.state.lock();
+        let event = state.post.take(&self.identity, self.session)?;
+        if let SwarmEvent::Task { task, .. } = &event {
+            let boards = &mut state.boards;
+            boards.iter_mut().for_each(|board| board.taken(&task.task_id, self.session));
+        }
+        Some(event)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.shared.state.lock().post.leave(&self.identity, self.session);
+        let mut state = self.shared.state.lock();
+        // To the sessions that stay; where there are none, whoever comes back is told.
+        state.boards.iter_mut().for_each(|board| board.left(&self.identity, self.session));
+        state.deliver();
+        state.post.leave(&self.identity, self.session);
     }
 }
 
@@ -256,11 +267,16 @@ async fn look_after(shared: Weak<Shared>) {
 
 fn find<'a>(boards: &'a mut [Board], swarm: &str) -> Result<&'a mut Board, CallError> {
     let unknown = || {
-        let name = clawhost_core::truncate::text(swarm, SWARM_NAME_BYTES_MAX);
+        let name = short(swarm);
         CallError::new(ErrorKind::InvalidArguments, format!("there is no swarm {name:?}"))
             .with("swarm", name)
     };
     boards.iter_mut().find(|board| board.plan().name == swarm).ok_or_else(unknown)
+}
+
+/// Returns a name as it is told: whoever calls may have sent anything.
+fn short(name: &str) -> String {
+    truncate::text(name, SWARM_NAME_BYTES_MAX).to_owned()
 }
 
 fn uri(identity: &str) -> String {

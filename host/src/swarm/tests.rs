@@ -147,6 +147,22 @@ async fn another_session_of_the_same_agent_does_not_get_a_task_again() {
 }
 
 #[tokio::test]
+async fn what_a_session_took_is_told_to_another_of_its_agent_when_it_ends() {
+    let Crew { swarm, .. } = open(crew());
+    let mut first = swarm.subscribe("ant");
+    ["1", "2"].iter().for_each(|id| swarm.delegate("boss", task(id)).unwrap());
+    let mut second = swarm.subscribe("ant");
+    assert_eq!(taken(&mut first), ["task 1"]);
+    swarm.report("ant", report("1", Status::Completed)).unwrap();
+    assert_eq!((taken(&mut first), taken(&mut second)), (vec!["task 2".into()], vec![]));
+    drop(first);
+    assert_eq!(taken(&mut second), ["task 2"]);
+    let mut third = swarm.subscribe("ant");
+    drop(second);
+    assert_eq!(taken(&mut third), ["task 2"]);
+}
+
+#[tokio::test]
 async fn a_task_s_name_is_unique_in_all_swarms_so_that_a_report_finds_it() {
     let other = SwarmPlan { name: "team".to_owned(), ..crew() };
     let Crew { swarm, .. } = open_all(vec![crew(), other]);

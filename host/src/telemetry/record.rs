@@ -67,7 +67,10 @@ fn redact(event: &mut Event, redactor: &Redactor) {
         }
         Event::Error { name, .. } => text(name),
         Event::Memory { store, .. } => text(store),
-        Event::Swarm { task, .. } => task.iter_mut().for_each(text),
+        Event::Swarm { swarm, task, .. } => {
+            text(swarm);
+            task.iter_mut().for_each(text);
+        }
         Event::Lifecycle { .. } | Event::Usage { .. } => {}
     }
 }

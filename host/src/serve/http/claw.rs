@@ -144,6 +144,8 @@ impl<C: Calls> Sessions<C> {
         let (notices, unasked) = mpsc::channel(CLAW_NOTICES_MAX);
         let principal = self.principal.clone();
         let session = Session::new(self.calls.clone(), principal, Authority::Agent, notices);
+        // What one that nobody uses has to do is for the one that begins.
+        self.open.lock().retain(|_, open| !open.is_idle());
         let outcome = settled(&session, method, params).await;
         if !session.has_begun() {
             return answered(request, outcome);
