@@ -10,10 +10,11 @@ use cap_std::fs::Dir;
 use clawhost::audit::{AuditLog, Terms};
 use clawhost::memory::{MIGRATIONS, Memory, NewEntry, Query, QueryKind, Scope};
 use clawhost::state::Database;
+use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::MEMORY_TOP_K_MAX;
 use clawhost_core::manifest::{Manifest, MemoryPlan, Settings, Sharing, StoreKind, StorePlan};
 use clawhost_tests::TestHost;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const KILLS: u32 = 200;
 /// Entries of one request.
@@ -149,16 +150,25 @@ spec: { stores: [{ name: s, type: conversation }] }
 async fn filters_of_a_reload_hold_for_what_is_stored_after_it() {
     let host = TestHost::builder().document("memory.yaml", STORES).build().await;
     let memory = host.host().memory();
-    let put = async || {
-        let content = json!("write to someone@example.com");
-        memory.store(&scope(), "s", vec![NewEntry { content, key: None, metadata: None }]).await
+    let text = "write to someone@example.com";
+    let store = async |content: Value, key: Option<&str>| {
+        let key = key.map(str::to_owned);
+        memory.store(&scope(), "s", vec![NewEntry { content, key, metadata: None }]).await
     };
-    put().await.unwrap();
-    let mut manifest = Manifest::clone(&host.host().manifest());
-    let file =
-        "version: 1\nfilters: { people: { kinds: [pii], boundaries: [memory], action: block } }";
-    let settings = Settings::read(Some((Path::new("clawhost.yaml"), file.as_bytes())), []).unwrap();
-    settings.apply(&mut manifest).unwrap();
-    host.host().reload(manifest).await.unwrap();
-    assert!(put().await.unwrap_err().data["policy"].is_string());
+    store(json!(text), Some(text)).await.unwrap();
+    let before = host.host().manifest();
+    for (action, key_is) in [("block", ErrorKind::Policy), ("redact", ErrorKind::InvalidArguments)]
+    {
+        let file = format!(
+            "version: 1\nfilters: {{ people: {{ kinds: [pii], boundaries: [memory], action: {action} }} }}"
+        );
+        let file = Some((Path::new("clawhost.yaml"), file.as_bytes()));
+        let mut manifest = Manifest::clone(&before);
+        Settings::read(file, []).unwrap().apply(&mut manifest).unwrap();
+        host.host().reload(manifest).await.unwrap();
+        let content = store(json!(text), None).await;
+        assert_eq!(content.is_err(), action == "block", "{content:?}");
+        assert_eq!(store(json!("harmless"), Some(text)).await.unwrap_err().kind, key_is);
+        store(json!("harmless"), Some("also harmless")).await.unwrap();
+    }
 }
