@@ -153,7 +153,7 @@ impl ToolsCtx {
             let begun: Vec<_> = few.iter().map(|call| self.begin(&caller, call, timeout)).collect();
             for reply in join_all(begun).await {
                 let answer = told(reply);
-                bytes += answer.as_ref().map_or(0, String::len);
+                bytes += answer.as_ref().map_or_else(|error| error.message.len(), String::len);
                 answers.push(answer);
             }
         }
@@ -276,13 +276,18 @@ mod tests {
         /// Those that the calls ran on.
         tasks: Mutex<Vec<Option<Id>>>,
         result_bytes: usize,
+        fails: bool,
     }
 
     impl Together {
         fn new(calls: usize, result_bytes: usize) -> Arc<Self> {
+            Arc::new(Self::of(calls, result_bytes))
+        }
+
+        fn of(calls: usize, result_bytes: usize) -> Self {
             let calls = Barrier::new(calls);
             let (running, most, tasks) = Default::default();
-            Arc::new(Self { calls, running, most, tasks, result_bytes })
+            Self { calls, running, most, tasks, result_bytes, fails: false }
         }
     }
 
@@ -299,7 +304,11 @@ mod tests {
                 self.tasks.lock().push(tokio::task::try_id());
                 self.calls.wait().await;
                 self.running.fetch_sub(1, Ordering::SeqCst);
-                let result = Some(Value::from(tool.to_owned() + &" ".repeat(self.result_bytes)));
+                let text = tool.to_owned() + &" ".repeat(self.result_bytes);
+                if self.fails {
+                    return Ok(ToolReply::error("unavailable", text));
+                }
+                let result = Some(Value::from(text));
                 Ok(ToolReply { structured: result, ..ToolReply::default() })
             })
         }
@@ -353,15 +362,18 @@ mod tests {
     #[tokio::test]
     async fn once_results_are_more_than_is_held_the_next_calls_are_not_made() {
         let few = TOOL_CALLS_AT_ONCE_MAX;
-        let mut ctx = ToolsCtx::new(few * 2);
-        ctx.set_caller(Together::new(few, COMPOSITE_VALUES_BYTES_MAX / few));
-        let calls = vec![("long".to_owned(), "{}".to_owned()); few * 2];
-        let answers = ctx.call(&calls, None).await;
-        let (made, left) = answers.split_at(few);
-        assert!(made.iter().all(Result::is_ok) && left.len() == few);
-        for answer in left {
-            assert!(answer.as_ref().unwrap_err().message.contains("all results together"));
+        for fails in [false, true] {
+            let mut ctx = ToolsCtx::new(few * 2);
+            let caller = Together::of(few, COMPOSITE_VALUES_BYTES_MAX / few);
+            ctx.set_caller(Arc::new(Together { fails, ..caller }));
+            let calls = vec![("long".to_owned(), "{}".to_owned()); few * 2];
+            let answers = ctx.call(&calls, None).await;
+            let (made, left) = answers.split_at(few);
+            assert!(made.iter().all(|answer| answer.is_err() == fails) && left.len() == few);
+            for answer in left {
+                assert!(answer.as_ref().unwrap_err().message.contains("all results together"));
+            }
+            assert_eq!(ctx.made, few);
         }
-        assert_eq!(ctx.made, few);
     }
 }

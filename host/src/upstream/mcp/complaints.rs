@@ -51,13 +51,14 @@ struct Text {
 
 impl Text {
     fn push(&mut self, line: &[u8]) {
-        self.bytes += line.len();
+        // An empty line takes room as well.
+        self.bytes += line.len() + 1;
         self.lines.push_back(line.to_owned());
     }
 
     fn drop_oldest(&mut self) {
-        let dropped = self.lines.pop_front().unwrap_or_default();
-        self.bytes -= dropped.len();
+        let Some(dropped) = self.lines.pop_front() else { return };
+        self.bytes -= dropped.len() + 1;
         self.dropped += 1;
     }
 
@@ -173,6 +174,13 @@ mod tests {
         }
         let said = heard(&format!("{many}\nwrong key: {KEY}\nbye")).last_words();
         assert!(said.ends_with("x / wrong key: [redacted:KEY] / bye"), "{said}");
+    }
+
+    #[test]
+    fn empty_lines_without_an_end_take_no_more_room_than_others() {
+        let complaints = heard(&"\n".repeat(1_000_000));
+        assert!(complaints.first.lines.len() <= SECRET_BYTES_MAX);
+        assert!(complaints.last.lines.len() <= KEPT_BYTES_MAX);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 use url::{Url, form_urlencoded};
 
-use super::{Tokens, challenged};
+use super::{NoToken, Tokens, challenged};
 use crate::secrets::Secret;
 use crate::upstream::fetch::{Answer, Ask, Unfetched, Web, basic, body, own, public};
 
@@ -57,14 +57,15 @@ impl Tokens {
         url.map(Some).ok_or_else(|| "the server says that its metadata is elsewhere".to_owned())
     }
 
-    /// Asks for a token with `form`, as the client `id`.
+    /// Asks for a token with `form`, as the client `id`. A person has to log in anew where the issuer refuses what it was
+    /// shown, and for nothing else that goes wrong.
     pub(super) async fn grant(
         &self,
         web: &Web,
         authority: &Authority,
         id: &str,
         form: &[(&str, &str)],
-    ) -> Result<Granted, String> {
+    ) -> Result<Granted, NoToken> {
         let secret = match &self.auth.secret {
             Some(name) => Some(self.secrets.find(name).await.map_err(|error| error.to_string())?),
             None => None,
@@ -72,7 +73,7 @@ impl Tokens {
         let (body, header) = shown(authority, id, secret.as_ref(), form);
         let mut ask = posted(authority.token.clone(), FORM, body.into());
         ask.headers.extend(header.map(|header| (AUTHORIZATION, header)));
-        Granted::read(&self.asked(web, ask).await?)
+        Ok(Granted::read(&self.asked(web, ask).await?)?)
     }
 
     /// Registers this host as a client that is sent back to `redirect`; returns its id.
@@ -90,11 +91,11 @@ impl Tokens {
             "token_endpoint_auth_method": "none", "application_type": "native",
         });
         let ask = posted(url, JSON, client.to_string().into());
-        oauth::registered(&self.asked(web, ask).await?)
+        oauth::registered(&self.asked(web, ask).await.map_err(|none| none.reason)?)
     }
 
     /// Sends a request to the issuer, and returns what it gives.
-    async fn asked(&self, web: &Web, ask: Ask) -> Result<Bytes, String> {
+    async fn asked(&self, web: &Web, ask: Ask) -> Result<Bytes, NoToken> {
         let url = ask.url.clone();
         let answer = web.send(self.rules(&url)?, ask).await.map_err(said)?;
         let status = answer.status();
@@ -102,9 +103,10 @@ impl Tokens {
         if matches!(status, StatusCode::OK | StatusCode::CREATED) {
             return Ok(body);
         }
-        let code =
-            oauth::refusal(&body).unwrap_or_else(|| format!("HTTP status {}", status.as_u16()));
-        Err(format!("the issuer refuses: {code}"))
+        let code = oauth::refusal(&body);
+        let wants_login = status.is_client_error() && code.is_some();
+        let code = code.unwrap_or_else(|| format!("HTTP status {}", status.as_u16()));
+        Err(NoToken { reason: format!("the issuer refuses: {code}"), wants_login })
     }
 
     /// Fetches a document; nothing where none is there, however that is said.

@@ -90,7 +90,8 @@ impl Tokens {
             ("resource", login.resource),
         ];
         let (web, authority) = self.authority().await?;
-        self.grant(&web, &authority, login.client_id, &form).await
+        let granted = self.grant(&web, &authority, login.client_id, &form).await;
+        granted.map_err(|none| none.reason)
     }
 }
 

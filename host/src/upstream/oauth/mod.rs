@@ -142,7 +142,10 @@ impl Tokens {
         }
         let token = match self.auth.grant {
             McpGrant::AuthorizationCode => self.refreshed(refused).await,
-            McpGrant::ClientCredentials => self.of_a_machine().await.map_err(NoToken::from),
+            // No person can help a machine.
+            McpGrant::ClientCredentials => {
+                self.of_a_machine().await.map_err(|none| NoToken { wants_login: false, ..none })
+            }
         };
         let token = token.inspect_err(|none| {
             held.failed = Some((Instant::now(), none.clone()));
@@ -170,7 +173,10 @@ impl Tokens {
         ];
         let (web, authority) = self.authority().await?;
         let granted = self.grant(&web, &authority, &stored.client_id, &form).await;
-        let granted = granted.map_err(|reason| self.no_login(&reason))?;
+        let granted = granted.map_err(|none| match none.wants_login {
+            true => self.no_login(&none.reason),
+            false => none,
+        })?;
         let stored = stored.followed_by(granted);
         if let Err(reason) = self.keep(&stored).await {
             // It counts all the same, for as long as it is good.
@@ -181,7 +187,7 @@ impl Tokens {
         Ok(stored.token()?)
     }
 
-    async fn of_a_machine(&self) -> Result<Token, String> {
+    async fn of_a_machine(&self) -> Result<Token, NoToken> {
         let (web, authority) = self.authority().await?;
         let (resource, scope) = (self.resource(&web).await?, self.auth.scopes.join(" "));
         let mut form = vec![("grant_type", "client_credentials"), ("resource", &*resource)];
@@ -190,7 +196,7 @@ impl Tokens {
         let granted = self.grant(&web, &authority, id, &form).await?;
         let stored = Stored::new(self, id, resource, granted);
         self.hide(&stored)?;
-        stored.token()
+        Ok(stored.token()?)
     }
 
     fn no_login(&self, why: &str) -> NoToken {

@@ -295,6 +295,37 @@ async fn a_person_logs_in_and_many_calls_share_one_refresh() {
 }
 
 #[tokio::test]
+async fn an_issuer_that_is_away_ends_no_login_and_one_that_refuses_does() {
+    let says: Arc<Shared<Option<String>>> = Arc::default();
+    let (count, said) = (Arc::default(), Arc::clone(&says));
+    let issuer = Fake::new(move |base, asked| {
+        let answer = said.lock().clone().filter(|_| asked.line.starts_with("POST /token"));
+        answer.unwrap_or_else(|| honest(base, asked, &count))
+    });
+    let issuer = issuer.await;
+    let server = server(&issuer.url, &Arc::default()).await;
+    let host = Host::new(&issuer.url);
+    assert_eq!(log_in(&host.tokens(&server.url), vec![answer(&issuer)]).await, Ok(None));
+    let refusal = json!({"error": "invalid_grant"}).to_string();
+    for (status, body, wants_login) in [
+        ("503 Service Unavailable", "", false),
+        ("503 Service Unavailable", refusal.as_str(), false),
+        ("429 Too Many Requests", "", false),
+        ("400 Bad Request", refusal.as_str(), true),
+    ] {
+        *says.lock() = Some(http(status, "", body));
+        let tokens = host.tokens(&server.url);
+        let first = HeaderValue::from_static("Bearer access-1");
+        let none = tokens.header(Some(&first)).await.unwrap_err();
+        let told = none.reason.contains("clawhost secrets login");
+        assert_eq!((none.wants_login, told), (wants_login, wants_login), "{}", none.reason);
+    }
+    *says.lock() = None;
+    let first = HeaderValue::from_static("Bearer access-1");
+    assert_eq!(sent(host.tokens(&server.url).header(Some(&first)).await), "Bearer access-2");
+}
+
+#[tokio::test]
 async fn an_answer_is_pasted_where_the_browser_is_on_another_machine() {
     let (issuer, _) = honest_issuer().await;
     let server = server(&issuer.url, &Arc::default()).await;
