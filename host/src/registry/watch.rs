@@ -129,6 +129,9 @@ pub(super) async fn start(
 impl Keeper {
     async fn run(mut self, mut noted: mpsc::Receiver<()>) {
         let mut wait = RESCAN;
+        // Of its own, so that nothing else that happens puts it off.
+        let next_look = tokio::time::sleep(wait);
+        tokio::pin!(next_look);
         loop {
             tokio::select! {
                 Some(result) = self.loaded.recv() => {
@@ -139,7 +142,10 @@ impl Keeper {
                     self.binder.take_released(released);
                     self.publish();
                 }
-                Some(()) = noted.recv(), if wait > DEBOUNCE => wait = DEBOUNCE,
+                Some(()) = noted.recv(), if wait > DEBOUNCE => {
+                    wait = DEBOUNCE;
+                    next_look.as_mut().reset(tokio::time::Instant::now() + wait);
+                }
                 () = self.binder.bridges.changed() => {
                     self.binder.bridges.refresh(&self.binder.sources).await;
                     self.publish();
@@ -150,7 +156,10 @@ impl Keeper {
                         self.publish();
                     }
                 }
-                () = tokio::time::sleep(wait) => wait = self.look(),
+                () = &mut next_look => {
+                    wait = self.look();
+                    next_look.as_mut().reset(tokio::time::Instant::now() + wait);
+                }
             }
         }
     }
