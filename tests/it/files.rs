@@ -265,6 +265,41 @@ async fn a_patch_of_one_file_under_two_names_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_patch_that_is_undone_gives_back_what_it_removed() {
+    let host = host().await;
+    let folder = host.workspace();
+    fs::create_dir(folder.join("d1")).unwrap();
+    symlink("d1", folder.join("d2")).unwrap();
+    let key = folder.join("key");
+    for path in [&folder.join("d1/f"), &key] {
+        fs::write(path, "a\nb\n").unwrap();
+    }
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let removal = "--- a/key\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n";
+    let change = |path| format!("--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n");
+    // The third is of a file that the second has changed.
+    let patch = format!("{removal}{}{}", change("d1/f"), change("d2/f"));
+    let arguments = json!({"paths": ["key", "d1/f", "d2/f"], "patch_text": patch});
+    assert!(host.call("apply_patch", arguments).await.unwrap().is_error);
+    let back = (fs::read_to_string(&key).unwrap(), fs::metadata(&key).unwrap().mode() & 0o777);
+    assert_eq!((back.0.as_str(), back.1), ("a\nb\n", 0o600));
+    let count = || fs::read_dir(&folder).unwrap().count();
+    assert_eq!(count(), 3);
+    host.ask("apply_patch", json!({"paths": ["key"], "patch_text": removal})).await;
+    assert_eq!((key.exists(), count()), (false, 2));
+}
+
+#[tokio::test]
+async fn a_search_ends_at_its_bytes_however_small_the_files_are() {
+    let host = host().await;
+    for at in 0..1_100 {
+        file(&host.workspace().join(format!("{at}")), 65_535);
+    }
+    let search = host.ask("search_files", json!({"text": "end"})).await;
+    assert_eq!(search["incomplete"], "more than 67108864 bytes");
+}
+
+#[tokio::test]
 async fn a_patch_that_is_refused_leaves_no_folder() {
     let host = host().await;
     fs::write(host.workspace().join("there"), "x").unwrap();

@@ -1,5 +1,7 @@
 //! The constants and functions an expression may use.
 
+use std::cmp::Ordering;
+
 use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_rational::BigRational;
@@ -11,6 +13,7 @@ use crate::number::{Number, Outcome};
 const ROUND_DIGITS_MAX: i32 = 1_000;
 /// Beyond this a factorial is longer than an exact number may be.
 const FACTORIAL_MAX: u32 = 1_000;
+const NO_LOGARITHM: &str = "a logarithm of that is not a real number";
 
 /// The value of a constant.
 pub(crate) fn constant(name: &str) -> Outcome {
@@ -30,7 +33,7 @@ pub(crate) fn call(name: &str, arguments: &[Number]) -> Outcome {
     }
     match (name, arguments) {
         ("abs", _) => of(name, arguments)
-            .map(|[x]| if x.to_f64() < 0.0 { x.clone().negate() } else { x.clone() }),
+            .map(|[x]| if x.is_negative() { x.clone().negate() } else { x.clone() }),
         ("sign", _) => of(name, arguments).and_then(|[x]| sign(x)),
         ("floor", _) => step(name, arguments, BigRational::floor, f64::floor),
         ("ceil", _) => step(name, arguments, BigRational::ceil, f64::ceil),
@@ -41,6 +44,7 @@ pub(crate) fn call(name: &str, arguments: &[Number]) -> Outcome {
         ("cbrt", _) => of(name, arguments).and_then(|[x]| x.root(3)),
         ("root", _) => of(name, arguments).and_then(|[x, n]| root(x, n)),
         ("pow", _) => of(name, arguments).and_then(|[x, y]| x.power(y)),
+        ("ln", _) => of(name, arguments).and_then(|[x]| ln(x)),
         ("log10", _) => of(name, arguments).and_then(|[x]| log(x, &Number::whole(10)?)),
         ("log2", _) => of(name, arguments).and_then(|[x]| log(x, &Number::whole(2)?)),
         ("log", [_]) => of(name, arguments).and_then(|[x]| log(x, &Number::whole(10)?)),
@@ -52,8 +56,8 @@ pub(crate) fn call(name: &str, arguments: &[Number]) -> Outcome {
             of(name, arguments).and_then(|[x, y]| x.multiply(x)?.add(&y.multiply(y)?)?.root(2))
         }
         ("factorial", _) => of(name, arguments).and_then(|[x]| factorial(x)),
-        ("min", [first, rest @ ..]) => Ok(chosen(first, rest, |a, b| a < b)),
-        ("max", [first, rest @ ..]) => Ok(chosen(first, rest, |a, b| a > b)),
+        ("min", [first, rest @ ..]) => Ok(chosen(first, rest, Ordering::Less)),
+        ("max", [first, rest @ ..]) => Ok(chosen(first, rest, Ordering::Greater)),
         ("sum", [_, ..]) => sum(arguments),
         ("mean", [_, ..]) => sum(arguments)?.divide(&Number::whole(arguments.len())?),
         ("gcd", [_, ..]) => integers(name, arguments, |a, b| a.gcd(b)),
@@ -80,7 +84,6 @@ fn of_double(name: &str) -> Option<fn(f64) -> f64> {
         "cosh" => f64::cosh,
         "tanh" => f64::tanh,
         "exp" => f64::exp,
-        "ln" => |x| if x > 0.0 { x.ln() } else { f64::NAN },
         "deg" => f64::to_degrees,
         "rad" => f64::to_radians,
         _ => return None,
@@ -97,7 +100,7 @@ fn of<'a, const N: usize>(name: &str, arguments: &'a [Number]) -> Result<&'a [Nu
 fn sign(x: &Number) -> Outcome {
     Number::whole(if x.is_zero() {
         0
-    } else if x.to_f64() < 0.0 {
+    } else if x.is_negative() {
         -1
     } else {
         1
@@ -139,14 +142,27 @@ fn root(x: &Number, n: &Number) -> Outcome {
     }
 }
 
+fn ln(x: &Number) -> Outcome {
+    let value = x.to_f64();
+    if !is_positive(x) {
+        return Err(NO_LOGARITHM.to_owned());
+    }
+    Number::rounded(if value.is_normal() { value.ln() } else { x.log2() * std::f64::consts::LN_2 })
+}
+
+fn is_positive(x: &Number) -> bool {
+    !x.is_zero() && !x.is_negative()
+}
+
 /// The logarithm: exact where the base's power is the number.
 fn log(x: &Number, base: &Number) -> Outcome {
     let (value, base_value) = (x.to_f64(), base.to_f64());
-    let is_base = base_value > 0.0 && base_value != 1.0;
-    if value <= 0.0 || !is_base {
-        return Err("a logarithm of that is not a real number".to_owned());
+    if !is_positive(x) || !is_positive(base) || base_value == 1.0 {
+        return Err(NO_LOGARITHM.to_owned());
     }
-    let near = if base_value == 10.0 {
+    let near = if !value.is_normal() || !base_value.is_normal() {
+        x.log2() / base.log2()
+    } else if base_value == 10.0 {
         value.log10()
     } else if base_value == 2.0 {
         value.log2()
@@ -177,17 +193,15 @@ fn factorial(x: &Number) -> Outcome {
     }
 }
 
-fn chosen(first: &Number, rest: &[Number], better: fn(f64, f64) -> bool) -> Number {
-    let choose = |best: &Number, next: &Number| match (best, next) {
-        (Number::Exact(a), Number::Exact(b)) => {
-            // Doubles cannot tell long numbers apart: the sign of the difference can.
-            let difference = (b - a).to_f64().unwrap_or_default();
-            better(difference, 0.0)
-        }
-        _ => better(next.to_f64(), best.to_f64()),
+/// The first of those that no other is `better` than.
+fn chosen(first: &Number, rest: &[Number], better: Ordering) -> Number {
+    let compared = |next: &Number, best: &Number| match (next, best) {
+        // Doubles cannot tell long numbers apart.
+        (Number::Exact(next), Number::Exact(best)) => Some(next.cmp(best)),
+        _ => next.to_f64().partial_cmp(&best.to_f64()),
     };
-    let best = rest.iter().fold(first, |best, next| if choose(best, next) { next } else { best });
-    best.clone()
+    let choose = |best, next| if compared(next, best) == Some(better) { next } else { best };
+    rest.iter().fold(first, choose).clone()
 }
 
 fn sum(arguments: &[Number]) -> Outcome {

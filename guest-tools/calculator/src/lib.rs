@@ -98,6 +98,10 @@ mod tests {
             ("sum(1, 2, 3) / mean(2, 4)", "2"),
             ("log10(1000) + log2(8) + log(81, 3)", "10"),
             ("6 × 7 ÷ 2 − 1", "20"),
+            // No double is that small, or that large.
+            ("abs(-1e-400) * 1e400 + sign(-1e-400)", "0"),
+            ("max(1e-400, 2e-400) * 1e400 + min(-1e-400, -2e-400) * 1e400", "0"),
+            ("log10(1e-400) + log10(1e400) + log2(2^-1500) + log(1e-400, 1e-200)", "-1498"),
         ] {
             let answer = answer(expression);
             assert_eq!((answer.result.as_str(), answer.exact), (result, true), "{expression}");
@@ -115,6 +119,7 @@ mod tests {
             ("sin(pi / 2)", "1"),
             ("ln(e)", "1"),
             ("exp(1)", "2.71828182845904"),
+            ("ln(1e-400)", "-921.03403719761"),
             ("1e300 * pi", "3.14159265358979"),
         ] {
             let answer = answer(expression);
@@ -132,6 +137,7 @@ mod tests {
             ("factorial(1e9)", "too large"),
             ("1e999999", "exponent"),
             ("(1/3)^10000", "too small"),
+            ("sqrt(2e-400)", "too small"),
         ] {
             assert!(why(expression).contains(says), "{expression}: {}", why(expression));
         }

@@ -75,6 +75,24 @@ impl Number {
         }
     }
 
+    /// What is far too small for a double is still less than zero.
+    pub(crate) fn is_negative(&self) -> bool {
+        match self {
+            Self::Exact(value) => value.is_negative(),
+            Self::Rounded(value) => *value < 0.0,
+        }
+    }
+
+    /// The binary logarithm of what is more than zero, be it too large or too small for a double.
+    pub(crate) fn log2(&self) -> f64 {
+        match (self, self.to_f64()) {
+            (Self::Exact(value), near) if !near.is_normal() => {
+                log2(value.numer()) - log2(value.denom())
+            }
+            (_, near) => near.log2(),
+        }
+    }
+
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Self::Exact(value) => value.is_zero(),
@@ -126,7 +144,7 @@ impl Number {
     }
 
     pub(crate) fn power(&self, exponent: &Self) -> Outcome {
-        if self.is_zero() && exponent.to_f64() < 0.0 {
+        if self.is_zero() && exponent.is_negative() {
             return Err("zero to a negative power is a division by zero".to_owned());
         }
         match self.exact_power(exponent) {
@@ -164,12 +182,13 @@ impl Number {
         let value = self.to_f64();
         let odd = !degree.is_multiple_of(2);
         let root = value.abs().powf(1.0 / f64::from(degree));
-        Self::rounded(match degree {
+        let near = match degree {
             2 => value.sqrt(),
             3 => value.cbrt(),
             _ if value < 0.0 && !odd => f64::NAN,
             _ => root.copysign(value),
-        })
+        };
+        if self.is_zero() { Self::rounded(near) } else { Self::rounded_nonzero(near) }
     }
 
     /// The number in digits, and whether they are all of it.
@@ -194,6 +213,17 @@ impl Number {
     pub(crate) fn double(&self) -> Option<f64> {
         Some(self.to_f64()).filter(|value| value.is_finite())
     }
+}
+
+/// The binary logarithm, of as many of its bits as a double tells apart.
+fn log2(value: &BigInt) -> f64 {
+    let beyond = value.bits().saturating_sub(u64::from(u64::BITS));
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a number here has no more bits than a double counts"
+    )]
+    let power = beyond as f64;
+    (value >> beyond).to_f64().unwrap_or(f64::NAN).log2() + power
 }
 
 fn nonzero(divisor: &Number) -> Result<(), String> {

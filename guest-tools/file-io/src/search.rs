@@ -206,14 +206,18 @@ impl Search {
         let mut lines = Lines::default();
         let mut offset = 0;
         while self.found.incomplete.is_none() {
+            if self.bytes_left == 0 {
+                self.ended(format!("more than {BYTES_MAX} bytes"));
+                break;
+            }
             let piece = file.read_at(offset, PIECE_BYTES)?;
             let is_binary = offset == 0 && piece.contains(&0);
             let ends = piece.len() < PIECE_BYTES;
             offset = offset.saturating_add(piece.len() as u64);
+            self.bytes_left = self.bytes_left.saturating_sub(piece.len() as u64);
             if is_binary {
                 break;
             }
-            self.bytes_left = self.bytes_left.saturating_sub(piece.len() as u64);
             lines.take(&piece, ends, |number, line| {
                 let line = String::from_utf8_lossy(line);
                 let line = line.trim_end_matches('\r');
@@ -224,9 +228,6 @@ impl Search {
             });
             if ends {
                 break;
-            }
-            if self.bytes_left == 0 {
-                self.ended(format!("more than {BYTES_MAX} bytes"));
             }
         }
         Ok(())

@@ -37,6 +37,10 @@ impl Files for Granted {
         Ok(Stat { kind: kind(found.kind), size: found.size, modified: found.modified })
     }
 
+    fn is_same(&self, one: &str, other: &str) -> Filed<bool> {
+        filed(fs::is_same(one, other))
+    }
+
     fn list(&self, path: &str) -> Filed<Vec<(String, Kind)>> {
         let mut names = filed(fs::names(path))?;
         let mut all = Vec::new();

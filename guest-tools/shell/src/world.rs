@@ -44,6 +44,8 @@ impl FileError {
 pub(crate) trait Files {
     /// What `path` is; a link itself, unless `follow`.
     fn stat(&self, path: &str, follow: bool) -> Filed<Stat>;
+    /// Whether two paths lead to one file.
+    fn is_same(&self, one: &str, other: &str) -> Filed<bool>;
     /// Names in a folder, in any order, without `.` and `..`.
     fn list(&self, path: &str) -> Filed<Vec<(String, Kind)>>;
     /// At most `bytes` from `offset`; fewer only at the end.

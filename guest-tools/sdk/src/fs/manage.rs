@@ -36,6 +36,19 @@ pub fn metadata(path: &str, follow: bool) -> Result<Metadata, ToolError> {
     Ok(Metadata { kind: kind_of(stat.type_), size: stat.size, modified })
 }
 
+/// Says whether two paths lead to one file, be it by links or by two names of it.
+///
+/// # Errors
+/// Those of [`metadata`]: where one is not there, it is not the other.
+pub fn is_same(one: &str, other: &str) -> Result<bool, ToolError> {
+    let hash = |path| {
+        let place = Place::find(path)?;
+        let hash = place.root.metadata_hash_at(PathFlags::SYMLINK_FOLLOW, &place.below.text());
+        place.tell(hash.map(|hash| (hash.lower, hash.upper)))
+    };
+    Ok(hash(one)? == hash(other)?)
+}
+
 /// Makes an empty file, or empties the one that is there.
 ///
 /// # Errors

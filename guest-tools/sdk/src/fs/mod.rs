@@ -16,8 +16,8 @@ use crate::bindings::wasi::filesystem::types::{
 use crate::error::ToolError;
 pub use list::{ENTRIES_MAX, Entry, Kind, Listing, Name, Names, list, names};
 pub use manage::{
-    Metadata, append, create, create_directory, metadata, remove_directory, remove_file, rename,
-    set_modified,
+    Metadata, append, create, create_directory, is_same, metadata, remove_directory, remove_file,
+    rename, set_modified,
 };
 use place::Place;
 pub use write::{Change, change_all, write};

@@ -68,7 +68,7 @@ pub fn change_all(changes: &[Change<'_>]) -> Result<(), ToolError> {
             draft.publish()
         };
         let Some(Err(why)) = drafts.get_mut(at).map(publish) else { continue };
-        let made = drafts.iter().zip(changes).take(at).rev();
+        let made = drafts.iter_mut().zip(changes).take(at).rev();
         let left: Vec<&str> = made.filter_map(|(draft, change)| draft.undo(change).err()).collect();
         if left.is_empty() {
             return Err(why);
@@ -106,7 +106,7 @@ fn draft<'a>(place: Place<'a>, change: &Change<'a>) -> Result<Draft<'a>, ToolErr
 /// A change that is prepared and not made yet. What lies beside the file goes with it.
 struct Draft<'a> {
     place: Place<'a>,
-    /// The file beside it; none where the file is to be removed, or where that is done.
+    /// The file beside it, which goes with this: what is written, or what was removed, as long as that may be undone.
     part: Option<String>,
     removes: bool,
 }
@@ -127,7 +127,11 @@ impl<'a> Draft<'a> {
     fn publish(&mut self) -> Result<(), ToolError> {
         let Place { root, below, .. } = &self.place;
         if self.removes {
-            return self.place.tell(root.unlink_file_at(&below.text()));
+            // Only the file itself has its own permissions.
+            let part = self.place.free_part()?;
+            self.place.tell(root.rename_at(&below.text(), root, &part))?;
+            self.part = Some(part);
+            return Ok(());
         }
         if let Some(part) = &self.part {
             self.place.tell(root.rename_at(part, root, &below.text()))?;
@@ -137,10 +141,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes a change that was made back; the error is the path of one that stays.
-    fn undo(&self, change: &Change<'a>) -> Result<(), &'a str> {
-        let undone = match change.before {
-            Some(content) => write(change.path, content),
-            None => self.place.tell(self.place.root.unlink_file_at(&self.place.below.text())),
+    fn undo(&mut self, change: &Change<'a>) -> Result<(), &'a str> {
+        let Place { root, below, .. } = &self.place;
+        let undone = match (self.part.take(), change.before) {
+            (Some(removed), _) => self.place.tell(root.rename_at(&removed, root, &below.text())),
+            (None, Some(content)) => write(change.path, content),
+            (None, None) => self.place.tell(root.unlink_file_at(&below.text())),
         };
         undone.map_err(|_| change.path)
     }
@@ -194,15 +200,36 @@ impl Place<'_> {
 
     /// A new file beside the place, under a name nobody has.
     fn open_part(&self) -> Result<(String, Descriptor), ToolError> {
+        let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        self.part(|part| {
+            match self.root.open_at(PathFlags::empty(), part, how, DescriptorFlags::WRITE) {
+                Err(ErrorCode::Exist) => Ok(None),
+                opened => opened.map(Some),
+            }
+        })
+    }
+
+    /// A name beside the place that nobody has.
+    fn free_part(&self) -> Result<String, ToolError> {
+        let free = self.part(|part| match self.root.stat_at(PathFlags::empty(), part) {
+            Ok(_) => Ok(None),
+            Err(ErrorCode::NoEntry) => Ok(Some(())),
+            Err(code) => Err(code),
+        });
+        free.map(|(part, ())| part)
+    }
+
+    /// The first name beside the place that `take` takes, and what came of it.
+    fn part<T>(
+        &self,
+        take: impl Fn(&str) -> Result<Option<T>, ErrorCode>,
+    ) -> Result<(String, T), ToolError> {
         for number in 0..PART_NAMES_MAX {
             let Some(part) = self.below.beside(number) else {
                 return Err(self.error(ErrorCode::IsDirectory));
             };
-            let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-            match self.root.open_at(PathFlags::empty(), &part, how, DescriptorFlags::WRITE) {
-                Ok(file) => return Ok((part, file)),
-                Err(ErrorCode::Exist) => {}
-                Err(code) => return Err(self.error(code)),
+            if let Some(taken) = self.tell(take(&part))? {
+                return Ok((part, taken));
             }
         }
         Err(ToolError::failed(format!("{:?}: too many unfinished writes lie beside it", self.path)))

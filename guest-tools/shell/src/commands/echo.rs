@@ -3,8 +3,8 @@
 use crate::shell::Shell;
 use crate::stop::{Done, failed, usage};
 
-/// The widest field of `printf`.
-const WIDTH_MAX: usize = 65_536;
+/// The widest field: the widest that Rust's own formatting takes.
+pub(super) const WIDTH_MAX: usize = u16::MAX as usize;
 
 /// Backslash sequences are read, with or without `-e`.
 pub(super) fn echo(shell: &mut Shell, arguments: &[String]) -> Done {
@@ -350,7 +350,7 @@ fn general(value: f64, precision: usize, keep: bool) -> String {
     let power: i64 = scientific.split_once('e').and_then(|(_, p)| p.parse().ok()).unwrap_or(0);
     let digits = i64::try_from(precision).unwrap_or(i64::MAX);
     if power >= -4 && power < digits {
-        let places = usize::try_from(digits - 1 - power).unwrap_or(0);
+        let places = usize::try_from(digits - 1 - power).unwrap_or(0).min(WIDTH_MAX);
         return without_zeros(&format!("{value:.places$}"), keep);
     }
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "+00"));

@@ -9,7 +9,7 @@ use crate::path;
 use crate::pattern::Pattern;
 use crate::shell::Shell;
 use crate::stop::Done;
-use crate::world::Kind;
+use crate::world::{FileError, Kind};
 
 const KNOWN: &str = "rRniIvEFGe:f:coqlLhHwxsam:A:B:C:Z:Y:X:P";
 
@@ -141,18 +141,24 @@ impl Search {
         }
         match shell.open(name) {
             Ok(input) => self.file(shell, name, &input),
-            Err(error) => {
-                self.failed = true;
-                match self.options.has('s') {
-                    true => Ok(()),
-                    false => Ok(shell.complain(&format!("{name}: {}", error.0))?),
-                }
-            }
+            Err(error) => self.unread(shell, name, &error),
+        }
+    }
+
+    /// Takes note of what could not be searched, and says it unless nobody wants to hear.
+    fn unread(&mut self, shell: &mut Shell, name: &str, error: &FileError) -> Done<()> {
+        self.failed = true;
+        match self.options.has('s') {
+            true => Ok(()),
+            false => Ok(shell.complain(&format!("{name}: {}", error.0))?),
         }
     }
 
     fn folder(&mut self, shell: &mut Shell, name: &str, depth: usize) -> Done<()> {
-        let mut entries = shell.files.list(&shell.path(name)?)?;
+        let mut entries = match shell.path(name).and_then(|path| shell.files.list(&path)) {
+            Ok(entries) => entries,
+            Err(error) => return self.unread(shell, name, &error),
+        };
         entries.sort();
         for (entry, kind) in entries {
             shell.tick()?;

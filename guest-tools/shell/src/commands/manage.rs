@@ -65,7 +65,10 @@ pub(super) fn cp(shell: &mut Shell, arguments: &[String]) -> Done {
             Ok(stat) if stat.kind == Kind::Folder && !deep => {
                 Err(FileError("it is a directory, and -r is not given".to_owned()))
             }
-            Ok(_) if from == to => Err(FileError("it is the destination itself".to_owned())),
+            // By whatever names: to write into it would empty it first.
+            Ok(_) if shell.files.is_same(&from, &to).unwrap_or_default() => {
+                Err(FileError("it is the destination itself".to_owned()))
+            }
             Ok(_) if format!("{to}/").starts_with(&format!("{from}/")) => {
                 Err(FileError("a directory cannot go into itself".to_owned()))
             }

@@ -1,6 +1,6 @@
 //! Small ones: `basename`, `dirname`, `realpath`, `seq`, `yes`.
 
-use crate::commands::echo::number_as;
+use crate::commands::echo::{WIDTH_MAX, number_as};
 use crate::options::Options;
 use crate::path;
 use crate::shell::Shell;
@@ -65,8 +65,12 @@ pub(super) fn seq(shell: &mut Shell, arguments: &[String]) -> Done {
     };
     let places = numbers.iter().map(|text| text.split_once('.').map_or(0, |(_, p)| p.len())).max();
     let places = places.unwrap_or(0);
+    if places > WIDTH_MAX {
+        return usage(format!("a number has at most {WIDTH_MAX} decimals"));
+    }
     let width = if options.has('w') {
-        [first, last].map(|value| format!("{value:.places$}").len()).into_iter().max()
+        let widths = [first, last].map(|value| format!("{value:.places$}").len());
+        widths.into_iter().max().map(|width| width.min(WIDTH_MAX))
     } else {
         None
     };

@@ -1,5 +1,6 @@
 //! Commands over lines: `cat`, `wc`, `cut`, `nl`, `rev`, `tac`, `tee`, `fold`.
 
+use crate::commands::echo::WIDTH_MAX;
 use crate::commands::{chomped, inputs, lines, lossy, whole};
 use crate::io::Sink;
 use crate::options::Options;
@@ -183,6 +184,9 @@ pub(super) fn nl(shell: &mut Shell, arguments: &[String]) -> Done {
     let (options, operands) = Options::all("b:w:s:n:v:", &[], arguments)?;
     let all = options.value('b') == Some("a");
     let width = options.number('w')?.unwrap_or(6);
+    if width > WIDTH_MAX {
+        return usage(format!("a number is at most {WIDTH_MAX} wide"));
+    }
     let separator = options.value('s').unwrap_or("\t").to_owned();
     let mut count = options.number('v')?.unwrap_or(1);
     inputs(shell, &operands, |shell, _, input| {

@@ -21,7 +21,7 @@ pub(super) fn xargs(shell: &mut Shell, arguments: &[String]) -> Done {
     let input = shell.stdin().all()?;
     let text = lossy(&input);
     let lines = options.has('I') || options.has('L');
-    let mut items = match options.value('d') {
+    let items = match options.value('d') {
         _ if options.has('0') => parts(&text, '\0'),
         Some("\\n") => parts(&text, '\n'),
         Some(text_of) => parts(&text, text_of.chars().next().unwrap_or('\n')),
@@ -47,13 +47,12 @@ pub(super) fn xargs(shell: &mut Shell, arguments: &[String]) -> Done {
         return Ok(0);
     }
     let group = options.number('n')?.or(options.number('L')?).unwrap_or(usize::MAX).max(1);
-    let mut status = 0;
+    let (mut status, mut items) = (0, items.into_iter());
     loop {
-        let rest = items.split_off(group.min(items.len()));
-        let line: Vec<String> = command.iter().cloned().chain(items).collect();
+        let line = command.iter().cloned().chain(items.by_ref().take(group));
+        let line: Vec<String> = line.collect();
         status = worse(status, one(shell, &line, options.has('t'))?);
-        items = rest;
-        if items.is_empty() {
+        if items.as_slice().is_empty() {
             return Ok(status);
         }
     }
