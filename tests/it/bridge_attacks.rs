@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use clawhost_core::error::exit;
 use clawhost_core::limits::BRIDGE_START_MS;
 use clawhost_tests::wait::block_until;
 use clawhost_tests::{Cli, Client};
@@ -138,6 +139,11 @@ fn a_server_that_does_not_answer_holds_up_only_its_own_calls() {
     let run = cli.run(&["tools", path]);
     assert!(run.stdout.contains("loading: the MCP server `slow`"), "{}", run.stdout);
     assert!(run.stdout.contains("quick__one"), "{}", run.stdout);
+    assert_eq!(
+        run.code,
+        Some(i32::from(exit::UPSTREAM)),
+        "a list that lacks a server is not whole"
+    );
     // Nobody waited for as long as a server has to say what it offers.
     let took = started.elapsed();
     assert!(took < Duration::from_millis(BRIDGE_START_MS), "{took:?}");

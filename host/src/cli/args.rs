@@ -270,7 +270,8 @@ pub(super) struct ExplainArgs {
 /// The table is made as `run` would make it: documents are checked, components compiled and
 /// bound to their profiles, and nothing is called. The column `policy` says whether the rules
 /// let a tool be called at all. What could not be served is said on standard error, with its reason,
-/// and the exit code is 3 then.
+/// and the exit code is 3 then; it is 6 where an MCP server has not said yet what it offers, which the
+/// list ends with.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost tools host/examples/manifest.yaml")]
 pub(super) struct ToolsArgs {

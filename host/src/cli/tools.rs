@@ -20,7 +20,16 @@ pub(super) async fn run(args: ToolsArgs) -> Result<u8, Fail> {
         show::line(&served(&setup.host, &catalog));
         catalog.refused.iter().for_each(tell);
     }
-    Ok(if catalog.refused.is_empty() { exit::OK } else { exit::DOCUMENT })
+    Ok(code(&catalog))
+}
+
+/// Returns the exit code: a list is whole only where nothing was refused and every server has answered.
+fn code(catalog: &Catalog) -> u8 {
+    match (catalog.refused.is_empty(), catalog.loading.is_empty()) {
+        (true, true) => exit::OK,
+        (true, false) => exit::UPSTREAM,
+        (false, _) => exit::DOCUMENT,
+    }
 }
 
 /// Prints what was refused: wrong documents of components as `validate` does, the rest in a line.
