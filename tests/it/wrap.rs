@@ -42,7 +42,8 @@ for line in sys.stdin:
         schema = {"type": "object"}
         answer(result={"tools": [{"name": "echo", "description": "Echoes.", "inputSchema": schema}]})
     elif method == "tools/call" and params["name"] == "end": os._exit(3)
-    elif method == "tools/call" and params["name"] == "wait": pass
+    elif method == "tools/call" and params["name"] == "wait":
+        with open(folder + "/told", "a") as told: told.write("wait\n")
     elif method == "tools/call" and params["name"] == "steps":
         token = params["_meta"]["progressToken"]
         say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 2}})
@@ -343,6 +344,9 @@ fn a_program_that_ends_takes_its_sessions_with_it_and_comes_again() {
         let pending = scope.spawn(|| call(&served, &session, &json!(2), "wait", &json!({})));
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         let told = || std::fs::read_to_string(cli.here().join("server/told")).unwrap_or_default();
+        // Before that, whoever cancels is heard here and not there.
+        let both = || told().matches("wait").count() == 2;
+        block_until("the calls", || both().then_some(()));
         block_until("the cancellation", || {
             assert_eq!(post(&served, &session, &cancel).0, 202);
             told().contains("notifications/cancelled").then_some(())
