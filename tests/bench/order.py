@@ -11,15 +11,11 @@ import shutil
 import sys
 import tempfile
 
-import servers
-from measure import CONNECTIONS, EACH_TOOL, TEXT, Ours
-from servers import call
+from measure import Ours
+from workload import on_pipes, over_http
 
 EMULATOR = "qemu-x86_64"
 CALLS = 3
-SECONDS_A_LOAD = 5
-# Under emulation a start takes many times as long.
-servers.START_S = 300
 
 
 def emulated(place, log):
@@ -28,29 +24,16 @@ def emulated(place, log):
     return ([shutil.which(EMULATOR), "-d", "in_asm", "-D", log, *command], *rest)
 
 
-def on_pipes(world):
-    server = world.start("clawhost")
-    for tool, words in EACH_TOOL.items():
-        server.times(call(tool, words), CALLS, may_fail=True)
-    server.end()
-
-
-def over_http(world):
-    server = world.start_http("clawhost")
-    server.load("text_echo", TEXT, CONNECTIONS[1], SECONDS_A_LOAD)
-    server.end()
-
-
 def order(program):
     """Returns the names of the functions."""
     with tempfile.TemporaryDirectory(prefix="clawhost-order-") as folder:
         folder = pathlib.Path(folder)
         world = Ours(program, folder)
-        on_pipes(world)  # what is compiled now is not then
+        on_pipes(world, CALLS)  # what is compiled now is not then
         logs = [folder / "pipes.log", folder / "http.log"]
         world.stdio["clawhost"] = emulated(world.stdio["clawhost"], logs[0])
         world.http["clawhost"] = emulated(world.http["clawhost"], logs[1])
-        on_pipes(world)
+        on_pipes(world, CALLS)
         over_http(world)
         blocks = "".join(log.read_text(errors="replace") for log in logs)
     return list(dict.fromkeys(re.findall(r"^IN: (\S+)", blocks, re.M)))

@@ -241,7 +241,7 @@ def main():
     bounds(table, figures)
     skipped = "".join(f"- Skipped: {NAMES.get(name, name)}: {why}.\n" for name, why in world.skipped.items())
     kernel = platform.release().split("-")[0]
-    build = "the release build" + (", its functions in order (`tests/bench/ordered.sh`)" if "plain" in world.stdio else "")
+    build = "the release build" + (", by profile and its functions in order (`tests/bench/ordered.sh`)" if "plain" in world.stdio else "")
     about = (f"{datetime.date.today()}, {os.cpu_count()} cores, Linux {kernel}, {build}. "
              "Read the ratios: they compare times of the same run, taken in turns.")
     text = (f"{BEGIN}\n{about}\n\n{table.text()}\n\n{stages(figures)}\n\n{skipped}\n"

@@ -2,11 +2,12 @@
 # Measures clawhost beside its peers in one run on this machine, and writes the table of host/docs/performance.md
 # and the plot beside it.
 #
-#   tests/bench/run.sh            builds what it measures first (the release build: minutes), then 4 minutes
+#   tests/bench/run.sh            builds what it measures first (three release builds), then 4 minutes
 #   tests/bench/run.sh --no-build measures what is built
 #
-# Needs Linux, python3 and a machine that does nothing else; what tests/bench/ordered.sh needs, for its program. Peers: node with npm, and pip, with their registries,
-# for the two npm servers and wassette; bwrap, if there is one. What cannot be had is skipped, and the page says why.
+# Needs Linux, python3 and a machine that does nothing else; what tests/bench/ordered.sh needs, for its program. Peers: node
+# with npm, and pip, with their registries, for the two npm servers and wassette; bwrap, if there is one. What cannot be had
+# is skipped, and the page says why.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=target/bench
