@@ -254,12 +254,12 @@ impl Memory {
             }
             screened.blocked.map_or(Ok(screened.value), Err)
         };
-        if let Some(key) = entry.key.as_deref().map(Value::from) {
-            if pass(key.clone())? != key {
-                // Without its parts it might be the key of another entry.
-                let text = "the key holds what a filter takes out of what is remembered";
-                return Err(CallError::new(ErrorKind::InvalidArguments, text));
-            }
+        if let Some(key) = entry.key.as_deref().map(Value::from)
+            && pass(key.clone())? != key
+        {
+            // Without its parts it might be the key of another entry.
+            let text = "the key holds what a filter takes out of what is remembered";
+            return Err(CallError::new(ErrorKind::InvalidArguments, text));
         }
         let metadata = entry.metadata.map(pass).transpose()?;
         Ok(NewEntry { content: pass(entry.content)?, metadata, key: entry.key })

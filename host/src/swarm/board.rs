@@ -203,11 +203,11 @@ impl Board {
         }
     }
 
-    /// Tells what a session took and `name` still has to do again, when the session ends.
-    pub(super) fn left(&mut self, name: &str, session: u64) {
+    /// Takes note that a session has ended. What it took and `name` still has to do is told to `name` again.
+    pub(super) fn left(&mut self, session: u64, name: Option<&str>) {
         for held in self.tasks.values_mut().filter(|held| held.takers.contains(&session)) {
             held.takers.retain(|taker| *taker != session);
-            if held.is_of(name) {
+            if let Some(name) = name.filter(|name| held.is_of(name)) {
                 self.outbox.push((name.to_owned(), held.told()));
             }
         }

@@ -231,10 +231,11 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
-        // To the sessions that stay; where there are none, whoever comes back is told.
-        state.boards.iter_mut().for_each(|board| board.left(&self.identity, self.session));
-        state.deliver();
         state.post.leave(&self.identity, self.session);
+        // Where no session stays, whoever comes back is told.
+        let stays = state.post.is_present(&self.identity).then_some(self.identity.as_str());
+        state.boards.iter_mut().for_each(|board| board.left(self.session, stays));
+        state.deliver();
     }
 }
 
