@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds clawhost for handing out. It is built three times: so that it counts what a start and calls do; by what was
+# Builds clawhost for handing out. It is built twice and linked once more: so that it counts what a start and calls do; by what was
 # counted, so that what is done often is fast; and with the functions that they need beside each other, and not among
 # 40 MiB of others. It takes less memory, and starts and answers sooner.
 #
@@ -26,6 +26,7 @@ profdata() {
     for version in "$own" $(seq -f llvm-profdata-%g 30 -1 19) llvm-profdata; do
         command -v "$version" && return
     done
+    absent llvm-profdata "rustup component add llvm-tools, or a package like llvm-19"
 }
 
 # build FOLDER FLAGS-OF-ALL FLAGS-OF-THE-PROGRAM [OPTION…]
@@ -39,7 +40,6 @@ build() {
 
 command -v qemu-x86_64 >/dev/null || absent qemu-x86_64 "its package is called qemu-user"
 merger=$(profdata)
-[ -n "$merger" ] || absent llvm-profdata "rustup component add llvm-tools, or a package like llvm-19"
 
 build counting "-Cprofile-generate" "" "$@"
 component=$(find "$folder/counting/$target/release/build" -path '*/out/file-io.wasm' | head -1)

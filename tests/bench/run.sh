@@ -2,7 +2,7 @@
 # Measures clawhost beside its peers in one run on this machine, and writes the table of host/docs/performance.md
 # and the plot beside it.
 #
-#   tests/bench/run.sh            builds what it measures first (three release builds), then 4 minutes
+#   tests/bench/run.sh            builds what it measures first (three release builds, two of them for the program to hand out), then 4 minutes
 #   tests/bench/run.sh --no-build measures what is built
 #
 # Needs Linux, python3 and a machine that does nothing else; what tests/bench/ordered.sh needs, for its program. Peers: node

@@ -7,7 +7,7 @@ use clawhost::approvals::{Answer, Approver};
 use clawhost::gate::{CallContext, SessionTerms};
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::manifest::{Manifest, SessionManifest};
+use clawhost_core::manifest::SessionManifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::{Begun, call};
 use clawhost_tests::{Guest, TestHost, guest, wait};
@@ -489,19 +489,6 @@ fn write_each(host: &TestHost, count: usize) -> Vec<Begun> {
 }
 
 const SLOW: &str = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: slow}\nspec:\n  rules: [{id: x, action: deny, scope: all}]\n  rate_limits: {tool_calls_per_minute: 1}\n";
-
-#[tokio::test]
-async fn a_reload_while_a_person_thinks_counts_the_call_once() {
-    let host = TestHost::builder().rules(ASK).document("slow.yaml", SLOW).build().await;
-    let _reachable = host.host().approvals().reach().open();
-    let call = write_each(&host, 1).remove(0);
-    host.asked(1).await;
-    host.host().reload(Manifest::clone(&host.host().manifest())).await.unwrap();
-    host.answer(Answer::Approve { lease: None }).await;
-    assert!(!call.await.unwrap().unwrap().is_error);
-    let next = write_each(&host, 1).remove(0).await.unwrap().unwrap_err();
-    assert_eq!(next.data["limit"], "tool_calls_per_minute", "{next}");
-}
 
 #[tokio::test]
 async fn a_session_finds_the_tools_that_it_lists() {

@@ -174,7 +174,7 @@ fn log(x: &Number, base: &Number) -> Outcome {
         reason = "`as` saturates, and the power is compared"
     )]
     let whole = Number::whole(near.round() as i64)?;
-    if let (Number::Exact(power), Number::Exact(value)) = (base.power(&whole)?, x)
+    if let (Ok(Number::Exact(power)), Number::Exact(value)) = (base.power(&whole), x)
         && power == *value
     {
         return Ok(whole);

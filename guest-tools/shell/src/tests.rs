@@ -312,7 +312,12 @@ fn a_file_is_not_copied_onto_itself_by_another_name() {
     fs::write(&data, &content).unwrap();
     std::os::unix::fs::symlink("data", folder.0.join("link")).unwrap();
     fs::hard_link(&data, folder.0.join("name")).unwrap();
-    for script in ["cp data link", "cp link data", "cp data name", "cp data ./data"] {
+    fs::create_dir_all(folder.0.join("a")).unwrap();
+    fs::create_dir_all(folder.0.join("b/a")).unwrap();
+    fs::hard_link(&data, folder.0.join("a/f")).unwrap();
+    std::os::unix::fs::symlink("../../data", folder.0.join("b/a/f")).unwrap();
+    let scripts = ["cp data link", "cp link data", "cp data name", "cp data ./data", "cp -r a b"];
+    for script in scripts {
         let ended = run_in(&folder.0, script, "", 60).unwrap();
         assert_eq!((ended.status, fs::read(&data).unwrap() == content), (1, true), "{script}");
         assert!(text(&ended.stderr).contains("the destination itself"), "{script}");

@@ -26,8 +26,6 @@ pub(super) struct Attempts {
     ends_at: Option<Instant>,
     /// The digest of what a person has allowed.
     pub(super) approved: Option<String>,
-    /// The attempt at hand was counted as a call, under documents that are in service no more.
-    counted: bool,
 }
 
 impl Attempts {
@@ -40,7 +38,6 @@ impl Attempts {
     /// Takes back an attempt that was admitted, and came to nothing before it ran.
     pub(super) fn unbegin(&mut self) {
         self.made = self.made.saturating_sub(1);
-        self.counted = true;
     }
 
     /// Starts the clock that all attempts share, with the first one that is admitted.
@@ -73,7 +70,7 @@ impl Attempts {
     pub(super) fn next_in(&self, error: &CallError, luck_permille: u64) -> Option<Duration> {
         let plan = self.plan.filter(|plan| plan.on.passes(error))?;
         let delay = Duration::from_millis(plan.delay_ms(self.made, luck_permille)?);
-        self.time_left(None).is_none_or(|left| left > delay).then_some(delay)
+        (self.time_left(None)? > delay).then_some(delay)
     }
 }
 
@@ -162,7 +159,6 @@ async fn admit(
         arguments: &call.arguments,
         timeout: attempts.time_left(call.timeout),
         approved: attempts.approved.as_deref(),
-        counted: std::mem::take(&mut attempts.counted),
         context: &call.context,
     };
     let admitted = terms.gate.admit(resolved, request, span).await;

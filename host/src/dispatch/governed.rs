@@ -28,8 +28,9 @@ pub(super) struct Ran {
 }
 
 impl Underway<'_> {
-    /// Takes note of an attempt that was admitted.
+    /// Takes note of an attempt that was admitted. The clock of the first one starts.
     pub(super) fn begin(&mut self, terms: &Terms, tool: &Arc<Tool>, admitted: &mut Admitted) {
+        self.attempts.start_clock(admitted.timeout());
         let had_its_time = admitted.timeout() >= tool.timeout();
         self.ran = Some(Ran {
             tool: Arc::clone(tool),
@@ -38,6 +39,7 @@ impl Underway<'_> {
             trial: admitted.take_trial(),
             had_its_time: self.ran.as_ref().map_or(had_its_time, |first| first.had_its_time),
         });
+        self.attempts.share().into_iter().for_each(|share| admitted.shorten(share));
         if let Some(hint) = tool.governed.as_ref().and_then(|own| own.cost_hint.clone()) {
             self.span.note("cost_hint", hint);
         }

@@ -219,14 +219,12 @@ impl Dispatch {
         terms: &Terms,
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, span, told, timings, attempts, .. } = underway;
+        let Underway { call, span, told, timings, .. } = underway;
         let mut watch = Stopwatch::start();
-        // Waiting for a place comes before the call's clock, which the first attempt starts.
+        // Waiting for a place comes before the call's clock.
         let place = self.places.enter(&call.principal.0, call.context.nested.as_deref()).await;
         timings.wait += told.stage("place", watch.lap());
         let _place = place?;
-        attempts.start_clock(admitted.timeout());
-        attempts.share().into_iter().for_each(|share| admitted.shorten(share));
         terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());

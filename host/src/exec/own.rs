@@ -64,7 +64,7 @@ pub(super) async fn run(
     }
 }
 
-/// Returns the definitions of the tools that fit best, of those that `principal` may call.
+/// Returns the definitions of the tools that fit best, of those that the caller's session has and may call.
 fn found(desk: Desk<'_>, admitted: &Admitted, query: &str, most: usize) -> ToolReply {
     let catalog = desk.shelf.catalog();
     let may = |tool: &&std::sync::Arc<Tool>| {

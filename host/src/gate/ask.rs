@@ -23,9 +23,7 @@ impl Gate {
         request: Request<'_>,
         span: &mut CallSpan,
     ) -> Result<String, CallError> {
-        if !request.counted {
-            self.rates_left(request.principal, request.context)?;
-        }
+        self.rates_left(request.principal, request.context)?;
         let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
         if request.approved != Some(digest.as_str()) {
             let asked = Asked {

@@ -67,8 +67,6 @@ pub struct Request<'a> {
     pub timeout: Option<Duration>,
     /// The digest of what a person has allowed for this call already: an earlier attempt of it.
     pub approved: Option<&'a str>,
-    /// It was counted already, under documents that others have come into service for.
-    pub counted: bool,
     /// What else the caller says.
     pub context: &'a CallContext,
 }

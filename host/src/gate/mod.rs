@@ -235,9 +235,7 @@ impl Gate {
             // It may have begun to rest while the person thought.
             trial = self.enter(&tool, request)?;
         }
-        if !request.counted {
-            self.take_rate(principal, context)?;
-        }
+        self.take_rate(principal, context)?;
         Ok(Admitted {
             resolved,
             principal: principal.to_owned(),

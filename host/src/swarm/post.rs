@@ -41,7 +41,7 @@ impl Post {
         (self.sessions, Arc::clone(&letters.wake))
     }
 
-    /// Closes a session. Tasks that it did not take are told again to the next.
+    /// Closes a session. Where it was the last, tasks that nobody took are told again to the next.
     pub(super) fn leave(&mut self, name: &str, session: u64) {
         let Some(letters) = self.boxes.get_mut(name) else { return };
         letters.sessions.remove(&session);

@@ -201,7 +201,7 @@ impl Place<'_> {
     /// A new file beside the place, under a name nobody has.
     fn open_part(&self) -> Result<(String, Descriptor), ToolError> {
         let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-        self.part(|part| {
+        self.part(0, |part| {
             match self.root.open_at(PathFlags::empty(), part, how, DescriptorFlags::WRITE) {
                 Err(ErrorCode::Exist) => Ok(None),
                 opened => opened.map(Some),
@@ -209,22 +209,24 @@ impl Place<'_> {
         })
     }
 
-    /// A name beside the place that nobody has.
+    /// A name beside the place that nobody has, and no writer takes meanwhile.
     fn free_part(&self) -> Result<String, ToolError> {
-        let free = self.part(|part| match self.root.stat_at(PathFlags::empty(), part) {
-            Ok(_) => Ok(None),
-            Err(ErrorCode::NoEntry) => Ok(Some(())),
-            Err(code) => Err(code),
-        });
+        let free =
+            self.part(PART_NAMES_MAX, |part| match self.root.stat_at(PathFlags::empty(), part) {
+                Ok(_) => Ok(None),
+                Err(ErrorCode::NoEntry) => Ok(Some(())),
+                Err(code) => Err(code),
+            });
         free.map(|(part, ())| part)
     }
 
-    /// The first name beside the place that `take` takes, and what came of it.
+    /// The first name beside the place, numbered from `first`, that `take` takes, and what came of it.
     fn part<T>(
         &self,
+        first: u32,
         take: impl Fn(&str) -> Result<Option<T>, ErrorCode>,
     ) -> Result<(String, T), ToolError> {
-        for number in 0..PART_NAMES_MAX {
+        for number in first..first + PART_NAMES_MAX {
             let Some(part) = self.below.beside(number) else {
                 return Err(self.error(ErrorCode::IsDirectory));
             };

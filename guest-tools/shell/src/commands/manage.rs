@@ -65,10 +65,7 @@ pub(super) fn cp(shell: &mut Shell, arguments: &[String]) -> Done {
             Ok(stat) if stat.kind == Kind::Folder && !deep => {
                 Err(FileError("it is a directory, and -r is not given".to_owned()))
             }
-            // By whatever names: to write into it would empty it first.
-            Ok(_) if shell.files.is_same(&from, &to).unwrap_or_default() => {
-                Err(FileError("it is the destination itself".to_owned()))
-            }
+            Ok(_) if from == to => Err(FileError("it is the destination itself".to_owned())),
             Ok(_) if format!("{to}/").starts_with(&format!("{from}/")) => {
                 Err(FileError("a directory cannot go into itself".to_owned()))
             }
@@ -110,6 +107,10 @@ fn copy(shell: &mut Shell, from: &str, to: &str, depth: usize) -> Done<Filed<()>
 }
 
 fn copy_file(shell: &Shell, from: &str, to: &str) -> Filed<()> {
+    // By whatever names: to write into it would empty it first.
+    if shell.files.is_same(from, to).unwrap_or_default() {
+        return Err(FileError("it is the destination itself".to_owned()));
+    }
     let bytes_at_once = crate::limits::CHUNK_BYTES;
     let mut chunk = shell.files.read(from, 0, bytes_at_once)?;
     shell.files.create(to)?;

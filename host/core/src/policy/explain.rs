@@ -7,8 +7,8 @@ use super::{Action, CallFacts, PolicySet, RuleRef, Scope, Verdict};
 pub struct Explanation {
     /// What was decided.
     pub verdict: Verdict,
-    /// Each rule tried, list by list in order; the last of each list is the one that matched,
-    /// if any did.
+    /// Each rule tried, list by list in order; the last of each list is the one that matched, if any
+    /// did. Where paths are unknown, an earlier one that may ask decides unless that is laxer.
     pub steps: Vec<Step>,
 }
 

@@ -60,9 +60,8 @@ impl Postgres {
         config.connect_timeout(Duration::from_millis(EGRESS_CONNECT_MS));
         if config.get_ssl_mode() == SslMode::Prefer {
             let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
-            let is_here = !hosts.is_empty()
-                && hosts.iter().all(is_here)
-                && addresses.iter().all(|address| address.is_loopback());
+            let is_here =
+                hosts.iter().all(is_here) && addresses.iter().all(|address| address.is_loopback());
             config.ssl_mode(if is_here { SslMode::Disable } else { SslMode::Require });
         }
         let tls = client_config(roots).map_err(|error| error.to_string())?;

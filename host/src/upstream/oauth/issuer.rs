@@ -17,6 +17,8 @@ use crate::upstream::fetch::{Answer, Ask, Unfetched, Web, basic, body, own, publ
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Refusals of what an issuer was shown, which it repeats until a person logs in (RFC 6749, section 5.2).
+const FINAL: [&str; 3] = ["invalid_client", "invalid_grant", "unauthorized_client"];
 /// Asks a server anything, so that it says who may ask.
 const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
@@ -104,7 +106,8 @@ impl Tokens {
             return Ok(body);
         }
         let code = oauth::refusal(&body);
-        let wants_login = status.is_client_error() && code.is_some();
+        let is_final = |code: &String| FINAL.contains(&code.as_str());
+        let wants_login = status.is_client_error() && code.as_ref().is_some_and(is_final);
         let code = code.unwrap_or_else(|| format!("HTTP status {}", status.as_u16()));
         Err(NoToken { reason: format!("the issuer refuses: {code}"), wants_login })
     }

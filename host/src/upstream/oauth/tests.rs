@@ -310,7 +310,7 @@ async fn an_issuer_that_is_away_ends_no_login_and_one_that_refuses_does() {
     for (status, body, wants_login) in [
         ("503 Service Unavailable", "", false),
         ("503 Service Unavailable", refusal.as_str(), false),
-        ("429 Too Many Requests", "", false),
+        ("429 Too Many Requests", r#"{"error":"slow_down"}"#, false),
         ("400 Bad Request", refusal.as_str(), true),
     ] {
         *says.lock() = Some(http(status, "", body));
