@@ -114,6 +114,21 @@ async fn output_memory_and_depth_are_bounded() {
     assert_eq!(run(&host, "echo well").await["stdout"], "well\n");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_for_programs_hold_for_a_script_that_starts_none() {
+    if !clawhost::jail::support().available() {
+        return eprintln!("skipped: this system has no jail");
+    }
+    let builder = TestHost::builder().only(&["wasm-shell", "exec-shell"]).level("process");
+    let rules = "shell: {mode: restricted, blocked_patterns: [sec+ret]}";
+    let host = builder.limits("max_processes: 16").capabilities(rules).build().await;
+    assert_eq!(run(&host, "echo well").await["stdout"], "well\n");
+    for line in ["eval ls", "echo $(ls)", "echo seccret", "awk 'BEGIN{print 1}'"] {
+        let error = try_run(&host, json!({"command": line})).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Sandbox, "{line}: {error:?}");
+    }
+}
+
 /// A host whose command lines run inside the sandbox.
 async fn inside(shell: &str) -> TestHost {
     let tools = ["exec-shell", "bash-exec", "spawn", "wasm-shell"];

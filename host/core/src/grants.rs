@@ -91,8 +91,9 @@ impl Grants {
         }
     }
 
-    /// Returns the mode of the one shell that a profile has.
-    fn any_shell(&self) -> &Shell {
+    /// Returns the mode of the one shell that a profile has, for programs or inside the sandbox: the
+    /// rules beside it hold in either.
+    pub fn any_shell(&self) -> &Shell {
         if self.shell == Shell::Deny { &self.wasm_shell } else { &self.shell }
     }
 }

@@ -226,7 +226,7 @@ fn is_same_place(own: &Grants, left: &Grants) -> bool {
 
 /// Says whether a shell that one of two profiles has rules for is not in what both grant.
 fn is_shut(own: &Grants, other: &Grants, left: &Grants) -> bool {
-    let is_granted = |grants: &Grants| grants.wasm_shell != Shell::Deny;
+    let is_granted = |grants: &Grants| *grants.any_shell() != Shell::Deny;
     (is_granted(own) || is_granted(other)) && !is_granted(left)
 }
 

@@ -16,13 +16,14 @@ const LINE: &str = "command";
 /// Where systems keep the programs that this shell has commands for.
 const FOLDERS: [&str; 2] = ["/usr/bin/", "/bin/"];
 
-/// Returns the rules for scripts, where `grants` have a shell inside the sandbox.
+/// Returns the rules for scripts, where `grants` have a shell. What is not to run as a program is not
+/// to run inside the sandbox either.
 ///
 /// # Errors
 /// A pattern that is none, or too large.
 pub(super) fn policy(grants: &Grants) -> Result<Option<Arc<ShellPolicy>>, String> {
-    let policy = || ShellPolicy::new(&grants.wasm_shell, &grants.shell_rules).map(Arc::new);
-    (grants.wasm_shell != Shell::Deny).then(policy).transpose()
+    let policy = || ShellPolicy::new(grants.any_shell(), &grants.shell_rules).map(Arc::new);
+    (*grants.any_shell() != Shell::Deny).then(policy).transpose()
 }
 
 /// Returns `arguments` with what `policy` makes of their command line.
