@@ -28,6 +28,7 @@ let look = HOSTILE;
 const tools = () => [
   { name: "look_up", description: look, inputSchema: { type: "object", properties: { q: { type: "string" } } } },
   { name: "fails", description: "Fails each time.", inputSchema: { type: "object" } },
+  { name: "runs", description: "Runs a script.", inputSchema: { type: "object" } },
 ];
 const listening = new Set();
 const server = createServer(async (req, res) => {
@@ -49,7 +50,9 @@ await once(server, "listening");
 
 mkdirSync(join(folder, "workspace"), { recursive: true });
 writeFileSync(join(folder, "workspace/notes.md"), "Rotate the keys on Friday.\n");
-writeFileSync(join(folder, "claw.yaml"), `claw: "0.3.0"
+mkdirSync(join(folder, "other"), { recursive: true });
+/** Writes a manifest whose sandbox has one folder. */
+const manifest = (granted) => writeFileSync(join(folder, "claw.yaml"), `claw: "0.3.0"
 kind: Claw
 metadata: { name: console }
 spec:
@@ -60,7 +63,7 @@ spec:
     inline:
       level: wasm
       capabilities:
-        filesystem: { mode: scoped, mount_paths: [{ path: ./workspace, permissions: rw }] }
+        filesystem: { mode: scoped, mount_paths: [{ path: ./${granted}, permissions: rw }] }
   tools:
     - { name: read-file }
     - { name: write-file }
@@ -70,9 +73,11 @@ spec:
         name: careful
         rules:
           - { id: ask-before-writing, action: require-approval, scope: tool, match: { name: write-file }, reason: a person looks first }
+          - { id: ask-before-running, action: require-approval, scope: tool, match: { name: index-runs }, reason: scripts are read first }
           - { id: no-secrets, action: deny, scope: tool, match: { name: list-directory }, reason: folders are not for listing here }
           - { id: the-rest, action: allow, scope: all, reason: each tool is kept to its sandbox }
 `);
+manifest("workspace");
 writeFileSync(join(folder, "clawhost.yaml"), `version: 1
 tools:
   mcp_servers:
@@ -117,6 +122,11 @@ page.setDefaultTimeout(SOON);
 const wrongs = [];
 page.on("pageerror", (error) => wrongs.push(String(error)));
 page.on("console", (message) => { if (message.type() === "error" && !/status of 40[13]|favicon/.test(message.text())) wrongs.push(message.text()); });
+const methods = [];
+page.on("request", (sent) => {
+  const method = sent.postDataJSON()?.method;
+  if (method) methods.push(method.replace("clawhost.", ""));
+});
 page.on("request", (sent) => { if (new URL(sent.url()).host !== address) wrongs.push(`it asked ${sent.url()}`); });
 
 async function fine(what) {
@@ -152,6 +162,39 @@ async function tabTo(name) {
   assert.fail(`the tab key does not lead to ${name}`);
 }
 const card = (text) => page.locator("#waiting .card", { hasText: text });
+const asks = (method) => (sent) => sent.postDataJSON()?.method === `clawhost.${method}`;
+/** Changes the next answer to `method` on its way; `methods` are then those asked after it. */
+async function altered(method, change, cause) {
+  const where = "**/console/api";
+  let [done, isFirst] = [undefined, true];
+  const ended = new Promise((resolve) => (done = resolve));
+  await page.route(where, async (route) => {
+    if (!isFirst || !asks(method)(route.request())) return route.fallback();
+    isFirst = false;
+    const answer = await route.fetch();
+    const body = await answer.json();
+    change(body.result);
+    methods.length = 0;
+    await route.fulfill({ response: answer, json: body });
+    done();
+  });
+  await cause();
+  await ended;
+  await page.unroute(where);
+}
+/** Changes the next news, which are of a call, and waits until the page asks for more. */
+async function news(change) {
+  const read = () => call("read_file", { path: "notes.md" });
+  let after;
+  await altered("news", change, async () => {
+    const next = page.waitForRequest(asks("news"));
+    await read();
+    await next;
+    after = page.waitForRequest(asks("news"));
+    await read();
+  });
+  await after;
+}
 const gone = (locator) => locator.waitFor({ state: "detached" });
 
 try {
@@ -165,8 +208,11 @@ try {
   await page.getByText("does not know that credential").waitFor();
   step("an agent's token and a wrong credential open nothing");
   await page.getByLabel("Operator’s credential").fill(operator);
-  await press("Enter");
+  methods.length = 0;
+  await page.evaluate(() => { for (const _ of [1, 2]) document.querySelector("#login").requestSubmit(); });
   await page.getByRole("heading", { name: "Nothing waits for you." }).waitFor();
+  await page.getByText("It holds:").waitFor({ state: "attached" });
+  assert.equal(methods.filter((one) => one === "audit.verify").length, 1, "it opens once");
   assert.equal(await page.evaluate(() => document.activeElement.id), "lead");
   const kept = await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length, document.body.innerHTML]);
   assert.deepEqual(kept.slice(0, 3), ["", 0, 0]);
@@ -182,6 +228,15 @@ try {
   await page.locator("#calls .state.refused").waitFor();
   await page.locator("#calls .state.failed").waitFor();
   step("calls appear as they end");
+
+  await news((told) => { told.records = told.records.filter((one) => one.event !== "call.finished"); });
+  await page.locator("#calls .state.running").waitFor();
+  await news((told) => { told.skipped = true; });
+  await gone(page.locator("#calls .state.running"));
+  step("where records were skipped no call stays under way");
+  await news((told) => { told.seen.chain = "another"; });
+  assert(methods.includes("tools.list"), `of another host all is asked anew: ${methods}`);
+  step("another host is looked at from the start");
 
   const hostile = "a\u202etxt.exe <img src=x onerror='window.pwned=3'>";
   const first = call("write_file", { path: "friday.md", content: "# Friday\n\n- rotate the keys\n- tell the team\n" });
@@ -208,9 +263,20 @@ try {
   assert.equal(readFileSync(join(folder, "workspace/friday.md"), "utf8").split("\n")[0], "# Friday");
   step("a call is approved by keyboard, and ends");
 
-  await tabTo("Show everything first");
-  await press("Enter");
+  await altered("approvals.show", (told) => { told.pending = []; }, async () => {
+    await tabTo("Show everything first");
+    await press("Enter");
+  });
+  await page.getByText("That call waits no more").waitFor();
+  for (const _ of [1, 2, 3, 4]) await page.keyboard.down("Enter");
+  await page.keyboard.up("Enter");
   await page.waitForFunction((whole) => [...document.querySelectorAll("#waiting pre")].some((one) => one.textContent === whole), long);
+  await page.waitForFunction(() => document.activeElement.classList.contains("given"));
+  await page.keyboard.down("Enter");
+  await card("exe").getByRole("button", { name: "Approve" }).focus();
+  await page.keyboard.down("Enter");
+  await page.keyboard.up("Enter");
+  step("what is shown has the focus, and pressing on approves nothing");
   await tabTo("Say more");
   await press("Enter");
   for (const _ of [1, 2, 3]) await press("Tab");
@@ -222,6 +288,19 @@ try {
   assert((await second).includes("not that name"));
   await gone(card("exe"));
   step("another is denied, and its caller reads why");
+
+  const evil = `${"echo harmless\n".repeat(100)}echo evil\n`;
+  const script = call("index__runs", { script: evil, "x\u200b": 1 });
+  await card("index-runs").waitFor();
+  await card("index-runs").getByText("Only the start of long arguments").waitFor();
+  assert.equal(await card("index-runs").getByRole("button", { name: "Approve" }).count(), 0);
+  await card("index-runs").getByRole("button", { name: "Show everything first" }).press("Enter");
+  await card("index-runs").getByText("echo evil").waitFor();
+  assert.equal(await card("index-runs").getByText("Only the start").count(), 0);
+  await card("index-runs").getByRole("button", { name: "Deny" }).press("Enter");
+  await script;
+  await gone(card("index-runs"));
+  step("a name with a hidden character keeps nothing from being shown whole first");
 
   const third = call("write_file", { path: "a.md", content: "1" });
   await card("a.md").waitFor();
@@ -267,6 +346,11 @@ try {
   await gone(page.locator("#tools .state.disabled"));
   step("a tool is disabled, and enabled");
 
+  manifest("other");
+  host.kill("SIGHUP");
+  await page.locator("#tools .card", { hasText: "read_file" }).getByText(join(folder, "other")).waitFor();
+  step("what a tool may touch is told anew after a reload");
+
   await page.getByRole("link", { name: "Record" }).click();
   await page.locator("#found li").first().waitFor();
   await page.getByLabel("Ended").selectOption("refused");
@@ -282,6 +366,12 @@ try {
   await page.locator("#servers .state.allowed").waitFor();
   await looked("health");
   step("the log holds");
+
+  await page.evaluate(() => { const now = Date.now; Date.now = () => now() + 31 * 60_000; });
+  await page.getByText("Locked after half an hour untouched.").waitFor();
+  await page.getByLabel("Operator’s credential").fill(operator);
+  await press("Enter");
+  step("time that the machine slept counts");
 
   await page.getByRole("button", { name: "Lock" }).click();
   await page.getByLabel("Operator’s credential").waitFor();

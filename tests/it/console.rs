@@ -179,9 +179,11 @@ fn a_call_that_waits_is_shown_whole_and_ends_by_the_operator_s_word() {
         // As JSON text it is data, and what would hide is visible.
         assert_eq!(one["arguments"]["path"], "a\\u{202e}txt.exe<img src=x onerror=alert(1)>");
         assert_eq!(one["arguments_cut"]["content"], 5_000);
+        assert_eq!(one["whole"], false);
         let id = json!({"id": one["id"]});
         let whole = ask(&served, "clawhost.approvals.show", &id);
         assert_eq!(whole["pending"][0]["arguments"]["content"], long);
+        assert_eq!(whole["pending"][0]["whole"], true);
         let no = json!({"id": one["id"], "reason": "not that name"});
         assert_eq!(ask(&served, "clawhost.approvals.deny", &no)["acknowledged"], true);
         assert!(caller.join().unwrap().contains("not that name"));

@@ -85,6 +85,8 @@ impl Pending {
             "asked_at_ms": self.asked_at_ms,
             "expires_at_ms": self.expires_at_ms,
             "silence": if asked.terms.allow_on_timeout { "allows" } else { "denies" },
+            // By itself: what is cut is said by names, which a page may have to see as a text.
+            "whole": arguments.is_whole(),
         });
         if let (Some(shown), Value::Object(arguments)) = (shown.as_object_mut(), json!(arguments)) {
             shown.extend(arguments);

@@ -66,6 +66,11 @@ impl Shown {
         }
     }
 
+    /// Says whether nothing is cut or left out.
+    pub fn is_whole(&self) -> bool {
+        self.arguments_cut.is_empty() && self.arguments_hidden == 0
+    }
+
     /// Returns a line for each argument, short ones first, none of which can drive a terminal.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<_> =
@@ -110,7 +115,8 @@ mod tests {
         assert!(lines[2].starts_with("content (the first 9"), "{}", lines[2]);
         assert!(lines[2].contains(" of 40000 bytes): \"xxx") && lines[2].len() < 1_100);
         let whole = Shown::whole(&arguments);
-        assert!(whole.lines()[2].len() > 40_000 && whole.arguments_cut.is_empty());
+        assert!(whole.lines()[2].len() > 40_000 && whole.is_whole());
+        assert!(!Shown::of(&arguments, 1_024).is_whole());
         assert_eq!(Shown::of(&arguments, 100_000), whole);
     }
 
@@ -119,6 +125,7 @@ mod tests {
         let many = (0..10_000).map(|i| (format!("{i:>40}"), json!("x".repeat(100))));
         let shown = Shown::of(&Value::Object(many.collect()), 1_024);
         assert_eq!(shown.arguments.len() + shown.arguments_hidden, 10_000);
+        assert!(!shown.is_whole());
         assert!(json!(shown).to_string().len() < 4_096);
         assert!(shown.lines()[0].contains("more arguments are not shown"));
     }

@@ -87,6 +87,8 @@ async function ask(method, params = {}) {
 
 $("login").addEventListener("submit", async (event) => {
   event.preventDefault();
+  // It is being opened already: twice would be two pages in one.
+  if (key) return;
   put("refused", "");
   key = $("credential").value.trim();
   gone = new AbortController();
@@ -101,7 +103,7 @@ $("login").addEventListener("submit", async (event) => {
 });
 
 function begin(news) {
-  state = { calls: new Map(), seen: undefined, skew: 0, pending: [], whole: new Map(), used: performance.now(), shifted: 0, fresh: true };
+  state = { calls: new Map(), seen: undefined, skew: 0, pending: [], whole: new Map(), used: Date.now(), shifted: 0, fresh: true };
   $("login").reset();
   show("door", false);
   show("house", true);
@@ -125,11 +127,13 @@ function lock(why = "") {
   $("credential").focus();
 }
 $("lock").addEventListener("click", () => lock());
-for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => { if (state) state.used = performance.now(); }, { passive: true });
+for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => { if (state) state.used = Date.now(); }, { passive: true });
 
 setInterval(() => {
   if (!state) return;
-  if (performance.now() - state.used > IDLE_MS) return lock("Locked after half an hour untouched.");
+  // By the clock of the day: the other one may stand still while the machine sleeps.
+  const idle = Date.now() - state.used;
+  if (idle > IDLE_MS || idle < 0) return lock(idle < 0 ? "Locked, as the clock went back." : "Locked after half an hour untouched.");
   for (const left of document.querySelectorAll("[data-until]")) {
     const text = `${span(left.dataset.until - Date.now() - state.skew)} left`;
     if (left.textContent !== text) left.textContent = text;
@@ -154,7 +158,9 @@ async function follow(signal) {
 
 function take(news) {
   const first = state.seen === undefined;
-  if (state.seen && news.seen.chain !== state.seen.chain) state.calls.clear();
+  const another = state.seen !== undefined && news.seen.chain !== state.seen.chain;
+  // How those ended that were under way may be among what was skipped.
+  if (another || news.skipped) state.calls.clear();
   const catalog = news.seen.catalog !== state.seen?.catalog;
   state.skew = news.now_ms - Date.now();
   state.seen = news.seen;
@@ -169,7 +175,7 @@ function take(news) {
   questions(news);
   calls();
   const quiet = news.records.length === 0;
-  if (first || quiet || catalog || news.records.some((one) => TURNS.test(one.event))) look();
+  if (first || another || quiet || catalog || news.records.some((one) => TURNS.test(one.event))) look();
 }
 
 function note(record) {
@@ -198,6 +204,7 @@ async function look() {
 
 /* ---------- what waits ---------- */
 
+const GONE = "That call waits no more: it was answered, withdrawn or out of time.";
 const named = (one) => el("b", {}, one.tool);
 
 function questions(news) {
@@ -222,26 +229,29 @@ function questions(news) {
 }
 
 function given(one) {
-  if (typeof one.arguments !== "object" || one.arguments === null) return el("pre", { class: "diff given", tabindex: 0 }, String(one.arguments));
+  const hidden = one.arguments_hidden;
+  const more = hidden > 0 && el("p", { class: "note" }, `${plural(hidden, "more argument is", "more arguments are")} not shown.`);
+  const all = (...parts) => el("div", { class: "given", tabindex: -1, role: "group", "aria-label": `The arguments of ${one.tool}` }, parts, more);
+  // With a name that could pass for another one they are a text.
+  if (typeof one.arguments !== "object" || one.arguments === null) {
+    return all(el("pre", { class: "diff", tabindex: 0, role: "group", "aria-label": "As text" }, String(one.arguments)),
+      Object.keys(one.arguments_cut ?? {}).length > 0 && el("p", { class: "note" }, "Only the start of long arguments is shown."));
+  }
   // Short ones first, as on the command line: a long one hides no other.
-  const all = Object.entries(one.arguments).sort(([, a], [, b]) => JSON.stringify(a).length - JSON.stringify(b).length);
-  const rows = all.map(([name, value]) => {
+  const sorted = Object.entries(one.arguments).sort(([, a], [, b]) => JSON.stringify(a).length - JSON.stringify(b).length);
+  const rows = sorted.map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
     const cut = one.arguments_cut?.[name];
     const long = cut !== undefined || text.length > 200 || text.includes("\n");
     const shown = long ? el("pre", { tabindex: 0, role: "group", "aria-label": `${name}, ${cut ? "its start" : "in full"}` }, text) : typeof value === "string" ? `"${text}"` : text;
     return el("div", {}, el("dt", {}, name), el("dd", {}, shown, cut && el("p", { class: "note" }, `Only the start of ${cut.toLocaleString("en")} bytes.`)));
   });
-  const hidden = one.arguments_hidden;
-  return el("div", { class: "given" },
-    rows.length > 0 ? el("dl", { class: "arguments" }, rows) : el("p", { class: "why" }, "It is called without arguments."),
-    hidden > 0 && el("p", { class: "note" }, `${plural(hidden, "more argument is", "more arguments are")} not shown.`));
+  return all(rows.length > 0 ? el("dl", { class: "arguments" }, rows) : el("p", { class: "why" }, "It is called without arguments."));
 }
 
 function question(one) {
   const rule = one.policy ? `rule ${one.policy}/${one.rule_id} · ` : "";
   const card = el("li", { class: "card wait" });
-  const isShort = typeof one.arguments === "object" && (Object.keys(one.arguments_cut ?? {}).length > 0 || one.arguments_hidden > 0);
   const title = `q-${one.id}`;
   const select = (label, ...options) => {
     const made = el("select", {}, options.map(([value, text]) => el("option", { value }, text)));
@@ -258,7 +268,7 @@ function question(one) {
     card.dataset.busy = "yes";
     try {
       const answer = await ask(`approvals.${method}`, { id: one.id, ...params() });
-      say(answer.acknowledged ? `${done}: ${one.tool}.` : "That call waits no more: it was answered, withdrawn or out of time.");
+      say(answer.acknowledged ? `${done}: ${one.tool}.` : GONE);
       look();
     } catch (error) {
       said.textContent = error.message;
@@ -268,17 +278,25 @@ function question(one) {
   const lease = () => time.value === "" ? {} : {
     lease: { until: time.value === "session" ? "session" : Number(time.value), arguments: which.value === "any" ? "any" : { exactly: one.digest } },
   };
-  const approve = el("button", { class: "primary", "aria-describedby": title, click: decide("approve", lease, "Approved") }, "Approve");
+  // A key that is held has pressed once.
+  const keydown = (event) => { if (event.repeat) event.preventDefault(); };
+  const approve = el("button", { class: "primary", "aria-describedby": title, keydown, click: decide("approve", lease, "Approved") }, "Approve");
   const deny = el("button", { class: "bad push", "aria-describedby": title, click: decide("deny", () => reason.value ? { reason: reason.value } : {}, "Denied") }, "Deny");
-  const first = isShort ? el("button", {
-    class: "primary", "aria-describedby": title, click: async () => {
-      const whole = (await ask("approvals.show", { id: one.id })).pending[0];
-      if (!whole) return;
-      card.querySelector(".given").replaceWith(given(whole));
+  const reveal = async () => {
+    try {
+      const [whole] = (await ask("approvals.show", { id: one.id })).pending;
+      if (!whole) { said.textContent = GONE; return; }
+      const all = given(whole);
+      card.querySelector(".given").replaceWith(all);
       first.replaceWith(approve);
-      approve.focus();
-    },
-  }, "Show everything first") : approve;
+      state.shifted = performance.now();
+      // Not to the button: whoever presses on would approve unread.
+      all.focus();
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  const first = one.whole ? approve : el("button", { class: "primary", "aria-describedby": title, keydown, click: reveal }, "Show everything first");
   card.append(
     el("h2", { id: title }, named(one), ` called by ${one.principal}`, el("span", { class: "left", "data-until": one.expires_at_ms }, `${span(one.expires_at_ms - Date.now() - state.skew)} left`)),
     el("p", {}, one.reason),
@@ -324,7 +342,7 @@ function acted(method, params, done, said) {
 function attention() {
   const { tools, quarantine, pins } = state;
   const items = [
-    ...pins.map((pin) => ({ name: `p ${pin.digest}`, make: () => changed(pin) })),
+    ...pins.map((pin) => ({ name: `p ${JSON.stringify([pin.server, pin.tool, pin.digest])}`, make: () => changed(pin) })),
     ...quarantine.holds.map((hold) => ({ name: `q ${hold.tool} ${hold.principal} ${hold.until_ms}`, make: () => resting(hold) })),
     ...tools.servers.filter((one) => one.reason && one.tools === 0 && !pins.some((pin) => pin.server === one.name)).map((one) => ({
       name: `s ${one.name} ${one.reason}`, make: () => el("li", { class: "card alarm" }, el("h3", {}, "The MCP server ", el("b", {}, one.name), " gives no tools"), el("p", { class: "why" }, one.reason)),
@@ -343,7 +361,7 @@ function changed(pin) {
     el("h3", {}, pin.component_of ? el("span", {}, "The component of the tool ", el("b", {}, pin.component_of), " needs more than was accepted") : el("span", {}, `The MCP server ${pin.server}${is}`, el("b", {}, pin.tool))),
     el("p", { class: "why" }, "It is not served until you accept what stands here.", " Since ", when(pin.changed_at_ms), "."),
     el("div", { class: "diff", tabindex: 0, role: "group", "aria-label": `What ${pin.server} says about ${pin.tool}` }, lines),
-    el("div", { class: "acts" }, el("button", { class: "primary", click: acted("pins.accept", { digest: pin.digest }, `Accepted: ${pin.tool}`, said), "aria-label": `Accept what ${pin.server} says about ${pin.tool}` }, "Accept")),
+    el("div", { class: "acts" }, el("button", { class: "primary", click: acted("pins.accept", { server: pin.server, tool: pin.tool, digest: pin.digest }, `Accepted: ${pin.tool}`, said), "aria-label": `Accept what ${pin.server} says about ${pin.tool}` }, "Accept")),
     said);
 }
 
@@ -398,7 +416,7 @@ function toolbox() {
   const found = tools.filter((tool) => `${tool.name} ${tool.may_touch} ${tool.origin} ${tool.description}`.toLowerCase().includes(wanted));
   const disabled = tools.filter((tool) => tool.policy === "disabled").length;
   put("tools-said", `${plural(tools.length, "tool is", "tools are")} here${disabled > 0 ? `, ${disabled} of them disabled` : ""}${loading.length > 0 ? `; ${loading.length} still load` : ""}.`);
-  sync($("tools"), found, (tool) => `${tool.name} ${tool.digest} ${tool.policy} ${tool.quarantine.length}`, tool);
+  sync($("tools"), found, (tool) => JSON.stringify([tool, switchOf(tool)]), tool);
   put("tools-none", tools.length === 0 ? "No tool is served. List tools under `tools:` of the manifest." : "No tool is called so or touches that.");
   show("tools-none", found.length === 0);
   const here = new Set(tools.map((one) => one.uri.split("/").pop()));
@@ -410,11 +428,13 @@ function toolbox() {
 }
 $("tools-find").addEventListener("input", toolbox);
 
+/** Returns the switch that keeps a tool off. */
+const switchOf = (one) => state.tools.off.find((off) => off.tool === one.uri.split("/").pop());
 const POLICY = { allowed: "runs by itself", asks: "asks a person", disabled: "disabled", refused: "refused by policy" };
 
 function tool(one) {
   const ckp = one.uri.split("/").pop();
-  const why = state.tools.off.find((off) => off.tool === ckp);
+  const off = switchOf(one);
   const isOff = one.policy === "disabled";
   const reason = el("input", { maxlength: 500, autocomplete: "off" });
   const said = el("p", { class: "note", role: "alert" });
@@ -426,7 +446,7 @@ function tool(one) {
   return el("li", { class: "card tight" },
     el("h2", {}, el("b", {}, one.name), el("span", { class: "quiet" }, one.kind), el("span", { class: `state ${one.policy} left` }, POLICY[one.policy] ?? one.policy)),
     el("p", {}, touch),
-    why && el("p", { class: "why" }, `Neither listed nor called${why.reason ? `: ${why.reason}` : ""}. Since `, when(why.since_ms), "."),
+    off && el("p", { class: "why" }, `Neither listed nor called${off.reason ? `: ${off.reason}` : ""}. Since `, when(off.since_ms), "."),
     one.quarantine.length > 0 && el("p", { class: "why" }, `Rests for ${one.quarantine.map((hold) => hold.principal).join(", ")}.`),
     isOff && el("div", { class: "acts" }, turn),
     el("details", {}, el("summary", { "aria-label": `More about ${one.name}` }, "More"),

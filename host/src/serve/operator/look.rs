@@ -70,9 +70,9 @@ impl Operator {
                 Ok(json!({"pins": Value::from_iter(pins.iter().map(Pin::to_json))}))
             }
             "clawhost.pins.accept" => {
-                let digest = params.text("digest")?;
+                let one = [params.text("server")?, params.text("tool")?, params.text("digest")?];
                 let mut pins = self.waiting_pins().await?;
-                pins.retain(|pin| pin.digest() == digest);
+                pins.retain(|pin| is_meant(pin, one));
                 let done = self.host.accept(pins).await.map_err(unavailable)?;
                 Ok(json!({"acknowledged": done > 0}))
             }
@@ -207,6 +207,11 @@ fn ended(record: &Value) -> &'static str {
     }
 }
 
+/// Says whether a pin is the one of that server, tool and digest. What needs the same has the same digest.
+fn is_meant(pin: &Pin, [server, tool, digest]: [&str; 3]) -> bool {
+    pin.server == server && pin.tool == tool && pin.digest() == digest
+}
+
 /// Adds a member to an object.
 fn add(to: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(members) = to.as_object_mut() {
@@ -251,6 +256,22 @@ mod tests {
         assert_eq!((&shown["a"][0], &shown["n"]), (&json!("x\\u{202e}y\n"), &json!(1)));
         let both = shown["o"].as_str().unwrap();
         assert!(both.contains("\"p\\u{200b}\": 1") && both.contains("\"p\\\\u{200b}\": 2"));
+    }
+
+    #[test]
+    fn of_components_that_need_the_same_one_is_accepted() {
+        let [a, b] = ["tool:a", "tool:b"].map(|server| Pin {
+            server: server.to_owned(),
+            tool: "imports".to_owned(),
+            accepted: None,
+            offered: r#"{"imports":[]}"#.to_owned(),
+            changed_at_ms: 0,
+        });
+        let digest = a.digest();
+        assert_eq!(digest, b.digest());
+        let one = ["tool:a", "imports", digest.as_str()];
+        assert!(is_meant(&a, one) && !is_meant(&b, one));
+        assert!(!is_meant(&a, ["tool:a", "imports", "sha256:"]));
     }
 
     #[test]

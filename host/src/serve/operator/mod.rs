@@ -6,7 +6,7 @@
 //! | method | parameters | result |
 //! |---|---|---|
 //! | `clawhost.status` | | as `/status` over HTTP |
-//! | `clawhost.approvals.list` | `id?` | `pending[]`: those `id` names, or all; arguments in short |
+//! | `clawhost.approvals.list` | `id?` | `pending[]`: those `id` names, or all; arguments in short, `whole` where that is all |
 //! | `clawhost.approvals.show` | `id` | `pending[]`: the one with that id, in full |
 //! | `clawhost.approvals.approve` | `id lease{until, arguments}?` | `acknowledged` |
 //! | `clawhost.approvals.deny` | `id reason?` | `acknowledged` |
@@ -18,7 +18,7 @@
 //! | `clawhost.quarantine.list` | | `holds[] anomalies[]` |
 //! | `clawhost.quarantine.release` | `tool reason?` | `acknowledged` |
 //! | `clawhost.pins.list` | | `pins[]` that nobody has accepted |
-//! | `clawhost.pins.accept` | `digest` of one | `acknowledged` |
+//! | `clawhost.pins.accept` | `server tool digest` of one | `acknowledged` |
 //! | `clawhost.audit.search` | `since? agent? tool? ended? before?` | `calls[] next?`, newest first |
 //! | `clawhost.audit.verify` | | `chains[]` |
 //! | `clawhost.news` | `seen?` of the last answer | waits a while for something new: `seen records[] pending[]`, the calls `waiting[]` and how many are `running` |
@@ -61,7 +61,7 @@ const METHODS: [(&str, &[&str]); 17] = [
     ("clawhost.quarantine.list", &[]),
     ("clawhost.quarantine.release", &["tool", "reason"]),
     ("clawhost.pins.list", &[]),
-    ("clawhost.pins.accept", &["digest"]),
+    ("clawhost.pins.accept", &["server", "tool", "digest"]),
     ("clawhost.audit.search", &["since", "agent", "tool", "ended", "before"]),
     ("clawhost.audit.verify", &[]),
     ("clawhost.news", &["seen"]),
