@@ -188,6 +188,5 @@ impl Event {
 
 /// Writes milliseconds with three digits behind the point.
 fn ms<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
-    serializer.serialize_f64(f64::from(micros) / 1_000.0)
+    serializer.serialize_f64((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0)
 }

@@ -31,7 +31,7 @@ const MIGRATIONS: &[Migrations] = &[("telemetry", &[include_str!("events.sql")])
 pub(super) struct Exporter {
     to: To,
     metrics: Arc<Metrics>,
-    /// The measurements that were handed over last.
+    /// The measurements that were settled last.
     exported: u64,
 }
 
@@ -80,9 +80,15 @@ impl Carrier for Exporter {
         let version = self.metrics.version();
         let metrics = if version == self.exported { None } else { self.metrics.collect() };
         if !records.is_empty() || metrics.is_some() {
-            match &self.to {
+            let is_settled = match &self.to {
                 To::Collector(otlp) => otlp.export(records, metrics.as_ref()).await?,
-                To::Place(place) => place.write(&to_json(records, metrics.as_ref())).await?,
+                To::Place(place) => {
+                    place.write(&to_json(records, metrics.as_ref())).await?;
+                    true
+                }
+            };
+            if !is_settled {
+                return Ok(());
             }
         }
         self.exported = version;

@@ -70,24 +70,24 @@ impl Otlp {
         Ok(Self { spans, metrics, failure, nonce })
     }
 
+    /// Hands spans and sums over; says whether the sums are settled: taken, or refused for good.
     pub(super) async fn export(
         &self,
         records: &[Arc<Record>],
         metrics: Option<&ResourceMetrics>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let spans = records.iter().enumerate();
         let spans: Vec<SpanData> = spans.flat_map(|(i, record)| self.spans(i, record)).collect();
         if !spans.is_empty() {
             let sent = self.spans.export(spans).await;
             sent.map_err(|error| self.why(&error))?;
         }
-        match metrics {
-            // Sums go out again with the next batch: only a batch without spans is tried again.
-            Some(sums) => match self.metrics.export(sums).await {
-                Err(error) if records.is_empty() => Err(self.why(&error)),
-                _ => Ok(()),
-            },
-            None => Ok(()),
+        let Some(sums) = metrics else { return Ok(true) };
+        match self.metrics.export(sums).await.map_err(|error| self.why(&error)) {
+            Ok(()) => Ok(true),
+            Err(failure) if records.is_empty() => Err(failure),
+            // Only a batch without spans is tried again: sums go out once more with the next.
+            Err(failure) => Ok(failure.is_final),
         }
     }
 

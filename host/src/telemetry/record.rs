@@ -101,6 +101,8 @@ pub(super) fn facts(event: &Event) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::telemetry::CallEvent;
     use crate::telemetry::tests::plan;
@@ -118,6 +120,16 @@ mod tests {
             result: Some(json!("x".repeat(TELEMETRY_VALUE_BYTES_MAX + 1))),
             ..CallEvent::default()
         }))
+    }
+
+    #[test]
+    fn durations_are_told_in_milliseconds_with_three_digits_however_long() {
+        let told = |duration| {
+            let call = CallEvent { duration, ..CallEvent::default() };
+            facts(&Event::Call(Box::new(call))).remove("duration_ms")
+        };
+        assert_eq!(told(Duration::from_nanos(1_234_567)), Some(json!(1.235)));
+        assert_eq!(told(Duration::from_millis(4_320_000_001)), Some(json!(4_320_000_001.0)));
     }
 
     #[test]

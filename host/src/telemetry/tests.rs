@@ -173,6 +173,22 @@ async fn a_webhook_gets_batches_with_its_token_and_a_busy_one_gets_them_again() 
     assert_eq!((&event["event"], &event["call"]), (&"tool.call".into(), &"7".into()));
 }
 
+#[tokio::test]
+async fn measurements_that_a_collector_refused_once_are_sent_again_without_another_call() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let telemetry = start(vec![ExporterKind::Otlp(url)]);
+    telemetry.emit(call(1));
+    for (path, status) in [
+        ("POST /v1/traces ", "200 OK"),
+        ("POST /v1/metrics ", "503 Service Unavailable"),
+        ("POST /v1/metrics ", "200 OK"),
+    ] {
+        let request = answer(&listener, status).await;
+        assert!(request.starts_with(path), "{request}");
+    }
+}
+
 /// Reads one request and answers it; returns the request.
 async fn answer(listener: &TcpListener, status: &str) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
