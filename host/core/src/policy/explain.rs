@@ -8,7 +8,8 @@ pub struct Explanation {
     /// What was decided.
     pub verdict: Verdict,
     /// Each rule tried, list by list in order; the last of each list is the one that matched, if any
-    /// did. Where paths are unknown, an earlier one that may ask decides unless that is laxer.
+    /// did. Where paths are unknown, an earlier one that may ask decides unless that is laxer, and
+    /// then the last does not count as one that matched.
     pub steps: Vec<Step>,
 }
 
@@ -34,7 +35,7 @@ pub struct Step {
     pub action: Action,
     /// `file:line` of the rule.
     pub at: String,
-    /// The first thing that did not match; absent where the rule matched.
+    /// The first thing that did not match; absent where the rule matched and decides in its list.
     pub mismatch: Option<String>,
 }
 

@@ -228,13 +228,16 @@ fn first_match(
     for policy in policies {
         for rule in &policy.rules {
             let mismatch = rule.mismatch(facts);
+            if mismatch.is_none() {
+                let verdict = verdict(policy, rule, facts);
+                let earlier = as_lax(perhaps, &verdict);
+                look(list, policy, rule, earlier.is_some().then_some(Mismatch::Earlier));
+                return earlier.unwrap_or(verdict);
+            }
             look(list, policy, rule, mismatch);
-            match mismatch {
-                None => return laxer(perhaps, verdict(policy, rule, facts)),
-                Some(Mismatch::UnknownPaths) if rule.action == Action::RequireApproval => {
-                    perhaps = Some(laxer(perhaps, verdict(policy, rule, facts)));
-                }
-                Some(_) => {}
+            let is_unknown = matches!(mismatch, Some(Mismatch::UnknownPaths));
+            if is_unknown && rule.action == Action::RequireApproval {
+                perhaps = Some(laxer(perhaps, verdict(policy, rule, facts)));
             }
         }
     }
@@ -244,7 +247,12 @@ fn first_match(
 
 /// Returns the laxer of two verdicts; the first where they are equally lax.
 fn laxer(perhaps: Option<Verdict>, verdict: Verdict) -> Verdict {
-    perhaps.filter(|one| one.strictness() <= verdict.strictness()).unwrap_or(verdict)
+    as_lax(perhaps, &verdict).unwrap_or(verdict)
+}
+
+/// Returns the first of two verdicts where it is at least as lax as the other.
+fn as_lax(perhaps: Option<Verdict>, verdict: &Verdict) -> Option<Verdict> {
+    perhaps.filter(|one| one.strictness() <= verdict.strictness())
 }
 
 fn verdict(policy: &Policy, rule: &Rule, facts: &CallFacts<'_>) -> Verdict {

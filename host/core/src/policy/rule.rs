@@ -129,6 +129,7 @@ pub struct Rule {
 pub(super) enum Mismatch<'a> {
     Annotation { key: &'a str, wanted: &'a Value },
     Category { is: Option<&'a str>, wanted: &'a str },
+    Earlier,
     Name { is: &'a str, wanted: &'a str },
     NoneInside(&'a Folder),
     NoPath,
@@ -204,6 +205,7 @@ impl fmt::Display for Mismatch<'_> {
             Self::Category { is, wanted } => {
                 write!(f, "the category is `{}`, not `{wanted}`", is.unwrap_or("none"))
             }
+            Self::Earlier => f.write_str("an earlier one that asks may match, and decides"),
             Self::Name { is, wanted } => write!(f, "the name is `{is}`, not `{wanted}`"),
             Self::NoneInside(folder) => write!(f, "no path lies within `{folder}` or is above it"),
             Self::NoPath => f.write_str("the arguments hold no path"),

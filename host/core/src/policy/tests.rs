@@ -210,7 +210,9 @@ fn before_there_are_paths_one_that_a_person_would_be_asked_about_may_pass() {
     let decided = |rules| {
         let (declared, hints) = (Map::new(), Annotations::default());
         let facts = CallFacts { paths: None, ..facts("a", &declared, &hints) };
-        let verdict = set(rules).decide(&facts, Scope::default());
+        let Explanation { verdict, steps } = set(rules).explain(&facts, Scope::default());
+        let mut matched = steps.iter().filter(|step| step.mismatch.is_none());
+        assert!(matched.all(|step| Some(&step.rule) == verdict.rule()), "{verdict:?} {steps:?}");
         (verdict.strictness(), verdict.rule().map(|rule| rule.id.clone()))
     };
     for (rules, strictness, id) in [
