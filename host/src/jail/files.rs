@@ -19,7 +19,7 @@ const ABI_KNOWN: u32 = 7;
 
 /// Where programs and libraries lie, on most systems all of them.
 pub(super) const USR: &str = "/usr";
-/// Programs and libraries: read and execute. `/lib*` is added to these.
+/// Programs and libraries: read and execute. `/lib` and its variants are added to these.
 const PROGRAMS: [&str; 2] = [USR, "/bin"];
 /// Data that programs need to start and to check certificates; no private keys.
 const DATA: [&str; 9] = [
@@ -129,8 +129,30 @@ fn libraries() -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir("/") else {
         return Vec::new();
     };
-    let is_library = |path: &PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("lib"))
+    let has_libraries = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(is_of_libraries)
     };
-    entries.flatten().map(|entry| entry.path()).filter(is_library).collect()
+    entries.flatten().map(|entry| entry.path()).filter(has_libraries).collect()
+}
+
+/// Whether the system keeps libraries under this name: whatever else begins with `lib` is a folder
+/// of somebody's own.
+fn is_of_libraries(name: &str) -> bool {
+    let variant = name.strip_prefix("lib");
+    variant.is_some_and(|it| it == "x32" || it.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_systems_own_names_are_those_of_libraries() {
+        for name in ["lib", "lib32", "lib64", "libx32"] {
+            assert!(is_of_libraries(name), "{name}");
+        }
+        for name in ["library", "libexec", "lib.old", "lib64 ", "libx", "li", "mylib", "usr"] {
+            assert!(!is_of_libraries(name), "{name}");
+        }
+    }
 }
