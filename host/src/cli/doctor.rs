@@ -170,15 +170,18 @@ fn around(support: Support) -> [Finding; 3] {
     };
     let no_group =
         format!("none that the host may make: memory is bounded for each process, {processes}");
+    let no_process_ids = match support.landlock_abi {
+        0..6 => {
+            "none: a jail is ended as a process group, and a program signals all of it or nothing"
+        }
+        _ => "none: a jail is ended as a process group",
+    };
     let better = |about, is_there, says| part(about, is_there, Standing::Weaker, says);
     [
         better(
             "process namespace",
             support.pid_namespace,
-            [
-                "a jail ends as one, also when the host is killed",
-                "none: a jail is ended as a process group",
-            ],
+            ["a jail ends as one, also when the host is killed", no_process_ids],
         ),
         better(
             "mount namespace",
@@ -336,6 +339,8 @@ mod tests {
         let old = Support { landlock_abi: 1, seccomp: true, ..none };
         assert_eq!(standings(old, &["exec-shell"])[..2], [Good, Weaker]);
         assert_eq!(standings(old, &["exec-shell"])[2..], [Good, Weaker, Weaker, Weaker]);
+        let signals = |support| jail(support, &[])[3].says.contains("all of it or nothing");
+        assert!(signals(old) && !signals(Support { landlock_abi: 6, ..old }) && !signals(WHOLE));
         let counts = |support| jail(support, &[])[5].says.contains("processes over a whole jail");
         assert!(counts(Support { user_namespace: true, ..old }) && !counts(old));
     }

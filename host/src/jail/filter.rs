@@ -19,12 +19,17 @@ use super::JailError;
 pub(super) struct Needs {
     /// Whether internet sockets may be opened.
     pub(super) network: bool,
-    /// The Landlock ABI in force: below 3 it does not look at `truncate`.
+    /// The Landlock ABI in force: from [`ABI_TRUNCATION`] up it looks at files that are emptied,
+    /// from [`ABI_SIGNALS`] up it keeps signals inside.
     pub(super) landlock_abi: u32,
-    /// A process that may not be signalled, where neither a namespace, another user nor
-    /// Landlock keeps signals inside.
-    pub(super) protect: Option<u32>,
+    /// Whether process ids are its own, so that none of them names a process outside.
+    pub(super) own_process_ids: bool,
 }
+
+/// The Landlock ABI from which emptying a file is a right.
+const ABI_TRUNCATION: u32 = 3;
+/// The Landlock ABI from which signals stay inside.
+const ABI_SIGNALS: u32 = 6;
 
 /// System calls from this number up do not exist inside (463 is `setxattrat` of Linux 6.13).
 /// Numbers are the same on every architecture from 424 up. The 32-bit calls of x86-64 ("x32")
@@ -143,24 +148,45 @@ const NEW_NAMESPACES: c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
+/// Attributes through an open file, which Landlock does not look at either. They are answered as a
+/// file system does that has none: programs that copy files go on then, as they do not when refused.
+const ATTRIBUTES: [c_long; 2] = [libc::SYS_fsetxattr, libc::SYS_fremovexattr];
+
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
 /// Compiles the filters, each of which every call has to pass.
 pub(super) fn programs(needs: Needs) -> Result<Vec<BpfProgram>, JailError> {
-    let denied = |error| JailError::Denied(format!("seccomp: {error}"));
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Err(JailError::Denied("no seccomp filter for this architecture".to_owned()));
     };
+    let mut programs =
+        compiled(needs, arch).map_err(|error| JailError::Denied(format!("seccomp: {error}")))?;
+    programs.push(unknown_calls());
+    Ok(programs)
+}
+
+/// Compiles what is refused by name or argument, one filter for each answer or reason.
+fn compiled(needs: Needs, arch: TargetArch) -> Built<Vec<BpfProgram>> {
     // These hide flags and modes from filters; without them programs use `clone` and `openat`.
-    let absent = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
-    let absent = Rules::from(absent);
-    let refused = refused(needs).map_err(denied)?;
-    Ok(vec![
-        compile(refused, libc::EPERM, arch).map_err(denied)?,
-        compile(absent, libc::ENOSYS, arch).map_err(denied)?,
-        unknown_calls(),
-    ])
+    let absent = [libc::SYS_clone3, libc::SYS_openat2];
+    let mut programs = vec![
+        compile(refused(needs)?, libc::EPERM, arch)?,
+        compile(whole(absent), libc::ENOSYS, arch)?,
+        compile(whole(ATTRIBUTES), libc::EOPNOTSUPP, arch)?,
+    ];
+    if !needs.own_process_ids {
+        programs.push(compile(processes()?, libc::EPERM, arch)?);
+    }
+    if !needs.own_process_ids && needs.landlock_abi < ABI_SIGNALS {
+        programs.push(compile(signals()?, libc::EPERM, arch)?);
+    }
+    Ok(programs)
+}
+
+/// Rules that hold `calls` whatever their arguments.
+fn whole<const N: usize>(calls: [c_long; N]) -> Rules {
+    Rules::from(calls.map(|call| (call, Vec::new())))
 }
 
 /// Compiles `rules` into a program that answers them with `error` and lets the rest pass.
@@ -173,7 +199,8 @@ fn refused(needs: Needs) -> Built<Rules> {
     let always = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new()));
     let mut rules: Rules = always.collect();
     rules.extend(by_argument()?);
-    rules.extend(set_ids()?);
+    rules.extend(modes()?);
+    rules.extend(opens(needs.landlock_abi)?);
     if needs.network {
         // Internet sockets, of any type this user may open; no Unix sockets, behind which
         // other programs of the machine listen.
@@ -184,11 +211,8 @@ fn refused(needs: Needs) -> Built<Rules> {
     } else {
         rules.insert(libc::SYS_socket, Vec::new());
     }
-    if needs.landlock_abi < 3 {
+    if needs.landlock_abi < ABI_TRUNCATION {
         rules.insert(libc::SYS_truncate, Vec::new());
-    }
-    if let Some(host) = needs.protect {
-        rules.extend(signals_to(host)?);
     }
     Ok(rules)
 }
@@ -209,6 +233,8 @@ fn by_argument() -> Built<Rules> {
             libc::SYS_ioctl,
             vec![one(1, Len::Dword, Op::Eq, TIOCSTI)?, one(1, Len::Dword, Op::Eq, TIOCLINUX)?],
         ),
+        // Limits of another process, also of the one that heads a namespace.
+        (libc::SYS_prlimit64, vec![one(0, Len::Dword, Op::Ne, 0)?]),
         // Times of files by path; those of an open file pass, its path being null.
         (libc::SYS_utimensat, vec![one(1, Len::Qword, Op::Ne, 0)?]),
     ]))
@@ -234,21 +260,42 @@ const MODES_HERE: [(c_long, u8); 0] = [];
 #[cfg(not(target_arch = "x86_64"))]
 const OPENS_HERE: [(c_long, u8); 0] = [];
 
+/// The bits of an open call's flags that say whether it reads or writes. Both are a mode of their
+/// own (`open(2)`), which does neither: Landlock asks for no right then, whatever the file.
+const ACCESS_MODES: c_int = libc::O_WRONLY | libc::O_RDWR;
+
 /// Making a file that runs as its owner, which is the host's user or the workspace's.
-fn set_ids() -> Built<Rules> {
-    let has = |argument, bits| when(argument, Len::Dword, Op::MaskedEq(bits), bits);
+fn modes() -> Built<Rules> {
     let mut rules = Rules::new();
     for (call, mode) in MODES.into_iter().chain(MODES_HERE) {
         let refused = SET_IDS.map(|bit| SeccompRule::new(vec![has(mode, bit)?]));
         rules.insert(call, refused.into_iter().collect::<Built<_>>()?);
     }
+    Ok(rules)
+}
+
+/// Opening a file in ways that Landlock does not look at, or making one as [`modes`] has it.
+fn opens(landlock_abi: u32) -> Built<Rules> {
+    let mut rules = Rules::new();
     for (call, flags) in OPENS.into_iter().chain(OPENS_HERE) {
         let pairs = SET_IDS.into_iter().flat_map(|bit| MAKES.map(|makes| (bit, number(makes))));
-        let refused = pairs
+        let made = pairs
             .map(|(bit, makes)| SeccompRule::new(vec![has(flags, makes)?, has(flags + 1, bit)?]));
-        rules.insert(call, refused.collect::<Built<_>>()?);
+        let mut refused = made.collect::<Built<Vec<_>>>()?;
+        refused.push(SeccompRule::new(vec![has(flags, number(ACCESS_MODES))?])?);
+        if landlock_abi < ABI_TRUNCATION {
+            // Only reading, and yet the kernel empties the file.
+            let mask = number(libc::O_TRUNC | ACCESS_MODES);
+            refused.push(one(flags, Len::Dword, Op::MaskedEq(mask), number(libc::O_TRUNC))?);
+        }
+        rules.insert(call, refused);
     }
     Ok(rules)
+}
+
+/// All of these bits are set in an argument.
+fn has(argument: u8, bits: u64) -> Built<SeccompCondition> {
+    when(argument, Len::Dword, Op::MaskedEq(bits), bits)
 }
 
 /// Puts a character into a terminal's input.
@@ -256,20 +303,61 @@ const TIOCSTI: u64 = 0x5412;
 /// Among others, pastes a selection into a console's input.
 const TIOCLINUX: u64 = 0x541C;
 
-/// Signals to the process `host`, and to all processes at once.
-fn signals_to(host: u32) -> Built<Rules> {
-    let host = u64::from(host);
-    // -1 as the 32 bits of it that the kernel looks at.
-    let all = u64::from(u32::MAX);
-    let first = |pid| one(0, Len::Dword, Op::Eq, pid);
-    Ok(Rules::from([
-        (libc::SYS_kill, vec![first(host)?, first(all)?]),
-        (libc::SYS_tkill, vec![first(host)?]),
-        (libc::SYS_tgkill, vec![first(host)?]),
-        (libc::SYS_rt_sigqueueinfo, vec![first(host)?]),
-        (libc::SYS_rt_tgsigqueueinfo, vec![first(host)?]),
-        (libc::SYS_pidfd_open, vec![first(host)?]),
-    ]))
+/// Calls that change how the process runs which their first argument names; 0 is the caller.
+const SCHEDULES: [c_long; 4] = [
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+/// Calls that set a priority: which argument says that all processes of a user are meant. The next
+/// one names a process, a group or a user; 0 is the caller's.
+const PRIORITIES: [(c_long, u64); 2] =
+    [(libc::SYS_setpriority, PRIO_USER), (libc::SYS_ioprio_set, IOPRIO_WHO_USER)];
+/// The C library's binding has it in two types.
+const PRIO_USER: u64 = 2;
+/// Of the kernel's `ioprio.h`.
+const IOPRIO_WHO_USER: u64 = 3;
+
+/// How other processes run, where their ids are seen inside. A filter cannot tell whose an id is,
+/// so that only the caller itself and its group are left.
+fn processes() -> Built<Rules> {
+    let mut rules = Rules::new();
+    for call in SCHEDULES {
+        rules.insert(call, vec![one(0, Len::Dword, Op::Ne, 0)?]);
+    }
+    for (call, user) in PRIORITIES {
+        let of_user = one(0, Len::Dword, Op::Eq, user)?;
+        rules.insert(call, vec![of_user, one(1, Len::Dword, Op::Ne, 0)?]);
+    }
+    Ok(rules)
+}
+
+/// Calls that signal a process or a thread by its id, or get a handle for that.
+const SIGNALS: [c_long; 6] = [
+    // `abort` uses it; where it is refused the C library ends the program by a bad instruction.
+    libc::SYS_tgkill,
+    libc::SYS_tkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+];
+/// Commands of `fcntl` that choose who is signalled about a file, by whatever signal: `F_SETOWN`
+/// and `F_SETOWN_EX`.
+const OWNERS: [u64; 2] = [8, 15];
+/// The same of `ioctl`: `FIOSETOWN` and `SIOCSPGRP`.
+const OWNERS_OF_SOCKETS: [u64; 2] = [0x8901, 0x8902];
+
+/// Signals to any process but those of the caller's own group, which no process can leave.
+fn signals() -> Built<Rules> {
+    let mut rules = whole(SIGNALS);
+    rules.insert(libc::SYS_kill, vec![one(0, Len::Dword, Op::Ne, 0)?]);
+    for (call, commands) in [(libc::SYS_fcntl, OWNERS), (libc::SYS_ioctl, OWNERS_OF_SOCKETS)] {
+        let refused = commands.map(|command| one(1, Len::Dword, Op::Eq, command));
+        rules.insert(call, refused.into_iter().collect::<Built<_>>()?);
+    }
+    Ok(rules)
 }
 
 fn when(argument: u8, len: Len, op: Op, value: u64) -> Built<SeccompCondition> {
@@ -314,8 +402,9 @@ mod tests {
         /// `BPF_MAXINSNS`.
         const INSTRUCTIONS_MAX: usize = 4_096;
         for network in [false, true] {
-            for (landlock_abi, protect) in [(1, Some(7)), (3, None), (7, Some(1))] {
-                let programs = programs(Needs { network, landlock_abi, protect }).unwrap();
+            for (landlock_abi, own_process_ids) in [(1, false), (1, true), (3, true), (7, false)] {
+                let needs = Needs { network, landlock_abi, own_process_ids };
+                let programs = programs(needs).unwrap();
                 assert!(programs.iter().all(|p| (1..=INSTRUCTIONS_MAX).contains(&p.len())));
             }
         }

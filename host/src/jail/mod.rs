@@ -16,8 +16,14 @@
 //!
 //! Deliberately absent: a terminal, `/proc`, `/tmp`, executing files of the
 //! granted directories, making files that run as their owner, changing modes, owners or times of
-//! files by path (Landlock does not look at those calls, so seccomp refuses them everywhere), and
+//! files by path and setting extended attributes (Landlock does not look at those calls, so seccomp
+//! refuses them everywhere), opening files for neither reading nor writing, which passes it too, and
 //! a filter of addresses where the network is granted (it is the whole of it, or nothing).
+//!
+//! Without process ids of its own a tree sees those outside, and a filter of system calls cannot
+//! tell whose an id is: a program then sets priority, processors and limits of itself alone.
+//! Landlock keeps signals inside from ABI 6 up; below, a program signals its whole group and nothing
+//! else, not even its own children.
 //!
 //! What stays open: an interpreter runs what it reads in a granted directory, inside this same
 //! jail. Without a mount namespace the dynamic loader does so, too; `stat` tells of any path that

@@ -13,9 +13,6 @@ use super::namespaces::Namespaces;
 use super::support::support;
 use super::{JailError, JailSpec, files, filter, sys};
 
-/// The Landlock ABI from which signals stay inside.
-const ABI_SIGNALS: u32 = 6;
-
 /// Handles and numbers; using them takes system calls only.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -82,13 +79,9 @@ impl Plan {
         let landlock_abi = support.landlock_abi.min(spec.most.landlock_abi);
         let identity = Identity::of(workdir.dir.as_fd())?;
         let namespaces = Namespaces::of(spec)?;
-        let contained =
-            namespaces.is_some() || landlock_abi >= ABI_SIGNALS || identity != Identity::Same;
-        let needs = Needs {
-            network: spec.network,
-            landlock_abi,
-            protect: (!contained).then(std::process::id),
-        };
+        // As whatever user it runs: that one may have processes outside.
+        let own_process_ids = namespaces.is_some();
+        let needs = Needs { network: spec.network, landlock_abi, own_process_ids };
         let members = group.into_iter().flat_map(|group| &group.members);
         Ok(Self {
             workdir: keep(workdir.dir.as_fd())?,

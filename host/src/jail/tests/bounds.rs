@@ -79,7 +79,7 @@ async fn x11_sparse_files_and_core_dumps_are_bounded() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    let outcome = sh(&spec_in(dir.path()), "ulimit -c; truncate -s 8G sparse; kill -SEGV $$").await;
+    let outcome = sh(&spec_in(dir.path()), "ulimit -c; truncate -s 8G sparse; kill -SEGV 0").await;
     assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("0\n", None));
     let bytes: u64 = fs::read_dir(dir.path())
         .unwrap()

@@ -1,5 +1,7 @@
 //! What a program reaches: files, the network, the host's environment, descriptors and processes.
 
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
 use super::*;
 
 #[tokio::test]
@@ -164,6 +166,65 @@ async fn x15_no_file_is_made_that_runs_as_its_owner() {
     }
 }
 
+#[tokio::test]
+async fn x15_no_way_of_opening_passes_by_landlock() {
+    if !jail_here() || !program_here("/usr/bin/perl") {
+        return;
+    }
+    let (dir, shared, canary) = (TempDir::new().unwrap(), TempDir::new().unwrap(), Canary::new());
+    let file = shared.path().join("f");
+    // Whoever the jail runs as has a right to write it, but for the jail.
+    for path in [&file, &canary.file] {
+        fs::write(path, "SECRET").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let before = canary.state();
+    let mounts =
+        vec![writable(dir.path()), JailMount { path: shared.path().to_owned(), writable: false }];
+    let mounts = JailSpec::new(mounts, Vec::new(), limits()).unwrap().mounts;
+    // The mode in which an open file is neither read nor written.
+    let neither = libc::O_WRONLY | libc::O_RDWR;
+    let ways = [libc::O_TRUNC, neither, neither | libc::O_TRUNC];
+    let open = |path: &Path, flags: i32| {
+        let (path, call, here) = (path.display(), libc::SYS_openat, libc::AT_FDCWD);
+        format!("perl -e '$f = \"{path}\"; exit(syscall({call}, {here}, $f, {flags}, 0) < 0)'")
+    };
+    for mut spec in all_forms(dir.path()) {
+        spec.mounts.clone_from(&mounts);
+        for (path, flags) in ways.into_iter().flat_map(|way| [(&file, way), (&canary.file, way)]) {
+            let ended = sh(&spec, open(path, flags)).await;
+            assert_eq!(ended.exit_code, Some(1), "{} {flags:#o}: {spec:?}", path.display());
+            assert_eq!(fs::read_to_string(&file).unwrap(), "SECRET", "{flags:#o}: {spec:?}");
+            assert_eq!(canary.state(), before, "{flags:#o}: {spec:?}");
+        }
+        // The control: what may be read is opened for that.
+        assert_eq!(sh(&spec, open(&file, libc::O_RDONLY)).await.exit_code, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn attributes_are_not_set_and_programs_that_copy_files_do_without() {
+    if !jail_here() || !program_here("/usr/bin/perl") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let (set, remove) = (libc::SYS_fsetxattr, libc::SYS_fremovexattr);
+    let ways = [
+        format!(r#"$n = "user.a", $v = "1", syscall({set}, fileno(F), $n, $v, 1, 0) == 0"#),
+        format!(r#"$n = "user.a", syscall({remove}, fileno(F), $n) == 0"#),
+    ];
+    for spec in all_forms(dir.path()) {
+        for way in &ways {
+            let tried = format!("perl -e 'open(F, \"+>\", \"f\"); ({way}) or die $!'");
+            let said = text(&sh(&spec, tried).await.stderr);
+            assert!(said.contains("not supported"), "{way}: {said}");
+        }
+        let outcome = sh(&spec, "set -e; echo a > f; cp -p f g; sed -i s/a/b/ g; cat g").await;
+        let said = (text(&outcome.stdout), text(&outcome.stderr));
+        assert_eq!(said, ("b\n".to_owned(), String::new()));
+    }
+}
+
 /// Has the jail send to a listener of ours; returns how many connections and datagrams came.
 async fn hits(spec: &JailSpec) -> (usize, usize) {
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -255,15 +316,130 @@ async fn x12_the_host_is_not_signalled() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    let forms = all_forms(dir.path());
-    for spec in &forms {
-        let outcome = sh(spec, format!("kill -9 {}; echo here", std::process::id())).await;
-        assert_eq!(text(&outcome.stdout), "here\n");
+    let (host, thread) = (std::process::id(), rustix::thread::gettid().as_raw_nonzero());
+    let script = format!(
+        "kill -9 {host}; kill -9 {thread}; kill -9 $PPID; kill -9 -1; echo here; kill -9 0"
+    );
+    for spec in all_forms(dir.path()) {
+        let outcome = sh(&spec, &*script).await;
+        assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("here\n", None));
     }
-    // Below these only the user is between a jail and others of the same user.
-    if support().pid_namespace || support().landlock_abi >= 6 {
-        assert_eq!(text(&sh(&forms[0], "kill -9 $PPID; echo here").await.stdout), "here\n");
-        assert_eq!(sh(&forms[0], "kill -9 -1; kill -9 0").await.exit_code, None);
+}
+
+/// The jails of `dir` in which ids of processes outside are seen.
+fn with_foreign_ids(dir: &Path) -> Vec<JailSpec> {
+    all_forms(dir).into_iter().filter(|spec| spec.most.namespaces == 0).collect()
+}
+
+/// A program in a jail of its own, which has the same user. It answers line by line.
+struct Victim {
+    id: String,
+    child: crate::jail::Child,
+    says: BufReader<tokio::process::ChildStdout>,
+}
+
+impl Victim {
+    async fn start(spec: &JailSpec) -> Self {
+        let argv = command("echo $$; exec cat").argv;
+        let mut child = crate::jail::start(spec, argv).await.unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap());
+        let mut victim = Self { id: String::new(), child, says };
+        victim.id = victim.line().await.trim().to_owned();
+        victim
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.says.read_line(&mut line).await.unwrap();
+        line
+    }
+
+    async fn answers(&mut self) -> bool {
+        // Where it is gone, there is nobody to read this.
+        drop(self.child.stdin.as_mut().unwrap().write_all(b"still here\n").await);
+        self.line().await == "still here\n"
+    }
+}
+
+/// Has perl do `way` to the process `id`, which exits with 0 where that was allowed.
+fn perl(way: &str, id: &str) -> String {
+    format!("perl -e '({}) or exit 9' 2>/dev/null", way.replace("PID", id))
+}
+
+#[tokio::test]
+async fn x12_no_process_outside_is_signalled() {
+    if !jail_here() || !program_here("/usr/bin/perl") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let info = r#"$i = pack("iii", 15, 0, -1) . "\0" x 116"#;
+    // A pipe that signals its owner, by a signal of choice, when there is something in it.
+    let piped = |owner: &str| {
+        format!("pipe(R, W), {owner}, fcntl(R, 10, 15), fcntl(R, 4, 020000), syswrite(W, \"x\")")
+    };
+    let ways = [
+        format!("syscall({}, PID, 15) == 0", libc::SYS_kill),
+        format!("syscall({}, -PID, 15) == 0", libc::SYS_kill),
+        format!("syscall({}, PID, 15) == 0", libc::SYS_tkill),
+        format!("syscall({}, PID, PID, 15) == 0", libc::SYS_tgkill),
+        format!("{info}, syscall({}, PID, 15, $i) == 0", libc::SYS_rt_sigqueueinfo),
+        format!("{info}, syscall({}, PID, PID, 15, $i) == 0", libc::SYS_rt_tgsigqueueinfo),
+        format!(
+            "$f = syscall({}, PID, 0), syscall({}, $f, 15, 0, 0) == 0",
+            libc::SYS_pidfd_open,
+            libc::SYS_pidfd_send_signal
+        ),
+        piped("fcntl(R, 8, PID)"),
+        piped(r#"$o = pack("ii", 1, PID), fcntl(R, 15, $o)"#),
+    ];
+    for spec in with_foreign_ids(dir.path()) {
+        let mut victim = Victim::start(&spec).await;
+        for way in &ways {
+            sh(&spec, perl(way, &victim.id)).await;
+            assert!(victim.answers().await, "{way}: {spec:?}");
+        }
+        victim.child.kill().await;
+    }
+}
+
+#[tokio::test]
+async fn x12_no_process_outside_is_slowed_or_bounded() {
+    if !jail_here() || !program_here("/usr/bin/perl") {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let ways = [
+        format!(r#"$l = pack("QQ", 0, 0), syscall({}, PID, 1, $l, 0) == 0"#, libc::SYS_prlimit64),
+        format!("syscall({}, 0, PID, 19) == 0", libc::SYS_setpriority),
+        format!("syscall({}, 1, PID, 3 << 13) == 0", libc::SYS_ioprio_set),
+        format!(
+            r#"$m = "\xff" x 128, syscall({}, PID, 128, $m) == 0"#,
+            libc::SYS_sched_setaffinity
+        ),
+        format!(r#"$p = pack("i", 0), syscall({}, PID, 3, $p) == 0"#, libc::SYS_sched_setscheduler),
+        format!(r#"$p = pack("i", 0), syscall({}, PID, $p) == 0"#, libc::SYS_sched_setparam),
+        format!(
+            r#"$a = pack("LLQlLQQQ", 48, 3, 0, 19, 0, 0, 0, 0), syscall({}, PID, $a, 0) == 0"#,
+            libc::SYS_sched_setattr
+        ),
+    ];
+    // All processes of its user.
+    let everybody = [
+        format!("syscall({}, 2, 0, 19) == 0", libc::SYS_setpriority),
+        format!("syscall({}, 3, 0, 3 << 13) == 0", libc::SYS_ioprio_set),
+    ];
+    for spec in with_foreign_ids(dir.path()) {
+        let mut victim = Victim::start(&spec).await;
+        for way in ways.iter().chain(&everybody) {
+            let ended = sh(&spec, perl(way, &victim.id)).await;
+            assert_eq!(ended.exit_code, Some(9), "{way}: {ended:?}");
+        }
+        // The control: each is allowed to the caller itself.
+        for way in &ways {
+            let ended = sh(&spec, perl(way, "0")).await;
+            assert_eq!(ended.exit_code, Some(0), "{way}: {ended:?}");
+        }
+        victim.child.kill().await;
     }
 }
 
@@ -283,14 +459,18 @@ async fn x16_namespaces_and_mounts_are_not_made() {
 
 #[tokio::test]
 async fn x12_no_process_is_traced() {
-    if !jail_here() || !program_here("/usr/bin/strace") {
+    if !jail_here() || !program_here("/usr/bin/perl") {
         return;
     }
     let dir = TempDir::new().unwrap();
+    let call = libc::SYS_ptrace;
+    // To be traced by its parent, and to trace that one.
+    let [itself, parent] =
+        [format!("syscall({call}, 0, 0, 0, 0)"), format!("syscall({call}, 16, getppid, 0, 0)")];
     for spec in all_forms(dir.path()) {
-        let outcome = sh(&spec, "strace true; strace -p $PPID").await;
-        assert!(text(&outcome.stderr).contains("not permitted"), "{outcome:?}");
-        assert_ne!(outcome.exit_code, Some(0));
+        let outcome = sh(&spec, format!("perl -e '{itself}; warn $!; {parent}; die $!'")).await;
+        let refused = text(&outcome.stderr).matches("not permitted").count();
+        assert_eq!(refused, 2, "{outcome:?}");
     }
 }
 

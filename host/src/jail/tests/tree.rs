@@ -57,8 +57,8 @@ async fn x08_no_descendant_survives_the_deadline() {
     let mark = marker(&dir);
     for spec in all_forms(dir.path()) {
         let script = format!(
-            "trap '' TERM HUP; setsid sleep {mark} & nohup sleep {mark} & (sleep {mark} &); \
-             sh -c '(sh -c \"sleep {mark}\" &) &'; sleep {mark}"
+            "kill -9 $PPID; trap '' TERM HUP; setsid sleep {mark} & nohup sleep {mark} & \
+             (sleep {mark} &); sh -c '(sh -c \"sleep {mark}\" &) &'; sleep {mark}"
         );
         let started = Instant::now();
         let slow = Command { timeout: Duration::from_millis(400), ..command(script) };
@@ -108,12 +108,8 @@ fn a_host_to_be_killed() {
         return;
     };
     let script = fs::read_to_string(dir.join("script")).unwrap();
-    let namespaces = if dir.join("namespace").exists() { ALL } else { 0 };
-    let spec = JailSpec {
-        most: Most { namespaces, cgroup: namespaces == ALL, landlock_abi: u32::MAX },
-        ..spec_in(&dir)
-    };
-    drop(block_on(run(&spec, command(script))));
+    let form: usize = fs::read_to_string(dir.join("form")).unwrap().parse().unwrap();
+    drop(block_on(run(&all_forms(&dir)[form], command(script))));
 }
 
 #[tokio::test]
@@ -123,12 +119,13 @@ async fn x20_nothing_survives_a_killed_host() {
     }
     let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
-    for namespace in [true, false] {
-        let script = format!("(sleep {mark} &); nohup sleep {mark} & echo > started; sleep {mark}");
-        fs::write(dir.path().join("script"), script).unwrap();
-        if namespace {
-            fs::write(dir.path().join("namespace"), "").unwrap()
-        }
+    // Its keeper would be what ends it.
+    let script = format!(
+        "kill -9 $PPID; (sleep {mark} &); nohup sleep {mark} & echo > started; sleep {mark}"
+    );
+    fs::write(dir.path().join("script"), script).unwrap();
+    for form in 0..all_forms(dir.path()).len() {
+        fs::write(dir.path().join("form"), form.to_string()).unwrap();
         let mut host = tokio::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--nocapture", "jail::tests::tree::a_host_to_be_killed"])
             .env("JAIL_TEST_DIR", dir.path())
@@ -138,9 +135,6 @@ async fn x20_nothing_survives_a_killed_host() {
         host.kill().await.unwrap();
         until("the end", || alive(&mark) == 0).await;
         fs::remove_file(dir.path().join("started")).unwrap();
-        if namespace {
-            fs::remove_file(dir.path().join("namespace")).unwrap()
-        }
     }
 }
 
