@@ -79,14 +79,14 @@ impl AuditLog {
     pub fn open(dir: &Dir, terms: Terms) -> std::io::Result<Self> {
         let Terms { retention, copies, key } = terms;
         let ends = Ends::find(dir)?;
+        let public = key.as_ref().map(SigningKey::public);
         let old = match retention {
-            Some(keep) => retention::plan(dir, keep, now_ms())?,
+            Some(keep) => retention::plan(dir, keep, now_ms(), public)?,
             None => Pruning::default(),
         };
         let (name, file) = create_log(dir)?;
         let mut facts = ends.facts();
         old.note(&mut facts);
-        let public = key.as_ref().map(SigningKey::public);
         let log = Self::begin(dir, &name, file, facts, copies, public).inspect_err(|_| {
             // A chain without its first record would read as a broken one.
             remove(dir, &name, drop);
@@ -96,12 +96,13 @@ impl AuditLog {
             // missed. The next start names its end.
             log.chain.lock().sign(dir, &name, key, ends)?;
         }
-        // Only now that the new chain says so and that is signed: a kill in between leaves what nobody misses.
-        let signer = log.chain.lock().signer.clone();
-        if let Some(signer) = signer.filter(|_| !old.is_empty()) {
-            signer.wait(Duration::from_millis(AUDIT_UNSIGNED_MS));
+        // Before there is a second: a chain whose first record is not signed anybody may have written.
+        if log.sign(Duration::from_millis(AUDIT_UNSIGNED_MS)) {
+            // Only now that the new chain says so: a kill in between leaves what nobody misses.
+            old.carry_out(dir);
+        } else {
+            tracing::warn!("the first record of the audit log is not signed yet.");
         }
-        old.carry_out(dir);
         Ok(log)
     }
 
@@ -151,7 +152,8 @@ impl AuditLog {
     /// The disk refuses the record. The caller must then refuse the call: no record, no execution.
     pub fn append(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
         self.append_one(event, &facts.without_secrets(&self.secrets.redactor()))?;
-        self.note_gaps(self.copies.gaps())
+        self.note_gaps(self.copies.gaps());
+        Ok(())
     }
 
     /// Appends a record of something other than a call, with its facts by name; otherwise as
@@ -179,15 +181,27 @@ impl AuditLog {
         tokio::join!(signed, self.copies.flush(patience));
     }
 
-    /// Says in the chain how many records are missing in copies.
-    fn note_gaps(&self, gaps: Vec<(&'static str, u64)>) -> std::io::Result<()> {
+    /// As [`AuditLog::flush`], for who may block, and without the copies. Says whether all of it is signed, as
+    /// far as it is to be.
+    pub(crate) fn sign(&self, patience: Duration) -> bool {
+        let signer = self.chain.lock().signer.clone();
+        signer.is_none_or(|signer| signer.wait(patience))
+    }
+
+    /// Says in the chain how many records are missing in copies. What cannot be said now is said later: the record
+    /// that it stands after is there, and who wrote that goes on.
+    fn note_gaps(&self, gaps: Vec<(&Copy, u64)>) {
         for (copy, missing) in gaps {
             let mut facts = Facts::default();
-            facts.set("copy", copy);
+            facts.set("copy", copy.name);
             facts.set("missing", missing);
-            self.append_one(Event::CopyIncomplete, &facts)?;
+            if let Err(error) = self.append_one(Event::CopyIncomplete, &facts) {
+                copy.miss(missing);
+                tracing::error!(
+                    "what is missing in a copy of the audit log is not recorded: {error}"
+                );
+            }
         }
-        Ok(())
     }
 
     fn append_one(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
@@ -223,9 +237,7 @@ impl AuditLog {
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        if let Err(error) = self.note_gaps(self.copies.all_gaps()) {
-            tracing::error!("what is missing in a copy of the audit log is not recorded: {error}");
-        }
+        self.note_gaps(self.copies.all_gaps());
     }
 }
 
@@ -305,7 +317,25 @@ fn name_newest(dir: &Dir, chain: &str) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_missing_in_a_copy_and_cannot_be_said_is_still_to_be_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let copy = Copy::anywhere(3);
+        let missing = Arc::clone(&copy.missing);
+        let log = AuditLog::open(&dir, Terms { copies: vec![copy], ..Terms::default() }).unwrap();
+        // As after a write that failed.
+        log.chain.lock().broken = true;
+        log.note_gaps(log.copies.gaps());
+        assert_eq!(missing.load(Ordering::Relaxed), 3);
+        log.chain.lock().broken = false;
+        log.note(Event::Reloaded, []).unwrap();
+        assert_eq!(missing.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn the_end_of_a_host_that_is_killed_at_its_first_record_will_be_named() {

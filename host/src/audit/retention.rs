@@ -1,7 +1,8 @@
 //! Which chains are old enough to go.
 //!
 //! Only whole chains go, the oldest first, and the chain that is opened then says through which:
-//! what is missing beyond that is still missed. Deliberately absent: chains that still grow (their
+//! what is missing beyond that is still missed. A chain goes only where it holds: one that was tampered with
+//! would be vouched for by what is signed of its removal. Deliberately absent: chains that still grow (their
 //! owner holds a lock), and the newest one, which the next has to name.
 
 use std::time::Duration;
@@ -12,36 +13,65 @@ use serde_json::Value;
 
 use super::facts::Facts;
 use super::files::{chains, has_ended, last_line, remove};
+use super::key::PublicKey;
 use super::opening::REMOVED_THROUGH;
 use super::record;
+use super::verify::{Trust, Verdict, judge};
 
 /// Chains that go.
 #[derive(Debug, Default)]
 pub(super) struct Pruning(Vec<String>);
 
-/// Returns the chains of which every record is older than `keep`, up to the first that is not.
-pub(super) fn plan(dir: &Dir, keep: Duration, now_ms: i64) -> std::io::Result<Pruning> {
+/// Returns the chains of which every record is older than `keep`, up to the first that is not, or that does not hold:
+/// by `key` where the next chain is signed with it.
+pub(super) fn plan(
+    dir: &Dir,
+    keep: Duration,
+    now_ms: i64,
+    key: Option<PublicKey>,
+) -> std::io::Result<Pruning> {
     let oldest_ms = now_ms.saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
     let mut names = chains(dir)?;
     names.pop();
-    let is_old = |name: &String| match newest_ms(dir, name) {
+    // By its last line alone first: only what may go is read as a whole.
+    let may_go = |name: &String| match newest_ms(dir, name) {
         Some(newest_ms) => newest_ms < oldest_ms && has_ended(dir, name),
         None => {
-            let name = visible::line(name);
-            tracing::warn!(
-                "no time can be read of the audit chain {name}; it is kept, and so is all after it."
-            );
+            keeps(name, "no time can be read of it");
             false
         }
     };
-    Ok(Pruning(names.into_iter().take_while(is_old).collect()))
+    let names: Vec<String> = names.into_iter().take_while(may_go).collect();
+    if names.is_empty() {
+        return Ok(Pruning::default());
+    }
+    let trust = Trust { keys: key.into_iter().collect(), all_signed: key.is_some() };
+    let judged = judge(dir, &names, &trust)?.into_iter();
+    Ok(Pruning(judged.take_while(|it| goes(it, oldest_ms)).map(|it| it.chain).collect()))
+}
+
+/// Says whether a chain goes that is old by its last line, which anybody may have written.
+fn goes(verdict: &Verdict, oldest_ms: i64) -> bool {
+    let Verdict { chain, latest_ms, broken, is_removed } = verdict;
+    if *is_removed {
+        return true;
+    }
+    if let Some(broken) = broken {
+        keeps(chain, broken);
+        return false;
+    }
+    // The name says when it was begun.
+    let begun_ms: Option<i64> = chain.split('-').next().and_then(|ms| ms.parse().ok());
+    begun_ms.unwrap_or(*latest_ms).max(*latest_ms) < oldest_ms
+}
+
+/// Says what keeps a chain, and all after it.
+fn keeps(chain: &str, why: &str) {
+    let (chain, why) = (visible::line(chain), visible::line(why));
+    tracing::warn!("the audit chain {chain} is kept, and so is all after it: {why}.");
 }
 
 impl Pruning {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Adds what the next chain says about it.
     pub(super) fn note(&self, facts: &mut Facts) {
         if let Some(last) = self.0.last() {
@@ -139,14 +169,30 @@ mod tests {
             (0..3).for_each(|_| drop(opened(&dir, None)));
             let oldest = chains(&dir).unwrap().remove(0);
             let files = CHAIN_SUFFIXES.map(|suffix| format!("{oldest}{suffix}"));
-            for file in files.iter().filter(|file| !dir.exists(file)) {
-                dir.write(file, "").unwrap();
-            }
-            files[..gone].iter().for_each(|file| dir.remove_file(file).unwrap());
+            let held = files.clone().map(|file| (dir.read(&file).unwrap_or_default(), file));
+            drop(opened(&dir, Some(Duration::ZERO)));
+            assert!(!chains(&dir).unwrap().contains(&oldest));
+            held.iter().skip(gone).for_each(|(bytes, file)| dir.write(file, bytes).unwrap());
             drop(opened(&dir, Some(Duration::ZERO)));
             let left = file_names(&dir).unwrap();
             assert!(!left.iter().any(|file| files.contains(file)), "{gone}: {left:?}");
             assert!(holds(&dir), "{gone}: {:?}", verify(&dir, &Trust::default()));
+        }
+    }
+
+    #[test]
+    fn a_chain_that_does_not_hold_is_kept_and_so_is_all_after_it() {
+        let edits = [("\"time\":\"20", "\"time\":\"19"), ("chain.opened", "chain.closed")];
+        for (from, to) in edits {
+            let (_folder, dir) = folder();
+            (0..4).for_each(|_| drop(opened(&dir, None)));
+            let edited = format!("{}{LOG_SUFFIX}", chains(&dir).unwrap()[1]);
+            let text = dir.read_to_string(&edited).unwrap();
+            dir.write(&edited, text.replace(from, to)).unwrap();
+            drop(opened(&dir, Some(Duration::ZERO)));
+            // The one before it has gone.
+            assert_eq!(chains(&dir).unwrap().len(), 4);
+            assert!(dir.exists(&edited) && !holds(&dir));
         }
     }
 
@@ -178,7 +224,8 @@ mod tests {
         let mut text = String::new();
         shown.rewind().unwrap();
         shown.read_to_string(&mut text).unwrap();
-        assert!(text.contains("no time can be read of the audit chain 0\\u{1b}"), "{text}");
+        assert!(text.contains("the audit chain 0\\u{1b} is kept"), "{text}");
+        assert!(text.contains("no time can be read of it"), "{text}");
         assert_eq!(chains(&dir).unwrap().len(), 5);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cap_std::fs::File;
 use clawhost_core::digest;
-use clawhost_core::limits::{AUDIT_BATCH_MS, AUDIT_BATCH_RECORDS_MAX};
+use clawhost_core::limits::{AUDIT_BATCH_MS, AUDIT_BATCH_RECORDS_MAX, AUDIT_UNSIGNED_MS};
 use clawhost_core::merkle::{self, Hash, leaf};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,10 @@ struct Queue {
     hurry: bool,
     /// A batch was taken and is being signed.
     signing: bool,
+    /// What was taken could not all be signed: the disk was full.
+    unsigned: bool,
+    /// That is to be tried again at once.
+    again: bool,
 }
 
 impl Signer {
@@ -114,15 +118,10 @@ impl Signer {
         let thread =
             std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
                 let mut then = Some(then);
-                while let Some(batch) = queue.next() {
-                    sheet.unsigned.extend(batch);
-                    // Without it the signatures still say how many records there are.
-                    if let Err(error) = sheet.count() {
-                        tracing::error!("the audit log's head could not be stored: {error}");
-                    }
-                    if let Err(error) = sheet.sign() {
-                        tracing::error!("records of the audit log could not be signed: {error}");
-                    } else if let Some(then) = then.take() {
+                while let Some(batch) = queue.next(!sheet.unsigned.is_empty()) {
+                    if sheet.keep(batch)
+                        && let Some(then) = then.take()
+                    {
                         then();
                     }
                 }
@@ -139,9 +138,9 @@ impl Signer {
         }
     }
 
-    /// As [`Signer::flush`], for who may wait.
-    pub(super) fn wait(&self, patience: Duration) {
-        self.waiting.flush(patience);
+    /// As [`Signer::flush`], for who may wait. Says whether all of it is signed.
+    pub(super) fn wait(&self, patience: Duration) -> bool {
+        self.waiting.flush(patience)
     }
 
     /// Waits until what was taken so far is signed, `patience` at the longest.
@@ -153,8 +152,7 @@ impl Signer {
 
 impl Drop for Signer {
     fn drop(&mut self) {
-        self.waiting.queue.lock().closing = true;
-        self.waiting.changed.notify_all();
+        self.waiting.close();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the end of the audit log is not signed");
         }
@@ -162,28 +160,46 @@ impl Drop for Signer {
 }
 
 impl Waiting {
-    /// Waits for the next batch; none where there will be none.
-    fn next(&self) -> Option<Vec<String>> {
+    /// Waits for the next batch; none where there will be none. What is `unsigned` is tried again with it, or else by
+    /// itself: each second, when somebody waits for it, and once before the end.
+    fn next(&self, unsigned: bool) -> Option<Vec<String>> {
         let mut queue = self.queue.lock();
-        queue.signing = false;
+        (queue.signing, queue.unsigned) = (false, unsigned);
         self.changed.notify_all();
-        self.changed.wait_while(&mut queue, |queue| queue.hashes.is_empty() && !queue.closing);
+        let idles = |queue: &mut Queue| queue.hashes.is_empty() && !queue.closing && !queue.again;
+        if unsigned {
+            let patience = Duration::from_millis(AUDIT_UNSIGNED_MS);
+            self.changed.wait_while_for(&mut queue, idles, patience);
+        } else {
+            self.changed.wait_while(&mut queue, idles);
+        }
         let gathers = |queue: &mut Queue| {
             queue.hashes.len() < AUDIT_BATCH_RECORDS_MAX && !queue.closing && !queue.hurry
         };
         self.changed.wait_while_for(&mut queue, gathers, Duration::from_millis(AUDIT_BATCH_MS));
         let records = queue.hashes.len().min(AUDIT_BATCH_RECORDS_MAX);
-        queue.signing = records > 0;
+        let again = std::mem::take(&mut queue.again) || !queue.closing;
+        queue.signing = records > 0 || (unsigned && again);
         queue.signing.then(|| queue.hashes.drain(..records).collect())
     }
 
-    fn flush(&self, patience: Duration) {
+    /// Says whether what was taken so far is signed within `patience`.
+    fn flush(&self, patience: Duration) -> bool {
         let mut queue = self.queue.lock();
         queue.hurry = true;
+        let again = queue.unsigned && !queue.signing;
+        queue.again |= again;
         self.changed.notify_all();
-        let is_left = |queue: &mut Queue| queue.signing || !queue.hashes.is_empty();
+        let is_left = |queue: &mut Queue| queue.signing || queue.again || !queue.hashes.is_empty();
         self.changed.wait_while_for(&mut queue, is_left, patience);
         queue.hurry = false;
+        !queue.signing && !queue.unsigned && queue.hashes.is_empty()
+    }
+
+    fn close(&self) {
+        let mut queue = self.queue.lock();
+        (queue.closing, queue.again) = (true, queue.unsigned);
+        self.changed.notify_all();
     }
 }
 
@@ -201,6 +217,25 @@ struct Sheet {
 }
 
 impl Sheet {
+    /// Takes a batch, and signs all that waits; says whether it could. That it could not is said once a batch.
+    fn keep(&mut self, batch: Vec<String>) -> bool {
+        let is_new = !batch.is_empty();
+        self.unsigned.extend(batch);
+        // Without it the signatures still say how many records there are.
+        if let Err(error) = self.count()
+            && is_new
+        {
+            tracing::error!("the audit log's head could not be stored: {error}");
+        }
+        let signed = self.sign();
+        if let Err(error) = &signed
+            && is_new
+        {
+            tracing::error!("records of the audit log could not be signed: {error}");
+        }
+        signed.is_ok()
+    }
+
     /// Stores how many records there are, signed or not, and the hash of the last.
     fn count(&self) -> std::io::Result<()> {
         let Some(last) = self.unsigned.last() else { return Ok(()) };

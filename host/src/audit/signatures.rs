@@ -1,19 +1,20 @@
 //! Tests: what signatures show that hashes alone do not.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, File};
 use clawhost_core::digest;
 use clawhost_core::limits::AUDIT_ENDS_NAMED_MAX;
 use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 
 use super::*;
-use crate::outbox::{self, Carrier, Failure, Outbox};
 
 fn key(seed: u8) -> SigningKey {
     SigningKey::from_seed(&[seed; 32]).unwrap()
@@ -120,7 +121,7 @@ fn another_key_or_none_is_not_taken_for_ours() {
     let (folder, dir, chain) = signed(1);
     let path = folder.path().join(format!("{chain}.signatures"));
     let text = std::fs::read_to_string(&path).unwrap();
-    let mut line: Value = serde_json::from_str(text.trim()).unwrap();
+    let mut line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     line["signature"] = serde_json::json!("AAAA");
     std::fs::write(&path, format!("{line}\n")).unwrap();
     assert!(report(&dir, &trust(7)).broken.unwrap().contains("signature"));
@@ -179,9 +180,11 @@ fn what_a_killed_host_left_unsigned_is_counted_and_half_a_line_is_none() {
     let (folder, dir, chain) = signed(1);
     let path = folder.path().join(format!("{chain}.signatures"));
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, &text[..text.len() / 2]).unwrap();
+    // That of the first record, and half of the next.
+    let half = text.find('\n').unwrap() + text.len() / 8;
+    std::fs::write(&path, &text[..half]).unwrap();
     let told = report(&dir, &Trust { all_signed: false, ..trust(7) });
-    assert_eq!((told.broken, told.records, told.signed), (None, 3, Some(0)));
+    assert_eq!((told.broken, told.records, told.signed), (None, 3, Some(1)));
     // Where a key is named, it takes the chain after it, which says what it found.
     assert!(report(&dir, &trust(7)).broken.unwrap().contains("was killed"));
     drop(AuditLog::open(&dir, Terms { key: Some(key(7)), ..Terms::default() }).unwrap());
@@ -197,10 +200,64 @@ fn newest(dir: &Dir) -> String {
     dir.read_to_string("newest").unwrap()
 }
 
-/// Makes a chain what its host leaves that is killed before anything is signed.
+/// Makes a chain what its host leaves that is killed before more than its first record is signed.
 fn kill(folder: &Path, chain: &str) {
+    let signatures = folder.join(format!("{chain}.signatures"));
+    let text = std::fs::read_to_string(&signatures).unwrap();
+    std::fs::write(signatures, text.split_inclusive('\n').next().unwrap()).unwrap();
+    std::fs::write(folder.join(format!("{chain}.unnamed")), "").unwrap();
+}
+
+/// Takes away all signatures of a chain, and lets the next name its end.
+fn unsign(folder: &Path, chain: &str) {
     std::fs::write(folder.join(format!("{chain}.signatures")), "").unwrap();
     std::fs::write(folder.join(format!("{chain}.unnamed")), "").unwrap();
+}
+
+#[test]
+fn a_chain_is_made_with_its_first_record_signed() {
+    let (_folder, dir, _) = signed(0);
+    let log = opened(&dir, None);
+    let told = verify(&dir, &trust(7)).unwrap().pop().unwrap();
+    assert_eq!((told.broken, told.records, told.signed), (None, 1, Some(1)));
+    drop(log);
+}
+
+#[test]
+fn a_run_that_is_put_into_the_log_does_not_hold_though_the_next_start_names_it() {
+    let (folder, dir, chain) = signed(1);
+    let (text, put) = (dir.read_to_string(format!("{chain}.jsonl")).unwrap(), "1-1-1");
+    // With the name and the key that are right, and calls that nobody made.
+    std::fs::write(folder.path().join(format!("{put}.jsonl")), text).unwrap();
+    forge(folder.path(), put, 0, &chain, put);
+    unsign(folder.path(), put);
+    drop(opened(&dir, None));
+    let named = super::files::first_record(&dir, &newest(&dir)).unwrap();
+    assert_eq!(named["ended_chains"][0]["chain"], put);
+    let reports = verify(&dir, &trust(7)).unwrap();
+    let broken: Vec<_> = reports.iter().filter(|it| it.broken.is_some()).collect();
+    assert!(broken.len() == 1 && broken[0].chain == put, "{reports:?}");
+}
+
+#[test]
+fn what_was_tampered_with_is_not_removed_as_old() {
+    let old = Some(Duration::from_secs(3_600));
+    let (folder, dir, chain) = signed(1);
+    let last = 2;
+    forge(folder.path(), &chain, last, "\"time\":\"20", "\"time\":\"19");
+    drop(opened(&dir, None));
+    drop(opened(&dir, old));
+    assert!(report(&dir, &trust(7)).broken.is_some_and(|it| it.contains("not what was signed")));
+    // Where only the end was not signed, and nobody can tell: what is signed says how old it is.
+    let (folder, dir, chain) = signed(1);
+    for at in [1, last] {
+        forge(folder.path(), &chain, at, "\"time\":\"20", "\"time\":\"19");
+    }
+    kill(folder.path(), &chain);
+    drop(opened(&dir, None));
+    drop(opened(&dir, old));
+    assert!(folder.path().join(format!("{chain}.jsonl")).exists());
+    check(&dir, &trust(7));
 }
 
 #[test]
@@ -221,7 +278,7 @@ fn a_first_record_that_is_not_signed_vouches_for_nothing() {
     drop(opened(&dir, None));
     assert_eq!(report(&dir, &trust(7)).broken, None);
     let later = newest(&dir);
-    kill(folder.path(), &later);
+    unsign(folder.path(), &later);
     let reports = verify(&dir, &trust(7)).unwrap();
     assert!(reports.iter().all(|report| report.broken.is_some()), "{reports:?}");
 }
@@ -323,40 +380,11 @@ fn what_one_start_has_no_room_to_name_the_next_does_and_what_is_gone_is_forgotte
     check(&dir, &trust(7));
 }
 
-/// A place for copies that takes all.
-struct Anywhere;
-
-impl Carrier for Anywhere {
-    type Item = Arc<str>;
-
-    fn name(&self) -> String {
-        "the way to a copy".to_owned()
-    }
-
-    async fn take(&mut self, _: &[Arc<str>]) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn lost(&self, _: u64) {}
-}
-
 #[tokio::test]
 async fn what_a_copy_misses_before_the_first_signature_is_signed_too() {
     let folder = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-    let terms = outbox::Terms {
-        queue_max: 8,
-        batch_max: 1,
-        interval: Duration::ZERO,
-        hands_over_empty: false,
-        patience: Duration::from_secs(1),
-        retries_max: 0,
-        flush_retries_max: 0,
-        retry: Duration::ZERO,
-        retry_max: Duration::ZERO,
-    };
-    let outbox = Outbox::start(Anywhere, terms);
-    let copies = vec![Copy { name: "syslog", outbox, missing: Arc::new(AtomicU64::new(1)) }];
+    let copies = vec![Copy::anywhere(1)];
     drop(AuditLog::open(&dir, Terms { key: Some(key(7)), copies, retention: None }).unwrap());
     let report = report(&dir, &trust(7));
     assert_eq!((report.broken, report.signed), (None, Some(2)));
@@ -373,7 +401,7 @@ fn only_a_signed_record_says_what_was_removed() {
     let missing =
         |dir: &Dir| verify(dir, &trust(7)).unwrap().iter().any(|report| report.chain == gone);
     assert!(!missing(&dir));
-    kill(folder.path(), &newest(&dir));
+    unsign(folder.path(), &newest(&dir));
     assert!(missing(&dir));
 }
 
@@ -517,6 +545,41 @@ fn a_head_that_cannot_be_written_stops_no_signature() {
     assert_eq!(dir.read_to_string("signatures").unwrap().lines().count(), 1);
 }
 
+/// Starts a signer whose signatures go where there is no room, and returns what reads them and the bytes before them.
+fn without_room(dir: &Dir) -> (super::sign::Signer, UnixStream, usize) {
+    let (mut full, reader) = UnixStream::pair().unwrap();
+    full.set_nonblocking(true).unwrap();
+    let bytes = std::iter::repeat_with(|| full.write_all(b"\n")).take_while(Result::is_ok).count();
+    let files =
+        (File::from_std(OwnedFd::from(full).into()), dir.create("head").unwrap().into_std());
+    let signer = super::sign::Signer::start("chain", files, key(7), || ()).unwrap();
+    signer.take(digest::of_bytes(b"record"));
+    assert!(!signer.wait(Duration::from_secs(30)));
+    (signer, reader, bytes)
+}
+
+#[test]
+fn what_a_full_disk_kept_from_being_signed_is_signed_once_there_is_room() {
+    type Then = fn(super::sign::Signer) -> Option<super::sign::Signer>;
+    let ways: [(&str, Then); 3] = [
+        ("by itself", Some),
+        ("for who waits", |signer| signer.wait(Duration::from_secs(30)).then_some(signer)),
+        ("at the end", |_| None),
+    ];
+    for (way, then) in ways {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let (signer, mut reader, bytes) = without_room(&dir);
+        reader.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        reader.read_exact(&mut vec![0; bytes]).unwrap();
+        let signer = then(signer);
+        let mut line = String::new();
+        BufReader::new(&reader).read_line(&mut line).unwrap();
+        assert!(line.contains("\"records\":1"), "{way}: {line}");
+        drop(signer);
+    }
+}
+
 #[test]
 fn a_receipt_shows_its_record_and_no_other() {
     let (_folder, dir, chain) = signed(3);
@@ -532,6 +595,6 @@ fn a_receipt_shows_its_record_and_no_other() {
     };
     assert_eq!(altered(r#"\"ok\""#, r#"\"no\""#), NoProof::Record);
     assert_eq!(altered(r#"\"seq\":4"#, r#"\"seq\":2"#), NoProof::Record);
-    assert_eq!(altered(r#""first":0"#, r#""first":1"#), NoProof::Signature);
+    assert_eq!(altered(r#""first":"#, r#""first":1"#), NoProof::Signature);
     assert!(Receipt::find(&dir, &chain, |_| false).unwrap().is_none());
 }

@@ -45,6 +45,20 @@ struct Judged {
     report: ChainReport,
     /// What time its end spans that is not signed, in milliseconds.
     unsigned_ms: u64,
+    /// The latest time of its records, in milliseconds since 1970.
+    latest_ms: i64,
+}
+
+/// What somebody who removes old chains has to know of one.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub chain: String,
+    /// The latest time of its records, in milliseconds since 1970.
+    pub latest_ms: i64,
+    /// How it breaks; absent where it holds.
+    pub broken: Option<String>,
+    /// A first record that counts says that it was removed: this is what a killed host left of it.
+    pub is_removed: bool,
 }
 
 /// Whose signatures count.
@@ -53,8 +67,8 @@ pub struct Trust {
     /// The keys. A chain that is signed with another is broken.
     pub keys: Vec<PublicKey>,
     /// A chain that is not signed to its end is broken too, unless the signed first record of another names
-    /// that end and no more lacks a signature than a killed host leaves; and what was removed as old is only what such
-    /// a record says.
+    /// that end and no more lacks a signature than a killed host leaves, which is never the first record of several;
+    /// and what was removed as old is only what such a record says.
     pub all_signed: bool,
 }
 
@@ -74,10 +88,7 @@ pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     let newest = files::newest(dir);
     let openings = Opening::all(dir)?;
     let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys);
-    // What a first record says that is not signed, anybody may have written.
-    let counts = |it: &Judged| !trust.all_signed || it.report.signed > Some(0);
-    let pairs = openings.iter().zip(&found).filter(|(_, it)| counts(it));
-    let counted: Vec<&Opening> = pairs.map(|(opening, _)| opening).collect();
+    let counted = counted(&openings, &found, trust);
     if trust.all_signed {
         want_signed(&mut found, &counted);
     }
@@ -85,6 +96,42 @@ pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     reports.extend(missing_newest(dir, &reports));
     reports.extend(missing_chains(&openings, &counted, newest.as_deref()));
     Ok(reports)
+}
+
+/// As [`verify`], of `chains` alone, in order. Of the others, those are read that say something of them.
+pub(super) fn judge(dir: &Dir, chains: &[String], trust: &Trust) -> std::io::Result<Vec<Verdict>> {
+    let newest = files::newest(dir);
+    let mut openings = Opening::all(dir)?;
+    let is_meant = |chain: &String| chains.contains(chain);
+    openings.retain(|opening| {
+        let names = opening.ends.iter().any(|end| is_meant(&end.chain));
+        names || is_meant(&opening.chain) || opening.removed_through.as_ref() >= chains.first()
+    });
+    let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys);
+    let counted = counted(&openings, &found, trust);
+    if trust.all_signed {
+        want_signed(&mut found, &counted);
+    }
+    let removed = removed_through(&counted);
+    let verdict = |Judged { report, latest_ms, .. }| Verdict {
+        is_removed: removed.is_some_and(|removed| report.chain.as_str() <= removed),
+        chain: report.chain,
+        latest_ms,
+        broken: report.broken,
+    };
+    Ok(found.into_iter().map(verdict).filter(|it| is_meant(&it.chain)).collect())
+}
+
+/// Returns the first records that count: what one says that is not signed, anybody may have written.
+fn counted<'a>(openings: &'a [Opening], found: &[Judged], trust: &Trust) -> Vec<&'a Opening> {
+    let counts = |it: &Judged| !trust.all_signed || it.report.signed > Some(0);
+    let pairs = openings.iter().zip(found).filter(|(_, it)| counts(it));
+    pairs.map(|(opening, _)| opening).collect()
+}
+
+/// Returns the last chain of which one of the counted first records says that it was removed.
+fn removed_through<'a>(counted: &[&'a Opening]) -> Option<&'a str> {
+    counted.iter().filter_map(|opening| opening.removed_through.as_deref()).max()
 }
 
 fn each_by_itself(
@@ -105,13 +152,17 @@ fn each_by_itself(
 }
 
 /// Breaks every chain that is not signed to its end, but for that of a killed host: one of the counted first records
-/// names the end, and no more lacks a signature than such a host leaves.
+/// names the end, and no more lacks a signature than such a host leaves. It leaves no second record without a signature
+/// for the first: that anybody may have written, and the next host names whatever it finds.
 fn want_signed(found: &mut [Judged], counted: &[&Opening]) {
     let ends = counted.iter().flat_map(|opening| &opening.ends);
     let named: BTreeSet<_> = ends.map(|end| (end.chain.as_str(), end.records)).collect();
-    for Judged { report, unsigned_ms } in found.iter_mut().filter(|it| it.report.broken.is_none()) {
+    for Judged { report, unsigned_ms, .. } in
+        found.iter_mut().filter(|it| it.report.broken.is_none())
+    {
         let is_named = named.contains(&(report.chain.as_str(), report.records));
-        if report.signed.is_none() || !is_named || *unsigned_ms > AUDIT_UNSIGNED_MS {
+        let begins_signed = report.signed.is_some_and(|signed| signed > 0 || report.records <= 1);
+        if !begins_signed || !is_named || *unsigned_ms > AUDIT_UNSIGNED_MS {
             report.broken = unsigned(report);
         }
     }
@@ -137,7 +188,7 @@ fn missing_chains(
     let there: BTreeSet<&str> = openings.iter().map(|opening| opening.chain.as_str()).collect();
     let ends = openings.iter().flat_map(|opening| &opening.ends);
     let named: BTreeSet<&str> = ends.map(|end| end.chain.as_str()).chain(newest).collect();
-    let removed = counted.iter().filter_map(|opening| opening.removed_through.as_deref()).max();
+    let removed = removed_through(counted);
     let missed = named.difference(&there).filter(|chain| **chain > removed.unwrap_or_default());
     let why = "the whole chain is missing; another file names it";
     missed.map(|chain| ChainReport::missing(chain, why)).collect()
@@ -169,7 +220,8 @@ fn verify_chain(
     let head = head::known(dir, chain, is_newest);
     let known = head.as_ref().ok().cloned().flatten();
     let hash = CHAIN_START.to_owned();
-    let mut walk = Walk { wanted, known, records: 0, open_calls: 0, hash, time_ms: 0 };
+    let mut walk =
+        Walk { wanted, known, records: 0, open_calls: 0, hash, time_ms: 0, latest_ms: 0 };
     let mut seals = Seals::read(dir, chain);
     let walked = match lines(dir, chain) {
         Ok(_) if opening.is_moved => Err("line 1: is of a chain of another name".to_owned()),
@@ -192,7 +244,7 @@ fn verify_chain(
         broken: signed.as_ref().err().cloned(),
         signed: signed.ok().flatten(),
     };
-    Judged { report, unsigned_ms }
+    Judged { report, unsigned_ms, latest_ms: walk.latest_ms }
 }
 
 struct Walk<'a> {
@@ -206,6 +258,8 @@ struct Walk<'a> {
     hash: String,
     /// Its time, in milliseconds since 1970; 0 where it has none.
     time_ms: i64,
+    /// The latest time of all so far.
+    latest_ms: i64,
 }
 
 impl Walk<'_> {
@@ -260,6 +314,7 @@ impl Walk<'_> {
         }
         (self.records, self.hash) = (at, hash);
         self.time_ms = record::time_ms(&record).unwrap_or_default();
+        self.latest_ms = self.latest_ms.max(self.time_ms);
         self.wanted.retain(|end| end.records != at || end.hash != self.hash);
         Ok(())
     }
