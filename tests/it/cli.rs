@@ -315,3 +315,20 @@ fn the_audit_log_is_shown_verified_and_shows_tampering() {
     assert_eq!(run.code, Some(7), "{}", run.stdout);
     compare("audit__tampered", &cli.snapshot(&["audit", "verify"]));
 }
+
+#[test]
+fn what_only_looks_leaves_a_log_that_holds_by_its_key_however_it_ends() {
+    let cli = prepared();
+    for words in [
+        &["tools", "claw.yaml"][..],
+        &["explain", "claw.yaml", "answer"],
+        &["explain", "claw.yaml", "no_such_tool"],
+        &["doctor", "claw.yaml"],
+        &["call", "claw.yaml", "read_file", "no_such_argument=1"],
+    ] {
+        cli.run(words);
+    }
+    let key = cli.run(&["audit", "key"]).stdout;
+    let run = cli.run(&["audit", "verify", "--key", key.trim()]);
+    assert_eq!((run.code, cli.logs().len()), (Some(0), 5), "{}", run.stdout);
+}

@@ -125,6 +125,23 @@ fn each_agent_gets_its_tools_and_its_page_and_no_file_has_a_token() {
 }
 
 #[test]
+fn compiling_is_no_run_of_a_host_and_a_dry_one_makes_no_state() {
+    let cli = desk(POD);
+    std::fs::remove_dir_all(cli.state()).unwrap();
+    let compile = |more: &[&str]| {
+        let words = [&["compile", "claw-pod.yml", "--out", "context"], more].concat();
+        cli.command(&words).env("TRADING_API_TOKEN", TOKEN).output().unwrap()
+    };
+    let dry = compile(&["--dry-run"]);
+    assert!(dry.status.success() && !cli.state().exists(), "{dry:?}");
+    let run = compile(&[]);
+    assert!(run.status.success() && cli.state().exists(), "{run:?}");
+    let verified = cli.run(&["audit", "verify"]);
+    let told = (verified.code, verified.stdout.trim());
+    assert_eq!(told, (Some(0), "no audit log yet"), "{}", verified.stderr);
+}
+
+#[test]
 fn nothing_changes_where_anything_is_wrong_and_what_is_left_out_is_gone() {
     let cli = desk(POD);
     let compile =

@@ -1,7 +1,20 @@
 //! The record: every call has one opening and one closing line, and the chain shows tampering.
 
-use clawhost_tests::{Guest, TestHost, wait};
+use clawhost_tests::{Cli, Guest, Program, TestHost, wait};
 use serde_json::{Value, json};
+
+use crate::cli::PROGRAM;
+
+/// A manifest whose tool takes its time.
+const SLEEPER: &str = clawhost_tests::claw!(
+    "sleeper",
+    "autonomous",
+    r#"      resource_limits: {timeout_ms: 60000}
+  tools: [{name: sleep}]
+  policies:
+    - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
+"#
+);
 
 fn facts<'a>(record: &'a Value, key: &str) -> &'a str {
     record[key].as_str().unwrap_or_default()
@@ -56,6 +69,27 @@ async fn a_cancelled_call_is_recorded_as_such() {
     let record = wait::until("the call to be closed", closed).await;
     assert_eq!(facts(&record, "outcome"), "cancelled");
     host.check_audit();
+}
+
+#[test]
+fn a_call_that_a_signal_stops_on_the_command_line_is_recorded_as_cancelled() {
+    for (verb, signal) in [("call", "INT"), ("call", "TERM"), ("learn", "INT")] {
+        let cli = Cli::new(PROGRAM);
+        cli.write("claw.yaml", SLEEPER);
+        cli.write("workspace/a.txt", "");
+        cli.write("tools/sleep.wat", Guest::read("sleep").wat());
+        let words = [verb, "claw.yaml", "sleep", "--tools", "tools"];
+        let mut program = Program::other(&mut cli.command(&words));
+        let begun = || cli.log().contains("\"call.received\"").then_some(());
+        wait::block_until("the call to begin", begun);
+        program.signal(signal);
+        let ended = || program.try_wait().unwrap();
+        assert_eq!(wait::block_until("the program to end", ended).code(), Some(5), "{verb}");
+        assert!(cli.log().contains("\"outcome\":\"cancelled\""), "{verb}: {}", cli.log());
+        let key = cli.run(&["audit", "key"]).stdout;
+        let run = cli.run(&["audit", "verify", "--key", key.trim()]);
+        assert_eq!(run.code, Some(0), "{verb}: {}", run.stdout);
+    }
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ pub struct Terms {
 
 impl AuditLog {
     /// Starts a new chain in `dir`, which is made private to the user by its owner, and keeps all
-    /// that is there but for what `terms` remove.
+    /// that is there but for what `terms` remove. Waits until its first record is signed.
     ///
     /// # Errors
     /// The folder cannot be read or written.

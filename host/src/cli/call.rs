@@ -1,5 +1,6 @@
 //! `clawhost call`: one call through the whole path.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,10 +33,10 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
         ..ToolCall::new(principal, &args.call.tool, arguments)
     };
     // An unknown tool is called all the same: the record shows that somebody tried.
-    let outcome = attended(&setup.host, call).await;
+    let outcome = unless_stopped(attended(&setup.host, call)).await;
     // Copies of the record and telemetry go out with the call, not with the next one.
     setup.host.flush(Duration::from_millis(FLUSH_MS)).await;
-    let reply = outcome.map_err(|error| match error.kind {
+    let reply = outcome?.map_err(|error| match error.kind {
         ErrorKind::UnknownTool => words::unknown(&args.call.tool, &setup.host),
         _ => Fail::Call(with_hint(error)),
     })?;
@@ -47,6 +48,17 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
         print(&reply);
     }
     Ok(if reply.is_error { exit::TOOL_FAILED } else { exit::OK })
+}
+
+/// Does what makes a call, unless the operator stops that first, as `run` is stopped: the call is recorded as cancelled
+/// then, where an ended process would record nothing.
+pub(super) async fn unless_stopped<T>(calls: impl Future<Output = T>) -> Result<T, Fail> {
+    let stop = super::run::stop_signal();
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Err(Fail::new(exit::TOOL_FAILED, "it was stopped before it ended")),
+        outcome = calls => Ok(outcome),
+    }
 }
 
 /// Makes the call; where a person sits at the terminal, they can be asked about it.

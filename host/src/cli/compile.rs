@@ -54,7 +54,7 @@ fn address(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn run(args: &CompileArgs) -> Result<u8, Fail> {
-    let secrets = setup::secrets_of(&args.common)?;
+    let secrets = setup::secrets_of(&args.common, args.dry_run)?;
     let addresses: BTreeMap<String, String> = args.service.iter().cloned().collect();
     let around = PodSurroundings {
         docs: &FileDocuments,

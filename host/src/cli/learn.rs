@@ -26,6 +26,7 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::args::CallWords;
+use super::call::unless_stopped;
 use super::fail::{Blame as _, Fail};
 use super::setup::{self, Purpose};
 use super::{prompt, show, words};
@@ -70,6 +71,10 @@ pub(super) struct LearnArgs {
 }
 
 pub(super) async fn run(args: LearnArgs) -> Result<u8, Fail> {
+    unless_stopped(rounds(args)).await?
+}
+
+async fn rounds(args: LearnArgs) -> Result<u8, Fail> {
     let mut trial = Trial::new(&args)?;
     for _ in 0..LEARN_ROUNDS_MAX {
         let mut seen = trial.round(&args).await?;

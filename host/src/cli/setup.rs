@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cap_std::fs::Dir;
 use clawhost_core::error::exit;
-use clawhost_core::limits::{BRIDGE_LOOK_MS, COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX};
+use clawhost_core::limits::{BRIDGE_LOOK_MS, COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, FLUSH_MS};
 use clawhost_core::manifest::{
     self, DocumentError, Documents, Manifest, OneDocument, PinMode, RegistrySettings,
     ReleaseSettings, Settings, Surroundings,
@@ -66,6 +66,19 @@ pub(super) struct Setup {
     pub(super) settings: Settings,
     pub(super) credentials: Credentials,
     pub(super) state: StateDir,
+    _signed: SignedInTheEnd,
+}
+
+/// Has the record of a host signed on every way out: its own end may never come, as tasks that hold it are dropped
+/// with the process.
+struct SignedInTheEnd(Host);
+
+impl Drop for SignedInTheEnd {
+    fn drop(&mut self) {
+        if !self.0.audit().sign(Duration::from_millis(FLUSH_MS)) {
+            tracing::warn!("the end of the audit log is not signed.");
+        }
+    }
 }
 
 /// What a host is made for.
@@ -143,7 +156,7 @@ pub(super) async fn make(
         .secrets(secrets);
     let what = "preparing tools (compiled code is kept for the next start)";
     let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
-    Ok(Setup { host, settings, credentials, state })
+    Ok(Setup { _signed: SignedInTheEnd(host.clone()), host, settings, credentials, state })
 }
 
 /// Returns an engine that compiles for one look, and keeps nothing.
@@ -166,6 +179,10 @@ fn compiler_if_any() -> Option<File> {
 fn opened(settings: &Settings, state: Option<&Path>) -> Result<(StateDir, Credentials), Fail> {
     let state = state.or(settings.state.as_deref());
     let state = state_dir(state)?;
+    // With the first of them: where they are and it is not, a host ran and its record is gone.
+    if !state.path().join(CREDENTIALS_FILE).exists() {
+        audit_folder(&state)?;
+    }
     let credentials = Credentials::open(&state, &settings.token_names()).or_fail(exit::UPSTREAM)?;
     Ok((state, credentials))
 }
@@ -268,8 +285,12 @@ pub(super) fn distribution(
     Ok(Distribution::new(HttpClient::system(), settings.oci.clone(), registries, secrets))
 }
 
-/// Returns the secrets that a host on the state folder has.
-pub(super) fn secrets_of(common: &StateArgs) -> Result<Secrets, Fail> {
+/// Returns the secrets that a host on the state folder has. Where there is none and `only_looks`, it is not made: its
+/// store holds nothing.
+pub(super) fn secrets_of(common: &StateArgs, only_looks: bool) -> Result<Secrets, Fail> {
+    if only_looks && !state_path(common)?.0.exists() {
+        return Ok(secrets_from(None, Tokens::default()));
+    }
     let settings = config(&[], common.config.as_deref())?.settings;
     opened_secrets(&settings, common.state.as_deref())
 }
@@ -476,14 +497,20 @@ pub(super) fn opened_secrets(settings: &Settings, state: Option<&Path>) -> Resul
     opened(settings, state).map(|(state, credentials)| secrets(&state, &credentials))
 }
 
-/// The secrets of the store, the environment and the secrets folder; the log shows none of them.
+/// As [`secrets_from`], of a state folder.
 fn secrets(state: &StateDir, credentials: &Credentials) -> Secrets {
+    let tokens = Tokens::new(key(credentials, TOKEN_KEY_CONTEXT));
+    secrets_from(Some(SecretStore::new(state)), tokens)
+}
+
+/// The secrets of the store, the environment and the secrets folder; the log shows none of them.
+fn secrets_from(store: Option<SecretStore>, tokens: Tokens) -> Secrets {
     let folder = std::env::var_os(SECRETS_DIR_VARIABLE).filter(|folder| !folder.is_empty());
     let secrets = Secrets::new(SecretSources {
-        store: Some(SecretStore::new(state)),
+        store,
         environment: Some(Box::new(|name| std::env::var_os(name))),
         folder: folder.map(PathBuf::from),
-        tokens: Tokens::new(key(credentials, TOKEN_KEY_CONTEXT)),
+        tokens,
     });
     log::redact(secrets.clone());
     secrets
