@@ -55,6 +55,51 @@ fn who_stops_reading_is_no_error_and_no_panic() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_standard_output_does_not_take_is_an_error() {
+    let cli = Cli::new(PROGRAM);
+    cli.run(&["call", &example(), "read_file", "path=absent"]);
+    for words in [&["limits"][..], &["limits", "--json"], &["audit"], &["audit", "--json"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let run = cli.command(words).stdout(full).output().unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(6), "{words:?}: {said}");
+        assert!(said.starts_with("error: standard output: "), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn what_is_new_is_valid_in_every_language() {
+    let cli = Cli::new(PROGRAM);
+    for language in ["c", "js", "python", "rust"] {
+        let name = format!("tool-{language}");
+        assert_eq!(cli.run(&["new", &name, "--lang", language]).code, Some(0), "{name}");
+        let run = cli.run(&["validate", &name]);
+        assert_eq!(run.code, Some(0), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn the_doctor_says_what_else_is_missing_where_no_host_can_be_made() {
+    let cli = Cli::new(PROGRAM);
+    let store = cli.state().join("clawhost.db");
+    drop(std::fs::remove_file(&store));
+    std::fs::create_dir(&store).unwrap();
+    let run = cli.run(&["doctor", "--json"]);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(told["enough"], false, "{told}");
+}
+
+#[test]
+fn a_wish_for_the_log_that_cannot_be_read_is_told() {
+    let cli = Cli::new(PROGRAM);
+    let run = cli.command(&["limits"]).env("CLAWHOST_LOG", "clawhost=loud").output().unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(run.status.success() && said.contains("CLAWHOST_LOG has to be"), "{said}");
+}
+
 #[test]
 fn into_a_pipe_a_row_is_a_line_and_nothing_is_drawn_or_coloured() {
     let cli = Cli::new(PROGRAM);
@@ -176,6 +221,11 @@ fn what_cannot_be_used_is_named_and_what_would_be_right_is_said() {
         (&["quarantine", "vaccinate", "x", "--procedure", "y"], 2, "no kind of failure begins"),
         (&["secrets", "list"], 0, "no secret is kept"),
         (&["call", &example, "read_file", "{\"path\":"], 2, "this is not JSON: EOF"),
+        (
+            &["call", &example, "read_file", "path=x", "offset=99999999999999999999"],
+            2,
+            "does not fit in 64 bits",
+        ),
     ] {
         let run = cli.run(words);
         assert_eq!(run.code, Some(code), "{words:?}: {}", run.stderr);

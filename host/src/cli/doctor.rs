@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use clawhost_core::catalog::Refused;
+use clawhost_core::catalog::{Catalog, Refused};
 use clawhost_core::error::exit;
 use clawhost_core::grants::Shell;
 use clawhost_core::manifest::{Manifest, McpReach, McpSource, Settings};
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::args::Places;
@@ -71,9 +72,9 @@ pub(super) async fn run(args: DoctorArgs) -> Result<u8, Fail> {
     }
     // A host that cannot be made for what was found so far says nothing more.
     match setup::make(manifest, settings, &args.places, Purpose::Look).await {
-        Ok(setup) => findings.extend(setup.host.catalog().refused.iter().map(refused)),
+        Ok(setup) => findings.extend(unserved(&setup.host.catalog())),
         Err(_) if !is_enough(&findings) => {}
-        Err(fail) => return Err(fail),
+        Err(fail) => findings.push(missing("host", fail.reason())),
     }
     show::done(args.json, || as_json(&findings), || table(&findings))?;
     Ok(if is_enough(&findings) { exit::OK } else { exit::UPSTREAM })
@@ -83,10 +84,16 @@ fn is_enough(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.standing != Standing::Missing)
 }
 
-/// What a host for these documents would not serve.
-fn refused(refused: &Refused) -> Finding {
-    let says = format!("refused: {}: {}", refused.source, refused.reason);
-    Finding { about: "tool", standing: Standing::Missing, says }
+fn missing(about: &'static str, says: String) -> Finding {
+    Finding { about, standing: Standing::Missing, says }
+}
+
+/// What a host for these documents would not serve, or not at once.
+fn unserved(catalog: &Catalog) -> Vec<Finding> {
+    let refused = |of: &Refused| format!("refused: {}: {}", of.source, of.reason);
+    let silent = |of: &String| format!("{} has not said yet what it has", visible::line(of));
+    let says = catalog.refused.iter().map(refused).chain(catalog.loading.iter().map(silent));
+    says.map(|says| missing("tool", says)).collect()
 }
 
 /// The secrets that tools, servers and services would not get.
@@ -96,11 +103,7 @@ fn lacking<'n>(
 ) -> impl Iterator<Item = Finding> {
     let errors =
         BTreeSet::from_iter(names).into_iter().filter_map(|name| secrets.resolve(name).err());
-    errors.map(|error| Finding {
-        about: "secret",
-        standing: Standing::Missing,
-        says: error.to_string(),
-    })
+    errors.map(|error| missing("secret", error.to_string()))
 }
 
 async fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
@@ -323,6 +326,22 @@ mod tests {
             lacking(&Secrets::new(sources), ["GONE", "KEPT", "GONE"].into_iter()).collect();
         assert_eq!((told.len(), told[0].standing), (1, Standing::Missing));
         assert!(told[0].says.contains("GONE"), "{}", told[0].says);
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_missing() {
+        let mut catalog = Catalog::new(1);
+        catalog.loading.push("the MCP server `slow`".to_owned());
+        catalog.refused.push(Refused::new("a.wasm", "it is broken"));
+        let found = unserved(&catalog);
+        assert!(
+            found.iter().all(|finding| finding.standing == Standing::Missing) && !is_enough(&found)
+        );
+        let said = found.iter().map(|finding| finding.says.as_str()).collect::<Vec<_>>();
+        assert_eq!(
+            said,
+            ["refused: a.wasm: it is broken", "the MCP server `slow` has not said yet what it has"]
+        );
     }
 
     #[test]

@@ -78,12 +78,13 @@ pub(super) fn run(args: &EventArgs, common: &StateArgs) -> Result<u8, Fail> {
             continue;
         }
         totals.entry(text(&event, "agent").to_owned()).or_default().add(&event);
-        // A closed pipe is the reader's wish, not an error.
-        if out.event(&event).is_err() {
+        let told = out.event(&event);
+        if told.is_err() {
+            show::written(told);
             return Ok(exit::OK);
         }
     }
-    drop(out.end(&totals, events.skipped));
+    show::written(out.end(&totals, events.skipped));
     Ok(exit::OK)
 }
 

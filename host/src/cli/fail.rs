@@ -8,6 +8,8 @@ use clawhost_core::manifest::DocumentError;
 use clawhost_core::visible;
 use miette::Diagnostic as _;
 
+use super::log;
+
 /// A verb that did not do what was asked.
 #[derive(Debug)]
 pub(super) enum Fail {
@@ -77,6 +79,17 @@ impl Fail {
         }
     }
 
+    /// Says why in a line.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Call(error) => error.to_string(),
+            Self::Documents(errors) => {
+                errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("; ")
+            }
+            Self::Other { reason, .. } => reason.clone(),
+        }
+    }
+
     /// Prints to standard error; standard output carries results only.
     pub(super) fn print(&self) {
         match self {
@@ -116,8 +129,7 @@ pub(super) fn print_document(error: &DocumentError) {
 
 /// Colours on a terminal that wants them, plain characters everywhere else.
 fn theme() -> miette::GraphicalTheme {
-    use std::io::IsTerminal as _;
-    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+    if log::has_colours() {
         miette::GraphicalTheme::unicode()
     } else {
         miette::GraphicalTheme::none()

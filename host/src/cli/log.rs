@@ -5,12 +5,14 @@
 //! secret that the host has handed out.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use clawhost_core::visible;
+use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
@@ -38,9 +40,10 @@ pub(super) fn start(verbose: u8, filter: &str) {
         1 => "info",
         _ => "debug",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("CLAWHOST_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let wanted = std::env::var_os("CLAWHOST_LOG");
+    let filter = wanted.map(|wanted| EnvFilter::try_new(wanted.to_string_lossy()));
+    let is_wrong = matches!(filter, Some(Err(_)));
+    let filter = filter.and_then(Result::ok).unwrap_or_else(|| EnvFilter::new(default));
     let (sender, receiver) = sync_channel(LINES_WAITING_MAX);
     if std::thread::Builder::new().name("log".to_owned()).spawn(|| write_all(receiver)).is_err() {
         return;
@@ -49,7 +52,7 @@ pub(super) fn start(verbose: u8, filter: &str) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || writer.clone())
-        .with_ansi(colours)
+        .with_ansi(has_colours())
         .with_target(false);
     let format = std::env::var("CLAWHOST_LOG_FORMAT").unwrap_or_default();
     // A second subscriber in one process (tests) is refused; the first stays.
@@ -60,6 +63,24 @@ pub(super) fn start(verbose: u8, filter: &str) {
     if !["", "json", "text"].contains(&format.as_str()) {
         tracing::warn!("CLAWHOST_LOG_FORMAT has to be `json` or `text`: this is text");
     }
+    if is_wrong {
+        tracing::error!(
+            "CLAWHOST_LOG has to be a level, or `target=level` with commas: it is not heeded"
+        );
+    }
+}
+
+/// Says whether standard error is a terminal that wants colours.
+pub(super) fn has_colours() -> bool {
+    io::stderr().is_terminal()
+        && wants_colours(
+            std::env::var_os("TERM").as_deref(),
+            std::env::var_os("NO_COLOR").as_deref(),
+        )
+}
+
+fn wants_colours(term: Option<&OsStr>, no_color: Option<&OsStr>) -> bool {
+    term.is_none_or(|term| term != "dumb") && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// Writes what a line says, made visible: it may quote a guest, a server or the name of a file.
@@ -135,6 +156,15 @@ mod tests {
         let line = b"WARN \x1b[2mgot\x1b[0m hidden-value\n";
         assert_eq!(*shown(line, Some(&secrets)), *b"WARN \x1b[2mgot\x1b[0m [redacted:TOKEN]\n");
         assert_eq!(*shown(line, None), *line);
+    }
+
+    #[test]
+    fn a_dumb_terminal_has_no_colours_and_an_empty_wish_is_none() {
+        let wants = |term: Option<&str>, no_color: Option<&str>| {
+            wants_colours(term.map(OsStr::new), no_color.map(OsStr::new))
+        };
+        assert!(wants(Some("xterm"), None) && wants(None, Some("")));
+        assert!(!wants(Some("dumb"), None) && !wants(Some("xterm"), Some("1")));
     }
 
     #[test]

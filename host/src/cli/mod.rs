@@ -93,6 +93,7 @@ pub fn main() -> ExitCode {
     };
     log::start(cli.verbose, filter);
     let outcome = enter(cli.directory.as_deref()).and_then(|()| dispatch(cli));
+    let outcome = outcome.and_then(show::whole);
     log::flush();
     match outcome {
         Ok(code) => ExitCode::from(code),

@@ -1,8 +1,9 @@
 //! Printing: tables for people, JSON for programs, and what a tool may touch in words.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use clawhost_core::error::exit;
 use clawhost_core::grants::Grants;
@@ -17,13 +18,35 @@ const DIGEST_SHOWN_BYTES: usize = "sha256:".len() + 12;
 /// Tables are never narrower than this.
 const COLUMNS_MIN: u16 = 80;
 
+/// Why standard output did not take all that was printed.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
+
 /// Prints text to standard output: as it is into a pipe, made safe on a terminal, as much of
-/// what is shown was written by others. A closed pipe is the reader's wish, not an error.
+/// what is shown was written by others.
 pub(super) fn line(text: &str) {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     let shown =
         if out.is_terminal() { Cow::Owned(visible::block(text)) } else { Cow::Borrowed(text) };
-    drop(writeln!(out, "{shown}"));
+    written(writeln!(out, "{shown}"));
+}
+
+/// Remembers why standard output took no more. A closed pipe is the reader's wish, not an error.
+pub(super) fn written(outcome: io::Result<()>) {
+    if let Err(error) = outcome
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        // The first reason is the one that counts.
+        let _ = UNWRITTEN.set(error.to_string());
+    }
+}
+
+/// Fails where not all that a verb printed was [`written`]: whoever reads the rest would take it for the whole.
+pub(super) fn whole(code: u8) -> Result<u8, Fail> {
+    written(io::stdout().flush());
+    match UNWRITTEN.get() {
+        Some(why) => Err(Fail::new(exit::UPSTREAM, format!("standard output: {why}"))),
+        None => Ok(code),
+    }
 }
 
 /// Prints a JSON value, indented.
@@ -59,7 +82,7 @@ pub(super) fn rows<R: IntoIterator<Item = String>>(
 /// Returns an empty table under `header`; into a pipe, a row is a line of its full length and nothing else.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    let lines = match std::io::stdout().is_terminal() {
+    let lines = match io::stdout().is_terminal() {
         true => presets::UTF8_HORIZONTAL_ONLY,
         false => presets::NOTHING,
     };

@@ -105,10 +105,7 @@ pub(super) fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, 
     if let [only] = words
         && only.trim_start().starts_with('{')
     {
-        if json::rounds(only.as_bytes()) {
-            let text = "a whole number in the arguments does not fit in 64 bits";
-            return Err(Fail::usage(text.to_owned(), "write it as text: \"…\""));
-        }
+        require_exact(only)?;
         return json::parse(only.as_bytes()).map_err(|e| {
             Fail::usage(
                 format!("the arguments are no JSON object: {e}"),
@@ -131,6 +128,15 @@ pub(super) fn arguments(tool: Option<&Tool>, words: &[String]) -> Result<Value, 
     Ok(Value::Object(object))
 }
 
+/// Refuses a number that would be read as another one.
+fn require_exact(text: &str) -> Result<(), Fail> {
+    if json::rounds(text.as_bytes()) {
+        let reason = "a whole number in the arguments does not fit in 64 bits";
+        return Err(Fail::usage(reason, "write it as text: \"…\""));
+    }
+    Ok(())
+}
+
 fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
     let place = format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1"));
     let wanted = tool.and_then(|tool| tool.definition.input_schema.pointer(&place));
@@ -143,6 +149,7 @@ fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
         return Ok(Value::from(text));
     }
     let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
-    serde_json::from_str(text)
+    require_exact(text)?;
+    json::parse(text.as_bytes())
         .map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
 }

@@ -349,10 +349,14 @@ impl<'a> Loader<'a> {
     }
 }
 
+/// Files of JavaScript's tools, which lie in the folder of a tool that is written in it.
+const FOREIGN: [&str; 3] = ["package-lock.json", "package.json", "tsconfig.json"];
+
 fn is_document(name: &str) -> bool {
     let path = Path::new(name);
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     matches!(extension, "json" | "yaml" | "yml")
         && !name.starts_with('.')
+        && !FOREIGN.contains(&name)
         && path.file_stem().is_none_or(|stem| stem != RUNTIME_FILE_STEM)
 }

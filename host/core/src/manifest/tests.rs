@@ -295,6 +295,17 @@ fn a_directory_without_a_document_is_a_mistake() {
 }
 
 #[test]
+fn what_javascript_needs_beside_a_tool_is_no_document_and_any_other_json_is_one() {
+    let files = Files::default()
+        .with("m/claw.yaml", &claw(""))
+        .with("m/package.json", r#"{"private": true}"#);
+    assert_eq!(problems(load_all(&files, &["m"])), Vec::<String>::new());
+    let files = files.with("m/packages.json", r#"{"private": true}"#);
+    let list = problems(load_all(&files, &["m"]));
+    assert!(list.iter().any(|one| one.starts_with("m/packages.json:")), "{list:?}");
+}
+
+#[test]
 fn what_has_no_effect_is_noted() {
     let text = claw(
         r#"  tools:
