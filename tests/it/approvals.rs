@@ -70,6 +70,9 @@ fn a_call_waits_until_the_operator_lets_it_run() {
 
     let shown = cli.run(&["approvals", "list"]).stdout;
     assert!(shown.contains("stdio calls write-file") && shown.contains("a.txt"), "{shown}");
+    let dry = cli.run(&["approvals", "approve", id(&waiting), "--dry-run", "--json"]).stdout;
+    let dry: Value = serde_json::from_str(&dry).unwrap();
+    assert_eq!(dry, json!({"id": id(&waiting), "result": "would be approved"}));
     let run = cli.run(&["approvals", "approve", id(&waiting)]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "approved\n"), "{}", run.stderr);
     let answer = client.answer();

@@ -219,6 +219,20 @@ fn the_operator_sees_the_requests_of_a_service() {
 }
 
 #[test]
+fn what_a_service_says_of_itself_forges_no_line() {
+    let cli = Cli::new(PROGRAM);
+    let hostile = "a\nendpoint GET /forged\u{1b}[2J\u{202e}";
+    let service = json!({
+        "version": 2, "description": hostile, "endpoints": [{"method": "GET", "path": hostile}],
+        "tools": [{"name": "t", "description": hostile, "inputSchema": {"type": "object"}, "http": {"method": "GET", "path": "/t"}}],
+    });
+    cli.write("odd.claw-describe.json", service.to_string());
+    let shown = cli.run(&["inspect", "odd.claw-describe.json"]).stdout;
+    assert_eq!(shown.matches("a\\u{a}endpoint GET /forged").count(), 3, "{shown:?}");
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+}
+
+#[test]
 fn a_service_that_describes_itself_wrongly_takes_no_other_along() {
     let cli = desk(POD);
     cli.write("broken.json", r#"{"version": 2, "tools": [{"name": "a"}]}"#);

@@ -173,6 +173,8 @@ fn what_one_host_counts_the_next_one_knows_and_the_operator_releases() {
     }
     let dry = ["quarantine", "release", "trap", "--reason", "x", "--dry-run"];
     assert_eq!(cli.run(&dry).stdout, "would be released: trap\n");
+    let dry = cli.run(&[&dry[..], &["--json"]].concat()).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&dry).unwrap(), json!({"would be released": "trap"}));
 
     let release = ["quarantine", "release", "trap", "--reason", "new build", "--by", "ada"];
     assert_eq!(cli.run(&release).code, Some(0));
@@ -185,7 +187,9 @@ fn what_one_host_counts_the_next_one_knows_and_the_operator_releases() {
     let seen: Value = serde_json::from_str(&seen).unwrap();
     let signature = seen[0]["signature"].as_str().unwrap().get(..12).unwrap().to_owned();
     let procedure = ["quarantine", "vaccinate", &signature, "--procedure", "Ask for less."];
-    assert_eq!(cli.run(&procedure).code, Some(0));
+    let done = cli.run(&[&procedure[..], &["--json"]].concat());
+    let done: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(done["vaccinated"], seen[0]["signature"]);
     let run = call();
     assert!(run.stderr.contains("what helps: Ask for less."), "{}{}", run.stdout, run.stderr);
     assert_eq!(

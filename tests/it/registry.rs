@@ -350,6 +350,11 @@ fn nothing_is_published_for_others_or_from_nowhere() {
     let run = cli.run(&["registry", "serve", ".", "--address", "0.0.0.0:0"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("put a proxy with TLS in front of it"), "{}", run.stderr);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let run = cli.run(&["registry", "serve", ".", "--address", &address]);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    assert!(run.stderr.contains("another address with --address"), "{}", run.stderr);
 }
 
 fn link(to: &Path, at: &Path) {

@@ -261,16 +261,18 @@ async fn meant(hosts: &mut Hosts, id: &str) -> Result<Meant, Fail> {
 
 /// Tells all hosts; ids are their own, so it concerns one at most.
 async fn tell(hosts: &mut Hosts, method: &str, parameters: &Value, done: Done) -> Result<u8, Fail> {
+    let told = |word: String| {
+        let value = || json!({"id": parameters.get("id"), "result": word});
+        show::done(done.as_json, value, || word.clone())
+    };
     if done.dry_run {
-        show::line(&format!("would be {}", done.word));
-        return Ok(exit::OK);
+        return told(format!("would be {}", done.word));
     }
     let results = hosts.ask(method, parameters).await?;
     if !results.iter().any(|result| result.get("acknowledged") == Some(&json!(true))) {
         return Err(nothing_there());
     }
-    let value = || json!({"id": parameters.get("id"), "result": done.word});
-    show::done(done.as_json, value, || done.word.to_owned())
+    told(done.word.to_owned())
 }
 
 #[cfg(test)]

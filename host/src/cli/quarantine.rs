@@ -77,21 +77,20 @@ pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
     match verb {
         QuarantineVerb::Anomalies => {
             let seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
-            return show::done(common.json, || json!(seen), || seen_words(&seen));
+            show::done(common.json, || json!(seen), || seen_words(&seen))
         }
         QuarantineVerb::List => {
             let holds = quarantine.holds().await.or_fail(exit::UPSTREAM)?;
-            return show::done(common.json, || json!(holds), || holds_words(&holds));
+            show::done(common.json, || json!(holds), || holds_words(&holds))
         }
         QuarantineVerb::Release { tool, reason, dry_run, who } => {
             let said = Some(reason.as_str()).filter(|_| !dry_run);
-            release(&quarantine, &tool, said, &who).await?;
+            release(&quarantine, &tool, said, &who, common.json).await
         }
         QuarantineVerb::Vaccinate { signature, procedure, who } => {
-            vaccinate(&quarantine, &signature, &procedure, &who).await?;
+            vaccinate(&quarantine, &signature, &procedure, &who, common.json).await
         }
     }
-    Ok(exit::OK)
 }
 
 /// Releases a tool for a `reason`; without one it only says what that would do.
@@ -100,19 +99,18 @@ async fn release(
     tool: &str,
     reason: Option<&str>,
     who: &Who,
-) -> Result<(), Fail> {
+    as_json: bool,
+) -> Result<u8, Fail> {
     let hint = "`clawhost quarantine list` shows which tools are";
     let tool = meant(tool).map_err(|error| Fail::usage(error, hint))?;
     if !quarantine.holds().await.or_fail(exit::UPSTREAM)?.iter().any(|hold| hold.tool == tool) {
         return Err(Fail::usage(format!("`{tool}` is not in quarantine"), hint));
     }
-    if reason.is_none() {
-        show::line(&format!("would be released: {tool}"));
-        return Ok(());
+    let done = if reason.is_none() { "would be released" } else { "released" };
+    if reason.is_some() {
+        quarantine.release(&tool, &who.by, reason).await.or_fail(exit::UPSTREAM)?;
     }
-    quarantine.release(&tool, &who.by, reason).await.or_fail(exit::UPSTREAM)?;
-    show::line(&format!("released: {tool}"));
-    Ok(())
+    show::done(as_json, || json!({ done: tool }), || format!("{done}: {tool}"))
 }
 
 async fn vaccinate(
@@ -120,7 +118,8 @@ async fn vaccinate(
     begin: &str,
     procedure: &str,
     who: &Who,
-) -> Result<(), Fail> {
+    as_json: bool,
+) -> Result<u8, Fail> {
     let mut seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
     seen.retain(|seen| seen.signature.starts_with(begin));
     let [one] = seen.as_slice() else {
@@ -137,8 +136,9 @@ async fn vaccinate(
     if !known {
         return Err(Fail::new(exit::UPSTREAM, "it was forgotten meanwhile"));
     }
-    show::line(&format!("{}: who meets it is told what helps", show::short(&one.signature)));
-    Ok(())
+    let signature = &one.signature;
+    let words = || format!("{}: who meets it is told what helps", show::short(signature));
+    show::done(as_json, || json!({ "vaccinated": signature }), words)
 }
 
 fn holds_words(holds: &[Hold]) -> String {

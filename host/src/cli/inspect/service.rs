@@ -5,6 +5,7 @@ use std::path::Path;
 use clawhost_core::descriptor::{Credential, Described, Descriptor, Transport};
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::super::fail::Fail;
@@ -28,14 +29,18 @@ pub(super) fn run(file: &Path, as_json: bool) -> Result<u8, Fail> {
         }));
         return Ok(exit::OK);
     }
-    show::line(&format!("{}\nauth  {}\n", service.description, auth(&service.auth)));
+    // None of it may look like a line of its own.
+    let [description, auth] =
+        [&service.description, &auth(&service.auth)].map(|of| visible::line(of));
+    show::line(&format!("{description}\nauth  {auth}\n"));
     let mut table = show::table(&["tool", "request", "what it does"]);
     for tool in &service.tools {
-        table.add_row([&tool.name, &request(tool), &tool.description]);
+        let cells = [&tool.name, &request(tool), &tool.description];
+        table.add_row(cells.map(|cell| visible::line(cell)));
     }
     show::line(&table.to_string());
     for endpoint in &service.endpoints {
-        show::line(&format!("endpoint {endpoint}"));
+        show::line(&format!("endpoint {}", visible::line(endpoint)));
     }
     Ok(exit::OK)
 }

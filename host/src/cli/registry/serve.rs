@@ -40,12 +40,9 @@ pub(super) async fn serve(args: &ServeRegistryArgs) -> Result<u8, Fail> {
     let listed = list_registry(&dir).or_fail(exit::INTERNAL)?;
     let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
     let shutdown = Shutdown { told: run::stop_signal(), grace };
-    let server = serve_registry(dir, args.address, shutdown).await.map_err(|error| {
-        Fail::usage(
-            format!("nothing can be published on {}: {error}", args.address),
-            "choose a loopback address with --address ADDR",
-        )
-    })?;
+    let server = serve_registry(dir, args.address, shutdown).await;
+    let server =
+        server.map_err(|error| run::cannot_listen(args.address, &error, "--address ADDR"))?;
     let address = server.local_addr;
     show::line(&format!("publishing {shown} on http://{address}"));
     show::line(&told(&listed));
