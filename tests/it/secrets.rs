@@ -13,6 +13,7 @@ use clawhost_tests::host::{call, secrets, text};
 use clawhost_tests::{Cli, Guest, TestHost, wait};
 use serde_json::json;
 
+use crate::bridge::{PYTHON, skipped};
 use crate::cli::PROGRAM;
 
 const VALUE: &str = "s3cr3t-value-of-the-test";
@@ -227,6 +228,51 @@ fn the_store_is_filled_listed_and_emptied_and_shows_no_value() {
     }
     assert_eq!(cli.run(&["secrets", "remove", "API_TOKEN"]).code, Some(0));
     assert_eq!(cli.run(&["secrets", "list"]).stdout, "");
+}
+
+/// Types its standard input at a terminal of a program once that shows nothing; says how the program ends, and whether
+/// the terminal shows what is typed then.
+const TYPIST: &str = r#"
+import os, pty, sys, termios, time
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+shows = lambda: bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+while shows() and os.waitpid(child, os.WNOHANG) == (0, 0):
+    time.sleep(0.01)
+typed = sys.stdin.buffer.read()
+while typed:
+    typed = typed[os.write(terminal, typed):]
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError:
+    pass
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), shows())
+"#;
+
+#[test]
+fn what_is_typed_unseen_is_kept_whole_and_who_stops_gets_the_terminal_back() {
+    if !std::path::Path::new(PYTHON).exists() {
+        return skipped("there is no python3");
+    }
+    let cli = Cli::new(PROGRAM);
+    let value = "v".repeat(5_000);
+    for (name, keys, said) in [
+        ("TYPED", format!("{value}x\u{7f}\r"), "0 True\n"),
+        ("STOPPED", "value\u{3}".to_owned(), "2 True\n"),
+    ] {
+        let keys = cli.write("keys", keys);
+        let mut typist = std::process::Command::new(PYTHON);
+        typist.args(["-c", TYPIST, PROGRAM, "secrets", "set", name]).current_dir(cli.here());
+        let like = cli.command(&[]);
+        typist.env_clear().envs(like.get_envs().filter_map(|(key, of)| Some((key, of?))));
+        let run = typist.stdin(std::fs::File::open(keys).unwrap()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&run.stdout), said, "{name}: {run:?}");
+    }
+    let kept = std::fs::read_to_string(cli.state().join("secrets.json")).unwrap();
+    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["secrets"], json!({"TYPED": value}));
 }
 
 #[test]

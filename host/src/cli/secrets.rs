@@ -1,13 +1,15 @@
 //! `clawhost secrets`: what is in the store, what comes in, what goes out. Values only come in.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
 use clawhost_core::grants::is_secret_name;
 use clawhost_core::limits::{REDACT_VALUE_BYTES, SECRET_BYTES_MAX};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -19,6 +21,13 @@ use crate::state::{PrivateFileError, SecretStore};
 
 /// Bytes of a line break behind the value, and one that shows that it is too long.
 const REST_BYTES: usize = 3;
+/// The key that ends an input: control and D.
+const END: u8 = 4;
+/// The keys that take back what was typed before: one character, and all of it (control and U).
+const BACK: [u8; 2] = [8, 127];
+const ALL_BACK: u8 = 21;
+/// The keys with which a person stops a program: control and C, Z or `\`.
+const STOPS: [u8; 3] = [3, 26, 28];
 /// What a name looks like.
 const NAME_HINT: &str =
     "use letters, digits, `_`, `-` and `.`, the first a letter, a digit or `_`: API_TOKEN";
@@ -200,30 +209,59 @@ fn fail(error: &PrivateFileError) -> Fail {
 fn read(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
     let mut value = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX + REST_BYTES));
     let input = std::io::stdin();
-    let limit = (SECRET_BYTES_MAX + REST_BYTES) as u64;
     let done = if input.is_terminal() {
         eprint!("value of {name} (not shown): ");
         let unseen = Unseen::start()
             .map_err(|reason| Fail::usage(reason, "give the value on standard input"))?;
-        let done = input.lock().take(limit).read_until(b'\n', &mut value);
+        let done = typed(input.lock().bytes(), &mut value);
         drop(unseen);
         eprint!("\n");
         done
     } else {
-        input.lock().take(limit).read_to_end(&mut value)
+        let limit = (SECRET_BYTES_MAX + REST_BYTES) as u64;
+        input.lock().take(limit).read_to_end(&mut value).map(|_| ())
     };
     done.or_fail_at(exit::UPSTREAM, Path::new("standard input"))?;
     Ok(value)
 }
 
-/// As long as it lives, the terminal does not show what is typed.
+/// Reads what is typed up to the end of the line. Nothing is the value where the person stops, or the terminal
+/// goes away; one that is too long ends there, and is told.
+fn typed(keys: impl Iterator<Item = io::Result<u8>>, value: &mut Vec<u8>) -> io::Result<()> {
+    for key in keys {
+        match key? {
+            b'\n' | b'\r' | END => return Ok(()),
+            key if STOPS.contains(&key) => break,
+            key if BACK.contains(&key) => drop_character(value),
+            ALL_BACK => value.clear(),
+            key => value.push(key),
+        }
+        if value.len() > SECRET_BYTES_MAX {
+            return Ok(());
+        }
+    }
+    value.clear();
+    Ok(())
+}
+
+/// Drops the last character, whose bytes but the first one go on with it.
+fn drop_character(value: &mut Vec<u8>) {
+    let goes_on = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
+    while value.pop().is_some_and(goes_on) {}
+}
+
+/// As long as it lives, the terminal does not show what is typed, and heeds none of it: the lines that it keeps end
+/// at 4095 bytes, and who stops the program would be left with a terminal that shows nothing.
 struct Unseen(Termios);
 
 impl Unseen {
     fn start() -> Result<Self, String> {
         let before = tcgetattr(std::io::stdin()).map_err(|error| error.to_string())?;
         let mut unseen = before.clone();
-        unseen.local_modes.remove(LocalModes::ECHO);
+        unseen.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        // Each byte as it comes.
+        unseen.special_codes[SpecialCodeIndex::VMIN] = 1;
+        unseen.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(std::io::stdin(), OptionalActions::Flush, &unseen)
             .map_err(|error| error.to_string())?;
         Ok(Self(before))
@@ -234,5 +272,29 @@ impl Drop for Unseen {
     fn drop(&mut self) {
         // Nothing is left to do for a terminal that is gone.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(keys: &[u8]) -> Vec<u8> {
+        let mut value = Vec::new();
+        typed(keys.iter().map(|key| Ok(*key)), &mut value).unwrap();
+        value
+    }
+
+    #[test]
+    fn what_is_typed_is_a_line_with_its_corrections_and_nothing_where_somebody_stops() {
+        assert_eq!(read(b"value\nmore"), b"value");
+        assert_eq!(read("vaü\u{7f}lux\u{8}e\r".as_bytes()), b"value");
+        assert_eq!(read(b"\x7fwrong\x15right\x04"), b"right");
+        for stopped in [&b"value\x03"[..], b"value\x1a\n", b"value\x1c", b"value"] {
+            assert_eq!(read(stopped), b"", "{stopped:?}");
+        }
+        let long = vec![b'v'; SECRET_BYTES_MAX];
+        assert_eq!(read(&[&long[..], b"\n"].concat()), long);
+        assert!(read(&[&long[..], b"vv\n"].concat()).len() > SECRET_BYTES_MAX);
     }
 }
