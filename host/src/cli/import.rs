@@ -30,8 +30,8 @@ const CLIENT_FILE: &str = "name the JSON file of an MCP client, `{\"mcpServers\"
 ///
 /// Reads `{"mcpServers": …}` as Claude Desktop, Cursor and others have it, or the `{"servers": …}` of VS
 /// Code, and makes a runtime file with these servers and a sandbox document for each. Credentials are
-/// replaced by the names of secrets; the commands that store them are printed. Without --out, the
-/// files are printed and nothing is written; a file that is there is never overwritten.
+/// replaced by the names of secrets; the commands that store them are printed, and so is whatever nothing was
+/// made of. Without --out, the files are printed and nothing is written; a file that is there is never overwritten.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: clawhost import claude_desktop_config.json --out tools && clawhost run tools"
@@ -77,7 +77,7 @@ fn read(file: &Path) -> Result<Made, Fail> {
         let reason = "it names no MCP servers".to_owned();
         refused(file, &ForeignError { at: None, reason, help: CLIENT_FILE })
     })?;
-    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
     let mut made = Made { home, ..Made::default() };
     for (name, server) in servers {
         made.server(name, server);
@@ -199,6 +199,32 @@ mod tests {
         assert!(told("`plain` was left out: ") && told("`http://` on 127.0.0.1"), "{made:?}");
         assert!(told("`old` speaks the older event stream"), "{made:?}");
         assert!(told("`far`: /no/such/folder/data is not there"), "{made:?}");
+    }
+
+    #[test]
+    fn what_nothing_is_made_of_is_told() {
+        let config = json!({"mcpServers": {
+            "off": {"command": "srv", "disabled": true},
+            "odd": {"command": "srv", "args": "--all"},
+            "deep": {"command": "srv", "args": [["--all"]]},
+            "loose": {"command": "srv", "env": ["A=b"]},
+            "more": {"type": "stdio", "command": "srv", "args": ["--port", 80, true], "cwd": "/x", "envFile": ".env"},
+            "surf": {"serverUrl": "https://x.example/mcp", "disabled": false, "timeout": 5},
+        }});
+        let (made, settings) = made(&config);
+        assert_eq!(settings.tools.mcp_servers.keys().collect::<Vec<_>>(), ["more", "surf"]);
+        assert_eq!(made.servers["more"]["args"], json!(["--port", "80", "true"]));
+        assert_eq!(made.servers["surf"]["url"], "https://x.example/mcp");
+        for told in [
+            "`off` was left out: it is disabled",
+            "`odd` was left out: `args` is no list",
+            "`deep` was left out: an argument is neither text nor a number",
+            "`loose` was left out: `env` is no mapping",
+            "`more`: nothing was made of `cwd`, `envFile`",
+            "`surf`: nothing was made of `timeout`",
+        ] {
+            assert!(made.todo.iter().any(|one| one.contains(told)), "{told}: {made:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The folders of an imported server: those that its configuration names, and its own to read.
 //!
-//! Each is told aloud: it is a grant that nobody has read yet. A whole home folder is not granted at
-//! all.
+//! Each is told aloud, as what it is without links: it is a grant that nobody has read yet. A whole home folder
+//! is not granted at all, and nothing is where nobody knows which folder that is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,28 @@ const WRITE: &str = "rw";
 impl Made {
     /// Writes the sandbox of a program that is given `words`.
     pub(super) fn sandbox(&mut self, name: &str, command: &str, words: &[&str]) {
-        let paths = || words.iter().map(Path::new).filter(|path| path.is_absolute());
-        for path in paths().filter(|path| folder_of(path).is_none()) {
+        let paths = || words.iter().filter_map(|word| path_of(word));
+        let own = own_folder(Path::new(command));
+        let lost = paths().filter(|path| folder_of(path).is_none()).map(Path::to_owned);
+        for path in lost.chain(own.clone().filter(|own| !own.is_dir())) {
             let path = path.display();
             self.todo.push(format!(
                 "`{name}`: {path} is not there, and nothing was granted for it: make it and name it in {name}-sandbox.yaml"
             ));
         }
         let named = paths().filter_map(folder_of);
-        let own = own_folder(Path::new(command)).map(|folder| (folder, READ));
+        let own = own.and_then(|own| own.canonicalize().ok()).map(|folder| (folder, READ));
         let mut mounts: BTreeMap<PathBuf, &str> = BTreeMap::new();
         for (path, may) in named.chain(own).filter(|(path, _)| !is_system(path)) {
             if self.is_too_wide(&path) {
-                self.todo.push(format!("`{name}`: {} was not granted, as it holds far more than a server needs: name a folder in it in {name}-sandbox.yaml", path.display()));
+                let why = match self.home {
+                    Some(_) => "as it holds far more than a server needs: name a folder in it",
+                    None => "as nobody knows which folder is your home: set HOME, or name it",
+                };
+                let path = path.display();
+                self.todo.push(format!(
+                    "`{name}`: {path} was not granted, {why} in {name}-sandbox.yaml"
+                ));
                 continue;
             }
             let least = mounts.entry(path).or_insert(may);
@@ -48,24 +57,30 @@ impl Made {
         self.files.push((format!("{name}-sandbox.yaml"), document(name, &mounts)));
     }
 
-    /// Says whether a folder is the home folder or above it.
+    /// Says whether a folder, which has no links in it, is the home folder or above it.
     fn is_too_wide(&self, path: &Path) -> bool {
-        path.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(path))
+        self.home.as_ref().is_none_or(|home| home.starts_with(path)) || path.parent().is_none()
     }
+}
+
+/// Returns the path that a word is, or that an option has behind its `=`.
+fn path_of(word: &str) -> Option<&Path> {
+    let option = word.split_once('=').filter(|(name, _)| name.starts_with('-'));
+    Some(Path::new(option.map_or(word, |(_, value)| value))).filter(|path| path.is_absolute())
 }
 
 fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|system| path.starts_with(system))
 }
 
-/// Returns the folder that an argument is about: itself, or that of a file. A file that is not there
-/// yet has to be made.
+/// Returns the folder that an argument is about, without links: itself, or that of a file. A file that is not
+/// there yet has to be made.
 fn folder_of(path: &Path) -> Option<(PathBuf, &'static str)> {
     if path.is_dir() {
-        return Some((path.to_owned(), WRITE));
+        return Some((path.canonicalize().ok()?, WRITE));
     }
     let folder = path.parent().filter(|folder| folder.is_dir())?;
-    Some((folder.to_owned(), if path.exists() { READ } else { WRITE }))
+    Some((folder.canonicalize().ok()?, if path.exists() { READ } else { WRITE }))
 }
 
 /// Returns the folder of a program that lies outside of the system: that of a whole environment where
@@ -113,29 +128,44 @@ mod tests {
     #[test]
     fn every_folder_that_is_granted_is_told_and_a_file_to_be_made_may_be_written() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().display().to_string();
+        let path = folder.path().canonicalize().unwrap().display().to_string();
         let db = format!("{path}/x.db");
-        let said = told(None, &[&db]);
+        let home = Some(Path::new("/home/somebody"));
+        let said = told(home, &[&format!("--db={db}")]);
         assert!(said.contains(&format!("`s` may read and write {path}")), "{said}");
         assert!(said.contains(&format!(r#""path":"{path}","permissions":"rw""#)), "{said}");
         std::fs::write(&db, "").unwrap();
-        let said = told(None, &[&db, "relative", "/no/such/folder/x"]);
+        let said = told(home, &[&db, "relative", "/no/such/folder/x"]);
         assert!(said.contains(&format!("`s` may read {path}")), "{said}");
         // Named twice, the wider counts.
-        assert!(told(None, &[&db, &path]).contains("may read and write"));
+        assert!(told(home, &[&db, &path]).contains("may read and write"));
     }
 
     #[test]
     fn a_whole_home_folder_is_not_granted() {
         let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("notes");
+        let home = home.path().canonicalize().unwrap();
+        let (folder, link) = (home.join("notes"), home.join("notes/link"));
         std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&home, &link).unwrap();
         let text = |path: &Path| path.display().to_string();
-        for wide in [home.path(), home.path().parent().unwrap(), Path::new("/")] {
-            let said = told(Some(home.path()), &[&text(wide)]);
+        let above = home.parent().unwrap();
+        for wide in [
+            home.as_path(),
+            above,
+            Path::new("/"),
+            folder.join("..").as_path(),
+            link.as_path(),
+            link.join("x.db").as_path(),
+        ] {
+            let said = told(Some(home.as_path()), &[&text(wide)]);
             assert!(said.contains("was not granted") && said.contains("deny"), "{said}");
         }
-        assert!(told(Some(home.path()), &[&text(&folder)]).contains("may read and write"));
+        let said = told(Some(home.as_path()), &[&text(&link.join("notes"))]);
+        assert!(said.contains(&format!("may read and write {}", text(&folder))), "{said}");
+        assert!(!said.contains("link"), "{said}");
+        let said = told(None, &[&text(&folder)]);
+        assert!(said.contains("set HOME") && said.contains("deny"), "{said}");
     }
 
     #[test]

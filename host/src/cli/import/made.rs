@@ -16,9 +16,25 @@ pub(super) struct Made {
     pub(super) todo: Vec<String>,
     /// Digests of what is behind the names of secrets that were given so far.
     pub(super) digests: BTreeMap<String, String>,
-    /// The home folder, which is no server's.
+    /// The home folder, which is no server's, without links. Nothing is granted where nobody knows it.
     pub(super) home: Option<PathBuf>,
 }
+
+/// What an entry may call its address.
+const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+
+/// What of any entry is read, beside what makes it a program or an address.
+const READ: [&str; 2] = ["disabled", "type"];
+
+/// What is read only as what it should be, how to tell, and what it is called then.
+const FORMS: [(&str, fn(&Value) -> bool, &str); 3] = [
+    ("args", Value::is_array, "list"),
+    ("env", Value::is_object, "mapping"),
+    ("headers", Value::is_object, "mapping"),
+];
+
+/// Why nothing is made of a server, and what would be right.
+type Unmade = (String, &'static str);
 
 /// Programs that fetch what they run, which a sandbox without a network cannot.
 const FETCHERS: [&str; 6] = ["npx", "uvx", "bunx", "pipx", "docker", "podman"];
@@ -30,26 +46,50 @@ impl Made {
         if name != given {
             self.todo.push(format!("`{given}` is called `{name}` here"));
         }
-        let text = |key: &str| server.get(key).and_then(Value::as_str).unwrap_or_default();
-        let entry = match (text("command"), text("url")) {
-            ("", "") => {
-                let text = format!("`{given}` has neither `command` nor `url`, and was left out");
-                return self.todo.push(text);
+        match self.entry(&name, server) {
+            Ok(entry) => drop(self.servers.insert(name, entry)),
+            Err((reason, help)) => {
+                self.todo.push(format!("`{given}` was left out: {reason}: {help}"));
             }
-            ("", url) => match self.address(&name, url, server) {
-                Ok(entry) => entry,
-                Err((reason, help)) => {
-                    return self.todo.push(format!("`{given}` was left out: {reason}: {help}"));
-                }
-            },
-            (command, _) => self.program(&name, command, server),
-        };
-        self.servers.insert(name, entry);
+        }
     }
 
-    fn program(&mut self, name: &str, command: &str, server: &Value) -> Value {
-        let args = server.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
-        let args: Vec<&str> = args.iter().filter_map(Value::as_str).collect();
+    fn entry(&mut self, name: &str, server: &Value) -> Result<Value, Unmade> {
+        require_readable(server)?;
+        let text = |key: &str| server.get(key)?.as_str().filter(|text| !text.is_empty());
+        let url = ADDRESSES.iter().find_map(|key| Some((*key, text(key)?)));
+        let (entry, read) = match (text("command"), url) {
+            (Some(command), _) => {
+                (self.program(name, command, server)?, ["args", "command", "env"])
+            }
+            (None, Some((key, url))) => {
+                (self.address(name, url, server)?, [key, "headers", "headers"])
+            }
+            (None, None) => {
+                let reason = "it has neither a `command` nor a `url` that is a text";
+                return Err((reason.to_owned(), "a server is one or the other"));
+            }
+        };
+        self.note_unread(name, server, &read);
+        Ok(entry)
+    }
+
+    /// Tells what of an entry is nowhere in what was made of it.
+    fn note_unread(&mut self, name: &str, server: &Value, read: &[&str]) {
+        let keys = server.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+        let unread = keys.filter(|key| !READ.contains(key) && !read.contains(key));
+        let unread: Vec<String> = unread.map(|key| format!("`{key}`")).collect();
+        if !unread.is_empty() {
+            let unread = unread.join(", ");
+            self.todo.push(format!(
+                "`{name}`: nothing was made of {unread}: see whether the server does without"
+            ));
+        }
+    }
+
+    fn program(&mut self, name: &str, command: &str, server: &Value) -> Result<Value, Unmade> {
+        let args = arguments(server)?;
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let mut secrets = Vec::new();
         let env = self.values(name, server.get("env"), "env", &mut secrets);
         let (started, words) = self.command_line(name, command, &args, &mut secrets);
@@ -60,16 +100,11 @@ impl Made {
         let is_hidden = started != command && Path::new(command).is_absolute();
         let endpoint = if is_hidden { json!(format!("stdio://{command}")) } else { json!([]) };
         let entry = json!({"command": started, "args": words, "env": env, "endpoint": endpoint, "sandbox": name});
-        finished(entry, secrets)
+        Ok(finished(entry, secrets))
     }
 
     /// Returns the entry of a server behind an address, or what is wrong with that.
-    fn address(
-        &mut self,
-        name: &str,
-        url: &str,
-        server: &Value,
-    ) -> Result<Value, (String, &'static str)> {
+    fn address(&mut self, name: &str, url: &str, server: &Value) -> Result<Value, Unmade> {
         let mut secrets = Vec::new();
         let headers = self.values(name, server.get("headers"), "header", &mut secrets);
         let url = self.url(name, url, &mut secrets);
@@ -101,6 +136,31 @@ impl Made {
             self.todo.push(format!("`{name}`: `{program}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server into a folder, name its program as `command`, and mount the folder `ro` in {name}-sandbox.yaml"));
         }
     }
+}
+
+/// Refuses an entry that its client does not start, or of which a part would be taken for none.
+fn require_readable(server: &Value) -> Result<(), Unmade> {
+    let given = |key: &str| server.get(key).filter(|value| !value.is_null());
+    if given("disabled").is_some_and(|value| *value != json!(false)) {
+        return Err(("it is disabled".to_owned(), "take `disabled` out to have it"));
+    }
+    for (key, is_read, form) in FORMS {
+        if given(key).is_some_and(|value| !is_read(value)) {
+            return Err((format!("`{key}` is no {form}"), "write it as its client documents it"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the arguments of a program; what is no text is written as its client would.
+fn arguments(server: &Value) -> Result<Vec<String>, Unmade> {
+    let given = server.get("args").and_then(Value::as_array).into_iter().flatten();
+    let text = |value: &Value| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        _ => Err(("an argument is neither text nor a number".to_owned(), "write it as text")),
+    };
+    given.map(text).collect()
 }
 
 /// Adds the rest of an entry, and leaves out what is empty.
