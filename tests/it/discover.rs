@@ -87,3 +87,24 @@ fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
     let tools = std::fs::read_to_string(cli.here().join("context/ada/tools.json")).unwrap();
     assert!(tools.contains("found.named") && !tools.contains("found.first"), "{tools}");
 }
+
+#[test]
+fn the_profile_of_a_server_may_be_in_documents_that_are_named() {
+    if !std::path::Path::new(PYTHON).exists() {
+        return eprintln!("skipped: there is no python3");
+    }
+    let cli = Cli::new(PROGRAM);
+    let script = cli.write("work/server.py", SERVER.replace("FIRST", "first"));
+    let folder = script.parent().unwrap().display();
+    cli.write(
+        "served/servers.yaml",
+        format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {folder}, permissions: ro}}]}}\n    shell: {{mode: full}}\n"),
+    );
+    cli.write("served/clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers}}}}}}", script.display()));
+    assert_eq!(cli.run(&["discover", "finder", "--out", "out"]).code, Some(2));
+    let run = cli.run(&["discover", "finder", "--out", "out", "--manifest", "served"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(cli.here().join("out/finder.claw-describe.json").is_file());
+    let run = cli.run(&["wrap", "nobody", "--manifest", "served"]);
+    assert!(run.code == Some(2) && run.stderr.contains("there are: finder"), "{run:?}");
+}

@@ -53,12 +53,20 @@ pub(super) struct Named {
     /// A pod, of which SERVICE says by `x-claw.mcp-stdio` which program it is
     #[arg(long, value_name = "POD", requires = "service")]
     pod: Option<PathBuf>,
+    /// The manifest whose profiles there are [default: claw.yaml, else the embedded default]
+    #[arg(long, value_name = "MANIFEST")]
+    manifest: Option<PathBuf>,
     /// Start the program under this profile [default: that of its entry, else the manifest's]
     #[arg(long, value_name = "PROFILE")]
     pub(super) sandbox: Option<String>,
 }
 
 impl Named {
+    /// Returns the documents that profiles are looked for in.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        setup::with_default(&Vec::from_iter(self.manifest.clone()))
+    }
+
     /// Returns the server, as the pod or `manifest` has it.
     pub(super) fn server(&self, manifest: &Manifest) -> Result<McpServer, Fail> {
         let name = self.service.as_deref().unwrap_or_default();
@@ -95,7 +103,7 @@ fn no_server(name: &str, manifest: &Manifest) -> Fail {
 }
 
 pub(super) async fn run(args: DiscoverArgs) -> Result<u8, Fail> {
-    let paths = setup::with_default(&[]);
+    let paths = args.named.paths();
     let (mut manifest, settings) = setup::documents(&paths, &args.places)?;
     let server = args.named.server(&manifest)?;
     let (name, reach) = (server.name.clone(), server.reach.clone());

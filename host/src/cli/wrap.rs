@@ -84,8 +84,7 @@ pub(super) struct WrapArgs {
 
 pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
     let variables = Variables::of_process()?;
-    let paths = setup::with_default(&[]);
-    let (manifest, settings) = setup::documents(&paths, &args.places)?;
+    let (manifest, settings) = setup::documents(&args.named.paths(), &args.places)?;
     let mut entry = match variables.command(&args)? {
         Some((command, rest)) => {
             let profile = manifest.default_profile_name();
