@@ -1,6 +1,7 @@
 //! Servers that are after names, pins and the host's own folders, as real programs under the command
 //! line. They need a python3.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -224,4 +225,57 @@ fn the_host_s_own_folder_is_granted_to_nobody() {
         "{}",
         run.stderr
     );
+}
+
+#[test]
+fn a_call_stops_at_a_definition_for_a_tool_that_its_server_calls_otherwise() {
+    let cli = Cli::new(PROGRAM);
+    let Some(work) = server(&cli, "work") else { return };
+    let folder = documents(&cli, &[(&work, "ro")], &json!({}));
+    let servers = json!({"s": entry(&work, &["one"])});
+    let runtime =
+        json!({"version": 1, "tools": {"mcp_servers": servers}, "definitions": ["defs/*.yaml"]});
+    std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
+    std::fs::create_dir(folder.join("defs")).unwrap();
+    for (name, code, said) in [("s__one", 0, "one\n"), ("mcp.s.one", exit::DOCUMENT, "")] {
+        let policy = json!({"mode": "allowlist", "hosts": ["good.test"]});
+        let rule = json!({"version": 1, "tools": {name: {"network_policy": policy}}});
+        std::fs::write(folder.join("defs/rule.yaml"), rule.to_string()).unwrap();
+        let run = cli.run(&["call", folder.to_str().unwrap(), "s__one"]);
+        assert_eq!(
+            (run.code, &*run.stdout),
+            (Some(i32::from(code)), said),
+            "{name}: {}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn nothing_is_learned_of_a_tool_whose_profile_is_its_server_s() {
+    let cli = Cli::new(PROGRAM);
+    let Some(work) = server(&cli, "work") else { return };
+    let folder = documents(&cli, &[(&work, "ro")], &json!({"s": entry(&work, &["one"])}));
+    let run = cli.run(&["learn", "--yes", folder.to_str().unwrap(), "s__one"]);
+    assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{}", run.stderr);
+    let says = "the MCP server `s`, whose profile is `servers`";
+    assert!(run.stderr.contains(says), "{}", run.stderr);
+}
+
+#[test]
+fn a_hangup_while_a_host_is_made_reloads_it_and_does_not_end_it() {
+    let cli = Cli::new(PROGRAM);
+    let Some(work) = server(&cli, "work") else { return };
+    let folder = documents(&cli, &[(&work, "ro")], &json!({"s": entry(&work, &["one"])}));
+    // The host waits for its server, a while.
+    std::fs::write(work.join("slow"), "").unwrap();
+    let mut host = cli.start(&["run", folder.to_str().unwrap(), "--stdio"]);
+    block_until("the record to begin", || (!cli.logs().is_empty()).then_some(()));
+    host.signal("HUP");
+    std::fs::remove_file(work.join("slow")).unwrap();
+    let mut errors = BufReader::new(host.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("reloaded") {
+        assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+    }
 }

@@ -8,6 +8,7 @@ use clawhost_core::quota::Prices;
 
 use super::args::{ProxyArgs, RunArgs};
 use super::fail::Fail;
+use super::reload::Hangups;
 use super::run;
 use super::setup::{self, Purpose, Setup};
 use crate::proxy::ProxyOptions;
@@ -24,11 +25,13 @@ pub(super) async fn run(args: ProxyArgs) -> Result<u8, Fail> {
         return Err(Fail::usage("the manifest has no provider", help));
     }
     warn(&manifest);
+    let hangups = Hangups::catch();
     settings.proxy.enabled = true;
     let http = http.or(settings.http.address).or(Some(run::DEFAULT_ADDRESS));
     let setup = setup::make(manifest, settings, &places, Purpose::Serve).await?;
     run::check_definitions(&setup, &places)?;
-    run::serve(setup, RunArgs { paths, places, stdio: false, http, no_auth }, true).await
+    let args = RunArgs { paths, places, stdio: false, http, no_auth };
+    run::serve(setup, args, true, hangups).await
 }
 
 /// Says which budgets count less than they seem to.

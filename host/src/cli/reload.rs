@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clawhost_core::manifest::{DocumentError, Manifest, Settings};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Places, RunArgs};
@@ -16,19 +16,36 @@ use super::run;
 use super::setup::{self, Setup};
 use crate::Host;
 
+/// The signal, caught from the moment that this is made: one that comes while a host is being made would end it.
+pub(super) struct Hangups {
+    signal: Option<Signal>,
+    had_terminal: bool,
+}
+
+impl Hangups {
+    pub(super) fn catch() -> Self {
+        let signal = signal(SignalKind::hangup())
+            .inspect_err(|error| tracing::warn!("SIGHUP does not reload: {error}"));
+        Self { signal: signal.ok(), had_terminal: std::io::stdin().is_terminal() }
+    }
+}
+
 /// Heeds the signal until the host stops.
-pub(super) fn on_hangup(setup: &Setup, args: &RunArgs, stop: CancellationToken) {
-    let mut signal = match signal(SignalKind::hangup()) {
-        Ok(signal) => signal,
-        Err(error) => return tracing::warn!("SIGHUP does not reload: {error}"),
-    };
+pub(super) fn on_hangup(
+    hangups: Hangups,
+    setup: &Setup,
+    args: &RunArgs,
+    is_proxy: bool,
+    stop: CancellationToken,
+) {
+    let Hangups { signal: Some(mut signal), had_terminal } = hangups else { return };
     let reader = Reader {
         host: setup.host.clone(),
         settings: setup.settings.clone(),
+        is_proxy,
         paths: args.paths.clone(),
         places: args.places.clone(),
     };
-    let had_terminal = std::io::stdin().is_terminal();
     tokio::spawn(async move {
         while let Some(Some(())) = stop.run_until_cancelled(signal.recv()).await {
             // A terminal that hung up is none any more.
@@ -48,6 +65,8 @@ struct Reader {
     host: Host,
     /// As they were when the host started.
     settings: Settings,
+    /// The verb serves completions, whatever the runtime file says of that.
+    is_proxy: bool,
     paths: Vec<PathBuf>,
     places: Places,
 }
@@ -58,7 +77,8 @@ impl Reader {
         // It may ask registries.
         let read = move || setup::documents(&setup::with_default(&paths), &places);
         let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
-        let (manifest, settings): (Manifest, Settings) = read.map_err(|wrong| told(&wrong))?;
+        let (manifest, mut settings): (Manifest, Settings) = read.map_err(|wrong| told(&wrong))?;
+        settings.proxy.enabled |= self.is_proxy;
         let changed = fixed(&self.settings, &settings);
         if !changed.is_empty() {
             return Err(format!("start the host anew for a change of {}", changed.join(", ")));
@@ -90,6 +110,7 @@ fn fixed(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("`audit`", old.audit == new.audit),
         ("`http`", old.http == new.http),
         ("`limits`", old.limits == new.limits),
+        ("`proxy`", old.proxy == new.proxy),
         ("`registry`", old.releases == new.releases),
         ("`state`", old.state == new.state),
         ("`tools.directory`", old.tools.directory == new.tools.directory),
@@ -98,4 +119,24 @@ fn fixed(old: &Settings, new: &Settings) -> Vec<&'static str> {
     .into_iter()
     .filter_map(|(what, is_same)| (!is_same).then_some(what))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_completions_are_served_by_stays_as_it_was_at_the_start() {
+        let read = |proxy: &str| {
+            let text = format!("version: 1\nproxy: {{{proxy}}}\n");
+            Settings::read(Some((Path::new("clawhost.yaml"), text.as_bytes())), []).unwrap()
+        };
+        let old = read("enabled: true");
+        assert_eq!(fixed(&old, &read("enabled: true")), Vec::<&str>::new());
+        for new in ["enabled: false", "enabled: true, history: false"] {
+            assert_eq!(fixed(&old, &read(new)), ["`proxy`"], "{new}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{Places, RunArgs};
 use super::fail::Fail;
+use super::reload::{Hangups, on_hangup};
 use super::setup::{self, Setup};
 use super::validate::{tools_may_come, undefined};
 use super::{prompt, proxy, show, tools};
@@ -30,9 +31,10 @@ pub(super) const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7333);
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
+    let hangups = Hangups::catch();
     let setup = setup::open(&args.paths, &args.places, setup::Purpose::Serve).await?;
     check_definitions(&setup, &args.places)?;
-    serve(setup, args, false).await
+    serve(setup, args, false, hangups).await
 }
 
 /// Refuses what [`strays`] finds for a host that was made.
@@ -58,7 +60,12 @@ pub(super) fn strays(
 }
 
 /// Serves what `setup` holds as `args` say.
-pub(super) async fn serve(setup: Setup, args: RunArgs, is_proxy: bool) -> Result<u8, Fail> {
+pub(super) async fn serve(
+    setup: Setup,
+    args: RunArgs,
+    is_proxy: bool,
+    hangups: Hangups,
+) -> Result<u8, Fail> {
     let wants_http = wants_http(&args, &setup.settings)?;
     for note in &setup.host.manifest().notes {
         tracing::info!("{note}");
@@ -67,7 +74,7 @@ pub(super) async fn serve(setup: Setup, args: RunArgs, is_proxy: bool) -> Result
     let shutdown = Shutdown { told: stop_signal(), grace };
     metrics(&setup, &shutdown).await?;
     let control = Control::start(&setup, &shutdown.told).await;
-    super::reload::on_hangup(&setup, &args, shutdown.told.clone());
+    on_hangup(hangups, &setup, &args, is_proxy, shutdown.told.clone());
     let host = setup.host.clone();
     let outcome = if wants_http {
         http(setup, &args, is_proxy, shutdown).await
