@@ -61,6 +61,20 @@ fn writing_is_granted_by_a_yes_where_it_was_refused_and_is_not_tried() {
     }
 }
 
+#[test]
+fn what_a_trial_read_is_kept_only_where_its_profile_says_so() {
+    for (runtime, is_kept) in
+        [("version: 1\n", false), ("version: 1\nprofiles: {box: {record: true}}\n", true)]
+    {
+        let cli = boxed(false);
+        cli.write("clawhost.yaml", runtime);
+        let run = cli.run(&["learn", "claw.yaml", "read_file", "path=made/old.txt"]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let kept = std::fs::read_dir(cli.state().join("audit/recordings")).unwrap().count();
+        assert_eq!(kept > 0, is_kept, "{runtime}");
+    }
+}
+
 /// Tools under one profile of two folders, and either a shell or a closed path.
 fn boxed(has_shell: bool) -> Cli {
     let cli = Cli::new(PROGRAM);

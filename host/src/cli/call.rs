@@ -22,8 +22,9 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
     let setup =
         setup::open(std::slice::from_ref(&args.call.manifest), &args.call.places, Purpose::Call)
             .await?;
-    super::run::check_definitions(&setup, &args.call.places)?;
     setup::arrived(&setup.host, &args.call.tool).await;
+    // Only now is it known whether a rule is for a tool that its server has under that name.
+    super::run::check_definitions(&setup, &args.call.places)?;
     let catalog = setup.host.catalog();
     let tool = catalog.find(&args.call.tool).map(Arc::as_ref);
     let arguments = words::arguments(tool, &args.call.arguments)?;

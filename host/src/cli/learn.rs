@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use clawhost_core::catalog::ckp_name;
+use clawhost_core::catalog::{Origin, Tool, ckp_name};
 use clawhost_core::egress::{EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Schemes};
 use clawhost_core::error::{ErrorKind, exit};
 use clawhost_core::grants::{Access, Mount, Shell};
-use clawhost_core::limits::{FLUSH_MS, LEARN_ROUNDS_MAX};
+use clawhost_core::limits::{FLUSH_MS, LEARN_ROUNDS_MAX, RECORDINGS_MAX};
 use clawhost_core::manifest::{Manifest, PROFILE_NONE, Profile, ProfileLimits};
 use clawhost_core::violation::Lack;
 use clawhost_core::visible;
@@ -54,7 +54,8 @@ const WRITES: [&str; 8] = [
 ///
 /// Makes the call, again and again, and each time grants what was missing: a folder to read, a host, a port. It asks
 /// before anything outside the tool's present profile is touched. Writing that the present profile does not
-/// allow is not tried: it asks whether to print the profile with it. Prints a profile and writes none.
+/// allow is not tried: it asks whether to print the profile with it. Prints a profile and writes none. Only for tools
+/// that are components: an MCP server has one profile for all of its tools.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: clawhost learn --yes host/examples/manifest.yaml read_file path=hello.txt > reader.yaml"
@@ -147,8 +148,10 @@ impl Trial {
         })?;
         let setup = setup::make(manifest, settings, places, Purpose::Call).await?;
         setup::arrived(&setup.host, tool).await;
+        super::run::check_definitions(&setup, places)?;
         let catalog = setup.host.catalog();
         let found = catalog.find(tool).ok_or_else(|| words::unknown(tool, &setup.host))?;
+        require_component(found)?;
         let arguments = words::arguments(Some(found), arguments)?;
         let principal = words::principal(&setup, &args.call, PRINCIPAL)?;
         let call = ToolCall::new(principal.clone(), tool, arguments);
@@ -172,16 +175,17 @@ impl Trial {
         let lacks = list("lacks").filter_map(|lack| Lack::deserialize(lack).ok()).collect();
         let egress = list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect();
         let asked = asked(&setup.host, &record).or_fail(exit::UPSTREAM)?;
+        forget(&setup.host, &profile).or_fail(exit::UPSTREAM)?;
         Ok(Seen { works, why, profile, asked, lacks, egress, is_untried: false })
     }
 
-    /// Gives the tool's profile what is tried, and returns it.
+    /// Gives the tool's profile what is tried, and returns it, to be recorded as its documents say.
     fn widen(&self, manifest: &mut Manifest, tool: &str) -> Option<Profile> {
         let ckp = ckp_name(tool);
         let binding = manifest.tools.iter().find(|binding| binding.name == ckp);
         let name = binding.map_or(PROFILE_NONE, |binding| binding.sandbox.as_str()).to_owned();
         let profile = manifest.profiles.get_mut(&name)?;
-        profile.record = true;
+        let is_recorded = std::mem::replace(&mut profile.record, true);
         if profile.mounts.is_empty() {
             let host = if self.is_shown { &self.folder } else { self.scratch.path() };
             let (host, guest) = (host.to_owned(), "/".to_owned());
@@ -207,7 +211,7 @@ impl Trial {
                 _ => {}
             }
         }
-        Some(profile.clone())
+        Some(Profile { record: is_recorded, ..profile.clone() })
     }
 
     /// Adds what was missing; says whether there was anything.
@@ -342,6 +346,21 @@ impl Seen {
     }
 }
 
+/// Refuses a tool that is no component: what it asks goes past the host, so that nothing is learned of it.
+fn require_component(tool: &Tool) -> Result<(), Fail> {
+    let (name, origin) = (&tool.definition.name, &tool.origin);
+    let more = match origin {
+        Origin::BuiltIn { .. }
+        | Origin::DropIn { .. }
+        | Origin::Registry { .. }
+        | Origin::Release => return Ok(()),
+        Origin::Bridged { .. } => format!(", whose profile is `{}`", tool.grants.profile),
+        _ => String::new(),
+    };
+    let reason = format!("`{name}` is no component: it comes from {origin}{more}");
+    Err(Fail::usage(reason, "learn is for components: for others, write the profile by hand"))
+}
+
 /// Returns the bounds that the profile states.
 fn bounds(limits: &ProfileLimits) -> Map<String, Value> {
     let timeout = limits.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
@@ -387,6 +406,22 @@ fn asked(host: &Host, record: &Value) -> std::io::Result<Option<Vec<(String, Val
     let asked = host.recordings().find(digest)?;
     let asked: Option<Vec<_>> = asked.map(|recording| recording.answers().cloned().collect());
     Ok(asked.filter(|asked| !asked.iter().any(|(of, _)| of.starts_with("process."))))
+}
+
+/// Removes what was recorded under `profile` for this alone: it holds what the tool read.
+fn forget(host: &Host, profile: &Profile) -> std::io::Result<()> {
+    if profile.record {
+        return Ok(());
+    }
+    let (audit, catalog) = (host.audit(), host.catalog());
+    let is_under =
+        |tool: &str| catalog.find(tool).is_some_and(|tool| tool.grants.profile == profile.name);
+    let is_ours = |call: &Value| {
+        call["chain"] == audit.chain() && call["tool"].as_str().is_some_and(is_under)
+    };
+    let calls = audit.search(None, RECORDINGS_MAX, is_ours)?.calls;
+    let mut digests = calls.iter().filter_map(|call| call["recording"].as_str());
+    digests.try_for_each(|digest| host.recordings().remove(digest))
 }
 
 #[cfg(test)]

@@ -66,6 +66,14 @@ impl Recordings {
         }
         Ok(Some(serde_json::from_slice(&text)?))
     }
+
+    /// Removes the recording of this digest, where there is one.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn remove(&self, digest: &str) -> std::io::Result<()> {
+        unless_gone(self.0.remove_file(format!("{FOLDER}/{}", file_name(digest)))).map(|_| ())
+    }
 }
 
 fn file_name(digest: &str) -> String {
@@ -130,6 +138,10 @@ mod tests {
         assert!(shelf.find(&digest).unwrap_err().to_string().contains("altered"));
         assert_eq!(shelf.keep(&recording(1)).unwrap(), digest);
         assert_eq!(shelf.find(&digest).unwrap(), Some(recording(1)), "what is kept is whole");
+        for _ in 0..2 {
+            shelf.remove(&digest).unwrap();
+            assert_eq!(shelf.find(&digest).unwrap(), None, "it was removed");
+        }
         for strange in ["../../audit", "/etc/passwd", ""] {
             assert_eq!(shelf.find(strange).unwrap(), None, "{strange}");
         }
