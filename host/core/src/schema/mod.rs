@@ -84,7 +84,7 @@ impl Schema {
     /// Checks `value`.
     ///
     /// # Errors
-    /// Up to five mismatches with their places, for whoever sent the value. Values are not
+    /// Up to five mismatches with their places, of a large value one, for whoever sent the value. Values are not
     /// repeated, as an argument may hold a secret; names of unknown properties are. A value that
     /// would take more than [`SCHEMA_EVALUATIONS_MAX`] to check is refused unchecked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
@@ -137,23 +137,28 @@ impl Compiled {
         if self.validator.is_valid(value) {
             return Ok(());
         }
-        let mismatches: Vec<String> = self
-            .validator
-            .iter_errors(value)
-            .take(MISMATCHES_SHOWN_MAX)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                let place = if place.is_empty() {
-                    "the arguments".to_owned()
-                } else {
-                    format!("`{place}`")
-                };
-                let text = format!("{place}: {}", error.masked());
-                truncate::text(&text, MISMATCH_BYTES_MAX).to_owned()
-            })
-            .collect();
-        Err(mismatches.join("; "))
+        Err(self.mismatches(value).join("; "))
     }
+
+    /// Returns the first mismatches of `value`, and no more than one of a large value: a
+    /// validator makes all before it hands out any.
+    fn mismatches(&self, value: &Value) -> Vec<String> {
+        if self.cost.can_list(value) {
+            let all = self.validator.iter_errors(value);
+            return all.take(MISMATCHES_SHOWN_MAX).map(|error| mismatch(&error)).collect();
+        }
+        if self.cost.has_alternatives() {
+            return vec!["the arguments: no match, and too large to say where".to_owned()];
+        }
+        self.validator.validate(value).err().iter().map(mismatch).collect()
+    }
+}
+
+fn mismatch(error: &jsonschema::ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let place = if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") };
+    let text = format!("{place}: {}", error.masked());
+    truncate::text(&text, MISMATCH_BYTES_MAX).to_owned()
 }
 
 /// Why a schema cannot be used.
@@ -325,6 +330,37 @@ mod tests {
         let bomb = json!({"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
         let error = Schema::compile(&bomb).unwrap().check(&json!({"a": 1})).unwrap_err();
         assert!(error.contains("to be checked"), "{error}");
+    }
+
+    #[test]
+    fn a_large_value_that_does_not_match_has_one_mismatch_told_or_none() {
+        let names: Vec<String> = (0..40).map(|k| format!("k{k}")).collect();
+        let list = json!({"type": "array", "items": {"required": names}});
+        let large = Value::from(vec![json!({}); 100_000]);
+        let error = |schema: &Value, value: &Value| {
+            Schema::compile(schema).unwrap().check(value).unwrap_err()
+        };
+        assert_eq!(error(&list, &json!([{}, {}])).matches("; ").count(), 4);
+        let first = error(&list, &large);
+        assert!(first.starts_with("`/0`: ") && !first.contains("; "), "{first}");
+        let either = error(&json!({"anyOf": [list, {"type": "null"}]}), &large);
+        assert!(either.contains("too large to say where"), "{either}");
+        let named = json!({"k".repeat(1_000_000): vec![json!({}); 1_000]});
+        let maps = json!({"type": "object", "additionalProperties": list});
+        assert!(!error(&maps, &named).contains("; "));
+    }
+
+    #[test]
+    fn nested_records_are_checked_at_any_depth() {
+        let schema = json!({
+            "type": "object", "additionalProperties": false,
+            "properties": {"next": {"$ref": "#"}, "any": {}},
+        });
+        let mut value = json!({"any": {"deep": [[[[{"a": {"b": {"c": [1, 2, 3]}}}]]]]}});
+        for _ in 0..60 {
+            value = json!({"next": value});
+        }
+        assert_eq!(Schema::compile(&schema).unwrap().check(&value), Ok(()));
     }
 
     #[test]
