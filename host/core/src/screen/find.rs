@@ -2,6 +2,7 @@
 //! texts that it holds in base64.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::encoded;
@@ -34,19 +35,25 @@ pub(super) fn find(key: Option<&str>, text: &str, wanted: &Wanted, tokens: &Toke
     }
     let named = key.filter(|key| key.len().max(text.len()) <= SHORT_BYTES_MAX);
     let shown = named.map_or(Cow::Borrowed(text), |key| Cow::Owned(format!("{key}: {text}")));
-    let start = shown.len() - text.len();
-    let mut hits = Vec::new();
+    apart(everywhere(&shown, shown.len() - text.len(), wanted, tokens), wanted)
+}
+
+/// Returns everything that is found in what `shown` has from `start` on, and in each of its
+/// layers: most is the same in all of them, and is one.
+fn everywhere(shown: &str, start: usize, wanted: &Wanted, tokens: &Tokens) -> Vec<Hit> {
+    let (mut hits, mut known) = (Vec::new(), HashSet::new());
     read(shown.as_bytes(), false, |layer| {
         search(&as_text(layer.bytes()), wanted, &mut |at, name, said| {
             let at = layer.source(at);
             // What lies in the name is found in the name.
-            if let Some(from) = at.start.checked_sub(start) {
+            let Some(from) = at.start.checked_sub(start) else { return };
+            if known.insert((at.start, at.end, name)) {
                 let marker = tokens.marker(name, &personal::plain(name, said));
                 hits.push(Hit { at: from..at.end - start, name, marker });
             }
         });
     });
-    apart(hits, wanted)
+    hits
 }
 
 /// Returns the bytes `part` of `text` with a marker in the place of each of `hits`; what began

@@ -41,6 +41,17 @@ fn every_spelling_of_a_value_gets_the_same_token() {
 }
 
 #[test]
+fn what_no_layer_changes_is_found_once() {
+    let text = "ann@corp.test %41 %2541 \\u0041 \\\\u0041 &amp; &amp;amp; bob%40corp.test";
+    let hits = everywhere(text, 0, &wanted(), &TOKENS);
+    assert_eq!(hits.iter().filter(|hit| hit.at == (0..13)).count(), 1, "{hits:?}");
+    let marker = |name: &str| TOKENS.marker("email", name);
+    let (ann, bob) = (marker("ann@corp.test"), marker("bob@corp.test"));
+    let shown = replaced(text);
+    assert!(shown.starts_with(&ann) && shown.ends_with(&bob), "{shown}");
+}
+
+#[test]
 fn a_credential_is_found_in_base64() {
     let line = "password=hunter2hunter2\n";
     for encoded in [STANDARD.encode(line), URL_SAFE_NO_PAD.encode(format!("?{line}"))] {
