@@ -12,6 +12,7 @@ use url::Url;
 
 use super::paths::{CONTENT_WORDS, words};
 use crate::egress::{EgressDenied, parse_url};
+use crate::visible;
 
 /// Last words of the names of arguments that are addresses whatever they look like.
 const LAST_WORDS: &str = "domain domains endpoint endpoints host hostname hostnames hosts href \
@@ -69,10 +70,13 @@ fn one(
     role: Role,
     check: &impl Fn(&Url) -> Result<(), EgressDenied>,
 ) -> Result<(), EgressDenied> {
-    // Parsers skip what stands before the scheme.
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
+    // Parsers skip what stands before the scheme, and tabs and line breaks wherever they stand:
+    // an address that has some is one, and refused.
+    let is_skipped = |c: char| c.is_whitespace() || c.is_control() || visible::is_invisible(c);
+    let text = text.trim_start_matches(is_skipped);
+    let read = text.replace(['\t', '\r', '\n'], "");
     let under = |scheme: &str| check(&parse_url(&format!("{scheme}://{text}"))?);
-    match (role, has_scheme(text)) {
+    match (role, has_scheme(&read)) {
         (Role::Address | Role::Other, true) => check(&parse_url(text)?),
         (Role::Address, false) => under("https").or_else(|_| under("http")),
         (Role::Content, _) | (Role::Other, false) => Ok(()),
@@ -108,6 +112,11 @@ mod tests {
             "https://evil.test/",
             "HTTP://evil.test",
             " \thttps://evil.test",
+            "\u{feff}\u{200b}https://evil.test",
+            "ht\ttps://evil.test/",
+            "https\n://evil.test/",
+            "https:\r\n//evil.test/",
+            "\u{feff}ht\ttp:/\n/good.test",
             "http:evil.test",
             "https:/evil.test",
             "https:\\\\evil.test",
@@ -130,7 +139,9 @@ mod tests {
                 assert!(!is_fine(&json!({name: evil})), "{name}: {evil}");
                 assert!(!is_fine(&json!({name: {"x": [evil]}})), "{name}: {evil}");
             }
-            for good in ["good.test", "good.test:8080/x", "https://good.test/x"] {
+            for good in
+                ["good.test", "good.test:8080/x", "https://good.test/x", "\nhttps://good.test"]
+            {
                 assert!(is_fine(&json!({name: [good]})), "{name}: {good}");
             }
         }
@@ -139,6 +150,8 @@ mod tests {
     #[test]
     fn what_only_mentions_an_address_is_none() {
         for arguments in [
+            json!({"body": "ht\ttps://evil.test/"}),
+            json!({"query": "two\nlines: one\n// and more"}),
             json!({"body": "https://evil.test/"}),
             json!({"messageText": ["http://evil.test"]}),
             json!({"query": "see https://evil.test/", "curl": "evil.test", "n": 1, "x": null}),
