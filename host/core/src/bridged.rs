@@ -113,6 +113,8 @@ fn shown(text: &str) -> String {
 
 /// What a schema holds for people, whatever it says.
 const WORDS: [&str; 3] = ["$comment", "description", "title"];
+/// What a schema holds as values: nothing in it is words, whatever it is called.
+const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
 
 /// Cleans the words of a schema. Anything else that hides is refused: taking it out would change what
 /// fits. Bounded by the nesting that JSON from outside may have.
@@ -124,8 +126,20 @@ fn clean_schema(schema: &mut Value) -> Result<(), String> {
                 *text = shown(text);
                 Ok(())
             }
+            value if VALUES.contains(&key.as_str()) => all_plain(value),
             value => plain(key).and_then(|()| clean_schema(value)),
         }),
+        Value::String(text) => plain(text),
+        _ => Ok(()),
+    }
+}
+
+fn all_plain(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Array(items) => items.iter().try_for_each(all_plain),
+        Value::Object(object) => {
+            object.iter().try_for_each(|(key, value)| plain(key).and_then(|()| all_plain(value)))
+        }
         Value::String(text) => plain(text),
         _ => Ok(()),
     }
@@ -293,6 +307,15 @@ mod tests {
         // A property may be called as the words are, and what is below it is no word.
         let named = json!({"type": "object", "properties": {"title": {"const": "\u{200b}"}}});
         assert!(cleaned(&definition("d", named), "s__t").is_err());
+        // Values are compared, or given to the tool, in whatever name.
+        for (keyword, value) in [
+            ("const", json!({"title": "a\u{200b}b"})),
+            ("enum", json!([{"x": {"description": "a\u{fffa}b"}}])),
+            ("default", json!({"$comment": "a\u{34f}b"})),
+        ] {
+            let schema = json!({"type": "object", "properties": {"a": {keyword: value}}});
+            assert!(cleaned(&definition("d", schema), "s__t").is_err(), "{keyword}");
+        }
     }
 
     #[test]

@@ -29,17 +29,20 @@ pub fn is_plain(c: char) -> bool {
     matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c) || is_selector(c))
 }
 
-/// Zero-width and bidirectional marks, letters and patterns that are blank, and the tag characters
-/// that mirror ASCII.
+/// Zero-width and bidirectional marks, what joins, formats or annotates without a sign of its own,
+/// letters and patterns that are blank, and the tag characters that mirror ASCII: with the
+/// [selectors](is_selector) what Unicode calls `Default_Ignorable_Code_Point`, and more.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}')
 }
 
 /// Variation selectors: ordinary behind a picture, and able to carry a text that nobody sees.
-fn is_selector(c: char) -> bool {
+pub(crate) fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
@@ -58,7 +61,11 @@ mod tests {
 
     #[test]
     fn blank_letters_and_selectors_hide_nothing() {
-        for code in [0x61c, 0x3164, 0x2800, 0x180e, 0x115f, 0xfe00, 0xfe0f, 0xe0100, 0xe01ef] {
+        for code in [
+            0x34f, 0x61c, 0x115f, 0x17b4, 0x17b5, 0x180b, 0x180e, 0x180f, 0x2800, 0x3164, 0xfe00,
+            0xfe0f, 0xfff0, 0xfff9, 0xfffb, 0x1bca0, 0x1bca3, 0x1d173, 0x1d17a, 0xe0001, 0xe0080,
+            0xe00ff, 0xe0100, 0xe01ef, 0xe01f0, 0xe0fff,
+        ] {
             let hidden = char::from_u32(code).unwrap();
             assert_eq!(line(&hidden.to_string()), format!("\\u{{{code:x}}}"));
         }

@@ -33,15 +33,9 @@ pub(super) struct Folded {
     pub(super) hidden: bool,
 }
 
-/// Characters that show nothing, or choose among the forms of the one before, as Unicode's
-/// `Default_Ignorable_Code_Point` has them; and blanks.
+/// Characters that show nothing, blanks among them, or choose among the forms of the one before.
 pub(super) fn is_ignorable(c: char) -> bool {
-    visible::is_invisible(c)
-        || is_blank(c)
-        || matches!(c,
-            '\u{34f}' | '\u{61c}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+    visible::is_invisible(c) || visible::is_selector(c)
 }
 
 /// Letters by class that show nothing, and take up room: they can stand for a space, or hide.
