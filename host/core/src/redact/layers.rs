@@ -93,10 +93,12 @@ impl<'t> Layer<'t> {
         let Some(first) = rest.first() else {
             return 0;
         };
-        let Some(escape) = escape(rest) else {
-            if self.open.is_none() && may_go_on(rest) {
-                self.open = Some(self.bytes.len());
-            }
+        let escape = escape(rest);
+        let is_open = if escape.is_some() { may_grow(rest) } else { may_go_on(rest) };
+        if self.open.is_none() && is_open {
+            self.open = Some(self.bytes.len());
+        }
+        let Some(escape) = escape else {
             self.bytes.to_mut().push(*first);
             return 1;
         };
@@ -113,11 +115,23 @@ fn may_go_on(text: &[u8]) -> bool {
     text.len() < ESCAPE_BYTES_MAX && text.iter().skip(1).all(inside)
 }
 
+/// Returns whether `text`, which begins with an escape, could become another one: octal digits
+/// are one to three.
+fn may_grow(text: &[u8]) -> bool {
+    text.len() < 4 && text.starts_with(b"\\") && text.iter().skip(1).all(is_octal)
+}
+
+const fn is_octal(byte: &u8) -> bool {
+    matches!(*byte, b'0'..=b'7')
+}
+
 fn escape(text: &[u8]) -> Option<Escape> {
     match text {
         [b'%', high, low, ..] => Some(byte(digit(*high)? << 4 | digit(*low)?, 3)),
         [b'\\', b'x', high, low, ..] => Some(byte(digit(*high)? << 4 | digit(*low)?, 4)),
         [b'\\', b'u', rest @ ..] => unicode(rest),
+        [b'\\', b'U', digits @ ..] => character(number(digits.get(..8)?)?, 10),
+        [b'\\', b'0'..=b'7', ..] => octal(text.get(1..)?),
         [b'\\', other, ..] => Some(byte(short(*other)?, 2)),
         [b'&', rest @ ..] => entity(rest),
         _ => None,
@@ -127,14 +141,26 @@ fn escape(text: &[u8]) -> Option<Escape> {
 /// `\n` and its like; whatever is no letter or digit stands for itself.
 fn short(letter: u8) -> Option<u8> {
     match letter {
+        b'a' => Some(7),
         b'b' => Some(8),
+        b'e' => Some(27),
         b'f' => Some(12),
         b'n' => Some(b'\n'),
         b'r' => Some(b'\r'),
         b't' => Some(b'\t'),
-        b'0' => Some(0),
+        b'v' => Some(11),
         other => (other.is_ascii_punctuation() || other == b' ').then_some(other),
     }
+}
+
+/// A byte in one to three octal digits, as shells and C have it. `\0` before fewer than two more
+/// stands alone, as Rust and JavaScript have it.
+fn octal(digits: &[u8]) -> Option<Escape> {
+    let count = digits.iter().take(3).take_while(|digit| is_octal(digit)).count();
+    let len = if digits.starts_with(b"0") && count < 3 { 1 } else { count };
+    let add = |sum: u16, digit: &u8| sum << 3 | u16::from(digit - b'0');
+    let value = digits.iter().take(len).fold(0, add);
+    Some(byte(u8::try_from(value).ok()?, len + 1))
 }
 
 /// `\u` with four digits, two of these for a character beyond them, or with digits in braces.

@@ -15,6 +15,13 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     for marks in std::iter::once(MARKS).chain(MARKS.chunks(1)) {
         texts.extend(Layer::whole(value).peel(marks).map(|layer| layer.bytes().to_vec()));
     }
+    // An apostrophe as shells have it between two of theirs, and what is left of the first of
+    // these once a layer around it is undone.
+    if value.contains(&b'\'') {
+        let quotes: [&[u8]; 3] = [br"'\''", br#"'"'"'"#, b"'''"];
+        let parts: Vec<&[u8]> = value.split(|byte| *byte == b'\'').collect();
+        texts.extend(quotes.map(|quote| parts.join(quote)));
+    }
     // UTF-16, in either order of its bytes.
     let wide: Vec<u8> = value.iter().flat_map(|byte| [*byte, 0]).collect();
     let wide = wide.strip_suffix(&[0]).filter(|_| value.is_ascii());

@@ -77,6 +77,28 @@ fn encoded_values_are_found() {
 }
 
 #[test]
+fn a_value_in_the_quotes_and_escapes_of_shells_and_languages_is_found() {
+    let redactor =
+        knows(&[("T", "it's-a-s3cret"), ("T", "smile-😀-s3cret"), ("T", "a\x07b\x0bc\x1b-s3cret")]);
+    for spelled in [
+        r"'it'\''s-a-s3cret'",
+        r#"'it'"'"'s-a-s3cret'"#,
+        r"$'it\'s-a-s3cret'",
+        r"$'it\047s\x2da\55s3cret'",
+        r"$'\x69t\u0027s-\141-s3cret'",
+        r"'it\U00000027s-a-s3cret'",
+        r"'smile-\U0001f600-s3cret'",
+        r"$'smile-\360\237\230\200-s3cret'",
+        r"$'a\ab\vc\e-s3cret'",
+    ] {
+        for text in [spelled.to_owned(), Value::from(spelled).to_string()] {
+            let shown = redactor.text(&text).into_owned();
+            assert!(shown.contains("[redacted:T]") && !shown.contains("s3cret"), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn a_value_in_two_or_four_bytes_a_letter_is_found() {
     let redactor = knows(&[("T", "s3cret-of-the-test")]);
     let wide: Vec<u8> =
@@ -179,6 +201,11 @@ fn a_part_of_a_stream_says_what_it_may_end_in() {
         assert_eq!(redactor.unfinished(part.as_bytes()), expected, "{part}");
     }
     assert_eq!(redactor.unfinished(b"6162"), 4);
+    for (part, expected) in
+        [(r"x\1", 2), (r"x\14", 3), (r"x\141", 4), (r"x\141b", 5), (r"x\0", 2), (r"\141x", 0)]
+    {
+        assert_eq!(redactor.unfinished(part.as_bytes()), expected, "{part}");
+    }
 }
 
 /// How a value may be written by somebody who means no harm.
