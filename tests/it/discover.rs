@@ -1,5 +1,7 @@
 //! `clawhost discover`: a server's tools, written down.
 
+use std::path::PathBuf;
+
 use clawhost_core::descriptor::Descriptor;
 use clawhost_tests::Cli;
 
@@ -23,11 +25,8 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 "#;
 
-#[test]
-fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
-    if !std::path::Path::new(PYTHON).exists() {
-        return eprintln!("skipped: there is no python3");
-    }
+/// A folder with the server, and where it is; the runtime file says more of it, and of the host.
+fn prepared(of_server: &str, more: &str) -> (Cli, PathBuf) {
     let cli = Cli::new(PROGRAM);
     let script = cli.write("work/server.py", SERVER.replace("FIRST", "first"));
     let folder = script.parent().unwrap().display();
@@ -36,7 +35,36 @@ fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
         format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {folder}, permissions: ro}}]}}\n    shell: {{mode: full}}\n"),
     );
     cli.write("claw.yaml", "claw: '0.3.0'\nkind: Claw\nmetadata: {name: t}\nspec:\n  identity: {inline: {personality: p, autonomy: autonomous}}\n  providers: [{inline: {protocol: openai-compatible, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]\n  sandbox: servers.yaml\n");
-    cli.write("clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers}}}}}}", script.display()));
+    cli.write("clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers{of_server}}}}}}}{more}", script.display()));
+    (cli, script)
+}
+
+#[test]
+fn a_definition_names_a_server_s_tool_as_the_host_does() {
+    if !std::path::Path::new(PYTHON).exists() {
+        return eprintln!("skipped: there is no python3");
+    }
+    let (cli, _) = prepared(", internal_only: false", "\ndefinitions: [definitions.yaml]");
+    for (key, codes) in [
+        ("finder-first", [0, 4]),
+        ("finder__first", [0, 4]),
+        ("mcp.finder.first", [0, 4]),
+        ("finder-frist", [3, 3]),
+    ] {
+        cli.write("definitions.yaml", format!("version: 1\ntools: {{ {key}: {{}} }}\n"));
+        // No rule allows the call: that it is asked is enough.
+        let runs = [vec!["tools", "claw.yaml"], vec!["call", "claw.yaml", "finder-first"]];
+        let runs = runs.map(|words| cli.run(&words));
+        assert_eq!(runs.each_ref().map(|run| run.code), codes.map(Some), "{key}: {runs:?}");
+    }
+}
+
+#[test]
+fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
+    if !std::path::Path::new(PYTHON).exists() {
+        return eprintln!("skipped: there is no python3");
+    }
+    let (cli, script) = prepared("", "");
     let run = cli.run(&["discover", "finder"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let file = cli.here().join(".claw-discovered/finder.claw-describe.json");

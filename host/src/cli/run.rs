@@ -54,7 +54,7 @@ pub(super) fn strays(
     places: &Places,
 ) -> Vec<DocumentError> {
     let catalog = host.catalog();
-    let offered = catalog.tools().map(|tool| tool.ckp_name.clone());
+    let offered = catalog.tools().flat_map(|tool| tool.names());
     let may_come = !catalog.loading.is_empty() || tools_may_come(settings, places.tools.as_deref());
     undefined(manifest, offered, may_come).0
 }

@@ -179,3 +179,15 @@ fn a_tool_that_nobody_knows_is_a_problem_with_its_place() {
     let strays = |may_come| all.strays(&names, |_| may_come);
     assert_eq!((strays(false).len(), strays(true).len()), (2, 1), "a slip is one in any case");
 }
+
+#[test]
+fn a_server_s_tool_is_meant_by_each_of_its_names() {
+    let names = ["git-read-file", "git--read-file"].map(str::to_owned);
+    for key in ["git-read-file", "git__read_file", "mcp.git.read_file"] {
+        assert_eq!(read(&format!("  {key}: {{}}")).unwrap().strays(&names, |_| false).len(), 0);
+    }
+    let twice = read("  git-read-file: {}\n  mcp.git.read_file: {}").unwrap_err();
+    assert!(twice[0].contains("a second time"), "{twice:?}");
+    let strays = read("  mcp.git: {}").unwrap().strays(&names, |_| false);
+    assert!(strays[0].one_line().contains("no tool is called `mcp.git`"));
+}
