@@ -334,8 +334,12 @@ async fn a_call_that_fails_raises_an_error_that_can_be_caught() {
     let (said, error) = (told[0].as_str().unwrap(), &told[1]);
     assert_eq!((&error["code"], &error["kind"]), (&json!(-32011), &json!("policy")));
     assert_eq!(said, format!("policy (-32011): {}", error["message"].as_str().unwrap()));
-    let reply = host.call("run_code", json!({"code": "tools.no_such({})"})).await.unwrap();
-    assert!(reply.is_error && text(&reply).contains("ToolError"), "{}", text(&reply));
+    for code in ["tools.no_such({})", "tools.start('no_such', {}); 5"] {
+        let reply = host.call("run_code", json!({ "code": code })).await.unwrap();
+        assert!(reply.is_error && text(&reply).contains("ToolError"), "{code}: {}", text(&reply));
+    }
+    let no_text = "try:\n    tools.call(5)\nexcept RuntimeError:\n    result = tools.error['kind']";
+    assert_eq!(program(&host, "python", no_text).await, "unknown-tool");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -39,6 +39,14 @@ async fn a_program_has_its_input_and_its_result_is_a_variable_or_the_last_value(
         (JS, "const result = {n: input.n * 2, s: input.s + '😀'}; 0", json!({"n": 42, "s": "é😀"})),
         (JS, "(async () => { await null; return [input.n] })()", json!([21])),
         (JS, "let x = 1", json!(null)),
+        (JS, "result = 1; return 5", json!(5)),
+        (JS, "let result = 1; return null", json!(null)),
+        (JS, "result = [input.n]; if (result) return; result = 0", json!([21])),
+        (JS, "const [a] = await (Promise.all([input.n])); return a", json!(21)),
+        (JS, "const all = await [input.n]; return all", json!([21])),
+        (JS, "result = await (Promise.resolve(input.n))", json!(21)),
+        (JS, "async function main() { return await (Promise.resolve(2)) }\nmain()", json!(2)),
+        (JS, "Promise.reject(1).catch(() => {}); 3", json!(3)),
         (PYTHON, "1 + 1", json!(2)),
         (
             PYTHON,
@@ -47,6 +55,8 @@ async fn a_program_has_its_input_and_its_result_is_a_variable_or_the_last_value(
         ),
         (PYTHON, "import json, math\n[math.gcd(input['n'], 14)]", json!([7])),
         (PYTHON, "x = 1", json!(null)),
+        (PYTHON, "return 5\n6", json!(5)),
+        (PYTHON, "result = 1\nreturn 5", json!(1)),
     ] {
         let arguments = json!({"code": code, "input": {"n": 21, "s": "é"}});
         let ran = host.ask(tool, arguments).await;
@@ -77,6 +87,13 @@ async fn an_error_tells_its_line_and_what_was_printed_before() {
         (JS, "Promise.reject(new RangeError('no'))", &["RangeError: no"]),
         (JS, "new Promise(() => {})", &["never settles"]),
         (JS, "10n ** 30n", &["TypeError", "JSON"]),
+        (JS, "result = 1; await Promise.reject(new RangeError('no'))", &["RangeError: no"]),
+        (
+            JS,
+            "(async () => { throw new RangeError('lost') })();\nresult = 1",
+            &["RangeError: lost", "nothing awaits"],
+        ),
+        (JS, "const a = 1; const a = 2; result = a", &["SyntaxError"]),
         (
             PYTHON,
             "print('so far', [1])\nb = 2\n1 / 0",
@@ -91,6 +108,9 @@ async fn an_error_tells_its_line_and_what_was_printed_before() {
         (PYTHON, "def f(): return f()\nf()", &["RecursionError"]),
         (PYTHON, "{1, 2}", &["no JSON form", "set"]),
         (PYTHON, "float('nan')", &["no JSON form"]),
+        (PYTHON, "a = []\na.append(a)\n{'a': a}", &["no JSON form: a value contains itself"]),
+        (PYTHON, "class A: pass\n[A()]", &["no JSON form: a value is of the class A"]),
+        (PYTHON, "range(3)", &["no JSON form: a value is of a type that has none"]),
     ] {
         let (kind, told) = failure(&host, tool, json!({"code": code})).await;
         assert_eq!(kind, "execution-failed", "{code}: {told}");
@@ -104,6 +124,7 @@ async fn an_endless_program_ends_at_its_own_time_or_else_at_the_hosts() {
     let host = host("timeout_ms: 600").await;
     for (tool, code) in [
         (JS, "while (true) {}"),
+        (JS, "(async () => { while (true) await null })()"),
         (PYTHON, "while True: pass"),
         (PYTHON, "while True:\n  try:\n    while True: pass\n  except BaseException: pass"),
     ] {

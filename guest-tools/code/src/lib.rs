@@ -23,14 +23,17 @@ const TIMEOUT_DEFAULT_MS: u64 = 30_000;
 #[claw_tool::input]
 struct Code {
     /// The program. Its result is what it returns, else the variable `result`, else the value of its
-    /// last expression.
+    /// last expression; in Python the variable `result` comes first.
     code: String,
     #[serde(default)]
     language: Language,
     /// Any JSON; the program finds it in the variable `input`.
     #[serde(default)]
     input: Value,
-    /// Milliseconds the program and all its calls may take; the sandbox may allow less.
+    /// Milliseconds the program and all its calls may take; the sandbox may allow less. Of
+    /// JavaScript, what runs from one `await` to the next, functions that the language calls back
+    /// (as `map` does) and regular expressions are not interrupted by it: these end with the
+    /// sandbox's time.
     #[serde(default = "timeout_default")]
     #[schemars(range(min = 1))]
     timeout_ms: u64,
@@ -117,9 +120,10 @@ claw_tool::export! {
     /// schemas. A call returns the tool's result when it is done; `await` is not needed, and a
     /// program with `await` outside of functions has to return its result. `tools.start` takes what `tools.call`
     /// does and waits for nothing, so that calls run side by side:
-    /// `await Promise.all([tools.start("a", {}), tools.start("b", {})])`, in Python `await asyncio.gather(…)`. A call that is refused or
+    /// `await Promise.all([tools.start("a", {}), tools.start("b", {})])`, in Python `await asyncio.gather(…)`;
+    /// in Python a call that is started and never awaited is not made. A call that is refused or
     /// fails raises an error: in JavaScript a `tools.ToolError` with `code`, `kind` and `message`, in
-    /// Python a `RuntimeError` whose text has them, as `tools.error["kind"]` and so on do. What the program prints is returned too; it has no files, no network and
+    /// Python a `RuntimeError` whose text has them, as `tools.error["kind"]` and so on do; in JavaScript the program fails too where such an error is in a promise that it never awaits. What the program prints is returned too; it has no files, no network and
     /// no modules but those calls.
     run_code,
 }

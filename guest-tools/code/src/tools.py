@@ -13,10 +13,10 @@ class _Tools:
         return answer['value']
 
     def call(self, name, args=None, **named):
-        return self._told(_host(name, _json.dumps(named if args is None else args)))
+        return self._told(_host(str(name), _json.dumps(named if args is None else args)))
 
     def start(self, name, args=None, **named):
-        return _started(name, _json.dumps(named if args is None else args))
+        return _started(str(name), _json.dumps(named if args is None else args))
 
     def list(self):
         return _json.loads(_list())

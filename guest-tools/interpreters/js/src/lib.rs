@@ -5,5 +5,6 @@
 
 mod console;
 mod engine;
+mod rejections;
 
 pub use engine::interpret;

@@ -72,8 +72,11 @@ pub fn interpret(
         Err(error) if error.exc_type() == ExcType::NameError => last,
         named => named.map_err(|error| failure(&repl, error.summary()))?,
     };
-    let (repl, json) = feed(repl, WRITE, one("_value", value));
     let formless = |why: String| format!("the result has no JSON form: {why}");
+    if let Some(why) = unwritable(&value) {
+        return Err(Failure::Program(formless(why)));
+    }
+    let (repl, json) = feed(repl, WRITE, one("_value", value));
     match json.map_err(|error| failure(&repl, formless(error.summary())))? {
         MontyObject::String(json) => Ok(json),
         other => Err(Failure::Program(formless(other.to_string()))),
@@ -82,6 +85,27 @@ pub fn interpret(
 
 fn one(name: &str, value: MontyObject) -> Vec<(String, MontyObject)> {
     vec![(name.to_owned(), value)]
+}
+
+/// Says what in `value` the interpreter does not take back, so that it cannot be written there.
+fn unwritable(value: &MontyObject) -> Option<String> {
+    let any = |items: &[MontyObject]| items.iter().find_map(unwritable);
+    match value {
+        MontyObject::Cycle(..) => Some("a value contains itself".to_owned()),
+        MontyObject::ClassInstance(one) => {
+            Some(format!("a value is of the class {}", one.class_type.name))
+        }
+        MontyObject::Repr(_) => Some("a value is of a type that has none".to_owned()),
+        MontyObject::List(items)
+        | MontyObject::Tuple(items)
+        | MontyObject::Set(items)
+        | MontyObject::FrozenSet(items)
+        | MontyObject::NamedTuple { values: items, .. } => any(items),
+        MontyObject::Dict(pairs) => {
+            pairs.iter().find_map(|(name, value)| unwritable(name).or_else(|| unwritable(value)))
+        }
+        _ => None,
+    }
 }
 
 /// Runs lines of Python with these variables, and answers what they ask of the system.
