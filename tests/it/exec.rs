@@ -120,6 +120,7 @@ async fn five_megabytes_are_read_and_counted() {
     );
     assert_eq!(ended["stdout"].as_str().unwrap().len(), 4_096);
     assert_eq!(ended["exit_code"], 0);
+    assert!(ended["result_json"].is_null() && ended["warning"].is_string(), "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -272,6 +272,19 @@ async fn n13_what_was_meant_for_one_origin_does_not_go_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_without_a_body_says_so_where_its_method_has_one() {
+    let server = Tripwire::plain();
+    let host = host_with(LOCAL, &server.port.to_string()).await;
+    for (method, told) in [("POST", true), ("PUT", true), ("PATCH", true), ("GET", false)] {
+        let arguments = json!({"url": server.url("127.0.0.1"), "method": method});
+        assert_eq!(host.ask("web_fetch", arguments).await["status"], 200, "{method}");
+        let head = server.head().to_ascii_lowercase();
+        assert_eq!(head.matches("content-length: 0\r\n").count(), usize::from(told), "{head}");
+        assert!(!head.contains("transfer-encoding"), "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n15_a_guest_sets_no_header_of_the_host_and_splits_no_message() {
     let server = Tripwire::plain();
     let host = host_with(LOCAL, &server.port.to_string()).await;

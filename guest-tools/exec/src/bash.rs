@@ -13,6 +13,8 @@ const OUTPUT_KB_MAX: u32 = 64;
 const FILE_KB_MAX: u32 = 256;
 /// Begins the line with the result.
 const RESULT_MARK: &str = "__RESULT__:";
+/// Said where the end of the output is gone, and with it the line that comes last.
+const RESULT_LOST: &str = "the end of standard output was not kept, so no result was looked for; print less before its line";
 
 /// Arguments of `bash_exec`.
 #[claw_tool::input]
@@ -59,6 +61,9 @@ pub(crate) struct BashEnded {
     /// The JSON of the last line of standard output that begins with `__RESULT__:`.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_json: Option<Value>,
+    /// Why no result was looked for, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 fn timeout_ms_default() -> u64 {
@@ -79,11 +84,16 @@ pub(crate) fn bash_exec(args: &BashExec) -> Result<BashEnded, ToolError> {
     for file in &args.files {
         fs::write(&file.path, file.content.as_bytes())?;
     }
-    let outcome = process::run(&command)?;
+    ended(process::run(&command)?, bytes(args.max_output_kb.min(OUTPUT_KB_MAX)))
+}
+
+fn ended(outcome: Outcome, bytes_max: usize) -> Result<BashEnded, ToolError> {
+    // The host keeps a beginning, whose last result may not be the command's last.
+    let is_whole = outcome.stdout_bytes <= outcome.stdout.len() as u64;
     // Before the stream is cut: the result comes last.
-    let result_json = result(&outcome.stdout)?;
-    let ended = Ended::from(cut(outcome, bytes(args.max_output_kb.min(OUTPUT_KB_MAX))));
-    Ok(BashEnded { ended, result_json })
+    let result_json = if is_whole { result(&outcome.stdout)? } else { None };
+    let warning = (!is_whole).then(|| RESULT_LOST.to_owned());
+    Ok(BashEnded { ended: Ended::from(cut(outcome, bytes_max)), result_json, warning })
 }
 
 fn command(args: &BashExec) -> Result<Command, ToolError> {
@@ -170,17 +180,33 @@ mod tests {
         assert!(of("__RESULT__:{").is_err());
     }
 
-    #[test]
-    fn a_stream_is_cut_and_its_true_size_kept() {
-        let outcome = Outcome {
+    fn outcome(stdout: &[u8], stdout_bytes: u64) -> Outcome {
+        Outcome {
             exit_code: Some(0),
-            stdout: vec![b'x'; 100],
+            stdout: stdout.to_vec(),
             stderr: Vec::new(),
-            stdout_bytes: 100,
+            stdout_bytes,
             stderr_bytes: 0,
             duration_ms: 0,
-        };
-        let outcome = cut(outcome, 10);
+        }
+    }
+
+    #[test]
+    fn of_a_stream_whose_end_is_gone_no_result_is_made() {
+        let line = b"__RESULT__:1";
+        let whole = ended(outcome(line, 12), 100).unwrap();
+        assert_eq!((whole.result_json, whole.warning), (Some(Value::from(1)), None));
+        // Of `__RESULT__:123`, and of one that was taken back.
+        for stdout_bytes in [14, 2_000_000] {
+            let cut = ended(outcome(line, stdout_bytes), 100).unwrap();
+            assert!(cut.result_json.is_none() && cut.warning.is_some(), "{cut:?}");
+        }
+        assert!(ended(outcome(b"__RESULT__:{", 2_000_000), 100).is_ok());
+    }
+
+    #[test]
+    fn a_stream_is_cut_and_its_true_size_kept() {
+        let outcome = cut(outcome(&[b'x'; 100], 100), 10);
         assert_eq!((outcome.stdout.len(), outcome.stdout_bytes), (10, 100));
     }
 }

@@ -55,9 +55,9 @@ claw_tool::export! {
     exec_shell [destructive, open_world],
     /// Runs a command line with `bash -c` in the workspace, after writing `files` there, and
     /// returns its exit code, output and, as `result_json`, the JSON of the last line it prints
-    /// that begins with `__RESULT__:`. Up to 64 KB are returned of each stream. Two seconds
-    /// unless `timeout_ms` says more; no network unless `allow_network` asks and the host grants
-    /// it.
+    /// that begins with `__RESULT__:`. Up to 64 KB are returned of each stream, and of more than
+    /// 1 MiB the end is gone: then there is no `result_json`. Two seconds unless `timeout_ms` says
+    /// more; no network unless `allow_network` asks and the host grants it.
     bash_exec [destructive, open_world],
     /// Runs one program with its arguments in the workspace, without a shell: nothing in the
     /// arguments is expanded. Returns its exit code, standard output and standard error. Up to

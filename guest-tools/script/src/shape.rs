@@ -70,10 +70,11 @@ impl Shape {
         if self.r#type != Value::Null && !self.types().any(|name| is(value, name)) {
             return Some(format!("{place} is not of type {}", self.r#type));
         }
-        if let Some(list) = self.r#enum.as_ref().filter(|list| !list.contains(value)) {
+        let enumerated = self.r#enum.as_ref();
+        if let Some(list) = enumerated.filter(|list| !list.iter().any(|one| same(one, value))) {
             return Some(format!("{place} is none of {}", Value::from(list.as_slice())));
         }
-        if let Some(one) = self.r#const.as_ref().filter(|one| *one != value) {
+        if let Some(one) = self.r#const.as_ref().filter(|one| !same(one, value)) {
             return Some(format!("{place} is not {one}"));
         }
         match value {
@@ -127,6 +128,25 @@ fn is(value: &Value, name: &Value) -> bool {
     }
 }
 
+/// Compares as JSON Schema does: by value, whether a number has a fraction of zero or none.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            // Of two whole numbers every digit counts: as fractions, long ones look alike.
+            one == other || (one.is_f64() != other.is_f64() && one.as_f64() == other.as_f64())
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let mut each = one.iter();
+            one.len() == other.len()
+                && each.all(|(name, value)| other.get(name).is_some_and(|it| same(value, it)))
+        }
+        _ => one == other,
+    }
+}
+
 /// Says how `value` leaves its bounds.
 fn within<T: Copy + PartialOrd + std::fmt::Display>(
     value: T,
@@ -176,6 +196,19 @@ mod tests {
         }
         assert!(mismatch(&json!({"minItems": 1}), &json!([])).is_some());
         assert!(mismatch(&json!({"minLength": 3}), &json!("éé")).is_some());
+    }
+
+    #[test]
+    fn a_number_is_the_same_with_and_without_a_fraction_of_zero() {
+        for (schema, good, bad) in [
+            (json!({"const": 1}), json!(1.0), json!(1.5)),
+            (json!({"const": 1.0}), json!(1), json!("1")),
+            (json!({"enum": [0, [{"n": 2}]]}), json!([{"n": 2.0}]), json!([{"n": 2.0, "m": 1}])),
+            (json!({"const": u64::MAX}), json!(u64::MAX), json!(u64::MAX - 1)),
+        ] {
+            assert_eq!(mismatch(&schema, &good), None, "{good}");
+            assert!(mismatch(&schema, &bad).is_some(), "{bad}");
+        }
     }
 
     #[test]

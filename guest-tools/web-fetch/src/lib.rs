@@ -9,6 +9,7 @@ mod search;
 
 use std::collections::BTreeMap;
 
+use body::Decoded;
 use claw_tool::ToolError;
 use claw_tool::http::{Request, Response};
 use claw_tool::json::TEXT_JSON_BYTES_MAX;
@@ -59,7 +60,7 @@ struct Fetched {
     /// Present, and true, where the body goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
-    /// The limit, where the body was truncated.
+    /// How many bytes are read of a body, where it has more.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit_bytes: Option<usize>,
     /// What to know about the body, such as that it was not text.
@@ -101,25 +102,30 @@ fn fetched(response: Response) -> Fetched {
     let encoding = response.header("content-encoding").map(str::to_owned);
     let bytes = response.body.len();
     let decoded = body::decode(response.body, TEXT_JSON_BYTES_MAX);
-    let truncated = response.truncated || decoded.cut;
+    let goes_on = response.truncated;
     Fetched {
         status: response.status,
         content_type,
         url: response.url,
         bytes,
-        truncated: truncated.then_some(true),
-        limit_bytes: truncated.then_some(BODY_BYTES_MAX),
-        warning: warning(truncated, decoded.replaced, encoding.as_deref()),
+        truncated: (goes_on || decoded.cut).then_some(true),
+        limit_bytes: goes_on.then_some(BODY_BYTES_MAX),
+        warning: warning(goes_on, &decoded, encoding.as_deref()),
         body: decoded.text,
     }
 }
 
-fn warning(truncated: bool, replaced: bool, encoding: Option<&str>) -> Option<String> {
+fn warning(goes_on: bool, decoded: &Decoded, encoding: Option<&str>) -> Option<String> {
     let mut parts = Vec::new();
-    if truncated {
+    if goes_on {
         parts.push(format!("the body goes on beyond {BODY_BYTES_MAX} bytes and was cut"));
     }
-    if replaced {
+    if decoded.cut {
+        parts.push(format!(
+            "as JSON the text takes more than {TEXT_JSON_BYTES_MAX} bytes and was cut there"
+        ));
+    }
+    if decoded.replaced {
         parts.push("the body is not UTF-8 text; other bytes were replaced".to_owned());
     }
     if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
@@ -149,10 +155,28 @@ mod tests {
 
     #[test]
     fn a_warning_says_all_there_is_to_know() {
-        assert_eq!(warning(false, false, None), None);
-        assert_eq!(warning(false, false, Some("identity")), None);
-        let all = warning(true, true, Some("gzip")).unwrap();
+        let of = |goes_on, replaced, encoding| {
+            let decoded = Decoded { text: String::new(), replaced, cut: false };
+            warning(goes_on, &decoded, encoding)
+        };
+        assert_eq!(of(false, false, None), None);
+        assert_eq!(of(false, false, Some("identity")), None);
+        let all = of(true, true, Some("gzip")).unwrap();
         assert!(all.contains("was cut") && all.contains("UTF-8") && all.contains("gzip"), "{all}");
+    }
+
+    #[test]
+    fn text_that_is_too_long_as_json_is_not_said_to_be_a_long_body() {
+        let answer = fetched(Response {
+            url: "http://e.com/".to_owned(),
+            status: 200,
+            headers: Vec::new(),
+            body: vec![0; BODY_BYTES_MAX / 5],
+            truncated: false,
+        });
+        assert_eq!((answer.truncated, answer.limit_bytes), (Some(true), None));
+        let why = answer.warning.unwrap();
+        assert!(why.contains("as JSON") && !why.contains("goes on"), "{why}");
     }
 
     #[test]

@@ -44,7 +44,8 @@ fn outgoing(request: &Request) -> Result<OutgoingRequest, ToolError> {
 
 fn fields(request: &Request) -> Result<Fields, ToolError> {
     let fields = Fields::new();
-    for (name, value) in &request.headers {
+    let given = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in given.chain(length(request)) {
         fields.append(name, value.as_bytes()).map_err(|error| {
             ToolError::invalid_args(match error {
                 HeaderError::Forbidden => format!("the header {name:?} is not the caller's to set"),
@@ -53,6 +54,15 @@ fn fields(request: &Request) -> Result<Fields, ToolError> {
         })?;
     }
     Ok(fields)
+}
+
+/// Some servers wait for a body, or refuse, where a method that has one does not say that it is
+/// empty.
+fn length(request: &Request) -> Option<(&'static str, &'static str)> {
+    const NAME: &str = "content-length";
+    let has_body = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
+    let is_given = request.headers.iter().any(|(name, _)| name == NAME);
+    (has_body && request.body.is_empty() && !is_given).then_some((NAME, "0"))
 }
 
 fn method(name: &str) -> Method {
@@ -167,5 +177,23 @@ fn reason(code: &ErrorCode) -> &'static str {
         ErrorCode::HttpResponseBodySize(_) => "its answer is too large",
         ErrorCode::LoopDetected => "it redirects in a loop",
         _ => "the exchange broke off",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_body_is_told_where_one_is_expected() {
+        let request = |method: &str| Request::new(method, "http://e.com").unwrap();
+        for method in ["POST", "put", "PATCH"] {
+            assert_eq!(length(&request(method)), Some(("content-length", "0")), "{method}");
+        }
+        for method in ["GET", "HEAD", "DELETE", "OPTIONS"] {
+            assert_eq!(length(&request(method)), None, "{method}");
+        }
+        assert_eq!(length(&request("POST").header("Content-Length", "0")), None);
+        assert_eq!(length(&request("POST").body("a")), None);
     }
 }
