@@ -8,7 +8,7 @@ use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::policy::PolicySet;
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::schema::Schema;
+use clawhost_core::schema::{Schema, UNCHECKED};
 use clawhost_core::screen::{Finding, Tokens};
 use clawhost_core::truncate;
 use serde_json::Value;
@@ -47,6 +47,9 @@ pub(super) struct Schemas<'a> {
     /// What the caller's session wants: where it is not so, the tool has broken nothing.
     pub(super) session: Option<&'a Schema>,
 }
+
+const UNCHECKED_RESULT: &str =
+    "the tool's result is too large or too deeply nested to be checked against its output schema";
 
 /// Room for saying where the rest is, as one more block.
 const KEPT_NOTE_BYTES: usize = 512;
@@ -104,7 +107,8 @@ impl Filter {
     }
 }
 
-/// A result that does not match is a failed result, not an answer.
+/// A result that does not match is a failed result, not an answer. So is one that is not checked,
+/// but whether it would match is not known: that is not held against the tool.
 fn check(schema: &Schema, kind: &'static str, reply: ToolReply) -> ToolReply {
     if reply.is_error {
         return reply;
@@ -113,12 +117,43 @@ fn check(schema: &Schema, kind: &'static str, reply: ToolReply) -> ToolReply {
     match offload::check(schema, structured) {
         Ok(()) => reply,
         Err(reason) => {
-            let text = "the tool's result does not match its output schema".to_owned();
+            let (kind, text) = match reason == UNCHECKED {
+                true => ("unchecked-result", UNCHECKED_RESULT),
+                false => (kind, "the tool's result does not match its output schema"),
+            };
             ToolReply {
                 internal: Some(reason),
-                content: vec![Content::Text(text)],
+                content: vec![Content::Text(text.to_owned())],
                 ..ToolReply::error(kind, "")
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_not_checked_is_not_said_to_break_its_schema() {
+        let link = |at: u32| {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            (format!("d{at}"), json!({"anyOf": [next, next]}))
+        };
+        let mut definitions: serde_json::Map<String, Value> = (0..30).map(link).collect();
+        definitions.insert("d30".to_owned(), json!({"type": "string"}));
+        let endless = json!({"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
+        for (schema, kind, text) in [
+            (endless, "unchecked-result", "to be checked"),
+            (json!({"required": ["b"]}), "invalid-result", "does not match"),
+        ] {
+            let schema = Schema::compile(&schema).unwrap();
+            let reply = ToolReply { structured: Some(json!({"a": 1})), ..ToolReply::default() };
+            let checked = check(&schema, "invalid-result", reply);
+            assert_eq!((checked.is_error, checked.error_kind), (true, Some(kind)));
+            assert!(checked.texts().collect::<String>().contains(text), "{checked:?}");
         }
     }
 }

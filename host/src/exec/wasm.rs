@@ -310,15 +310,28 @@ fn fault(
             CallError::new(ErrorKind::Overloaded, "no room for another instance; try again");
         return Err(error.with("stage", "pool").with("limit", "calls_running_max"));
     }
+    let why = store.data().log.explanation();
     let (kind, text) = match error.downcast_ref::<wasmtime_wasi::I32Exit>() {
         Some(exit) => {
             ("exit", format!("the tool exited with code {} instead of answering", exit.0))
         }
-        None => ("trap", "the tool crashed".to_owned()),
+        None => ("trap", crash(error, why.as_deref().unwrap_or_default()).to_owned()),
     };
-    let why = store.data().log.explanation();
     let internal = format!("{error:#}; {}", why.as_deref().unwrap_or("it said nothing"));
     Ok(ToolReply { internal: Some(internal), ..ToolReply::error(kind, text) })
+}
+
+/// Says how a guest crashed that `said` this of it. What a caller gives can use up stack and
+/// memory, so these two are told: it can give less.
+fn crash(error: &wasmtime::Error, said: &str) -> &'static str {
+    if error.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::StackOverflow) {
+        return "the tool crashed: it ran out of stack, by calls or data nested too deeply";
+    }
+    // What the standard library of guests says of a size that no memory has.
+    if said.contains("capacity overflow") {
+        return "the tool crashed: it asked for more memory at once than there can be";
+    }
+    "the tool crashed"
 }
 
 fn exceeded(error: &wasmtime::Error) -> Option<Exceeded> {
@@ -380,5 +393,14 @@ mod tests {
         let passing = LoadError::Passing("it is being compiled; try again".to_owned());
         assert_eq!(missing(&passing).kind, ErrorKind::Overloaded);
         assert_eq!(missing(&LoadError::Unusable("no".to_owned())).kind, ErrorKind::Internal);
+    }
+
+    #[test]
+    fn a_crash_for_want_of_stack_or_memory_is_told_as_that() {
+        let of = |trap: wasmtime::Trap, said| crash(&wasmtime::Error::from(trap), said);
+        let panic = wasmtime::Trap::UnreachableCodeReached;
+        assert_eq!(of(panic, "panicked at lib.rs:1: no"), "the tool crashed");
+        assert!(of(panic, "panicked at raw_vec.rs:28: capacity overflow").contains("memory"));
+        assert!(of(wasmtime::Trap::StackOverflow, "").contains("out of stack"));
     }
 }

@@ -173,6 +173,7 @@ mod tests {
             ("trap", true),
             ("execution-failed", true),
             ("invalid-result", true),
+            ("unchecked-result", false),
             ("postcondition", true),
             ("exit", false),
             ("file-not-found", false),
