@@ -81,8 +81,8 @@ impl Approvals {
         &self.0.parking
     }
 
-    /// Asks a person and waits for the answer, unless a lease covers the call. `waiting` is told
-    /// the question's id when it is on the board. Dropping the future withdraws the question.
+    /// Asks a person and waits for the answer, unless a lease covers the call. `waiting` holds the
+    /// question's id while it waits. Dropping the future withdraws the question.
     ///
     /// # Errors
     /// -32012 where nobody answered in time, -32013 where somebody said no or the host stops;
@@ -100,9 +100,9 @@ impl Approvals {
         self.require_reachable(&asked)?;
         let wait = wait(&asked);
         let (id, mut end) = self.post(&asked, wait)?;
-        let withdrawn = Withdrawn { approvals: self, id: &id };
+        let withdrawn = Withdrawn { approvals: self, id: &id, waiting };
         if let Some(waiting) = waiting {
-            waiting.send_replace(Some(id.clone()));
+            waiting.send_modify(|open| open.push(id.clone()));
         }
         match timeout(wait, &mut end).await {
             Ok(end) => ended(&asked, end),
@@ -363,11 +363,15 @@ impl Board {
 struct Withdrawn<'a> {
     approvals: &'a Approvals,
     id: &'a str,
+    waiting: Option<&'a WaitingSink>,
 }
 
 impl Drop for Withdrawn<'_> {
     fn drop(&mut self) {
         self.approvals.take_off(self.id);
+        if let Some(waiting) = self.waiting {
+            waiting.send_modify(|open| open.retain(|id| id != self.id));
+        }
     }
 }
 

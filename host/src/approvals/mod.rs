@@ -18,10 +18,13 @@ mod tests;
 
 pub use self::board::Approvals;
 pub use self::leases::{Leased, MIGRATIONS};
-pub use self::parked::{ParkedCall, Parking};
+pub use self::parked::{ParkedCall, Parking, Posed};
 pub use self::question::{Answer, Approved, Approver, Asked, Lease, Pending, Until};
 pub use self::reach::{Reach, Reachable};
 pub use self::shown::Shown;
 
-/// Is told the id of the question when a call starts to wait for a person.
-pub type WaitingSink = tokio::sync::watch::Sender<Option<String>>;
+/// Is told when a call starts to wait for a person, and when it no longer does: one call may make others,
+/// each with a question of its own.
+pub type WaitingSink = tokio::sync::watch::Sender<Vec<String>>;
+/// The ids of the questions on which a call waits, oldest first.
+pub type OpenQuestions = tokio::sync::watch::Receiver<Vec<String>>;

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::OpenQuestions;
 use crate::dialogue::{Asked, Asking};
 use crate::random;
 
@@ -40,6 +41,17 @@ struct Ticket {
     principal: String,
     digest: String,
     call: Arc<ParkedCall>,
+    posed: Option<Posed>,
+}
+
+/// What went out with a ticket, which is all that whoever brings it back can answer: by then the call may ask
+/// something else, that nobody was shown.
+#[derive(Debug, Clone)]
+pub enum Posed {
+    /// The question of this id, whether the call may run.
+    Approval(String),
+    /// What its server asks.
+    ByServer(Arc<Asked>),
 }
 
 /// A call that goes on by itself. Dropping the last handle to one that still runs ends it: nobody
@@ -47,7 +59,7 @@ struct Ticket {
 #[derive(Debug)]
 pub struct ParkedCall {
     outcome: watch::Receiver<Option<Outcome>>,
-    question: watch::Receiver<Option<String>>,
+    questions: OpenQuestions,
     asks: Option<Asking>,
     _task: AbortOnDropHandle<()>,
     // Held until the answer is fetched, as answers take room too.
@@ -71,14 +83,9 @@ impl ParkedCall {
         self.asks.as_ref()?.borrow().clone().filter(|asked| asked.is_open())
     }
 
-    /// Returns a receiver of the ids of the questions that the call has to ask.
-    pub fn questions(&self) -> watch::Receiver<Option<String>> {
-        self.question.clone()
-    }
-
-    /// Returns the id of the last question that the call had to ask.
-    pub fn question(&self) -> Option<String> {
-        self.question.borrow().clone()
+    /// Returns a receiver of the ids of the questions on which the call waits.
+    pub fn questions(&self) -> OpenQuestions {
+        self.questions.clone()
     }
 }
 
@@ -100,12 +107,12 @@ impl Parking {
         Arc::clone(&self.places).try_acquire_owned().ok().map(|_permit| Place { _permit })
     }
 
-    /// Lets `call` go on in a task of its own; `question` holds the id of what it asked, and `asks` what
-    /// its server asks the client.
+    /// Lets `call` go on in a task of its own; `questions` holds the ids of those on which it waits, and
+    /// `asks` what its server asks the client.
     pub fn park(
         &self,
         place: Place,
-        (question, asks): (watch::Receiver<Option<String>>, Option<Asking>),
+        (questions, asks): (OpenQuestions, Option<Asking>),
         call: impl Future<Output = Outcome> + Send + 'static,
     ) -> Arc<ParkedCall> {
         let (sender, outcome) = watch::channel(None);
@@ -113,35 +120,42 @@ impl Parking {
             sender.send_replace(Some(call.await));
         });
         let task = AbortOnDropHandle::new(task);
-        Arc::new(ParkedCall { outcome, question, asks, _task: task, _place: place })
+        Arc::new(ParkedCall { outcome, questions, asks, _task: task, _place: place })
     }
 
-    /// Returns a new ticket for `call`, which is `principal`'s and has this digest.
+    /// Returns a new ticket for `call`, which is `principal`'s and has this digest; `posed` goes out with it.
     ///
     /// # Errors
     /// -32603 where the system has no random numbers.
     pub fn ticket(
         &self,
         call: Arc<ParkedCall>,
+        posed: Option<Posed>,
         principal: &str,
         digest: &str,
     ) -> Result<String, CallError> {
         let name = random::hex::<TICKET_BYTES>()?;
         tokio::spawn(self.clone().forget(name.clone(), call.outcome.clone()));
-        let ticket = Ticket { principal: principal.to_owned(), digest: digest.to_owned(), call };
+        let (principal, digest) = (principal.to_owned(), digest.to_owned());
+        let ticket = Ticket { principal, digest, call, posed };
         self.tickets.lock().insert(name.clone(), ticket);
         Ok(name)
     }
 
-    /// Takes a ticket back and returns its call. Whoever shows one that is not theirs, or for
-    /// another call, gets nothing, and the ticket stays good for its owner.
-    pub fn redeem(&self, name: &str, principal: &str, digest: &str) -> Option<Arc<ParkedCall>> {
+    /// Takes a ticket back and returns its call, and what went out with it. Whoever shows one that is not
+    /// theirs, or for another call, gets nothing, and the ticket stays good for its owner.
+    pub fn redeem(
+        &self,
+        name: &str,
+        principal: &str,
+        digest: &str,
+    ) -> Option<(Arc<ParkedCall>, Option<Posed>)> {
         let mut tickets = self.tickets.lock();
         let ticket = tickets.get(name)?;
         if ticket.principal != principal || ticket.digest != digest {
             return None;
         }
-        tickets.remove(name).map(|ticket| ticket.call)
+        tickets.remove(name).map(|ticket| (ticket.call, ticket.posed))
     }
 
     /// Keeps the answer for a while; then whoever left it here does not come back.
@@ -166,23 +180,25 @@ mod tests {
             let _ = released.await;
             Ok(ToolReply::error("done", "done"))
         };
-        let (_, question) = watch::channel(None);
-        (parking.park(parking.place().unwrap(), (question, None), call), release)
+        let (_, questions) = watch::channel(Vec::new());
+        (parking.park(parking.place().unwrap(), (questions, None), call), release)
     }
 
     #[tokio::test]
     async fn a_ticket_is_for_one_use_by_its_owner_for_its_call() {
         let parking = Parking::default();
         let (call, release) = parked(&parking);
-        let ticket = parking.ticket(call, "a", "d").unwrap();
+        let posed = Some(Posed::Approval("q".to_owned()));
+        let ticket = parking.ticket(call, posed, "a", "d").unwrap();
         for (name, principal, digest) in
             [("x", "a", "d"), (ticket.as_str(), "b", "d"), (ticket.as_str(), "a", "e")]
         {
             assert!(parking.redeem(name, principal, digest).is_none());
         }
-        let call = parking.redeem(&ticket, "a", "d").unwrap();
+        let (call, posed) = parking.redeem(&ticket, "a", "d").unwrap();
+        assert!(matches!(posed, Some(Posed::Approval(id)) if id == "q"));
         assert!(parking.redeem(&ticket, "a", "d").is_none(), "used twice");
-        let again = parking.ticket(Arc::clone(&call), "a", "d").unwrap();
+        let again = parking.ticket(Arc::clone(&call), None, "a", "d").unwrap();
         assert_ne!(again, ticket);
         release.send(()).unwrap();
         assert_eq!(call.outcome().await, Some(Ok(ToolReply::error("done", "done"))));
@@ -200,7 +216,7 @@ mod tests {
     async fn an_answer_that_nobody_fetches_is_kept_for_a_while() {
         let parking = Parking::default();
         let (call, release) = parked(&parking);
-        let _ticket = parking.ticket(Arc::clone(&call), "a", "d").unwrap();
+        let _ticket = parking.ticket(Arc::clone(&call), None, "a", "d").unwrap();
         release.send(()).unwrap();
         call.outcome().await;
         sleep(Duration::from_millis(PARKED_KEPT_MS / 2)).await;

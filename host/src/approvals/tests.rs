@@ -54,11 +54,11 @@ fn asked(principal: &str, arguments: Value) -> Asked {
 
 /// Asks in a task of its own and returns when the question is on the board, with its id.
 async fn posted(approvals: &Approvals, asked: Asked) -> (String, JoinHandle<Outcome>) {
-    let (waiting, mut ids) = tokio::sync::watch::channel(None);
+    let (waiting, mut ids) = tokio::sync::watch::channel(Vec::new());
     let board = approvals.clone();
     let call = tokio::spawn(async move { board.ask(asked, Some(&waiting)).await });
-    let id = ids.wait_for(Option::is_some).await.unwrap().clone();
-    (id.unwrap(), call)
+    let id = ids.wait_for(|open| !open.is_empty()).await.unwrap()[0].clone();
+    (id, call)
 }
 
 const YES: Answer = Answer::Approve { lease: None };
@@ -95,6 +95,24 @@ async fn a_hundred_questions_answered_in_any_order_end_once_each() {
         }
     }
     assert!(approvals.pending().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_knows_all_its_questions_until_each_has_ended() {
+    let (approvals, _clock, _way) = board();
+    let (waiting, mut open) = tokio::sync::watch::channel(Vec::new());
+    let asking = ["1", "2", "3"].map(|tool| approvals.ask(asked(tool, json!({})), Some(&waiting)));
+    let answering = async {
+        let all = open.wait_for(|open| open.len() == 3).await.unwrap().clone();
+        assert!(approvals.answer(&all[2], None, YES, &Approver::Operator).await);
+        open.wait_for(|open| *open == all[..2]).await.unwrap();
+        assert!(approvals.answer(&all[0], None, NO, &Approver::Operator).await);
+        open.wait_for(|open| *open == all[1..2]).await.unwrap();
+        approvals.close();
+    };
+    let (outcomes, ()) = tokio::join!(join_all(asking), answering);
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert!(waiting.borrow().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,6 +14,7 @@ use clawhost_core::limits::EXPOSED_ITEM_BYTES_MAX;
 use clawhost_core::manifest::{self, Manifest, OneDocument, Surroundings};
 use clawhost_core::policy::{ApprovalTerms, PathNames};
 use clawhost_core::reply::{Content, ToolReply};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::sync::watch;
@@ -31,7 +32,8 @@ use crate::state::Database;
 use crate::telemetry::Telemetry;
 
 /// A host of a few tools: `echo`, `whoami`, `slow` (until [`Fake::release`]), `steps` (reports
-/// progress), `denied`, `broken`, `panics`, `asks` (a person).
+/// progress), `denied`, `broken`, `panics`, `asks` (a person). Not listed are `asks-both` (about two calls at
+/// once) and `steps-and-asks` (between two reports of progress).
 #[derive(Debug, Clone)]
 pub(crate) struct Fake(Arc<State>);
 
@@ -230,6 +232,25 @@ impl State {
             "asks" => {
                 let waiting = call.context.waiting.clone();
                 self.approvals.ask(question(call), waiting.as_ref()).await?;
+                Ok(text("approved"))
+            }
+            "asks-both" => {
+                let waiting = call.context.waiting.as_ref();
+                let asking = ["first", "second"].map(|tool| {
+                    let call = ToolCall { tool: tool.to_owned(), ..call.clone() };
+                    self.approvals.ask(question(call), waiting)
+                });
+                let answers = join_all(asking).await;
+                let approved: Vec<_> = answers.iter().map(Result::is_ok).collect();
+                Ok(text(&format!("{approved:?}")))
+            }
+            "steps-and-asks" => {
+                let (waiting, progress) = (call.context.waiting.clone(), call.progress.clone());
+                let progress = progress.unwrap();
+                progress(1.0, None, None);
+                self.approvals.ask(question(call), waiting.as_ref()).await?;
+                progress(1.0, None, None);
+                progress(2.0, None, None);
                 Ok(text("approved"))
             }
             "unrecorded" => {

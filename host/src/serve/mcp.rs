@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
 use super::elicit;
-use super::progress::{Reports, progress_channel, with_progress};
+use super::progress::{Reports, Told, progress_channel, with_progress};
 use super::questions;
 use super::waiting::{Client, Turn, Underway};
 use crate::approvals::WaitingSink;
@@ -113,11 +113,12 @@ impl<C: Calls> McpServer<C> {
         let approvals = self.calls.services().approvals;
         let principal = self.principal.0.as_str();
         let capabilities = context.client_capabilities();
+        let told = |token| Arc::new(Told::new(context.peer.clone(), token));
         let client = Client {
             approvals,
             principal,
             peer: &context.peer,
-            token: context.meta.get_progress_token(),
+            told: context.meta.get_progress_token().map(told),
             is_older: era(context) == Era::Legacy,
             elicits: approvals.reach().may_elicit(principal)
                 && elicit::is_declared(capabilities.as_ref()),
@@ -156,17 +157,17 @@ impl<C: Calls> McpServer<C> {
         // While the call runs, its own user can be asked about it.
         let reach = client.approvals.reach();
         let reachable = client.elicits.then(|| reach.open_for(client.principal));
-        let (waiting, question) = watch::channel(None);
+        let (waiting, questions) = watch::channel(Vec::new());
         let answered = CancellationToken::new();
-        let token = context.meta.get_progress_token();
-        let (sink, updates) = token.is_some().then(progress_channel).unzip();
+        let (sink, updates) = client.told.is_some().then(progress_channel).unzip();
         let asks = dialogue.asks.as_ref().map(|asks| asks.now());
         let mut call = self.tool_call(request, dialogue, sink, waiting);
         call.context.trace = trace(context);
         let call = guarded(self.calls.call(call));
-        let reports = updates.zip(token).map(|(updates, token)| {
-            let (peer, question) = (context.peer.clone(), question.clone());
-            (updates, Reports { peer, token, question, silenced: answered.clone() })
+        let told = client.told.clone();
+        let reports = updates.zip(told).map(|(updates, told)| {
+            let silenced = answered.clone();
+            (updates, Reports { told, silenced })
         });
         let call = Box::pin(async move {
             let _reachable = reachable;
@@ -175,7 +176,7 @@ impl<C: Calls> McpServer<C> {
                 None => call.await,
             }
         });
-        Underway { call, question, asks, answered }
+        Underway { call, questions, asks, answered }
     }
 
     fn tool_call(

@@ -11,10 +11,9 @@ use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::waiting::WAITING_ENDS_AT;
 use crate::host::ProgressSink;
 
 /// Passes on to `sink` what a client may be told. Progress that does not grow, or is no number, is
@@ -46,27 +45,54 @@ pub(super) fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
     (sink, receiver)
 }
 
+/// What a request's client was told of its progress, whoever told it: each report says more than the one
+/// before.
+pub(super) struct Told {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    /// How far. Held while it is told, as what is told arrives in that order.
+    last: tokio::sync::Mutex<Option<f64>>,
+}
+
+/// How much further a call is that waits: less than any step of a tool's own.
+const WAITING_STEP: f64 = 1e-7;
+
+impl Told {
+    /// Returns a client that was told nothing yet, and hears of progress under `token`.
+    pub(super) fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
+        Self { peer, token, last: tokio::sync::Mutex::default() }
+    }
+
+    /// Says that the call waits, and `why`; returns whether that could be said.
+    pub(super) async fn wait(&self, why: &str) -> bool {
+        let mut last = self.last.lock().await;
+        // The step is nothing beside a large number.
+        let done = last.map_or(0.0, |last| (last + WAITING_STEP).max(last.next_up()));
+        *last = Some(done);
+        let report = ProgressNotificationParam::new(self.token.clone(), done).with_message(why);
+        !done.is_finite() || self.peer.notify_progress(report).await.is_ok()
+    }
+}
+
 /// Where a call's reports go.
 pub(super) struct Reports {
-    pub(super) peer: Peer<RoleServer>,
-    pub(super) token: ProgressToken,
-    /// The call's last question: whether it waited.
-    pub(super) question: watch::Receiver<Option<String>>,
+    pub(super) told: Arc<Told>,
     /// Cancelled when the request is answered and nothing may be said about it any more.
     pub(super) silenced: CancellationToken,
 }
 
 impl Reports {
     async fn tell(&self, (done, total, text): Update) {
-        let waited = done <= WAITING_ENDS_AT && self.question.borrow().is_some();
-        if waited || self.silenced.is_cancelled() {
+        let mut last = self.told.last.lock().await;
+        if self.silenced.is_cancelled() || last.is_some_and(|last| done <= last) {
             return;
         }
-        let mut param = ProgressNotificationParam::new(self.token.clone(), done);
+        *last = Some(done);
+        let mut param = ProgressNotificationParam::new(self.told.token.clone(), done);
         param.total = total;
         param.message = text;
         // Reports are advice: the call goes on without.
-        let _ = self.peer.notify_progress(param).await;
+        let _ = self.told.peer.notify_progress(param).await;
     }
 }
 

@@ -6,7 +6,8 @@
 //! the question where the client's user may be asked. Who may not be asked holds the request for
 //! [`APPROVAL_HOLD_MS`] before such an answer, so that coming back is no busy wait. A client that
 //! gave a progress token hears that its call waits. What a bridged server asks the client goes the same
-//! two ways. Deliberately absent: deciding anything.
+//! two ways. One call may make others, so several may ask at once: each question is shown, and what comes back
+//! answers the one that went out with the ticket, never another. Deliberately absent: deciding anything.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -18,15 +19,15 @@ use clawhost_core::error::CallError;
 use clawhost_core::limits::{APPROVAL_HOLD_MS, APPROVAL_REPORT_INTERVAL_MS};
 use clawhost_core::reply::ToolReply;
 use rmcp::RoleServer;
-use rmcp::model::{InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken};
+use rmcp::model::{InputRequests, InputRequiredResult, InputResponses};
 use rmcp::service::Peer;
-use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::host_failed;
+use super::progress::Told;
 use super::{elicit, questions};
-use crate::approvals::{Approvals, ParkedCall, Pending};
+use crate::approvals::{Approvals, OpenQuestions, ParkedCall, Pending, Posed};
 use crate::dialogue::{Asked, Asking};
 
 /// What a call comes to.
@@ -44,8 +45,8 @@ pub(super) enum Turn {
 pub(super) struct Underway {
     /// The call itself.
     pub(super) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
-    /// The id of the last question it had to ask.
-    pub(super) question: watch::Receiver<Option<String>>,
+    /// The ids of the questions on which it waits.
+    pub(super) questions: OpenQuestions,
     /// What its server asks the client, where that can be asked anything.
     pub(super) asks: Option<Asking>,
     /// Cancelled when the request that began it is answered: it reports no more progress.
@@ -62,8 +63,8 @@ pub(super) struct Client<'a> {
     pub(super) peer: &'a Peer<RoleServer>,
     /// It speaks an older revision, in which it is asked while its request is open.
     pub(super) is_older: bool,
-    /// Under which it wants to hear of progress.
-    pub(super) token: Option<ProgressToken>,
+    /// What it was told of the call's progress, where it wants to hear of it.
+    pub(super) told: Option<Arc<Told>>,
     /// Whether its user may be asked, and it can ask.
     pub(super) elicits: bool,
 }
@@ -71,12 +72,12 @@ pub(super) struct Client<'a> {
 impl Client<'_> {
     /// Waits for the call to end. A client of an older revision is asked meanwhile.
     pub(super) async fn see_through(&self, mut underway: Underway) -> Outcome {
-        let question = underway.question;
+        let questions = underway.questions;
         tokio::select! {
             biased;
             outcome = &mut underway.call => outcome,
-            never = self.report(question.clone()) => match never {},
-            never = self.ask_user(question), if self.is_older && self.elicits => match never {},
+            never = self.report(questions.clone()) => match never {},
+            never = self.ask_user(questions), if self.is_older && self.elicits => match never {},
             never = self.ask_for_server(underway.asks) => match never {},
         }
     }
@@ -84,11 +85,11 @@ impl Client<'_> {
     /// Waits for the call to end or to ask, as the stateless revision has it. Its tool and arguments have
     /// this `digest`.
     pub(super) async fn begin(&self, mut underway: Underway, digest: &str) -> Turn {
-        let (mut question, mut asks) = (underway.question.clone(), underway.asks.clone());
+        let (mut questions, mut asks) = (underway.questions.clone(), underway.asks.clone());
         tokio::select! {
             biased;
             outcome = &mut underway.call => return Turn::Done(outcome),
-            _ = asked(&mut question) => {}
+            _ = self.question(&mut questions, &[]) => {}
             _ = open(&mut asks) => {}
         }
         let parking = self.approvals.parking();
@@ -97,7 +98,7 @@ impl Client<'_> {
             return Turn::Done(self.see_through(underway).await);
         };
         underway.answered.cancel();
-        let call = parking.park(place, (underway.question, underway.asks), underway.call);
+        let call = parking.park(place, (underway.questions, underway.asks), underway.call);
         self.hold(call, digest, self.elicits).await
     }
 
@@ -107,66 +108,91 @@ impl Client<'_> {
         (ticket, digest): (&str, &str),
         responses: Option<&InputResponses>,
     ) -> Option<Turn> {
-        let call = self.approvals.parking().redeem(ticket, self.principal, digest)?;
-        if let (Some(asked), Some(responses)) = (call.asked(), responses) {
-            asked.answer(serde_json::to_value(responses).ok());
-        }
-        let answer = responses.and_then(elicit::input_response).filter(|_| self.elicits);
-        if let (Some(answer), Some(pending)) = (answer, self.pending(call.question())) {
-            // Somebody else may have been faster; the call knows.
-            elicit::pass_on(self.approvals, &pending, answer).await;
-        }
-        Some(self.hold(call, digest, false).await)
+        let (call, posed) = self.approvals.parking().redeem(ticket, self.principal, digest)?;
+        let is_answered = match (posed, responses) {
+            (Some(posed), Some(responses)) => self.answer(posed, responses).await,
+            // What nobody was shown has no answer.
+            _ => false,
+        };
+        Some(self.hold(call, digest, is_answered).await)
     }
 
-    /// Waits for a parked call for a while, or not at all where its question goes out `at_once`.
+    /// Answers what the client was shown, whatever its call asks by now. Says whether that ended a question of
+    /// the call's own.
+    async fn answer(&self, posed: Posed, responses: &InputResponses) -> bool {
+        let id = match posed {
+            Posed::Approval(id) => id,
+            Posed::ByServer(asked) => {
+                asked.answer(serde_json::to_value(responses).ok());
+                return false;
+            }
+        };
+        let answer = elicit::input_response(responses).filter(|_| self.elicits);
+        match (answer, self.approvals.find(&id)) {
+            (Some(answer), Some(pending)) => {
+                elicit::pass_on(self.approvals, &pending, answer).await
+            }
+            // Somebody else may have been faster; the call knows.
+            _ => false,
+        }
+    }
+
+    /// Waits for a parked call for a while, or not at all where a question of its goes out `at_once`.
     async fn hold(&self, call: Arc<ParkedCall>, digest: &str, at_once: bool) -> Turn {
-        let mut asks = call.asks();
-        if !at_once || self.pending(call.question()).is_none() {
+        let (questions, mut asks) = (call.questions(), call.asks());
+        if !at_once || self.oldest(&questions).is_none() {
             tokio::select! {
                 biased;
                 outcome = call.outcome() => return Turn::Done(outcome.unwrap_or_else(|| Err(host_failed()))),
-                never = self.report(call.questions()) => match never {},
-                () = self.patience(&call) => {}
+                never = self.report(questions.clone()) => match never {},
+                () = self.patience(&questions) => {}
                 _ = open(&mut asks) => {}
             }
         }
-        let pending = self.pending(call.question()).filter(|_| self.elicits);
-        let requests = match call.asked() {
-            Some(asked) => {
-                let requests = questions::input_requests(&asked);
-                if requests.is_none() {
-                    // What no client could read has no answer.
-                    asked.answer(None);
-                }
-                requests
-            }
-            None => pending.as_ref().and_then(elicit::input_requests),
-        };
-        match self.approvals.parking().ticket(call, self.principal, digest) {
+        let (requests, posed) = self.pose(&call);
+        match self.approvals.parking().ticket(call, posed, self.principal, digest) {
             Ok(ticket) => Turn::Waits(InputRequiredResult::new(requests, Some(ticket))),
             Err(error) => Turn::Done(Err(error)),
         }
     }
 
+    /// Returns what the client is shown of what its call asks, and by what that is known when it comes back.
+    fn pose(&self, call: &ParkedCall) -> (Option<InputRequests>, Option<Posed>) {
+        if let Some(asked) = call.asked() {
+            let Some(requests) = questions::input_requests(&asked) else {
+                // What no client could read has no answer.
+                asked.answer(None);
+                return (None, None);
+            };
+            return (Some(requests), Some(Posed::ByServer(asked)));
+        }
+        let pending = self.oldest(&call.questions()).filter(|_| self.elicits);
+        let shown = |it: Pending| Some((elicit::input_requests(&it)?, Posed::Approval(it.id)));
+        pending.and_then(shown).unzip()
+    }
+
     /// Ends when the request was held long enough and its call still waits for a person; one that
     /// runs by now has a deadline of its own.
-    async fn patience(&self, call: &ParkedCall) {
+    async fn patience(&self, questions: &OpenQuestions) {
         loop {
             sleep(Duration::from_millis(APPROVAL_HOLD_MS)).await;
-            if self.pending(call.question()).is_some() {
+            if self.oldest(questions).is_some() {
                 return;
             }
         }
     }
 
-    /// Asks the client's user about each question of the call.
-    async fn ask_user(&self, mut question: watch::Receiver<Option<String>>) -> Infallible {
+    /// Asks the client's user about each question of the call, one after the other.
+    async fn ask_user(&self, mut questions: OpenQuestions) -> Infallible {
+        let mut asked = Vec::new();
         loop {
-            if let Some(pending) = self.pending(asked(&mut question).await) {
-                elicit::ask(self.peer, self.approvals, &pending).await;
+            let pending = self.question(&mut questions, &asked).await;
+            tokio::select! {
+                () = elicit::ask(self.peer, self.approvals, &pending) => {}
+                // Somebody else was faster: the next one does not wait for this form.
+                () = ended(&mut questions, &pending.id) => {}
             }
-            changed(&mut question).await;
+            asked.push(pending.id);
         }
     }
 
@@ -183,42 +209,37 @@ impl Client<'_> {
     }
 
     /// Says again and again that the call waits, as long as it does.
-    async fn report(&self, mut question: watch::Receiver<Option<String>>) -> Infallible {
-        let Some(token) = &self.token else {
+    async fn report(&self, mut questions: OpenQuestions) -> Infallible {
+        let Some(told) = &self.told else {
             return pending().await;
         };
-        let mut progress = 0.0;
         loop {
-            let question_id = asked(&mut question).await;
-            while self.pending(question_id.clone()).is_some() {
-                let report = ProgressNotificationParam::new(token.clone(), progress)
-                    .with_message("waiting for approval");
-                if self.peer.notify_progress(report).await.is_err() {
-                    return pending().await;
-                }
-                progress += WAITING_STEP;
-                sleep(Duration::from_millis(APPROVAL_REPORT_INTERVAL_MS)).await;
+            self.question(&mut questions, &[]).await;
+            if !told.wait("waiting for approval").await {
+                return pending().await;
             }
-            changed(&mut question).await;
+            sleep(Duration::from_millis(APPROVAL_REPORT_INTERVAL_MS)).await;
         }
     }
 
-    fn pending(&self, question: Option<String>) -> Option<Pending> {
-        self.approvals.find(&question?)
+    /// Waits until the call waits on a question that is none of `known`, and returns the oldest of these;
+    /// never where there will be none.
+    async fn question(&self, questions: &mut OpenQuestions, known: &[String]) -> Pending {
+        loop {
+            let open = questions.borrow_and_update().clone();
+            let mut new = open.iter().filter(|id| !known.contains(id));
+            if let Some(pending) = new.find_map(|id| self.approvals.find(id)) {
+                return pending;
+            }
+            if questions.changed().await.is_err() {
+                return pending().await;
+            }
+        }
     }
-}
 
-/// Progress has to grow: of a call that waited, the tool's own counts from here on.
-pub(super) const WAITING_ENDS_AT: f64 = 0.001;
-/// A person's longest time has fewer reports than would reach the end.
-const WAITING_STEP: f64 = 1e-7;
-
-/// Waits until a question was asked and returns its id; never where none will be.
-async fn asked(question: &mut watch::Receiver<Option<String>>) -> Option<String> {
-    let id = question.wait_for(Option::is_some).await.ok().and_then(|id| id.clone());
-    match id {
-        Some(id) => Some(id),
-        None => pending().await,
+    /// Returns the oldest question on which a call waits.
+    fn oldest(&self, questions: &OpenQuestions) -> Option<Pending> {
+        questions.borrow().iter().find_map(|id| self.approvals.find(id))
     }
 }
 
@@ -235,11 +256,10 @@ pub(super) async fn open(asks: &mut Option<Asking>) -> Arc<Asked> {
     }
 }
 
-/// Waits until another question was asked; never where none will be.
-async fn changed(question: &mut watch::Receiver<Option<String>>) {
-    if question.changed().await.is_err() {
-        pending().await
-    }
+/// Waits until a call no longer waits on the question `id`.
+async fn ended(questions: &mut OpenQuestions, id: &str) {
+    // Where the call has ended, so have its questions.
+    let _ = questions.wait_for(|open| open.iter().all(|other| other != id)).await;
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::approvals::{Answer, Approvals, Approver, Reachable};
+use crate::approvals::{Answer, Approvals, Approver, Pending, Reachable};
 use crate::serve::calls::Calls as _;
 use crate::serve::fake::{Client, modern};
 
 const YES: Answer = Answer::Approve { lease: None };
+const NO: Answer = Answer::Deny { reason: None };
 
 /// A client and the board its calls wait on, which an operator looks at.
 fn connect() -> (Client, Approvals, Reachable) {
@@ -127,6 +128,59 @@ async fn a_client_that_never_comes_back_leaves_nothing() {
     assert_eq!(too_late["error"]["code"], -32602, "{too_late}");
 }
 
+/// Waits until both questions of `asks-both` are asked, and returns that about `tool` and the other.
+async fn both(approvals: &Approvals, tool: &str) -> [Pending; 2] {
+    let mut changes = approvals.changes();
+    while approvals.pending().len() < 2 {
+        changes.changed().await.unwrap();
+    }
+    let mut both = approvals.pending();
+    both.sort_by_key(|pending| pending.asked.tool != tool);
+    both.try_into().unwrap()
+}
+
+/// Returns the tool that a form asks about.
+fn asked_about(form: &Value) -> &str {
+    let message = form["params"]["message"].as_str().unwrap();
+    if message.contains("`first`") { "first" } else { "second" }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_to_the_question_that_was_shown_and_to_no_other() {
+    let (mut client, approvals, _way) = connect();
+    allow(&approvals);
+    let first = client.ask(call(1, json!({"name": "asks-both"}))).await;
+    let shown = asked_about(&first["result"]["inputRequests"]["approve"]);
+    let [shown, other] = both(&approvals, shown).await;
+    assert!(approvals.answer(&shown.id, None, NO, &Approver::Operator).await);
+    // The user says yes to a form whose question somebody else has answered meanwhile.
+    let yes = json!({"approve": {"action": "accept", "content": {"approve": true}}});
+    let back = json!({"name": "asks-both", "requestState": state(&first), "inputResponses": yes});
+    let second = client.ask(call(2, back)).await;
+    assert_eq!(asked_about(&second["result"]["inputRequests"]["approve"]), other.asked.tool);
+    assert_eq!(approvals.pending().len(), 1, "nobody was asked about it");
+    let back = json!({"name": "asks-both", "requestState": state(&second), "inputResponses": yes});
+    let third = client.ask(call(3, back)).await;
+    let expected = if other.asked.tool == "first" { "[true, false]" } else { "[false, true]" };
+    assert_eq!(text(&third), expected, "{third}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateless_client_is_shown_each_question_of_its_call() {
+    let (mut client, approvals, way) = connect();
+    drop(way);
+    allow(&approvals);
+    let yes = json!({"approve": {"action": "accept", "content": {"approve": true}}});
+    let first = client.ask(call(1, json!({"name": "asks-both"}))).await;
+    both(&approvals, "first").await;
+    let back = json!({"name": "asks-both", "requestState": state(&first), "inputResponses": yes});
+    let second = client.ask(call(2, back)).await;
+    let [one, two] = [&first, &second].map(|it| &it["result"]["inputRequests"]["approve"]);
+    assert_ne!(asked_about(one), asked_about(two));
+    let back = json!({"name": "asks-both", "requestState": state(&second), "inputResponses": yes});
+    assert_eq!(text(&client.ask(call(3, back)).await), "[true, true]");
+}
+
 /// Shakes hands in the older way, as a client that can show forms.
 async fn older() -> (Client, Approvals, Reachable) {
     let (mut client, approvals, way) = connect();
@@ -162,6 +216,28 @@ async fn an_older_client_s_user_is_asked_where_the_operator_allowed_it() {
         assert_eq!(answer["id"], id);
         assert_eq!(text(&answer) == "approved", approve, "{answer}");
     }
+}
+
+#[tokio::test]
+async fn an_older_client_s_user_is_asked_each_question_of_a_call() {
+    let (mut client, approvals, way) = older().await;
+    drop(way);
+    allow(&approvals);
+    let mut request = older_call(1);
+    request["params"]["name"] = json!("asks-both");
+    client.say(request).await;
+    let first = client.hear().await;
+    let [_, other] = both(&approvals, asked_about(&first)).await;
+    let yes = json!({"action": "accept", "content": {"approve": true}});
+    client.say(json!({"jsonrpc": "2.0", "id": first["id"], "result": yes})).await;
+    let second = client.hear().await;
+    assert_eq!(asked_about(&second), other.asked.tool);
+    // The operator is faster: that form is of no weight any more, and the call goes on.
+    let no = approvals.answer(&other.id, None, NO, &Approver::Operator);
+    assert!(no.await);
+    let expected = if other.asked.tool == "second" { "[true, false]" } else { "[false, true]" };
+    let answer = client.hear().await;
+    assert_eq!((&answer["id"], text(&answer)), (&json!(1), expected));
 }
 
 #[tokio::test]
@@ -209,4 +285,20 @@ async fn a_client_hears_that_its_call_waits_and_can_withdraw_it() {
     while !approvals.pending().is_empty() {
         changes.changed().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn progress_grows_where_a_call_waits_in_the_middle() {
+    let (mut client, approvals, _way) = older().await;
+    let mut request = older_call(1);
+    request["params"] = json!({"name": "steps-and-asks", "_meta": {"progressToken": "p"}});
+    client.say(request).await;
+    let (step, waits) = (client.hear().await, client.hear().await);
+    assert_eq!(step["params"]["progress"], 1.0);
+    assert_eq!(waits["params"]["message"], "waiting for approval");
+    let waited = waits["params"]["progress"].as_f64().unwrap();
+    assert!(waited > 1.0 && waited < 2.0, "{waits}");
+    operator(&approvals, YES).await;
+    assert_eq!(client.hear().await["params"]["progress"], 2.0);
+    assert_eq!(text(&client.hear().await), "approved");
 }
