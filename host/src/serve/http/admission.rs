@@ -31,8 +31,12 @@ pub(super) struct Bounds {
 /// A whole request.
 pub(super) type Asked = (Parts, Bytes);
 
+/// The right to one request, as long as there is a copy: the request itself has one, and whatever goes on for it
+/// when its client has hung up.
+pub(super) type Permit = Arc<OwnedSemaphorePermit>;
+
 /// What a request keeps until it is answered: its connection, and its right to be answered.
-pub(super) type Held = (Busy, OwnedSemaphorePermit);
+pub(super) type Held = (Busy, Permit);
 
 /// What a place is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +66,7 @@ impl Bounds {
     ) -> Result<(Asked, Held), Denied> {
         seat.touch();
         let permit = match Arc::clone(&self.requests).try_acquire_owned() {
-            Ok(permit) => permit,
+            Ok(permit) => Arc::new(permit),
             Err(_) if may_be_urgent(&request) => return self.admit_small(request, seat).await,
             Err(_) => self.request().await?,
         };
@@ -91,13 +95,14 @@ impl Bounds {
     }
 
     /// Takes the right to one more urgent request, where it is one.
-    fn urgent(&self, asked: &Asked) -> Option<OwnedSemaphorePermit> {
-        is_urgent(asked).then(|| Arc::clone(&self.urgent).try_acquire_owned().ok()).flatten()
+    fn urgent(&self, asked: &Asked) -> Option<Permit> {
+        let permit = is_urgent(asked).then(|| Arc::clone(&self.urgent).try_acquire_owned().ok());
+        permit.flatten().map(Arc::new)
     }
 
     /// Takes the right to one more request.
-    pub(super) async fn request(&self) -> Result<OwnedSemaphorePermit, Denied> {
-        one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests").await
+    pub(super) async fn request(&self) -> Result<Permit, Denied> {
+        one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests").await.map(Arc::new)
     }
 
     /// Takes the right to one more stream that does not end by itself.

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Duration, Instant};
 
+use super::admission::Permit;
 use super::body::{accepted, answer_json, event, event_stream, read_body, refused, require_json};
 use super::guard::Denied;
 use super::routes::{Body, Request};
@@ -74,6 +75,7 @@ impl<C: Calls> Sessions<C> {
         &self,
         headers: &HeaderMap,
         incoming: Incoming,
+        permit: &Permit,
     ) -> Result<Response<Body>, Denied> {
         let id = session_id(headers)?;
         match incoming {
@@ -94,9 +96,10 @@ impl<C: Calls> Sessions<C> {
                 match id {
                     Some(id) => {
                         let session = self.find(id)?.traced(TraceParent::of(headers));
-                        Ok(answered(&request, settled(&session, &method, params).await))
+                        let outcome = settled(&session, &method, params, permit).await;
+                        Ok(answered(&request, outcome))
                     }
-                    None => Ok(self.begin(&request, &method, params).await),
+                    None => Ok(self.begin(&request, &method, params, permit).await),
                 }
             }
         }
@@ -140,13 +143,14 @@ impl<C: Calls> Sessions<C> {
         request: &RequestId,
         method: &str,
         params: Option<&Value>,
+        permit: &Permit,
     ) -> Response<Body> {
         let (notices, unasked) = mpsc::channel(CLAW_NOTICES_MAX);
         let principal = self.principal.clone();
         let session = Session::new(self.calls.clone(), principal, Authority::Agent, notices);
         // What one that nobody uses has to do is for the one that begins.
         self.open.lock().retain(|_, open| !open.is_idle());
-        let outcome = settled(&session, method, params).await;
+        let outcome = settled(&session, method, params, permit).await;
         if !session.has_begun() {
             return answered(request, outcome);
         }
@@ -228,12 +232,24 @@ pub(super) async fn operator<C: Calls>(
     Ok(answered(&id, outcome))
 }
 
-/// Carries out one request to its end, also where its client no longer waits.
-async fn settled<C: Calls>(session: &Session<C>, method: &str, params: Option<&Value>) -> Outcome {
-    match session.request(method, params) {
-        Answer::Now(outcome) => outcome,
-        Answer::Later(work) => tokio::spawn(work).await.map_or_else(failed, |done| done.0),
-    }
+/// Carries out one request to its end, also where its client no longer waits. So long it counts among those of its
+/// agent.
+async fn settled<C: Calls>(
+    session: &Session<C>,
+    method: &str,
+    params: Option<&Value>,
+    permit: &Permit,
+) -> Outcome {
+    let work = match session.request(method, params) {
+        Answer::Now(outcome) => return outcome,
+        Answer::Later(work) => work,
+    };
+    let permit = Arc::clone(permit);
+    let carried_out = tokio::spawn(async move {
+        let _permit = permit;
+        work.await
+    });
+    carried_out.await.map_or_else(failed, |done| done.0)
 }
 
 fn failed(_: JoinError) -> Outcome {

@@ -25,7 +25,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::admission::{Asked, Bounds, Room, busy};
+use super::admission::{Asked, Bounds, Permit, Room, busy};
 use super::body::{accepted, answer_json, denied, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::Console;
@@ -139,12 +139,12 @@ impl<C: Calls> App<C> {
             (path @ ("/claw" | "/mcp"), role) => {
                 let is_mcp = path == "/mcp";
                 let agent = self.agent(role)?;
-                let (asked, held) = agent.bounds.admit(request, seat).await?;
+                let (asked, (busy, permit)) = agent.bounds.admit(request, seat).await?;
                 let response = match is_mcp {
-                    true => agent.mcp(asked).await?,
-                    false => agent.claw(asked).await?,
+                    true => agent.mcp(asked, &permit).await?,
+                    false => agent.claw(asked, &permit).await?,
                 };
-                Ok(until_sent(response, held))
+                Ok(until_sent(response, (busy, permit)))
             }
             (path, role) if let Some(proxy) = self.proxied(path) => {
                 self.complete(proxy, request, role, seat).await
@@ -281,10 +281,11 @@ impl<C: Calls> Agent<C> {
         streams: &CancellationToken,
         ends: &(CancellationToken, CancellationToken),
     ) -> Self {
-        // The guard has checked names and pages already.
+        // The guard has checked names and pages already, and how long a message is: as it is written anew, it
+        // may be longer than what was sent.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
-            .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
+            .with_max_request_body_bytes(usize::MAX)
             .with_cancellation_token(streams.clone());
         let sessions = McpSessions::new();
         let claws = Sessions::new(calls.clone(), Principal(name.to_owned()));
@@ -297,7 +298,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/mcp`.
-    async fn mcp(&self, asked: Asked) -> Result<Response<Body>, Denied> {
+    async fn mcp(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
@@ -315,12 +316,17 @@ impl<C: Calls> Agent<C> {
             }
             Incoming::Notification { method, .. } if message::is_ckp(&method) => Ok(accepted()),
             Incoming::Reply { .. } if !in_session => Ok(accepted()),
-            incoming => self.pass_on(parts, incoming).await,
+            incoming => self.pass_on(parts, incoming, permit).await,
         }
     }
 
     /// Hands a message to MCP.
-    async fn pass_on(&self, parts: Parts, incoming: Incoming) -> Result<Response<Body>, Denied> {
+    async fn pass_on(
+        &self,
+        parts: Parts,
+        incoming: Incoming,
+        permit: &Permit,
+    ) -> Result<Response<Body>, Denied> {
         if incoming.method() == "initialize" {
             self.check_sessions().await?;
         }
@@ -330,7 +336,7 @@ impl<C: Calls> Agent<C> {
         };
         let used = self.take_up(&parts.headers).await;
         let response = match (&used, &incoming) {
-            (Some(used), Incoming::Request { id, .. }) => match used.begin(id) {
+            (Some(used), Incoming::Request { id, .. }) => match used.begin(id, permit) {
                 Some(underway) => self.see_through(parts, incoming, underway).await?,
                 None => refused(StatusCode::BAD_REQUEST, &id_taken(id)),
             },
@@ -376,12 +382,12 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/claw`.
-    async fn claw(&self, asked: Asked) -> Result<Response<Body>, Denied> {
+    async fn claw(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         match parts.method {
             Method::POST => match message::read(&body) {
                 Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
-                Ok(incoming) => self.claws.post(&parts.headers, incoming).await,
+                Ok(incoming) => self.claws.post(&parts.headers, incoming, permit).await,
             },
             Method::GET => {
                 let stream = self.bounds.stream().await?;
@@ -460,7 +466,8 @@ mod tests {
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let incoming = message::read(message.to_string().as_bytes()).unwrap();
-        agent.pass_on(parts, incoming).await.unwrap()
+        let permit = agent.bounds.request().await.unwrap();
+        agent.pass_on(parts, incoming, &permit).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]

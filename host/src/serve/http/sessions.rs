@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::time::{Duration, Instant};
 
+use super::admission::Permit;
 use crate::serve::mcp::SessionEnd;
 
 /// All of them.
@@ -39,11 +40,13 @@ struct Session {
     underway: Mutex<HashSet<RequestId>>,
 }
 
-/// A request under way: as long as there is a copy of this, its session is used, and its id is that of no other.
+/// A request under way: as long as there is a copy of this, its session is used, its id is that of no other, and it
+/// counts among those of its agent.
 #[derive(Debug)]
 pub(super) struct Underway {
     id: RequestId,
     pub(super) session: Used,
+    _permit: Permit,
 }
 
 impl McpSessions {
@@ -102,9 +105,13 @@ impl Used {
     }
 
     /// Begins the request `id`; nothing where one of that id is under way, which rmcp would lose sight of.
-    pub(super) fn begin(&self, id: &RequestId) -> Option<Arc<Underway>> {
+    pub(super) fn begin(&self, id: &RequestId, permit: &Permit) -> Option<Arc<Underway>> {
         let is_new = self.0.underway.lock().insert(id.clone());
-        is_new.then(|| Arc::new(Underway { id: id.clone(), session: self.clone() }))
+        let underway = || {
+            let (id, session, _permit) = (id.clone(), self.clone(), Arc::clone(permit));
+            Arc::new(Underway { id, session, _permit })
+        };
+        is_new.then(underway)
     }
 
     /// Returns for how long nobody has used the session; nothing while somebody does.
@@ -149,6 +156,8 @@ impl Drop for Underway {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Semaphore;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -174,12 +183,18 @@ mod tests {
     async fn an_id_is_that_of_one_request_at_a_time() {
         let (used, other) = (Used::default(), Used::default());
         let (number, text) = (RequestId::Number(1), RequestId::String("1".into()));
-        let first = used.begin(&number).unwrap();
+        let all = Arc::new(Semaphore::new(1));
+        let permit = Arc::new(Arc::clone(&all).try_acquire_owned().unwrap());
+        let first = used.begin(&number, &permit).unwrap();
         let copy = Arc::clone(&first);
         drop(first);
-        assert!(used.begin(&number).is_none());
-        assert!(used.begin(&text).is_some() && other.begin(&number).is_some());
+        assert!(used.begin(&number, &permit).is_none());
+        assert!(used.begin(&text, &permit).is_some() && other.begin(&number, &permit).is_some());
+        drop(permit);
+        assert_eq!(all.available_permits(), 0, "it is under way");
         drop(copy);
-        assert!(used.begin(&number).is_some());
+        assert_eq!(all.available_permits(), 1);
+        let permit = Arc::new(all.try_acquire_owned().unwrap());
+        assert!(used.begin(&number, &permit).is_some());
     }
 }

@@ -330,6 +330,25 @@ async fn hostile_bodies_are_refused_and_the_next_one_is_served() {
 }
 
 #[tokio::test]
+async fn a_message_is_as_long_as_it_was_sent() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    // Each of these is four times as long where it is written in full.
+    let numbers = vec!["1e9"; 100_000].join(",");
+    let text = "x".repeat(MESSAGE_BYTES_MAX - 2 * numbers.len());
+    let arguments = format!(r#"{{"numbers":[{numbers}],"text":"{text}"}}"#);
+    let body = call(1, "whoami")
+        .to_string()
+        .replace(r#""arguments":{}"#, &format!(r#""arguments":{arguments}"#));
+    assert!(body.contains(&numbers) && body.len() < MESSAGE_BYTES_MAX);
+    let more = modern_headers("tools/call", "whoami");
+    let headers = [&MCP[..], &[("authorization", token.as_str())], &more].concat();
+    let answer = server.send("POST", "/mcp", &headers, body.as_bytes()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], json!("default"));
+}
+
+#[tokio::test]
 async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
     let server = Server::start(false).await;
     let body = call(1, "whoami").to_string();

@@ -1,6 +1,6 @@
 //! `/claw` over real connections.
 
-use clawhost_core::limits::{CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX};
+use clawhost_core::limits::{CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX, HTTP_REQUESTS_PER_AGENT_MAX};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
@@ -203,6 +203,29 @@ async fn a_stopped_session_makes_room_where_there_is_none() {
         server.begin("default").await;
     }
     assert_eq!(server.claw(&token, Some(&first), &initialize()).await.status, 404);
+}
+
+#[tokio::test]
+async fn who_hangs_up_has_its_calls_in_flight_until_they_end() {
+    let server = Server::start(true).await;
+    let token = server.agent("default");
+    let session = server.begin("default").await;
+    let headers = [JSON, ("authorization", &token), ("claw-session", &session)];
+    for number in 0..HTTP_REQUESTS_PER_AGENT_MAX {
+        let mut slow = call("slow");
+        let request_id = format!("550e8400-e29b-41d4-a716-{number:012}");
+        slow["params"]["context"]["request_id"] = json!(request_id);
+        let request = server.request("POST", "/claw", &headers, slow.to_string().as_bytes());
+        let mut sender = server.open().await;
+        let asking = tokio::spawn(async move { sender.send_request(request).await.map(drop) });
+        server.host.started(number + 1).await;
+        asking.abort();
+    }
+    let list = ask("claw.swarm.list", json!({}));
+    assert_eq!(server.claw(&token, Some(&session), &list).await.status, 429);
+    server.begin("other").await;
+    server.host.release();
+    while server.claw(&token, Some(&session), &list).await.status != 200 {}
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clawhost_core::limits::{HTTP_SESSION_IDLE_MS, HTTP_SESSIONS_MAX};
+use clawhost_core::limits::{HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_IDLE_MS, HTTP_SESSIONS_MAX};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
@@ -95,6 +95,22 @@ async fn a_session_lasts_as_long_as_its_call_when_nobody_waits_for_that() {
     server.begin_session().await;
     idle().await;
     assert_eq!(server.say(&session, &list()).await, 200);
+}
+
+#[tokio::test]
+async fn who_hangs_up_has_its_calls_in_flight_until_they_end() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    for id in 0..HTTP_REQUESTS_PER_AGENT_MAX {
+        let mut slow = slow();
+        slow["id"] = json!(id);
+        drop(server.sends_in(&session, "POST", &slow.to_string()).await);
+    }
+    server.host.started(HTTP_REQUESTS_PER_AGENT_MAX).await;
+    assert_eq!(server.session("default").await.status, 429);
+    assert_eq!(server.session("other").await.status, 200);
+    server.host.release();
+    while server.session("default").await.status != 200 {}
 }
 
 #[tokio::test]
