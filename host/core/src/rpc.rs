@@ -37,12 +37,23 @@ pub struct Message {
 pub struct Refusal {
     /// Of the request that it would be, or of the one that it would answer; where it can be read.
     pub id: Option<Value>,
-    /// It answers something: nobody waits for a word about it.
-    pub is_reply: bool,
+    /// Whether somebody waits for a word about it.
+    pub about: About,
     /// The JSON-RPC code.
     pub code: i32,
     /// Why, without more of the message than one key.
     pub reason: String,
+}
+
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// A request, or what may have been meant as one: whoever sent it waits for a word.
+    Request,
+    /// A notification, which has no answer.
+    Notification,
+    /// An answer, which has none either.
+    Reply,
 }
 
 /// Says what `bytes` are.
@@ -57,8 +68,12 @@ pub fn read(bytes: &[u8]) -> Result<Message, Refusal> {
     }
     // What would be checked and passed on is another number than the one that was sent.
     let reason = "a whole number does not fit in 64 bits: send it as text".to_owned();
-    let is_reply = message.method.is_none();
-    Err(Refusal { id: message.id, is_reply, code: INVALID_PARAMS, reason })
+    let about = match (&message.method, &message.id) {
+        (None, _) => About::Reply,
+        (Some(_), None) => About::Notification,
+        (Some(_), Some(_)) => About::Request,
+    };
+    Err(Refusal { id: message.id, about, code: INVALID_PARAMS, reason })
 }
 
 fn unread(bytes: &[u8], error: &JsonError) -> Refusal {
@@ -68,8 +83,8 @@ fn unread(bytes: &[u8], error: &JsonError) -> Refusal {
     };
     let answers = serde_json::from_slice::<Reply>(bytes).ok();
     let id = answers.filter(|all| all.result.is_some() || all.error.is_some()).map(|all| all.id);
-    let is_reply = id.is_some();
-    Refusal { id: id.map(Value::from), is_reply, code, reason: error.to_string() }
+    let about = if id.is_some() { About::Reply } else { About::Request };
+    Refusal { id: id.map(Value::from), about, code, reason: error.to_string() }
 }
 
 /// The head of an answer that is too long, too deep or ambiguous further inside: whoever waits for it need
@@ -84,7 +99,7 @@ struct Reply {
 fn classify(value: Value) -> Result<Message, Refusal> {
     let invalid = |id: Option<Value>, reason: &str| Refusal {
         id,
-        is_reply: false,
+        about: About::Request,
         code: INVALID_REQUEST,
         reason: reason.to_owned(),
     };
@@ -185,9 +200,9 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":3}"#,
             r#"{"jsonrpc":"2.0","id":3,"method":"ping","result":{}}"#,
         ] {
-            let expected = (Some(json!(3)), INVALID_REQUEST, false);
+            let expected = (Some(json!(3)), INVALID_REQUEST, About::Request);
             let refusal = refusal(text);
-            assert_eq!((refusal.id, refusal.code, refusal.is_reply), expected, "{text}");
+            assert_eq!((refusal.id, refusal.code, refusal.about), expected, "{text}");
         }
     }
 
@@ -203,6 +218,8 @@ mod tests {
             let refused = sent(number).unwrap_err();
             assert_eq!((refused.id, refused.code), (Some(json!(3)), INVALID_PARAMS));
         }
+        let told = r#"{"jsonrpc":"2.0","method":"x","params":{"n":18446744073709551616}}"#;
+        assert_eq!(refusal(told).about, About::Notification);
         for number in ["18446744073709551615", "-9223372036854775808", "1.5e300"] {
             let passed_on = sent(number).unwrap().value.to_string();
             assert!(passed_on.contains(&number.replace("e300", "e+300")), "{passed_on}");
@@ -216,16 +233,16 @@ mod tests {
         for result in [many.as_str(), &deep, r#"{"a":1,"a":2}"#, "18446744073709551616"] {
             let refused = refusal(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#));
             assert_eq!(
-                (refused.id, refused.is_reply),
-                (Some(json!(7)), true),
+                (refused.id, refused.about),
+                (Some(json!(7)), About::Reply),
                 "{}",
                 refused.reason
             );
             let asked = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"x","params":{result}}}"#);
-            assert!(!refusal(&asked).is_reply);
+            assert_eq!(refusal(&asked).about, About::Request);
         }
         for nobodys in [r#"{"id":7,"id":8,"result":{}}"#, r#"{"id":7,"result":{}"#, "\u{feff}{}"] {
-            assert!(!refusal(nobodys).is_reply, "{nobodys}");
+            assert_eq!(refusal(nobodys).about, About::Request, "{nobodys}");
         }
     }
 }

@@ -205,6 +205,15 @@ impl Connection {
         Some(())
     }
 
+    /// Does something for the request `id`, unless it was cancelled; nobody cancels it meanwhile, so that what is
+    /// said of that comes later.
+    pub(crate) fn while_open(&self, id: &RequestId, act: impl FnOnce()) {
+        let open = self.open.lock();
+        if open.requests.contains_key(id) {
+            act();
+        }
+    }
+
     /// Cancels `token` when the request `id` is.
     pub(crate) fn on_cancel(&self, id: &RequestId, token: CancellationToken) {
         if let Some(request) = self.open.lock().requests.get_mut(id) {
@@ -448,8 +457,12 @@ mod tests {
             tokio::join!(connection.may_begin(last), async { connection.cancel(last) });
         assert!(cancelled && !begins);
         assert!(connection.cancel(first));
+        connection.while_open(first, || panic!("it is passed on behind its end"));
         let next = RequestId::Number(6);
         connection.register(&next, "claw.memory.query", 10).unwrap();
         assert_eq!(connection.begins(&next), Some(true), "there is room again");
+        let mut is_passed_on = false;
+        connection.while_open(&next, || is_passed_on = true);
+        assert!(is_passed_on);
     }
 }

@@ -17,7 +17,10 @@ use std::task::{Context, Poll};
 use clawhost_core::limits::{CLAW_NOTICES_MAX, MESSAGE_BYTES_MAX};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorCode, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::serve_server_with_ct;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
@@ -33,7 +36,7 @@ use super::connection::{Connection, Outgoing, Output, poll_out};
 use super::direct::Direct;
 use super::lane::{self, Inbound, Lane};
 use super::mcp::McpServer;
-use super::message::{self, Fault, INVALID_REQUEST, Incoming};
+use super::message::{self, About, Fault, INVALID_REQUEST, Incoming};
 use crate::host::Principal;
 use crate::lines::{Line, Lines};
 
@@ -237,7 +240,7 @@ impl<C: Calls> Dialects<C> {
     /// Takes one message, behind which no other waits if it `is_last`.
     async fn take(&self, text: &[u8], is_last: bool) {
         match message::read(text) {
-            Err(refusal) => self.connection.refuse(&refusal),
+            Err(refusal) => self.refuse(refusal).await,
             Ok(Incoming::Request { id, method, value }) => {
                 if self.connection.register(&id, &method, text.len()).is_none() {
                     return;
@@ -245,7 +248,7 @@ impl<C: Calls> Dialects<C> {
                 if message::is_ckp(&method) {
                     self.answer(id, &method, value.get("params"));
                 } else {
-                    self.pass_on(id, value, is_last).await;
+                    self.pass_on(id, &method, &value, is_last).await;
                 }
             }
             Ok(Incoming::Notification { method, value }) if message::is_ckp(&method) => {
@@ -259,6 +262,21 @@ impl<C: Calls> Dialects<C> {
                 }
             }
             Ok(_) => {}
+        }
+    }
+
+    /// Answers what is no message, where somebody waits for a word about it. Whoever waits for the reply that it would
+    /// be hears that there is none.
+    async fn refuse(&self, refusal: Fault) {
+        let id = match refusal.about {
+            About::Request => return self.connection.refuse(&refusal),
+            About::Notification => return,
+            About::Reply => refusal.id,
+        };
+        if id.as_ref().is_some_and(|id| self.connection.answered(id)) {
+            let error = ErrorData::new(ErrorCode(refusal.code), refusal.message, None);
+            // Without MCP the connection has ended.
+            let _ = self.to_mcp.send(JsonRpcMessage::error(error, id)).await;
         }
     }
 
@@ -302,14 +320,14 @@ impl<C: Calls> Dialects<C> {
 
     /// Hands a request to MCP, when there is room for its answer. Meanwhile lines are read: one of
     /// them may be what makes room.
-    async fn pass_on(&self, id: RequestId, value: Value, is_last: bool) {
-        if let Some((answer, cancels)) = self.direct.call(&id, &value) {
+    async fn pass_on(&self, id: RequestId, method: &str, value: &Value, is_last: bool) {
+        if let Some((answer, cancels)) = self.direct.call(&id, value) {
             self.connection.on_cancel(&id, cancels);
             return self.carry_out(id, answer, is_last).await;
         }
-        let Ok(message) = serde_json::from_value(value) else {
-            let text = "this is no request that clawhost understands";
-            return self.connection.answer(&Fault::new(INVALID_REQUEST, text).to(id));
+        let message = match message::mcp(&id, method, value) {
+            Ok(message) => message,
+            Err(refusal) => return self.connection.answer(&refusal),
         };
         if self.connection.begins(&id) == Some(true) {
             let _ = self.to_mcp.send(message).await;
@@ -317,9 +335,12 @@ impl<C: Calls> Dialects<C> {
         }
         let (connection, to_mcp) = (Arc::clone(&self.connection), self.to_mcp.clone());
         tokio::spawn(async move {
-            if connection.may_begin(&id).await {
-                let _ = to_mcp.send(message).await;
+            if !connection.may_begin(&id).await {
+                return;
             }
+            // Without MCP the connection has ended.
+            let Ok(place) = to_mcp.reserve().await else { return };
+            connection.while_open(&id, || place.send(message));
         });
     }
 

@@ -6,10 +6,10 @@
 use clawhost_core::error::CallError;
 use clawhost_core::rpc::{self, Message, Refusal};
 pub(crate) use clawhost_core::rpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
+    About, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
 };
-use rmcp::model::RequestId;
-use serde::Serialize;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId};
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value, json};
 
 /// A message that has a valid JSON-RPC shape.
@@ -66,9 +66,13 @@ pub(crate) type Outcome = Result<Value, Fault>;
 /// happens before there is a call has its code here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Fault {
-    /// The request's id where it is known here, else `null` on the wire.
+    /// The request's id where it is known here, else `null` on the wire; or that of the request of this host's own
+    /// which a reply is to.
     #[serde(skip)]
     pub(crate) id: Option<RequestId>,
+    /// Whether somebody waits for it.
+    #[serde(skip)]
+    pub(crate) about: About,
     /// The JSON-RPC code.
     pub(crate) code: i32,
     /// Short and safe.
@@ -81,7 +85,8 @@ pub(crate) struct Fault {
 impl Fault {
     /// Returns a fault that says `message`.
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { id: None, code, message: message.into(), data: Map::new() }
+        let (id, about) = (None, About::Request);
+        Self { id, about, code, message: message.into(), data: Map::new() }
     }
 
     /// Returns what a parameter that does not fit is answered with.
@@ -112,16 +117,17 @@ impl Fault {
 
     /// Returns the answer as one line of JSON without its newline.
     pub(crate) fn to_line(&self) -> Vec<u8> {
-        let answer = json!({"jsonrpc": "2.0", "id": self.id, "error": self});
+        // A reply has no answer.
+        let id = self.id.as_ref().filter(|_| self.about != About::Reply);
+        let answer = json!({"jsonrpc": "2.0", "id": id, "error": self});
         answer.to_string().into_bytes()
     }
 }
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
-        // A reply has no answer.
-        let id = refusal.id.as_ref().filter(|_| !refusal.is_reply).and_then(request_id);
-        Self { id, ..Self::new(refusal.code, refusal.reason) }
+        let (id, about) = (refusal.id.as_ref().and_then(request_id), refusal.about);
+        Self { id, about, ..Self::new(refusal.code, refusal.reason) }
     }
 }
 
@@ -129,7 +135,7 @@ impl From<CallError> for Fault {
     fn from(error: CallError) -> Self {
         let mut data = error.data;
         data.entry("kind").or_insert_with(|| json!(error.kind.name()));
-        Self { id: None, code: error.kind.code(), message: error.message, data }
+        Self { data, ..Self::new(error.kind.code(), error.message) }
     }
 }
 
@@ -154,15 +160,38 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
     Ok(match (method, id) {
         (None, id) => Incoming::Reply { id, value },
         (Some(method), id) if is_list && !is_ckp(&method) => {
-            return Err(Fault {
-                id,
-                ..Fault::new(INVALID_REQUEST, "`params` has to be an object")
-            });
+            let about = if id.is_some() { About::Request } else { About::Notification };
+            let fault = Fault::new(INVALID_REQUEST, "`params` has to be an object");
+            return Err(Fault { id, about, ..fault });
         }
         (Some(method), None) => Incoming::Notification { method, value },
         (Some(method), Some(id)) => Incoming::Request { id, method, value },
     })
 }
+
+/// Reads a request of MCP, which is a whole message of this `id` and `method`.
+///
+/// # Errors
+/// A [`Fault`], to be sent as the only answer.
+pub(crate) fn mcp(
+    id: &RequestId,
+    method: &str,
+    value: &Value,
+) -> Result<ClientJsonRpcMessage, Fault> {
+    let wrong = |code, text: &str| Fault::new(code, text).to(id.clone());
+    let message = ClientJsonRpcMessage::deserialize(value)
+        .map_err(|_| wrong(INVALID_REQUEST, "this is no request that clawhost understands"))?;
+    let is_handshake = matches!(&message, JsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::InitializeRequest(_)));
+    // It would be taken for a request of a session that has not begun.
+    if method == "initialize" && !is_handshake && value.pointer(STATED_REVISION).is_none() {
+        return Err(wrong(INVALID_PARAMS, "the parameters of initialize do not fit"));
+    }
+    Ok(message)
+}
+
+/// Where a request of the stateless revision says that it is one.
+const STATED_REVISION: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 
 /// Returns the request id that `value` is.
 pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
@@ -198,7 +227,16 @@ mod tests {
         assert_eq!(refusal(list).id, Some(RequestId::Number(3)));
         assert!(read(list.replace("ping", "claw.status").as_bytes()).is_ok());
         let reply = r#"{"jsonrpc":"2.0","id":3,"result":18446744073709551616}"#;
-        assert_eq!(refusal(reply).id, None);
+        assert_eq!(
+            (refusal(reply).id, refusal(reply).about),
+            (Some(RequestId::Number(3)), About::Reply)
+        );
+        let null = String::from_utf8(refusal(reply).to_line()).unwrap();
+        assert!(null.contains("\"id\":null"), "{null}");
+        for told in ["[1]", r#"{"a":18446744073709551616}"#] {
+            let told = format!(r#"{{"jsonrpc":"2.0","method":"x","params":{told}}}"#);
+            assert_eq!(refusal(&told).about, About::Notification, "{told}");
+        }
     }
 
     #[test]

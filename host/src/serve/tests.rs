@@ -103,6 +103,30 @@ async fn after_every_hostile_line_the_connection_still_answers() {
 }
 
 #[tokio::test]
+async fn what_wants_no_answer_gets_none_however_bad_it_is() {
+    let mut client = Client::initialized().await;
+    for line in [
+        r#"{"jsonrpc":"2.0","method":"x","params":{"a":99999999999999999999}}"#,
+        r#"{"jsonrpc":"2.0","method":"x","params":[1]}"#,
+        r#"{"jsonrpc":"2.0","id":77,"result":{"a":99999999999999999999}}"#,
+    ] {
+        client.send(format!("{line}\n").as_bytes()).await;
+        assert_eq!(client.ask(ping("next")).await["id"], json!("next"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_cannot_be_read_is_refused_for_that() {
+    let mut client = Client::connect();
+    for params in [json!({}), json!({"protocolVersion": 7})] {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        let error = client.ask(request).await["error"].clone();
+        assert_eq!(error["code"], json!(-32602), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("initialize"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn line_ends_of_other_platforms_and_empty_lines_are_no_error() {
     let mut client = Client::initialized().await;
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\r\n\n").await;

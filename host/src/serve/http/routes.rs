@@ -327,6 +327,11 @@ impl<C: Calls> Agent<C> {
         incoming: Incoming,
         permit: &Permit,
     ) -> Result<Response<Body>, Denied> {
+        if let Incoming::Request { id, method, value } = &incoming
+            && let Err(refusal) = message::mcp(id, method, value)
+        {
+            return Ok(refused(StatusCode::BAD_REQUEST, &refusal));
+        }
         if incoming.method() == "initialize" {
             self.check_sessions().await?;
         }

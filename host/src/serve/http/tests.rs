@@ -330,6 +330,21 @@ async fn hostile_bodies_are_refused_and_the_next_one_is_served() {
 }
 
 #[tokio::test]
+async fn what_mcp_cannot_read_is_answered_with_its_id() {
+    let server = Server::start(true).await;
+    for (method, params, code) in [
+        ("tools/call", json!({"name": "echo", "_meta": [1]}), -32600),
+        ("initialize", json!({}), -32602),
+    ] {
+        let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let answer = server.post("default", &request, &[]).await;
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        let answer = answer.json();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(code)));
+    }
+}
+
+#[tokio::test]
 async fn a_message_is_as_long_as_it_was_sent() {
     let server = Server::start(true).await;
     let token = server.agent("default");

@@ -268,6 +268,22 @@ async fn replies_that_nobody_asked_for_change_nothing() {
 }
 
 #[tokio::test]
+async fn a_reply_that_cannot_be_read_is_no_answer() {
+    let (mut client, approvals, _way) = older().await;
+    allow(&approvals);
+    let mut request = older_call(1);
+    request["params"]["name"] = json!("asks-both");
+    client.say(request).await;
+    let first = client.hear().await;
+    let [_, other] = both(&approvals, asked_about(&first)).await;
+    let long = r#"{"action":"accept","content":{"approve":true,"n":18446744073709551616}}"#;
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{long}}}"#, first["id"]);
+    client.send(format!("{reply}\n").as_bytes()).await;
+    assert_eq!(asked_about(&client.hear().await), other.asked.tool);
+    assert_eq!(approvals.pending().len(), 2, "neither is answered");
+}
+
+#[tokio::test]
 async fn a_client_hears_that_its_call_waits_and_can_withdraw_it() {
     let (mut client, approvals, _way) = older().await;
     let mut request = older_call(1);

@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use clawhost_core::rpc::{self, Message, Refusal};
+use clawhost_core::rpc::{self, About, Message, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
@@ -65,7 +65,7 @@ pub(super) fn read(text: &[u8]) -> Said {
         Ok(Message { id: None, method: Some(method), mut value }) => {
             Said::Tells { method, params: object(value.get_mut("params").map(Value::take)) }
         }
-        Err(Refusal { id: Some(id), is_reply: true, reason, .. }) => match id.as_u64() {
+        Err(Refusal { id: Some(id), about: About::Reply, reason, .. }) => match id.as_u64() {
             Some(id) => Said::Answer(id, Err(Failure::Wrong(reason))),
             None => Said::Nothing,
         },
