@@ -179,6 +179,9 @@ limits! {
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
     /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
     HTTP_SESSION_MESSAGES_MAX: usize = 4;
+    /// Time an answer is kept whose client had gone, for one that comes back for it: ten times the pause it was told to
+    /// make. A session keeps as many as it does messages.
+    HTTP_ANSWER_KEPT_MS: u64 = 30_000;
     /// Sessions of the clients of one wrapped server; the one idle for longest gives its place to another.
     WRAP_SESSIONS_MAX: usize = 1_000;
     /// Requests and notifications of one such session that wait for the server at the same time: a quarter of all that may.

@@ -13,6 +13,7 @@ use futures_util::stream;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, StreamBody};
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 
 /// Passes `body` on and drops `_held` with it.
@@ -29,11 +30,11 @@ pub(super) fn until_sent<T: Send + Sync + Unpin + 'static>(
     response.map(|body| Held { body, _held: held }.boxed())
 }
 
-/// Sees an answer through, and drops `held` when it has ended; whoever hangs up meanwhile misses the rest of it.
-/// Nothing where it cannot be made.
-pub(super) async fn seen_through<T: Send + 'static>(
+/// Sees an answer through. Whoever hangs up meanwhile misses the rest of it, of which `missed` gets the last part, or
+/// nothing where nothing was missed; it is dropped when the answer has ended. Nothing where it cannot be made.
+pub(super) async fn seen_through(
     answering: impl Future<Output = Response<super::routes::Body>> + Send + 'static,
-    held: T,
+    missed: impl FnOnce(Option<Bytes>) + Send + 'static,
 ) -> Option<Response<super::routes::Body>> {
     let (sender, answer) = oneshot::channel();
     tokio::spawn(async move {
@@ -42,10 +43,13 @@ pub(super) async fn seen_through<T: Send + 'static>(
         let rest = stream::unfold(rest, |mut rest| async { Some((rest.recv().await?, rest)) });
         // Of either, an error says that there is nobody to send it to.
         let _ = sender.send(Response::from_parts(parts, StreamBody::new(rest).boxed()));
+        let mut last = None;
         while let Some(frame) = body.frame().await {
-            let _ = frames.send(frame).await;
+            if let Err(SendError(Ok(frame))) = frames.send(frame).await {
+                last = frame.into_data().ok().or(last);
+            }
         }
-        drop(held);
+        missed(last);
     });
     answer.await.ok()
 }

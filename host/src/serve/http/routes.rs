@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::admission::{Asked, Bounds, Permit, Room, busy};
-use super::body::{accepted, answer_json, denied, read_request, refused};
+use super::body::{accepted, answer_json, denied, event_stream, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::Console;
 use super::guard::{self, Denied, Guard};
@@ -361,7 +361,9 @@ impl<C: Calls> Agent<C> {
         // Its call, too, is under way until it has ended, whoever waits for that.
         parts.extensions.insert(Arc::clone(&underway));
         let (service, request) = (self.service.clone(), posted(parts, incoming));
-        let answer = seen_through(async move { service.handle(request).await }, underway).await;
+        let missed =
+            move |event: Option<Bytes>| event.into_iter().for_each(|it| underway.session.keep(it));
+        let answer = seen_through(async move { service.handle(request).await }, missed).await;
         answer.ok_or_else(|| Denied::new(StatusCode::INTERNAL_SERVER_ERROR, host_failed().message))
     }
 
@@ -373,8 +375,13 @@ impl<C: Calls> Agent<C> {
         };
         let is_deleted = parts.method == Method::DELETE;
         let used = self.take_up(&parts.headers).await;
-        let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
-        let response = self.service.handle(request).await;
+        let response = match used.as_ref().and_then(|used| missed(&parts, used)) {
+            Some(answer) => event_stream(stream::iter([answer])),
+            None => {
+                let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
+                self.service.handle(request).await
+            }
+        };
         if let (Some(used), true) = (&used, is_deleted && response.status().is_success()) {
             used.end().0.cancel();
         }
@@ -424,6 +431,12 @@ fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
     Ok(until_sent(up, busy(seat, Room::Urgent)?))
 }
 
+/// Returns the answer that a client comes back for, where it is kept.
+fn missed(parts: &Parts, used: &Used) -> Option<Bytes> {
+    let last = parts.headers.get(LAST_EVENT).filter(|_| parts.method == Method::GET)?;
+    used.missed(last.to_str().ok()?)
+}
+
 /// What was checked is what is passed on, not the bytes it came as.
 fn posted(parts: Parts, incoming: Incoming) -> http::Request<Full<Bytes>> {
     http::Request::from_parts(parts, Full::new(Bytes::from(incoming.into_value().to_string())))
@@ -439,6 +452,8 @@ fn not_the_operator() -> Denied {
     Denied::new(StatusCode::FORBIDDEN, "this is for the operator, and an agent is not")
 }
 
+/// The header by which a client says where its stream broke off.
+const LAST_EVENT: &str = "last-event-id";
 /// The header by which the older revisions name a session.
 pub(super) const MCP_SESSION: &str = "mcp-session-id";
 

@@ -4,13 +4,17 @@
 //! Here one is idle only while no request of it is under way and nobody listens to it. Idle ones end when their
 //! agent begins a session or names one: until then each keeps its place, a worker of rmcp's and a watcher of the
 //! catalog. Many a client leaves its session behind: where an agent has as many as it may, the longest unused one
-//! ends. Deliberately absent: what is said in them.
+//! ends. rmcp forgets what it has answered: the last answers that found their client gone are kept here for a while.
+//! Deliberately absent: anything else that is said in them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use clawhost_core::limits::{HTTP_SESSION_IDLE_MS, HTTP_SESSION_MESSAGES_MAX};
+use bytes::Bytes;
+use clawhost_core::limits::{
+    HTTP_ANSWER_KEPT_MS, HTTP_SESSION_IDLE_MS, HTTP_SESSION_MESSAGES_MAX, REPLY_BYTES_MAX,
+};
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::SessionId;
@@ -38,7 +42,22 @@ struct Session {
     last: Mutex<Instant>,
     /// The ids of its requests that are under way.
     underway: Mutex<HashSet<RequestId>>,
+    /// The newest answers that found their clients gone, the newest last.
+    missed: Mutex<VecDeque<Missed>>,
 }
+
+/// An answer that its client may come back for.
+#[derive(Debug)]
+struct Missed {
+    /// The stream that it ends, and its place there.
+    stream: u64,
+    place: u64,
+    event: Bytes,
+    since: Instant,
+}
+
+/// An answer with what is around it. A longer one is a list, which is cheap to ask for again.
+const ANSWER_BYTES_MAX: usize = 2 * REPLY_BYTES_MAX;
 
 /// A request under way: as long as there is a copy of this, its session is used, its id is that of no other, and it
 /// counts among those of its agent.
@@ -55,7 +74,7 @@ impl McpSessions {
         let mut manager = LocalSessionManager::default();
         // Which are idle is said here.
         manager.session_config.keep_alive = None;
-        // What is answered or cancelled is kept for nobody.
+        // What is cancelled is kept for nobody.
         manager.session_config.completed_cache_ttl = Duration::ZERO;
         manager.session_config.channel_capacity = HTTP_SESSION_MESSAGES_MAX;
         Self { manager: Arc::new(manager), known: Mutex::default() }
@@ -114,11 +133,42 @@ impl Used {
         is_new.then(underway)
     }
 
+    /// Keeps the event that ends a stream, where its client had gone.
+    pub(super) fn keep(&self, event: Bytes) {
+        let id = std::str::from_utf8(&event).ok().and_then(event_id);
+        let Some((place, stream)) = id.filter(|_| event.len() <= ANSWER_BYTES_MAX) else { return };
+        let mut missed = self.0.missed.lock();
+        if missed.len() >= HTTP_SESSION_MESSAGES_MAX {
+            missed.pop_front();
+        }
+        missed.push_back(Missed { stream, place, event, since: Instant::now() });
+    }
+
+    /// Returns what a client missed that had this event last.
+    pub(super) fn missed(&self, last: &str) -> Option<Bytes> {
+        let (place, stream) = parts(last)?;
+        let mut missed = self.0.missed.lock();
+        missed.retain(|it| it.since.elapsed() < Duration::from_millis(HTTP_ANSWER_KEPT_MS));
+        let missed = missed.iter().find(|it| it.stream == stream && it.place > place)?;
+        Some(missed.event.clone())
+    }
+
     /// Returns for how long nobody has used the session; nothing while somebody does.
     fn unused(&self) -> Option<Duration> {
         // In this order: a use that ends meanwhile has said when before it is none.
         (Arc::strong_count(&self.0) == 1).then(|| self.0.last.lock().elapsed())
     }
+}
+
+/// Returns the id of a server-sent event, which stands behind its data.
+fn event_id(event: &str) -> Option<(u64, u64)> {
+    parts(event.lines().rev().find_map(|line| line.strip_prefix("id: "))?)
+}
+
+/// Returns the parts of an event's id as rmcp writes it: its place, and the stream of a request.
+fn parts(id: &str) -> Option<(u64, u64)> {
+    let (place, stream) = id.split_once('/')?;
+    Some((place.parse().ok()?, stream.parse().ok()?))
 }
 
 /// Returns which are to end: the idle ones, and of those that nobody uses as many more, the longest unused first, as
@@ -137,8 +187,8 @@ fn over(known: &BTreeMap<SessionId, Used>, fewer_than: usize) -> Vec<SessionId> 
 
 impl Default for Session {
     fn default() -> Self {
-        let (end, underway) = (SessionEnd::default(), Mutex::default());
-        Self { end, last: Mutex::new(Instant::now()), underway }
+        let (end, underway, missed) = <(SessionEnd, _, _)>::default();
+        Self { end, last: Mutex::new(Instant::now()), underway, missed }
     }
 }
 
@@ -177,6 +227,23 @@ mod tests {
         tokio::time::advance(Duration::from_millis(HTTP_SESSION_IDLE_MS)).await;
         let all: Vec<String> = over(usize::MAX);
         assert_eq!(all.len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_missed_answers_are_kept_for_a_while() {
+        let used = Used::default();
+        let event = |stream: usize| Bytes::from(format!("data: {{}}\nid: 2/{stream}\n\n"));
+        for stream in 0..=HTTP_SESSION_MESSAGES_MAX {
+            used.keep(event(stream));
+        }
+        used.keep(Bytes::from_static(b":\n\n"));
+        used.keep(Bytes::from(format!("data: {}\nid: 2/9\n\n", "x".repeat(ANSWER_BYTES_MAX))));
+        assert_eq!(used.missed("0/1"), Some(event(1)));
+        for nothing in ["0/0", "2/1", "0/9", "1", ""] {
+            assert_eq!(used.missed(nothing), None, "{nothing}");
+        }
+        tokio::time::advance(Duration::from_millis(HTTP_ANSWER_KEPT_MS)).await;
+        assert_eq!(used.missed("0/1"), None);
     }
 
     #[tokio::test]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use clawhost_core::limits::{HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_IDLE_MS, HTTP_SESSIONS_MAX};
+use clawhost_core::limits::{
+    HTTP_ANSWER_KEPT_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_SESSION_IDLE_MS, HTTP_SESSIONS_MAX,
+};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
@@ -95,6 +98,36 @@ async fn a_session_lasts_as_long_as_its_call_when_nobody_waits_for_that() {
     server.begin_session().await;
     idle().await;
     assert_eq!(server.say(&session, &list()).await, 200);
+}
+
+#[tokio::test]
+async fn who_comes_back_for_an_answer_within_a_while_gets_it() {
+    let server = Server::start(true).await;
+    let session = server.begin_session().await;
+    let mut answer = server.sends_in(&session, "POST", &slow().to_string()).await;
+    let first = answer.frame().await.unwrap().unwrap().into_data().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    let last = first.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    server.host.started(1).await;
+    drop(answer);
+    // By the end of this, the server has seen the end of the connection.
+    server.begin_session().await;
+    server.host.release();
+    // Its id is free again when it has ended.
+    while server.say(&session, &slow()).await != 200 {}
+    let token = server.agent("default");
+    let own = [("authorization", token.as_str()), ("mcp-session-id", session.as_str())];
+    let headers = [&MCP[..], &own, &[("last-event-id", last)]].concat();
+    let missed = server.send("GET", "/mcp", &headers, b"").await.json();
+    assert_eq!(
+        (&missed["id"], &missed["result"]["content"][0]["text"]),
+        (&json!(2), &json!("at last"))
+    );
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(HTTP_ANSWER_KEPT_MS)).await;
+    tokio::time::resume();
+    let late = server.send("GET", "/mcp", &headers, b"").await;
+    assert!(!late.text.contains("at last"), "{}", late.text);
 }
 
 #[tokio::test]
