@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,7 +34,8 @@ use crate::telemetry::Telemetry;
 
 /// A host of a few tools: `echo`, `whoami`, `slow` (until [`Fake::release`]), `steps` (reports
 /// progress), `denied`, `broken`, `panics`, `asks` (a person). Not listed are `asks-both` (about two calls at
-/// once) and `steps-and-asks` (between two reports of progress).
+/// once), `steps-and-asks` (between two reports of progress) and `forms` (asks its client for `a`, and gives that up
+/// for `b`).
 #[derive(Debug, Clone)]
 pub(crate) struct Fake(Arc<State>);
 
@@ -253,6 +255,14 @@ impl State {
                 progress(2.0, None, None);
                 Ok(text("approved"))
             }
+            "forms" => {
+                let dialogue = call.context.dialogue.unwrap();
+                dialogue.asks.as_ref().unwrap().cleaned_by(Some);
+                let (a, b) = (dialogue.ask(form("a")), dialogue.ask(form("b")));
+                let gave_up = timeout(FORM_PATIENCE, a).await.is_err();
+                let answers = b.await;
+                Ok(text(&json!([gave_up, answers]).to_string()))
+            }
             "unrecorded" => {
                 Err(CallError::unrecorded("unrecorded", &std::io::ErrorKind::StorageFull.into()))
             }
@@ -278,6 +288,14 @@ fn question(call: ToolCall) -> Asked {
     }
 }
 
+fn form(name: &str) -> Value {
+    let schema = json!({"type": "object", "properties": {}});
+    let params = json!({"message": name, "requestedSchema": schema});
+    json!({name: {"method": "elicitation/create", "params": params}})
+}
+
+/// How long `forms` waits for its first answer.
+pub(crate) const FORM_PATIENCE: Duration = Duration::from_secs(1);
 /// How long `asks` waits for a person.
 const ASKED_FOR: Duration = Duration::from_secs(120);
 

@@ -137,7 +137,7 @@ impl Client<'_> {
         }
     }
 
-    /// Waits for a parked call for a while, or not at all where a question of its goes out `at_once`.
+    /// Waits for a parked call for a while, or not at all where a question of its own goes out `at_once`.
     async fn hold(&self, call: Arc<ParkedCall>, digest: &str, at_once: bool) -> Turn {
         let (questions, mut asks) = (call.questions(), call.asks());
         if !at_once || self.oldest(&questions).is_none() {
@@ -184,7 +184,7 @@ impl Client<'_> {
 
     /// Asks the client's user about each question of the call, one after the other.
     async fn ask_user(&self, mut questions: OpenQuestions) -> Infallible {
-        let mut asked = Vec::new();
+        let mut asked: Vec<String> = Vec::new();
         loop {
             let pending = self.question(&mut questions, &asked).await;
             tokio::select! {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::{Answer, Approvals, Approver, Pending, Reachable};
 use crate::serve::calls::Calls as _;
-use crate::serve::fake::{Client, modern};
+use crate::serve::fake::{Client, FORM_PATIENCE, modern};
 
 const YES: Answer = Answer::Approve { lease: None };
 const NO: Answer = Answer::Deny { reason: None };
@@ -163,6 +163,23 @@ async fn an_answer_is_to_the_question_that_was_shown_and_to_no_other() {
     let third = client.ask(call(3, back)).await;
     let expected = if other.asked.tool == "first" { "[true, false]" } else { "[false, true]" };
     assert_eq!(text(&third), expected, "{third}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_asks_now_gets_no_answer_to_what_it_asked_before() {
+    let (mut client, _approvals, _way) = connect();
+    let first = client.ask(call(1, json!({"name": "forms"}))).await;
+    assert!(first["result"]["inputRequests"]["a"].is_object(), "{first}");
+    tokio::time::sleep(2 * FORM_PATIENCE).await;
+    let answers = |name: &str| json!({name: {"action": "accept", "content": {}}});
+    let back =
+        json!({"name": "forms", "requestState": state(&first), "inputResponses": answers("a")});
+    let second = client.ask(call(2, back)).await;
+    assert!(second["result"]["inputRequests"]["b"].is_object(), "{second}");
+    let back =
+        json!({"name": "forms", "requestState": state(&second), "inputResponses": answers("b")});
+    let third = client.ask(call(3, back)).await;
+    assert_eq!(text(&third), json!([true, answers("b")]).to_string());
 }
 
 #[tokio::test(start_paused = true)]
