@@ -237,7 +237,7 @@ fn a_call_stops_at_a_definition_for_a_tool_that_its_server_calls_otherwise() {
         json!({"version": 1, "tools": {"mcp_servers": servers}, "definitions": ["defs/*.yaml"]});
     std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
     std::fs::create_dir(folder.join("defs")).unwrap();
-    for (name, code, said) in [("s__one", 0, "one\n"), ("mcp.s.one", exit::DOCUMENT, "")] {
+    for (name, code, said) in [("s__one", 0, "one\n"), ("s__onne", exit::DOCUMENT, "")] {
         let policy = json!({"mode": "allowlist", "hosts": ["good.test"]});
         let rule = json!({"version": 1, "tools": {name: {"network_policy": policy}}});
         std::fs::write(folder.join("defs/rule.yaml"), rule.to_string()).unwrap();

@@ -97,13 +97,36 @@ pub(super) fn has_ended(dir: &Dir, chain: &str) -> bool {
     }
 }
 
-/// Returns the lines of a chain.
+/// Returns the whole lines of a chain. Half a line at its end is none: a machine that stopped left it, and
+/// nobody was told that it is there.
 pub(crate) fn lines(
     dir: &Dir,
     chain: &str,
 ) -> std::io::Result<impl Iterator<Item = std::io::Result<Vec<u8>>> + use<>> {
-    let (file, _) = regular::open_in(dir, &format!("{chain}{LOG_SUFFIX}"))?;
-    Ok(regular::lines(BufReader::new(file), LINE_BYTES_MAX))
+    let (mut log, bytes) = regular::open_in(dir, &format!("{chain}{LOG_SUFFIX}"))?;
+    let whole = bytes - half_line(&mut log, bytes)?;
+    log.rewind()?;
+    Ok(regular::lines(BufReader::new(log.take(whole)), LINE_BYTES_MAX))
+}
+
+/// Returns how long the half of a line is that a log of so many bytes ends in. More than a line can be is none: it is
+/// read, as what it is.
+fn half_line(log: &mut File, bytes: u64) -> std::io::Result<u64> {
+    if tail(log, bytes, 1)?.last().is_none_or(|last| *last == b'\n') {
+        return Ok(0);
+    }
+    let tail = tail(log, bytes, LINE_BYTES_MAX as u64 + 1)?;
+    let half = tail.iter().rev().take_while(|byte| **byte != b'\n').count();
+    Ok(if half > LINE_BYTES_MAX { 0 } else { half as u64 })
+}
+
+/// Returns the last bytes of a log of so many, `most` at the most.
+fn tail(log: &mut File, bytes: u64, most: u64) -> std::io::Result<Vec<u8>> {
+    let start = bytes.saturating_sub(most);
+    log.seek(SeekFrom::Start(start))?;
+    let mut tail = Vec::new();
+    log.take(bytes - start).read_to_end(&mut tail)?;
+    Ok(tail)
 }
 
 /// Returns the first record of a chain, where it can be read.
@@ -115,12 +138,12 @@ pub(super) fn first_record(dir: &Dir, chain: &str) -> Option<Value> {
 /// Returns the last whole line of a chain, where it can be read.
 pub(super) fn last_line(dir: &Dir, chain: &str) -> Option<Vec<u8>> {
     let (mut log, bytes) = regular::open_in(dir, &format!("{chain}{LOG_SUFFIX}")).ok()?;
-    let start = bytes.saturating_sub(LINE_BYTES_MAX as u64);
-    log.seek(SeekFrom::Start(start)).ok()?;
-    let mut tail = Vec::new();
-    log.take(LINE_BYTES_MAX as u64).read_to_end(&mut tail).ok()?;
     // What follows the last line break is nothing, or half a line.
-    tail.rsplit(|byte| *byte == b'\n').nth(1).map(<[u8]>::to_vec)
+    tail(&mut log, bytes, LINE_BYTES_MAX as u64)
+        .ok()?
+        .rsplit(|byte| *byte == b'\n')
+        .nth(1)
+        .map(<[u8]>::to_vec)
 }
 
 /// Returns every record of every chain, oldest first, without judging them.

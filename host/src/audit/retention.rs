@@ -158,6 +158,7 @@ mod tests {
         let log = folder.path().join(format!("{first}{LOG_SUFFIX}"));
         let text = std::fs::read_to_string(&log).unwrap();
         std::fs::write(log, text + "{\"v\"").unwrap();
+        assert!(holds(&dir), "{:?}", verify(&dir, &Trust::default()));
         drop(opened(&dir, Some(Duration::ZERO)));
         assert!(!chains(&dir).unwrap().contains(&first));
     }

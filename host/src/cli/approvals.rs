@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use clawhost_core::error::exit;
 use clawhost_core::lease::Covers;
 use clawhost_core::limits::LEASE_CEILING_MS;
 use clawhost_core::manifest::duration;
@@ -277,6 +276,8 @@ async fn tell(hosts: &mut Hosts, method: &str, parameters: &Value, done: Done) -
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::error::exit;
+
     use super::*;
 
     #[test]
