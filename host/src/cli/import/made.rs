@@ -26,8 +26,10 @@ const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 /// What of any entry is read, beside what makes it a program or an address.
 const READ: [&str; 2] = ["disabled", "type"];
 
-/// What is read only as what it should be, how to tell, and what it is called then.
-const FORMS: [(&str, fn(&Value) -> bool, &str); 3] = [
+/// A key that is read only as what it should be, how to tell, and what that is called.
+type Form = (&'static str, fn(&Value) -> bool, &'static str);
+
+const FORMS: [Form; 3] = [
     ("args", Value::is_array, "list"),
     ("env", Value::is_object, "mapping"),
     ("headers", Value::is_object, "mapping"),
