@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use cap_std::fs::{Dir, File};
 use clawhost_core::digest;
-use clawhost_core::limits::AUDIT_UNSIGNED_MS;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -72,7 +71,7 @@ pub struct Terms {
 
 impl AuditLog {
     /// Starts a new chain in `dir`, which is made private to the user by its owner, and keeps all
-    /// that is there but for what `terms` remove. Waits until its first record is signed.
+    /// that is there but for what `terms` remove. Its first record is signed when this returns, unless the disk is full.
     ///
     /// # Errors
     /// The folder cannot be read or written.
@@ -91,17 +90,13 @@ impl AuditLog {
             // A chain without its first record would read as a broken one.
             remove(dir, &name, drop);
         })?;
-        if let Some(key) = key {
-            // Where this fails, a run of one record stays: the file `newest` names it by now, so it would be
-            // missed. The next start names its end.
-            log.chain.lock().sign(dir, &name, key, ends)?;
-        }
-        // Before there is a second: a chain whose first record is not signed anybody may have written.
-        if log.sign(Duration::from_millis(AUDIT_UNSIGNED_MS)) {
+        // Before there is a second: a chain whose first record is not signed anybody may have written. Where this
+        // fails, a run of one record stays: the file `newest` names it by now, so it would be missed. The next
+        // start names its end.
+        let sign = |key| log.chain.lock().sign(dir, &name, key, ends);
+        if key.map(sign).transpose()?.unwrap_or(true) {
             // Only now that the new chain says so: a kill in between leaves what nobody misses.
             old.carry_out(dir);
-        } else {
-            tracing::warn!("the first record of the audit log is not signed yet.");
         }
         Ok(log)
     }
@@ -271,16 +266,22 @@ impl Chain {
         })
     }
 
-    /// Has a thread of its own sign the records from the first on, and store count and hash of each batch. The
-    /// first record names `ends`, so nobody has to do that again once it is signed.
-    fn sign(&mut self, dir: &Dir, name: &str, key: SigningKey, ends: Ends) -> std::io::Result<()> {
+    /// Signs the first record, and has a thread of its own sign those after it, and store count and hash of each batch.
+    /// The first record names `ends`, so nobody has to do that again once it is signed. Says whether it is by now.
+    fn sign(
+        &mut self,
+        dir: &Dir,
+        name: &str,
+        key: SigningKey,
+        ends: Ends,
+    ) -> std::io::Result<bool> {
         let file = create(dir, &format!("{name}{SIGNATURES_SUFFIX}"), true)?;
         let dir = dir.try_clone()?;
         let then = move || ends.forget(&dir);
-        let signer = Signer::start(name, (file, self.head.try_clone()?), key, then)?;
-        signer.take(self.last_hash.clone());
+        let files = (file, self.head.try_clone()?);
+        let (signer, is_signed) = Signer::start(name, files, key, self.last_hash.clone(), then)?;
         self.signer = Some(Arc::new(signer));
-        Ok(())
+        Ok(is_signed)
     }
 
     /// Stores count and hash after the record, or with its batch where it is signed: an end that was dropped

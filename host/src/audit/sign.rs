@@ -103,30 +103,34 @@ struct Queue {
 }
 
 impl Signer {
-    /// Starts signing the chain `name`, from its first record on, into `file`, and storing its `head`. Once the
-    /// first record is signed, `then` is done.
+    /// Signs the `first` record of the chain `name`, into `file`, and stores its `head`, and starts to do so with those
+    /// after it. Once the first one is signed, `then` is done. Says whether it is by now.
     pub(super) fn start(
         name: &str,
         (file, head): (File, std::fs::File),
         key: SigningKey,
+        first: String,
         then: impl FnOnce() + Send + 'static,
-    ) -> std::io::Result<Self> {
-        let waiting = Arc::new(Waiting::default());
+    ) -> std::io::Result<(Self, bool)> {
         let (chain, unsigned) = (name.to_owned(), Vec::new());
         let mut sheet = Sheet { chain, file, head, key, len: 0, signed: 0, unsigned };
+        let is_signed = sheet.keep(vec![first]);
+        let queue = Mutex::new(Queue { unsigned: !is_signed, ..Queue::default() });
+        let waiting = Arc::new(Waiting { queue, ..Waiting::default() });
         let queue = Arc::clone(&waiting);
         let thread =
             std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
                 let mut then = Some(then);
-                while let Some(batch) = queue.next(!sheet.unsigned.is_empty()) {
-                    if sheet.keep(batch)
-                        && let Some(then) = then.take()
-                    {
+                loop {
+                    let is_signed = sheet.unsigned.is_empty();
+                    if let Some(then) = then.take_if(|_| is_signed) {
                         then();
                     }
+                    let Some(batch) = queue.next(!is_signed) else { break };
+                    sheet.keep(batch);
                 }
             })?;
-        Ok(Self { waiting, thread: Some(thread) })
+        Ok((Self { waiting, thread: Some(thread) }, is_signed))
     }
 
     /// Hands over the hash of the next record.

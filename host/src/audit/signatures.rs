@@ -539,8 +539,10 @@ fn a_head_that_cannot_be_written_stops_no_signature() {
     dir.write("head", "").unwrap();
     let read_only = dir.open("head").unwrap().into_std();
     let files = (dir.create("signatures").unwrap(), read_only);
-    let signer = super::sign::Signer::start("chain", files, key(7), || ()).unwrap();
-    signer.take(digest::of_bytes(b"record"));
+    let first = digest::of_bytes(b"record");
+    let (signer, is_signed) =
+        super::sign::Signer::start("chain", files, key(7), first, || ()).unwrap();
+    assert!(is_signed);
     drop(signer);
     assert_eq!(dir.read_to_string("signatures").unwrap().lines().count(), 1);
 }
@@ -552,9 +554,10 @@ fn without_room(dir: &Dir) -> (super::sign::Signer, UnixStream, usize) {
     let bytes = std::iter::repeat_with(|| full.write_all(b"\n")).take_while(Result::is_ok).count();
     let files =
         (File::from_std(OwnedFd::from(full).into()), dir.create("head").unwrap().into_std());
-    let signer = super::sign::Signer::start("chain", files, key(7), || ()).unwrap();
-    signer.take(digest::of_bytes(b"record"));
-    assert!(!signer.wait(Duration::from_secs(30)));
+    let first = digest::of_bytes(b"record");
+    let (signer, is_signed) =
+        super::sign::Signer::start("chain", files, key(7), first, || ()).unwrap();
+    assert!(!is_signed && !signer.wait(Duration::from_secs(30)));
     (signer, reader, bytes)
 }
 
