@@ -10,6 +10,7 @@ use crate::catalog::{ToolDefinition, check_definition, ckp_name};
 use crate::digest;
 use crate::limits::MCP_TOOL_NAME_BYTES_MAX;
 use crate::manifest::{McpEndpoint, McpReach, McpValue};
+use crate::schema::{NAMES, VALUES};
 use crate::visible;
 
 /// The two names under which a tool of a server is served.
@@ -113,24 +114,31 @@ fn shown(text: &str) -> String {
 
 /// What a schema holds for people, whatever it says.
 const WORDS: [&str; 3] = ["$comment", "description", "title"];
-/// What a schema holds as values: nothing in it is words, whatever it is called.
-const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
-
 /// Cleans the words of a schema. Anything else that hides is refused: taking it out would change what
 /// fits. Bounded by the nesting that JSON from outside may have.
 fn clean_schema(schema: &mut Value) -> Result<(), String> {
     match schema {
         Value::Array(items) => items.iter_mut().try_for_each(clean_schema),
-        Value::Object(object) => object.iter_mut().try_for_each(|(key, value)| match value {
-            Value::String(text) if WORDS.contains(&key.as_str()) => {
-                *text = shown(text);
-                Ok(())
-            }
-            value if VALUES.contains(&key.as_str()) => all_plain(value),
-            value => plain(key).and_then(|()| clean_schema(value)),
-        }),
+        Value::Object(object) => {
+            object.iter_mut().try_for_each(|(key, value)| clean_keyword(key, value))
+        }
         Value::String(text) => plain(text),
         _ => Ok(()),
+    }
+}
+
+fn clean_keyword(keyword: &str, value: &mut Value) -> Result<(), String> {
+    match value {
+        Value::String(text) if WORDS.contains(&keyword) => {
+            *text = shown(text);
+            Ok(())
+        }
+        // Nothing in it is words, whatever it is called.
+        value if VALUES.contains(&keyword) => all_plain(value),
+        Value::Object(named) if NAMES.contains(&keyword) => named
+            .iter_mut()
+            .try_for_each(|(name, schema)| plain(name).and_then(|()| clean_schema(schema))),
+        value => plain(keyword).and_then(|()| clean_schema(value)),
     }
 }
 
@@ -307,6 +315,8 @@ mod tests {
         // A property may be called as the words are, and what is below it is no word.
         let named = json!({"type": "object", "properties": {"title": {"const": "\u{200b}"}}});
         assert!(cleaned(&definition("d", named), "s__t").is_err());
+        let described = cleaned(&definition("d", schema("default", "a\u{fe0f}b")), "s__t").unwrap();
+        assert_eq!(described.input_schema, schema("default", "ab"));
         // Values are compared, or given to the tool, in whatever name.
         for (keyword, value) in [
             ("const", json!({"title": "a\u{200b}b"})),

@@ -180,7 +180,8 @@ limits! {
     /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
     HTTP_SESSION_MESSAGES_MAX: usize = 4;
     /// Time an answer is kept whose client had gone, for one that comes back for it: ten times the pause it was told to
-    /// make. A session keeps as many as it does messages.
+    /// make. A session keeps as many as it does messages, each of twice [`REPLY_BYTES_MAX`] at the most: 32 MiB in all
+    /// sessions of an agent.
     HTTP_ANSWER_KEPT_MS: u64 = 30_000;
     /// Sessions of the clients of one wrapped server; the one idle for longest gives its place to another.
     WRAP_SESSIONS_MAX: usize = 1_000;

@@ -42,12 +42,14 @@ pub(super) fn plan(
         }
     };
     let names: Vec<String> = names.into_iter().take_while(may_go).collect();
-    if names.is_empty() {
-        return Ok(Pruning::default());
-    }
     let trust = Trust { keys: key.into_iter().collect(), all_signed: key.is_some() };
-    let judged = judge(dir, &names, &trust)?.into_iter();
-    Ok(Pruning(judged.take_while(|it| goes(it, oldest_ms)).map(|it| it.chain).collect()))
+    let going = |names: &[String]| -> std::io::Result<Vec<String>> {
+        let judged = judge(dir, names, &trust)?.into_iter();
+        Ok(judged.take_while(|it| goes(it, oldest_ms)).map(|it| it.chain).collect())
+    };
+    // Where the oldest stays, nothing behind it is read at each start.
+    let oldest: Vec<String> = names.get(..1).map(going).transpose()?.unwrap_or_default();
+    Ok(Pruning(if oldest.is_empty() { oldest } else { going(&names)? }))
 }
 
 /// Says whether a chain goes that is old by its last line, which anybody may have written.
@@ -62,13 +64,19 @@ fn goes(verdict: &Verdict, oldest_ms: i64) -> bool {
     }
     // The name says when it was begun.
     let begun_ms: Option<i64> = chain.split('-').next().and_then(|ms| ms.parse().ok());
-    begun_ms.unwrap_or(*latest_ms).max(*latest_ms) < oldest_ms
+    let is_old = begun_ms.unwrap_or(*latest_ms).max(*latest_ms) < oldest_ms;
+    if !is_old {
+        keeps(chain, "its name or a record says that it is newer than its end");
+    }
+    is_old
 }
 
 /// Says what keeps a chain, and all after it.
 fn keeps(chain: &str, why: &str) {
     let (chain, why) = (visible::line(chain), visible::line(why));
-    tracing::warn!("the audit chain {chain} is kept, and so is all after it: {why}.");
+    tracing::warn!(
+        "the audit chain {chain} is kept, and so is all after it until its files are moved away: {why}."
+    );
 }
 
 impl Pruning {

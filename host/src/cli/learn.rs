@@ -147,6 +147,7 @@ impl Trial {
             )
         })?;
         let setup = setup::make(manifest, settings, places, Purpose::Call).await?;
+        let _forgotten = Forgotten(setup.host.clone(), profile.clone());
         setup::arrived(&setup.host, tool).await;
         super::run::check_definitions(&setup, places)?;
         let catalog = setup.host.catalog();
@@ -175,7 +176,6 @@ impl Trial {
         let lacks = list("lacks").filter_map(|lack| Lack::deserialize(lack).ok()).collect();
         let egress = list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect();
         let asked = asked(&setup.host, &record).or_fail(exit::UPSTREAM)?;
-        forget(&setup.host, &profile).or_fail(exit::UPSTREAM)?;
         Ok(Seen { works, why, profile, asked, lacks, egress, is_untried: false })
     }
 
@@ -406,6 +406,17 @@ fn asked(host: &Host, record: &Value) -> std::io::Result<Option<Vec<(String, Val
     let asked = host.recordings().find(digest)?;
     let asked: Option<Vec<_>> = asked.map(|recording| recording.answers().cloned().collect());
     Ok(asked.filter(|asked| !asked.iter().any(|(of, _)| of.starts_with("process."))))
+}
+
+/// Forgets the recordings of a trial on every way out of it.
+struct Forgotten(Host, Profile);
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        if let Err(error) = forget(&self.0, &self.1) {
+            tracing::warn!("what a trial read stays among the recordings: {error}");
+        }
+    }
 }
 
 /// Removes what was recorded under `profile` for this alone: it holds what the tool read.

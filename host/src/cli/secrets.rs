@@ -26,6 +26,8 @@ const END: u8 = 4;
 /// The keys that take back what was typed before: one character, and all of it (control and U).
 const BACK: [u8; 2] = [8, 127];
 const ALL_BACK: u8 = 21;
+/// The same of one word: control and W.
+const WORD_BACK: u8 = 23;
 /// The keys with which a person stops a program: control and C, Z or `\`.
 const STOPS: [u8; 3] = [3, 26, 28];
 /// What a name looks like.
@@ -234,6 +236,12 @@ fn typed(keys: impl Iterator<Item = io::Result<u8>>, value: &mut Vec<u8>) -> io:
             key if STOPS.contains(&key) => break,
             key if BACK.contains(&key) => drop_character(value),
             ALL_BACK => value.clear(),
+            WORD_BACK => drop_word(value),
+            key if key < b' ' && key != b'\t' => {
+                value.clear();
+                let key = char::from(key + b'@');
+                return Err(io::Error::other(format!("control and {key} is no part of a value")));
+            }
             key => value.push(key),
         }
         if value.len() > SECRET_BYTES_MAX {
@@ -248,6 +256,13 @@ fn typed(keys: impl Iterator<Item = io::Result<u8>>, value: &mut Vec<u8>) -> io:
 fn drop_character(value: &mut Vec<u8>) {
     let goes_on = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
     while value.pop().is_some_and(goes_on) {}
+}
+
+/// Drops the last word, and the blanks behind it.
+fn drop_word(value: &mut Vec<u8>) {
+    let is_blank = |byte: &mut u8| byte.is_ascii_whitespace();
+    while value.pop_if(is_blank).is_some() {}
+    while value.pop_if(|byte| !is_blank(byte)).is_some() {}
 }
 
 /// As long as it lives, the terminal does not show what is typed, and heeds none of it: the lines that it keeps end
@@ -290,6 +305,13 @@ mod tests {
         assert_eq!(read(b"value\nmore"), b"value");
         assert_eq!(read("vaü\u{7f}lux\u{8}e\r".as_bytes()), b"value");
         assert_eq!(read(b"\x7fwrong\x15right\x04"), b"right");
+        assert_eq!(read(b"two wrong \x17\tr\n"), b"two \tr");
+        let up = b"a\x1b[A\n".iter().map(|key| Ok(*key));
+        let mut value = Vec::new();
+        assert!(
+            typed(up, &mut value).unwrap_err().to_string().contains("control and [")
+                && value.is_empty()
+        );
         for stopped in [&b"value\x03"[..], b"value\x1a\n", b"value\x1c", b"value"] {
             assert_eq!(read(stopped), b"", "{stopped:?}");
         }

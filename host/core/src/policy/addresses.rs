@@ -74,9 +74,9 @@ fn one(
     // an address that has some is one, and refused.
     let is_skipped = |c: char| c.is_whitespace() || c.is_control() || visible::is_invisible(c);
     let text = text.trim_start_matches(is_skipped);
-    let read = text.replace(['\t', '\r', '\n'], "");
+    let is_address = has_scheme(text) || is_read_as_address(text);
     let under = |scheme: &str| check(&parse_url(&format!("{scheme}://{text}"))?);
-    match (role, has_scheme(&read)) {
+    match (role, is_address) {
         (Role::Address | Role::Other, true) => check(&parse_url(text)?),
         (Role::Address, false) => under("https").or_else(|_| under("http")),
         (Role::Content, _) | (Role::Other, false) => Ok(()),
@@ -89,6 +89,17 @@ fn has_scheme(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     is_web || (rest.starts_with("//") && !scheme.is_empty() && scheme.chars().all(fits))
 }
+
+/// Says whether parsers skip what makes a text no address as it stands. They do for these schemes only: a word and
+/// a comment in the next line are none.
+fn is_read_as_address(text: &str) -> bool {
+    let text = text.replace(['\t', '\r', '\n'], "");
+    let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+    SPECIAL.iter().any(|special| scheme.eq_ignore_ascii_case(special)) && has_scheme(&text)
+}
+
+/// The special schemes of the URL standard.
+const SPECIAL: [&str; 6] = ["file", "ftp", "http", "https", "ws", "wss"];
 
 #[cfg(test)]
 mod tests {
@@ -152,6 +163,7 @@ mod tests {
         for arguments in [
             json!({"body": "ht\ttps://evil.test/"}),
             json!({"query": "two\nlines: one\n// and more"}),
+            json!({"old_string": "default:\n// nothing", "x": "public:\t//comment"}),
             json!({"body": "https://evil.test/"}),
             json!({"messageText": ["http://evil.test"]}),
             json!({"query": "see https://evil.test/", "curl": "evil.test", "n": 1, "x": null}),

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
+use super::{NAMES, VALUES};
 use crate::digest;
 use crate::limits::{SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
 
@@ -27,6 +28,13 @@ const UNIQUE_VISITS: u64 = 16;
 const MISMATCH_BYTES: u64 = 512;
 /// All mismatches of one value.
 const MISMATCHES_BYTES_MAX: u64 = 67_108_864;
+/// Keywords whose values a mismatch holds a copy of.
+const COPIED: [&str; 5] = ["const", "enum", "not", "pattern", "required"];
+/// A value without what it holds.
+const NODE_BYTES: u64 = 64;
+/// Entries of subschemas for the same value that are taken over into those that refer to them: as many as these are
+/// some 50 MiB.
+const TAKEN_OVER_MAX: usize = 1_000_000;
 
 /// What a schema costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +52,8 @@ pub(super) struct Cost {
     /// In-place nesting, at the most.
     depth: u64,
     has_alternatives: bool,
+    /// Bytes of the schema that one mismatch holds a copy of, at the most.
+    copied_bytes: u64,
 }
 
 impl Cost {
@@ -58,6 +68,7 @@ impl Cost {
             patterns_left: SCHEMA_PATTERNS_BYTES_MAX,
             all_left: pattern_bytes_left,
             closures: HashMap::new(),
+            taken_over_left: TAKEN_OVER_MAX,
         };
         let has_alternatives =
             any(root, &|node: &Value| node.get("anyOf").or_else(|| node.get("oneOf")).is_some());
@@ -69,6 +80,7 @@ impl Cost {
             named: 0,
             depth: 1,
             has_alternatives,
+            copied_bytes: copied_bytes(root),
         };
         let mut seen = HashMap::new();
         let mut open = vec![root];
@@ -98,14 +110,16 @@ impl Cost {
     }
 
     /// Says whether all mismatches of `value` can be listed. A validator makes every one before
-    /// the first can be read, each with its place, and it looks once more below an alternative
-    /// at every level that has one.
+    /// the first can be read, each with its place and what it did not match, and it looks once
+    /// more below an alternative at every level that has one, and copies the value for that.
     pub(super) fn can_list(self, value: &Value) -> bool {
         let (levels, place_bytes) = deepest(value);
         let visits = self.bound(value).saturating_mul(self.depth).saturating_mul(levels);
         let mismatches = Self { text: 0, names: 0, ..self }.bound(value);
+        let value_bytes = if self.has_alternatives { bytes(value) } else { 0 };
+        let each_bytes = MISMATCH_BYTES + place_bytes + self.copied_bytes + value_bytes;
         visits <= SCHEMA_EVALUATIONS_MAX
-            && mismatches.saturating_mul(MISMATCH_BYTES + place_bytes) <= MISMATCHES_BYTES_MAX
+            && mismatches.saturating_mul(each_bytes) <= MISMATCHES_BYTES_MAX
     }
 
     /// Returns a bound on what checking `value` evaluates.
@@ -154,6 +168,56 @@ fn deepest(value: &Value) -> (u64, u64) {
     }
 }
 
+/// Returns what `value` takes in memory, about.
+fn bytes(value: &Value) -> u64 {
+    let below = match value {
+        Value::Array(items) => items.iter().map(bytes).sum(),
+        Value::Object(map) => map.iter().map(|(name, it)| name.len() as u64 + bytes(it)).sum(),
+        Value::String(text) => text.len() as u64,
+        _ => 0,
+    };
+    NODE_BYTES + below
+}
+
+/// Returns the most bytes of a schema that a mismatch holds a copy of.
+fn copied_bytes(node: &Value) -> u64 {
+    let most = |below: &mut dyn Iterator<Item = u64>| below.max().unwrap_or_default();
+    match node {
+        Value::Array(items) => most(&mut items.iter().map(copied_bytes)),
+        Value::Object(map) => most(&mut map.iter().map(|(keyword, value)| {
+            let own = COPIED.contains(&keyword.as_str()).then(|| bytes(value));
+            own.unwrap_or_default().max(copied_bytes(value))
+        })),
+        _ => 0,
+    }
+}
+
+/// Says whether `is` holds for `node` or anything below it that is a schema, or could be one.
+fn any_schema(node: &Value, is: &dyn Fn(&Value) -> bool) -> bool {
+    is(node)
+        || match node {
+            Value::Array(items) => items.iter().any(|item| any_schema(item, is)),
+            Value::Object(map) => map.iter().any(|(keyword, value)| match value {
+                _ if VALUES.contains(&keyword.as_str()) => false,
+                Value::Object(named) if NAMES.contains(&keyword.as_str()) => {
+                    named.values().any(|schema| any_schema(schema, is))
+                }
+                value => any_schema(value, is),
+            }),
+            _ => false,
+        }
+}
+
+/// Says whether a pointer leads into what a schema holds as values: taken for a schema, that could be anything.
+fn leads_into_values(pointer: &str) -> bool {
+    let mut is_keyword = true;
+    pointer.split('/').skip(1).any(|token| {
+        let is_value = is_keyword && VALUES.contains(&token);
+        is_keyword = !(is_keyword && NAMES.contains(&token));
+        is_value
+    })
+}
+
 /// Says whether `is` holds for `node` or anything below it.
 fn any(node: &Value, is: &dyn Fn(&Value) -> bool) -> bool {
     is(node)
@@ -174,7 +238,7 @@ fn refuse_inner_ids(root: &Value) -> Result<(), String> {
     let is_text = |node: &Value, key: &str| node.get(key).is_some_and(Value::is_string);
     let has_id =
         |node: &Value| !std::ptr::eq(node, root) && (is_text(node, id) || is_text(node, "$id"));
-    if any(root, &has_id) {
+    if any_schema(root, &has_id) {
         return Err(format!("`{id}` inside a schema is not followed; refer with `#/$defs/…`"));
     }
     Ok(())
@@ -253,12 +317,16 @@ struct Analysis<'a> {
     all_left: &'a mut u64,
     /// By the node's address; none while the node is being analysed.
     closures: HashMap<usize, Option<Closure<'a>>>,
+    taken_over_left: usize,
 }
 
 impl<'a> Analysis<'a> {
     fn closure(&mut self, node: &'a Value, nesting: usize) -> Result<Closure<'a>, String> {
         match self.closures.get(&address(node)) {
-            Some(Some(known)) => return Ok(known.clone()),
+            Some(Some(known)) => {
+                let known = known.clone();
+                return self.take_over(&known).map(|()| known);
+            }
             Some(None) => {
                 return Err("a subschema refers to itself without going into the value".to_owned());
             }
@@ -272,8 +340,17 @@ impl<'a> Analysis<'a> {
             Value::Object(keywords) => self.object(keywords, nesting)?,
             _ => Closure { evaluations: 1, depth: 1, ..Closure::default() },
         };
+        self.take_over(&closure)?;
         self.closures.insert(address(node), Some(closure.clone()));
         Ok(closure)
+    }
+
+    /// Counts a copy, which whoever refers to it takes over.
+    fn take_over(&mut self, closure: &Closure<'_>) -> Result<(), String> {
+        let entries = closure.slots.len() + closure.children.len();
+        let left = self.taken_over_left.checked_sub(entries);
+        self.taken_over_left = left.ok_or("too many properties in combined subschemas")?;
+        Ok(())
     }
 
     fn object(
@@ -377,6 +454,9 @@ impl<'a> Analysis<'a> {
             ));
         }
         let pointer = percent_decoded(fragment).ok_or_else(missing)?;
+        if leads_into_values(&pointer) {
+            return Err(format!("`$ref` to {reference:?} leads to a value, and to no schema"));
+        }
         self.root.pointer(&pointer).ok_or_else(missing)
     }
 }
@@ -561,6 +641,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_combined_too_often_is_refused_before_it_takes_memory() {
+        let refers = json!({"$ref": "#/$defs/d"});
+        let wide = |properties: usize, times: usize| {
+            let names: Map<_, _> =
+                (0..properties).map(|k| (format!("k{k}"), true.into())).collect();
+            cost_of(&json!({"$defs": {"d": {"properties": names}}, "allOf": vec![&refers; times]}))
+        };
+        assert!(wide(3_300, 3_300).unwrap_err().contains("too many properties"));
+        assert!(wide(500, 100).is_ok());
+    }
+
+    #[test]
     fn lists_of_names_cost_what_they_hold() {
         let names: Vec<String> = (0..5_000).map(|k| format!("k{k}")).collect();
         for keyword in ["dependentRequired", "dependencies"] {
@@ -587,7 +679,7 @@ mod tests {
             assert!(cost.bound(&json!({"a": 1})) > 1 << 30, "{reference}");
         }
         assert!(cost_of(&to("#/$defs/%25640")).unwrap().bound(&json!({"a": 1})) < 1_000);
-        for reference in ["#/$defs/%6", "#/$defs/%ff", "#/$defs/%zz", "#d0"] {
+        for reference in ["#/$defs/%6", "#/$defs/%ff", "#/$defs/%zz", "#d0", "#/$defs/d0/default"] {
             assert!(cost_of(&to(reference)).is_err(), "{reference}");
         }
     }
@@ -603,6 +695,8 @@ mod tests {
             json!({"$defs": {"a": {"$id": "b", "$defs": {"c": {"$ref": "#/$defs/d"}}}}}),
             json!({"$schema": draft_4, "properties": {"a": {"id": "other"}}}),
             json!({"properties": {"a": {"$schema": draft_4, "items": {"id": "other"}}}}),
+            json!({"properties": {"default": {"$id": "other"}}}),
+            json!({"default": {"$id": "other", "type": "string"}, "$ref": "#/default"}),
         ] {
             assert!(cost_of(&schema).is_err(), "{schema}");
         }
@@ -610,6 +704,8 @@ mod tests {
             json!({"$id": "https://example.test/a", "properties": {"$id": {"type": "string"}}}),
             json!({"$anchor": "x", "properties": {"a": {"id": "no keyword here"}}}),
             json!({"$schema": draft_4, "id": "a", "properties": {"id": {"type": "string"}}}),
+            json!({"properties": {"a": {"default": {"$id": "all"}, "examples": [{"$id": "b"}]}}}),
+            json!({"$schema": draft_4, "properties": {"default": {"default": {"id": "all"}}}}),
         ] {
             assert!(cost_of(&schema).is_ok(), "{schema}");
         }

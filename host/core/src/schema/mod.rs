@@ -25,6 +25,11 @@ const LONG_EVALUATIONS: u64 = 20_000;
 /// Subschemas of one schema, so that compiling is bounded before it starts.
 const SUBSCHEMAS_MAX: usize = 10_000;
 
+/// What a schema holds as values: nothing in it is a schema.
+pub(crate) const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
+/// What a schema holds by names, which are no keywords, whatever they are.
+pub(crate) const NAMES: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 /// What [`Schema::check`] says of a value that it refuses unchecked.
 pub const UNCHECKED: &str = "too large or too deeply nested to be checked against this schema";
 
@@ -349,6 +354,17 @@ mod tests {
         let named = json!({"k".repeat(1_000_000): vec![json!({}); 1_000]});
         let maps = json!({"type": "object", "additionalProperties": list});
         assert!(!error(&maps, &named).contains("; "));
+        // Each holds a copy of what it did not match, and in an alternative of the value as well.
+        let zeros = Value::from(vec![0; 2_000]);
+        let described = json!({"items": {"not": {"description": "x".repeat(100_000)}}});
+        assert!(!error(&described, &zeros).contains("; "));
+        let strings = Value::from(vec!["a"; 2_000]);
+        let pattern = json!({"items": {"pattern": format!("^b(?:{})$", ["q"; 50_000].join("|"))}});
+        assert!(!error(&pattern, &strings).contains("; "));
+        let names: Vec<String> = (0..1_000).map(|k| format!("k{k}")).collect();
+        let either = json!({"anyOf": [{"required": names}, {"type": "null"}]});
+        let long = error(&either, &json!({"x": "y".repeat(1_000_000)}));
+        assert!(long.contains("too large to say where"), "{long}");
     }
 
     #[test]

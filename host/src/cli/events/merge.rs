@@ -237,7 +237,7 @@ mod tests {
         write("500-1-0.jsonl", &long.concat());
         write(
             "2000-2-0.jsonl",
-            &[call("2000-2-0", 1, 3_000, "00000000000000aa.1.1"), "torn".to_owned()].concat(),
+            &[call("2000-2-0", 1, 3_000, "00000000000000aa.1.1"), "torn\n".to_owned()].concat(),
         );
         write("5000-3-0.jsonl", &call("5000-3-0", 1, 6_000, "00000000000000bb.1"));
         let turn = |turn: &str, ms: i64| {

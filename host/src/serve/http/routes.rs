@@ -32,7 +32,7 @@ use super::console::Console;
 use super::guard::{self, Denied, Guard};
 use super::held::{seen_through, until_sent};
 use super::places::Seat;
-use super::sessions::{McpSessions, Underway, Used};
+use super::sessions::{EventId, McpSessions, Underway, Used};
 use super::{Answers, HttpOptions};
 use crate::approvals::Reachable;
 use crate::host::Principal;
@@ -360,9 +360,19 @@ impl<C: Calls> Agent<C> {
         parts.extensions.insert(underway.session.end());
         // Its call, too, is under way until it has ended, whoever waits for that.
         parts.extensions.insert(Arc::clone(&underway));
-        let (service, request) = (self.service.clone(), posted(parts, incoming));
-        let missed =
-            move |event: Option<Bytes>| event.into_iter().for_each(|it| underway.session.keep(it));
+        self.kept(posted(parts, incoming), move |it| underway.session.keep(it)).await
+    }
+
+    /// Answers a request, also where its client hangs up: `keep` gets the last part that it missed then.
+    async fn kept(
+        &self,
+        request: http::Request<Full<Bytes>>,
+        keep: impl FnOnce(Bytes) + Send + 'static,
+    ) -> Result<Response<Body>, Denied> {
+        let service = self.service.clone();
+        let missed = move |last: Option<Bytes>| {
+            last.map(keep);
+        };
         let answer = seen_through(async move { service.handle(request).await }, missed).await;
         answer.ok_or_else(|| Denied::new(StatusCode::INTERNAL_SERVER_ERROR, host_failed().message))
     }
@@ -375,12 +385,16 @@ impl<C: Calls> Agent<C> {
         };
         let is_deleted = parts.method == Method::DELETE;
         let used = self.take_up(&parts.headers).await;
-        let response = match used.as_ref().and_then(|used| missed(&parts, used)) {
-            Some(answer) => event_stream(stream::iter([answer])),
-            None => {
-                let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
-                self.service.handle(request).await
-            }
+        let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
+        let response = match used.as_ref().and_then(|used| Some((used, resumed(&request)?))) {
+            Some((used, last)) => match used.missed(last) {
+                Some(answer) => event_stream(stream::iter([answer])),
+                None => {
+                    let used = used.clone();
+                    self.kept(request, move |it| used.keep(it)).await?
+                }
+            },
+            None => self.service.handle(request).await,
         };
         if let (Some(used), true) = (&used, is_deleted && response.status().is_success()) {
             used.end().0.cancel();
@@ -431,10 +445,10 @@ fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
     Ok(until_sent(up, busy(seat, Room::Urgent)?))
 }
 
-/// Returns the answer that a client comes back for, where it is kept.
-fn missed(parts: &Parts, used: &Used) -> Option<Bytes> {
-    let last = parts.headers.get(LAST_EVENT).filter(|_| parts.method == Method::GET)?;
-    used.missed(last.to_str().ok()?)
+/// Returns what a client had last of the answer to a request that it comes back for.
+fn resumed<B>(request: &http::Request<B>) -> Option<EventId> {
+    let last = request.headers().get(LAST_EVENT).filter(|_| request.method() == Method::GET)?;
+    EventId::read(last.to_str().ok()?)
 }
 
 /// What was checked is what is passed on, not the bytes it came as.

@@ -15,10 +15,11 @@ use bytes::Bytes;
 use clawhost_core::limits::{
     HTTP_ANSWER_KEPT_MS, HTTP_SESSION_IDLE_MS, HTTP_SESSION_MESSAGES_MAX, REPLY_BYTES_MAX,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
 use super::admission::Permit;
@@ -50,8 +51,7 @@ struct Session {
 #[derive(Debug)]
 struct Missed {
     /// The stream that it ends, and its place there.
-    stream: u64,
-    place: u64,
+    id: EventId,
     event: Bytes,
     since: Instant,
 }
@@ -135,22 +135,23 @@ impl Used {
 
     /// Keeps the event that ends a stream, where its client had gone.
     pub(super) fn keep(&self, event: Bytes) {
-        let id = std::str::from_utf8(&event).ok().and_then(event_id);
-        let Some((place, stream)) = id.filter(|_| event.len() <= ANSWER_BYTES_MAX) else { return };
-        let mut missed = self.0.missed.lock();
+        if event.len() > ANSWER_BYTES_MAX {
+            return;
+        }
+        let id = std::str::from_utf8(&event).ok().and_then(EventId::of_answer);
+        let Some(id) = id else { return };
+        let mut missed = self.0.fresh();
         if missed.len() >= HTTP_SESSION_MESSAGES_MAX {
             missed.pop_front();
         }
-        missed.push_back(Missed { stream, place, event, since: Instant::now() });
+        missed.push_back(Missed { id, event, since: Instant::now() });
     }
 
     /// Returns what a client missed that had this event last.
-    pub(super) fn missed(&self, last: &str) -> Option<Bytes> {
-        let (place, stream) = parts(last)?;
-        let mut missed = self.0.missed.lock();
-        missed.retain(|it| it.since.elapsed() < Duration::from_millis(HTTP_ANSWER_KEPT_MS));
-        let missed = missed.iter().find(|it| it.stream == stream && it.place > place)?;
-        Some(missed.event.clone())
+    pub(super) fn missed(&self, last: EventId) -> Option<Bytes> {
+        let missed = self.0.fresh();
+        let is_meant = |it: &&Missed| it.id.stream == last.stream && it.id.place > last.place;
+        missed.iter().find(is_meant).map(|it| it.event.clone())
     }
 
     /// Returns for how long nobody has used the session; nothing while somebody does.
@@ -160,15 +161,27 @@ impl Used {
     }
 }
 
-/// Returns the id of a server-sent event, which stands behind its data.
-fn event_id(event: &str) -> Option<(u64, u64)> {
-    parts(event.lines().rev().find_map(|line| line.strip_prefix("id: "))?)
+/// The id of a server-sent event of the answer to a request, as rmcp writes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EventId {
+    place: u64,
+    /// The stream of the request.
+    stream: u64,
 }
 
-/// Returns the parts of an event's id as rmcp writes it: its place, and the stream of a request.
-fn parts(id: &str) -> Option<(u64, u64)> {
-    let (place, stream) = id.split_once('/')?;
-    Some((place.parse().ok()?, stream.parse().ok()?))
+impl EventId {
+    pub(super) fn read(id: &str) -> Option<Self> {
+        let (place, stream) = id.split_once('/')?;
+        Some(Self { place: place.parse().ok()?, stream: stream.parse().ok()? })
+    }
+
+    /// Reads that of an event which is an answer: reports of progress, too, have one.
+    fn of_answer(event: &str) -> Option<Self> {
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        let answer: Value = serde_json::from_str(field("data: ")?).ok()?;
+        answer.get("result").or_else(|| answer.get("error"))?;
+        Self::read(field("id: ")?)
+    }
 }
 
 /// Returns which are to end: the idle ones, and of those that nobody uses as many more, the longest unused first, as
@@ -183,6 +196,15 @@ fn over(known: &BTreeMap<SessionId, Used>, fewer_than: usize) -> Vec<SessionId> 
     let ends =
         of_these.take_while(|(place, (unused, _))| *place < too_many || *unused >= idle_after);
     ends.map(|(_, (_, id))| Arc::clone(id)).collect()
+}
+
+impl Session {
+    /// Returns the missed answers, without those that were kept for long enough.
+    fn fresh(&self) -> MutexGuard<'_, VecDeque<Missed>> {
+        let mut missed = self.missed.lock();
+        missed.retain(|it| it.since.elapsed() < Duration::from_millis(HTTP_ANSWER_KEPT_MS));
+        missed
+    }
 }
 
 impl Default for Session {
@@ -232,18 +254,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_last_missed_answers_are_kept_for_a_while() {
         let used = Used::default();
-        let event = |stream: usize| Bytes::from(format!("data: {{}}\nid: 2/{stream}\n\n"));
+        let event =
+            |stream: usize| Bytes::from(format!("data: {{\"result\":{{}}}}\nid: 2/{stream}\n\n"));
+        let missed = |last: &str| used.missed(EventId::read(last)?);
         for stream in 0..=HTTP_SESSION_MESSAGES_MAX {
             used.keep(event(stream));
         }
         used.keep(Bytes::from_static(b":\n\n"));
-        used.keep(Bytes::from(format!("data: {}\nid: 2/9\n\n", "x".repeat(ANSWER_BYTES_MAX))));
-        assert_eq!(used.missed("0/1"), Some(event(1)));
+        used.keep(Bytes::from_static(
+            b"data: {\"method\":\"notifications/progress\"}\nid: 3/9\n\n",
+        ));
+        used.keep(Bytes::from(format!(
+            "data: {{\"result\":\"{}\"}}\nid: 2/9\n\n",
+            "x".repeat(ANSWER_BYTES_MAX)
+        )));
+        assert_eq!(missed("0/1"), Some(event(1)));
         for nothing in ["0/0", "2/1", "0/9", "1", ""] {
-            assert_eq!(used.missed(nothing), None, "{nothing}");
+            assert_eq!(missed(nothing), None, "{nothing}");
         }
         tokio::time::advance(Duration::from_millis(HTTP_ANSWER_KEPT_MS)).await;
-        assert_eq!(used.missed("0/1"), None);
+        assert_eq!(missed("0/1"), None);
     }
 
     #[tokio::test]

@@ -117,23 +117,20 @@ impl Client<'_> {
         Some(self.hold(call, digest, is_answered).await)
     }
 
-    /// Answers what the client was shown, whatever its call asks by now. Says whether that ended a question of
-    /// the call's own.
+    /// Answers what the client was shown, whatever its call asks by now. Says whether that waits no more.
     async fn answer(&self, posed: Posed, responses: &InputResponses) -> bool {
         let id = match posed {
             Posed::Approval(id) => id,
             Posed::ByServer(asked) => {
                 asked.answer(serde_json::to_value(responses).ok());
-                return false;
+                return true;
             }
         };
-        let answer = elicit::input_response(responses).filter(|_| self.elicits);
-        match (answer, self.approvals.find(&id)) {
-            (Some(answer), Some(pending)) => {
-                elicit::pass_on(self.approvals, &pending, answer).await
-            }
-            // Somebody else may have been faster; the call knows.
-            _ => false,
+        // Somebody else may have been faster.
+        let Some(pending) = self.approvals.find(&id) else { return true };
+        match elicit::input_response(responses).filter(|_| self.elicits) {
+            Some(answer) => elicit::pass_on(self.approvals, &pending, answer).await,
+            None => false,
         }
     }
 

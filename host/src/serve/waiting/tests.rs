@@ -1,6 +1,10 @@
 //! Calls that wait, as clients of both eras see them, on a paused clock.
 
+use std::time::Duration;
+
+use clawhost_core::limits::APPROVAL_HOLD_MS;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::approvals::{Answer, Approvals, Approver, Pending, Reachable};
 use crate::serve::calls::Calls as _;
@@ -156,7 +160,9 @@ async fn an_answer_is_to_the_question_that_was_shown_and_to_no_other() {
     // The user says yes to a form whose question somebody else has answered meanwhile.
     let yes = json!({"approve": {"action": "accept", "content": {"approve": true}}});
     let back = json!({"name": "asks-both", "requestState": state(&first), "inputResponses": yes});
+    let came_back = Instant::now();
     let second = client.ask(call(2, back)).await;
+    assert!(came_back.elapsed() < Duration::from_millis(APPROVAL_HOLD_MS), "it is asked at once");
     assert_eq!(asked_about(&second["result"]["inputRequests"]["approve"]), other.asked.tool);
     assert_eq!(approvals.pending().len(), 1, "nobody was asked about it");
     let back = json!({"name": "asks-both", "requestState": state(&second), "inputResponses": yes});

@@ -108,17 +108,26 @@ async fn who_comes_back_for_an_answer_within_a_while_gets_it() {
     let first = answer.frame().await.unwrap().unwrap().into_data().unwrap();
     let first = String::from_utf8(first.to_vec()).unwrap();
     let last = first.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let token = server.agent("default");
+    let own = [("authorization", token.as_str()), ("mcp-session-id", session.as_str())];
+    let headers = [&MCP[..], &own, &[("last-event-id", last)]].concat();
     server.host.started(1).await;
     drop(answer);
+    server.begin_session().await;
+    // Nor is it lost where that breaks off as well.
+    let again = server.request("GET", "/mcp", &headers, b"");
+    drop(server.open().await.send_request(again).await.unwrap());
     // By the end of this, the server has seen the end of the connection.
     server.begin_session().await;
     server.host.release();
     // Its id is free again when it has ended.
     while server.say(&session, &slow()).await != 200 {}
-    let token = server.agent("default");
-    let own = [("authorization", token.as_str()), ("mcp-session-id", session.as_str())];
-    let headers = [&MCP[..], &own, &[("last-event-id", last)]].concat();
-    let missed = server.send("GET", "/mcp", &headers, b"").await.json();
+    let missed = loop {
+        let answer = server.send("GET", "/mcp", &headers, b"").await;
+        if answer.text.contains("at last") {
+            break answer.json();
+        }
+    };
     assert_eq!(
         (&missed["id"], &missed["result"]["content"][0]["text"]),
         (&json!(2), &json!("at last"))
