@@ -85,21 +85,26 @@ fn one(
 
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let is_web = WEB.iter().any(|web| scheme.eq_ignore_ascii_case(web));
     let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     is_web || (rest.starts_with("//") && !scheme.is_empty() && scheme.chars().all(fits))
 }
 
-/// Says whether parsers skip what makes a text no address as it stands. They do for these schemes only: a word and
-/// a comment in the next line are none.
+/// Schemes whose addresses need no slashes.
+const WEB: [&str; 5] = ["ftp", "http", "https", "ws", "wss"];
+
+/// Says whether a text is an address to parsers, which skip tabs and line breaks. A word and a comment in the next line
+/// are none, as long as what the comment begins with is not the name of a host, with a dot or a port.
 fn is_read_as_address(text: &str) -> bool {
     let text = text.replace(['\t', '\r', '\n'], "");
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
-    SPECIAL.iter().any(|special| scheme.eq_ignore_ascii_case(special)) && has_scheme(&text)
+    let leads_somewhere = |url: Url| {
+        let host = url.host_str().unwrap_or_default();
+        url.port().is_some() || host.contains(['.', ':'])
+    };
+    let is_web = || WEB.iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    has_scheme(&text) && (is_web() || Url::parse(&text).is_ok_and(leads_somewhere))
 }
-
-/// The special schemes of the URL standard.
-const SPECIAL: [&str; 6] = ["file", "ftp", "http", "https", "ws", "wss"];
 
 #[cfg(test)]
 mod tests {
@@ -135,6 +140,10 @@ mod tests {
             "https://good.test\\@evil.test/",
             "ftp://good.test/",
             "ws://good.test/",
+            "wss:/evil.test",
+            "redis:\t//evil.test/",
+            "postgres:/\n/evil.test/db",
+            "post\tgres://db:5432/x",
         ] {
             for arguments in [
                 json!({"x": evil}),

@@ -115,11 +115,33 @@ impl Cost {
     pub(super) fn can_list(self, value: &Value) -> bool {
         let (levels, place_bytes) = deepest(value);
         let visits = self.bound(value).saturating_mul(self.depth).saturating_mul(levels);
-        let mismatches = Self { text: 0, names: 0, ..self }.bound(value);
-        let value_bytes = if self.has_alternatives { bytes(value) } else { 0 };
-        let each_bytes = MISMATCH_BYTES + place_bytes + self.copied_bytes + value_bytes;
+        let each_bytes = MISMATCH_BYTES + place_bytes + self.copied_bytes;
         visits <= SCHEMA_EVALUATIONS_MAX
-            && mismatches.saturating_mul(each_bytes) <= MISMATCHES_BYTES_MAX
+            && self.mismatched(value, 1, each_bytes).1 <= MISMATCHES_BYTES_MAX
+    }
+
+    /// Returns what `value` takes in memory, about, and a bound on what all its mismatches take, of which each has so
+    /// many bytes: below an alternative they copy what they are about.
+    fn mismatched(self, value: &Value, times: u64, each_bytes: u64) -> (u64, u64) {
+        let below = times.saturating_mul(self.fanout);
+        let add = |(own, all): (u64, u64), item: &Value| {
+            let (item, more) = self.mismatched(item, below, each_bytes);
+            (own + item, all.saturating_add(more))
+        };
+        let (own, all) = match value {
+            Value::Array(items) => items.iter().fold((NODE_BYTES, 0), add),
+            Value::Object(map) => {
+                let bytes: u64 = map.keys().map(|name| name.len() as u64).sum();
+                let names = Self { text: 0, names: 0, ..self }.of_names(map).saturating_mul(times);
+                let begun = (NODE_BYTES + bytes, names.saturating_mul(each_bytes));
+                map.values().fold(begun, add)
+            }
+            Value::String(text) => (NODE_BYTES + text.len() as u64, 0),
+            _ => (NODE_BYTES, 0),
+        };
+        let copied_bytes = if self.has_alternatives { own } else { 0 };
+        let here = times.saturating_mul(self.evaluations);
+        (own, all.saturating_add(here.saturating_mul(each_bytes.saturating_add(copied_bytes))))
     }
 
     /// Returns a bound on what checking `value` evaluates.
@@ -696,6 +718,8 @@ mod tests {
             json!({"$schema": draft_4, "properties": {"a": {"id": "other"}}}),
             json!({"properties": {"a": {"$schema": draft_4, "items": {"id": "other"}}}}),
             json!({"properties": {"default": {"$id": "other"}}}),
+            json!({"dependencies": {"default": {"$id": "other"}}}),
+            json!({"dependencies": {"const": {"$id": "other"}}}),
             json!({"default": {"$id": "other", "type": "string"}, "$ref": "#/default"}),
         ] {
             assert!(cost_of(&schema).is_err(), "{schema}");

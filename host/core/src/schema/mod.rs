@@ -28,8 +28,8 @@ const SUBSCHEMAS_MAX: usize = 10_000;
 /// What a schema holds as values: nothing in it is a schema.
 pub(crate) const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
 /// What a schema holds by names, which are no keywords, whatever they are.
-pub(crate) const NAMES: [&str; 5] =
-    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+pub(crate) const NAMES: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// What [`Schema::check`] says of a value that it refuses unchecked.
 pub const UNCHECKED: &str = "too large or too deeply nested to be checked against this schema";
 
@@ -365,6 +365,11 @@ mod tests {
         let either = json!({"anyOf": [{"required": names}, {"type": "null"}]});
         let long = error(&either, &json!({"x": "y".repeat(1_000_000)}));
         assert!(long.contains("too large to say where"), "{long}");
+        // What is long and matches makes no mismatch larger.
+        let either =
+            json!({"properties": {"mode": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
+        let one = error(&either, &json!({"content": "y".repeat(1_000_000), "mode": 7}));
+        assert!(one.starts_with("`/mode`: "), "{one}");
     }
 
     #[test]

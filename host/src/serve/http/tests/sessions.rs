@@ -122,12 +122,15 @@ async fn who_comes_back_for_an_answer_within_a_while_gets_it() {
     server.host.release();
     // Its id is free again when it has ended.
     while server.say(&session, &slow()).await != 200 {}
-    let missed = loop {
-        let answer = server.send("GET", "/mcp", &headers, b"").await;
-        if answer.text.contains("at last") {
-            break answer.json();
+    let comes_back = async {
+        loop {
+            let answer = server.send("GET", "/mcp", &headers, b"").await;
+            if answer.text.contains("at last") {
+                return answer.json();
+            }
         }
     };
+    let missed = tokio::time::timeout(Duration::from_secs(30), comes_back).await.unwrap();
     assert_eq!(
         (&missed["id"], &missed["result"]["content"][0]["text"]),
         (&json!(2), &json!("at last"))
