@@ -10,7 +10,7 @@ use crate::catalog::{ToolDefinition, check_definition, ckp_name};
 use crate::digest;
 use crate::limits::MCP_TOOL_NAME_BYTES_MAX;
 use crate::manifest::{McpEndpoint, McpReach, McpValue};
-use crate::schema::{NAMES, VALUES};
+use crate::schema::positions::{NAMES, VALUES};
 use crate::visible;
 
 /// The two names under which a tool of a server is served.

@@ -5,13 +5,16 @@
 //! bounded from two numbers of the schema (how many subschemas one value meets, and how often
 //! one child of it is visited) and the shape of the value.
 
+mod mismatches;
+
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::{NAMES, VALUES};
+use self::mismatches::copied_bytes;
+use super::positions::{any, any_schema, leads_into_values};
 use crate::digest;
-use crate::limits::{SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
+use crate::limits::{SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
 
 /// In-place nesting (`anyOf` in `$ref` in `allOf` …) that is followed.
 const NESTING_MAX: usize = 128;
@@ -24,14 +27,6 @@ const PATTERN_SIZES_BYTES: [u64; 6] =
 
 /// What telling one element from all others costs, as a share of an evaluation of its array.
 const UNIQUE_VISITS: u64 = 16;
-/// One mismatch, as a validator keeps it: beside it lies the place where it is.
-const MISMATCH_BYTES: u64 = 512;
-/// All mismatches of one value.
-const MISMATCHES_BYTES_MAX: u64 = 67_108_864;
-/// Keywords whose values a mismatch holds a copy of.
-const COPIED: [&str; 5] = ["const", "enum", "not", "pattern", "required"];
-/// A value without what it holds.
-const NODE_BYTES: u64 = 64;
 /// Entries of subschemas for the same value that are taken over into those that refer to them: as many as these are
 /// some 50 MiB.
 const TAKEN_OVER_MAX: usize = 1_000_000;
@@ -109,41 +104,6 @@ impl Cost {
         self.has_alternatives
     }
 
-    /// Says whether all mismatches of `value` can be listed. A validator makes every one before
-    /// the first can be read, each with its place and what it did not match, and it looks once
-    /// more below an alternative at every level that has one, and copies the value for that.
-    pub(super) fn can_list(self, value: &Value) -> bool {
-        let (levels, place_bytes) = deepest(value);
-        let visits = self.bound(value).saturating_mul(self.depth).saturating_mul(levels);
-        let each_bytes = MISMATCH_BYTES + place_bytes + self.copied_bytes;
-        visits <= SCHEMA_EVALUATIONS_MAX
-            && self.mismatched(value, 1, each_bytes).1 <= MISMATCHES_BYTES_MAX
-    }
-
-    /// Returns what `value` takes in memory, about, and a bound on what all its mismatches take, of which each has so
-    /// many bytes: below an alternative they copy what they are about.
-    fn mismatched(self, value: &Value, times: u64, each_bytes: u64) -> (u64, u64) {
-        let below = times.saturating_mul(self.fanout);
-        let add = |(own, all): (u64, u64), item: &Value| {
-            let (item, more) = self.mismatched(item, below, each_bytes);
-            (own + item, all.saturating_add(more))
-        };
-        let (own, all) = match value {
-            Value::Array(items) => items.iter().fold((NODE_BYTES, 0), add),
-            Value::Object(map) => {
-                let bytes: u64 = map.keys().map(|name| name.len() as u64).sum();
-                let names = Self { text: 0, names: 0, ..self }.of_names(map).saturating_mul(times);
-                let begun = (NODE_BYTES + bytes, names.saturating_mul(each_bytes));
-                map.values().fold(begun, add)
-            }
-            Value::String(text) => (NODE_BYTES + text.len() as u64, 0),
-            _ => (NODE_BYTES, 0),
-        };
-        let copied_bytes = if self.has_alternatives { own } else { 0 };
-        let here = times.saturating_mul(self.evaluations);
-        (own, all.saturating_add(here.saturating_mul(each_bytes.saturating_add(copied_bytes))))
-    }
-
     /// Returns a bound on what checking `value` evaluates.
     pub(super) fn bound(self, value: &Value) -> u64 {
         self.work(value, 1)
@@ -173,85 +133,8 @@ impl Cost {
     }
 }
 
-/// Returns how many levels `value` has, and the most bytes of names on a way down.
-fn deepest(value: &Value) -> (u64, u64) {
-    let with = |(levels, bytes): (u64, u64), name_bytes: u64, item: &Value| {
-        let (more_levels, more_bytes) = deepest(item);
-        (levels.max(more_levels + 1), bytes.max(more_bytes + name_bytes))
-    };
-    match value {
-        // As long as an index is.
-        Value::Array(items) => items.iter().fold((1, 0), |most, item| with(most, 8, item)),
-        // In a pointer some characters are two.
-        Value::Object(map) => {
-            map.iter().fold((1, 0), |most, (name, item)| with(most, 2 * name.len() as u64, item))
-        }
-        _ => (1, 0),
-    }
-}
-
-/// Returns what `value` takes in memory, about.
-fn bytes(value: &Value) -> u64 {
-    let below = match value {
-        Value::Array(items) => items.iter().map(bytes).sum(),
-        Value::Object(map) => map.iter().map(|(name, it)| name.len() as u64 + bytes(it)).sum(),
-        Value::String(text) => text.len() as u64,
-        _ => 0,
-    };
-    NODE_BYTES + below
-}
-
-/// Returns the most bytes of a schema that a mismatch holds a copy of.
-fn copied_bytes(node: &Value) -> u64 {
-    let most = |below: &mut dyn Iterator<Item = u64>| below.max().unwrap_or_default();
-    match node {
-        Value::Array(items) => most(&mut items.iter().map(copied_bytes)),
-        Value::Object(map) => most(&mut map.iter().map(|(keyword, value)| {
-            let own = COPIED.contains(&keyword.as_str()).then(|| bytes(value));
-            own.unwrap_or_default().max(copied_bytes(value))
-        })),
-        _ => 0,
-    }
-}
-
-/// Says whether `is` holds for `node` or anything below it that is a schema, or could be one.
-fn any_schema(node: &Value, is: &dyn Fn(&Value) -> bool) -> bool {
-    is(node)
-        || match node {
-            Value::Array(items) => items.iter().any(|item| any_schema(item, is)),
-            Value::Object(map) => map.iter().any(|(keyword, value)| match value {
-                _ if VALUES.contains(&keyword.as_str()) => false,
-                Value::Object(named) if NAMES.contains(&keyword.as_str()) => {
-                    named.values().any(|schema| any_schema(schema, is))
-                }
-                value => any_schema(value, is),
-            }),
-            _ => false,
-        }
-}
-
-/// Says whether a pointer leads into what a schema holds as values: taken for a schema, that could be anything.
-fn leads_into_values(pointer: &str) -> bool {
-    let mut is_keyword = true;
-    pointer.split('/').skip(1).any(|token| {
-        let is_value = is_keyword && VALUES.contains(&token);
-        is_keyword = !(is_keyword && NAMES.contains(&token));
-        is_value
-    })
-}
-
-/// Says whether `is` holds for `node` or anything below it.
-fn any(node: &Value, is: &dyn Fn(&Value) -> bool) -> bool {
-    is(node)
-        || match node {
-            Value::Array(items) => items.iter().any(|item| any(item, is)),
-            Value::Object(map) => map.values().any(|item| any(item, is)),
-            _ => false,
-        }
-}
-
-/// Refuses identifiers below the root, wherever they stand: to a validator what has one is
-/// another document, in which `#` is another place, or which stands in for the whole.
+/// Refuses identifiers of schemas below the root: to a validator what has one is another document,
+/// in which `#` is another place, or which stands in for the whole.
 fn refuse_inner_ids(root: &Value) -> Result<(), String> {
     let is_draft_4 = |node: &Value| {
         node.get("$schema").and_then(Value::as_str).is_some_and(|uri| uri.contains("draft-04"))

@@ -4,6 +4,7 @@
 //! A `$ref` to another document is an error at compile time.
 
 mod cost;
+pub(crate) mod positions;
 
 use std::sync::OnceLock;
 
@@ -25,11 +26,6 @@ const LONG_EVALUATIONS: u64 = 20_000;
 /// Subschemas of one schema, so that compiling is bounded before it starts.
 const SUBSCHEMAS_MAX: usize = 10_000;
 
-/// What a schema holds as values: nothing in it is a schema.
-pub(crate) const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
-/// What a schema holds by names, which are no keywords, whatever they are.
-pub(crate) const NAMES: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// What [`Schema::check`] says of a value that it refuses unchecked.
 pub const UNCHECKED: &str = "too large or too deeply nested to be checked against this schema";
 
