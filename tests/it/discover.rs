@@ -28,15 +28,21 @@ for line in sys.stdin:
 /// A folder with the server, and where it is; the runtime file says more of it, and of the host.
 fn prepared(of_server: &str, more: &str) -> (Cli, PathBuf) {
     let cli = Cli::new(PROGRAM);
-    let script = cli.write("work/server.py", SERVER.replace("FIRST", "first"));
-    let folder = script.parent().unwrap().display();
-    cli.write(
-        "servers.yaml",
-        format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {folder}, permissions: ro}}]}}\n    shell: {{mode: full}}\n"),
-    );
     cli.write("claw.yaml", "claw: '0.3.0'\nkind: Claw\nmetadata: {name: t}\nspec:\n  identity: {inline: {personality: p, autonomy: autonomous}}\n  providers: [{inline: {protocol: openai-compatible, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]\n  sandbox: servers.yaml\n");
-    cli.write("clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers{of_server}}}}}}}{more}", script.display()));
+    let script = served(&cli, "", of_server, more);
     (cli, script)
+}
+
+/// Writes the server, and into the `folder` its profile and a runtime file that says more; returns where the server is.
+fn served(cli: &Cli, folder: &str, of_server: &str, more: &str) -> PathBuf {
+    let script = cli.write("work/server.py", SERVER.replace("FIRST", "first"));
+    let work = script.parent().unwrap().display();
+    cli.write(
+        &format!("{folder}servers.yaml"),
+        format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {work}, permissions: ro}}]}}\n    shell: {{mode: full}}\n"),
+    );
+    cli.write(&format!("{folder}clawhost.yaml"), format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers{of_server}}}}}}}{more}", script.display()));
+    script
 }
 
 #[test]
@@ -122,13 +128,7 @@ fn the_profile_of_a_server_may_be_in_documents_that_are_named() {
         return eprintln!("skipped: there is no python3");
     }
     let cli = Cli::new(PROGRAM);
-    let script = cli.write("work/server.py", SERVER.replace("FIRST", "first"));
-    let folder = script.parent().unwrap().display();
-    cli.write(
-        "served/servers.yaml",
-        format!("claw: '0.3.0'\nkind: Sandbox\nmetadata: {{name: servers}}\nspec:\n  level: process\n  capabilities:\n    filesystem: {{mode: scoped, mount_paths: [{{path: {folder}, permissions: ro}}]}}\n    shell: {{mode: full}}\n"),
-    );
-    cli.write("served/clawhost.yaml", format!("version: 1\ntools: {{mcp_servers: {{finder: {{command: {PYTHON}, args: [{}], sandbox: servers}}}}}}", script.display()));
+    served(&cli, "served/", "", "");
     assert_eq!(cli.run(&["discover", "finder", "--out", "out"]).code, Some(2));
     let run = cli.run(&["discover", "finder", "--out", "out", "--manifest", "served"]);
     assert_eq!(run.code, Some(0), "{run:?}");

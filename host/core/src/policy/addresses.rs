@@ -85,13 +85,16 @@ fn one(
 
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let is_web = WEB.iter().any(|web| scheme.eq_ignore_ascii_case(web));
     let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    is_web || (rest.starts_with("//") && !scheme.is_empty() && scheme.chars().all(fits))
+    is_web(scheme) || (rest.starts_with("//") && !scheme.is_empty() && scheme.chars().all(fits))
 }
 
 /// Schemes whose addresses need no slashes.
 const WEB: [&str; 5] = ["ftp", "http", "https", "ws", "wss"];
+
+fn is_web(scheme: &str) -> bool {
+    WEB.iter().any(|web| scheme.eq_ignore_ascii_case(web))
+}
 
 /// Says whether a text is an address to parsers, which skip tabs and line breaks. A word and a comment in the next line
 /// are none, as long as what the comment begins with is not the name of a host, with a dot or a port.
@@ -102,8 +105,7 @@ fn is_read_as_address(text: &str) -> bool {
         let host = url.host_str().unwrap_or_default();
         url.port().is_some() || host.contains(['.', ':'])
     };
-    let is_web = || WEB.iter().any(|web| scheme.eq_ignore_ascii_case(web));
-    has_scheme(&text) && (is_web() || Url::parse(&text).is_ok_and(leads_somewhere))
+    has_scheme(&text) && (is_web(scheme) || Url::parse(&text).is_ok_and(leads_somewhere))
 }
 
 #[cfg(test)]

@@ -241,16 +241,22 @@ async fn an_older_client_s_user_is_asked_where_the_operator_allowed_it() {
     }
 }
 
+/// Makes the call with two questions; returns the form for one of them, and the other.
+async fn older_both(client: &mut Client, approvals: &Approvals) -> (Value, Pending) {
+    let mut request = older_call(1);
+    request["params"]["name"] = json!("asks-both");
+    client.say(request).await;
+    let first = client.hear().await;
+    let [_, other] = both(approvals, asked_about(&first)).await;
+    (first, other)
+}
+
 #[tokio::test]
 async fn an_older_client_s_user_is_asked_each_question_of_a_call() {
     let (mut client, approvals, way) = older().await;
     drop(way);
     allow(&approvals);
-    let mut request = older_call(1);
-    request["params"]["name"] = json!("asks-both");
-    client.say(request).await;
-    let first = client.hear().await;
-    let [_, other] = both(&approvals, asked_about(&first)).await;
+    let (first, other) = older_both(&mut client, &approvals).await;
     let yes = json!({"action": "accept", "content": {"approve": true}});
     client.say(json!({"jsonrpc": "2.0", "id": first["id"], "result": yes})).await;
     let second = client.hear().await;
@@ -294,11 +300,7 @@ async fn replies_that_nobody_asked_for_change_nothing() {
 async fn a_reply_that_cannot_be_read_is_no_answer() {
     let (mut client, approvals, _way) = older().await;
     allow(&approvals);
-    let mut request = older_call(1);
-    request["params"]["name"] = json!("asks-both");
-    client.say(request).await;
-    let first = client.hear().await;
-    let [_, other] = both(&approvals, asked_about(&first)).await;
+    let (first, other) = older_both(&mut client, &approvals).await;
     let long = r#"{"action":"accept","content":{"approve":true,"n":18446744073709551616}}"#;
     let reply = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{long}}}"#, first["id"]);
     client.send(format!("{reply}\n").as_bytes()).await;
