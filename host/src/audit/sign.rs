@@ -114,20 +114,23 @@ impl Signer {
     ) -> std::io::Result<(Self, bool)> {
         let (chain, unsigned) = (name.to_owned(), Vec::new());
         let mut sheet = Sheet { chain, file, head, key, len: 0, signed: 0, unsigned };
-        let is_signed = sheet.keep(vec![first]);
+        let mut then = Some(then);
+        let mut keep = move |batch| {
+            let is_signed = sheet.keep(batch);
+            if let Some(then) = then.take_if(|_| is_signed) {
+                then();
+            }
+            is_signed
+        };
+        let is_signed = keep(vec![first]);
         let queue = Mutex::new(Queue { unsigned: !is_signed, ..Queue::default() });
         let waiting = Arc::new(Waiting { queue, ..Waiting::default() });
         let queue = Arc::clone(&waiting);
         let thread =
             std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
-                let mut then = Some(then);
-                loop {
-                    let is_signed = sheet.unsigned.is_empty();
-                    if let Some(then) = then.take_if(|_| is_signed) {
-                        then();
-                    }
-                    let Some(batch) = queue.next(!is_signed) else { break };
-                    sheet.keep(batch);
+                let mut is_signed = is_signed;
+                while let Some(batch) = queue.next(!is_signed) {
+                    is_signed = keep(batch);
                 }
             })?;
         Ok((Self { waiting, thread: Some(thread) }, is_signed))
