@@ -230,10 +230,11 @@ fn the_store_is_filled_listed_and_emptied_and_shows_no_value() {
     assert_eq!(cli.run(&["secrets", "list"]).stdout, "");
 }
 
-/// Types its standard input at a terminal of a program once that shows nothing; says how the program ends, and whether
+/// Types its standard input at a terminal of a program once that shows nothing, or where that is empty tells the program
+/// to end; says how the program ends, and whether
 /// the terminal shows what is typed then.
 const TYPIST: &str = r#"
-import os, pty, sys, termios, time
+import os, pty, signal, sys, termios, time
 child, terminal = pty.fork()
 if child == 0:
     os.execv(sys.argv[1], sys.argv[1:])
@@ -241,6 +242,8 @@ shows = lambda: bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
 while shows() and os.waitpid(child, os.WNOHANG) == (0, 0):
     time.sleep(0.01)
 typed = sys.stdin.buffer.read()
+if not typed:
+    os.kill(child, signal.SIGTERM)
 while typed:
     typed = typed[os.write(terminal, typed):]
 try:
@@ -261,6 +264,7 @@ fn what_is_typed_unseen_is_kept_whole_and_who_stops_gets_the_terminal_back() {
     for (name, keys, said) in [
         ("TYPED", format!("{value}x\u{7f}\r"), "0 True\n"),
         ("STOPPED", "value\u{3}".to_owned(), "2 True\n"),
+        ("ENDED", String::new(), "2 True\n"),
     ] {
         let keys = cli.write("keys", keys);
         let mut typist = std::process::Command::new(PYTHON);

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use super::args::StateArgs;
 use super::fail::{Blame as _, Fail};
+use super::run::stop_signal;
 use super::{login, setup, show};
 use crate::secrets::Secret;
 use crate::state::{PrivateFileError, SecretStore};
@@ -209,22 +210,38 @@ fn fail(error: &PrivateFileError) -> Fail {
 /// Reads the value: typed unseen at a terminal, else all of standard input. Never an argument,
 /// which every program of the machine could read.
 fn read(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
-    let mut value = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX + REST_BYTES));
     let input = std::io::stdin();
-    let done = if input.is_terminal() {
-        eprint!("value of {name} (not shown): ");
-        let unseen = Unseen::start()
-            .map_err(|reason| Fail::usage(reason, "give the value on standard input"))?;
-        let done = typed(input.lock().bytes(), &mut value);
-        drop(unseen);
-        eprint!("\n");
-        done
-    } else {
-        let limit = (SECRET_BYTES_MAX + REST_BYTES) as u64;
-        input.lock().take(limit).read_to_end(&mut value).map(|_| ())
-    };
+    if input.is_terminal() {
+        return setup::block_on(asked(name));
+    }
+    let mut value = room();
+    let limit = (SECRET_BYTES_MAX + REST_BYTES) as u64;
+    let done = input.lock().take(limit).read_to_end(&mut value);
     done.or_fail_at(exit::UPSTREAM, Path::new("standard input"))?;
     Ok(value)
+}
+
+/// Returns room for the longest value there may be: one that grows leaves what it held behind.
+fn room() -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX + REST_BYTES))
+}
+
+/// Asks the person at the terminal for the value, unseen. A signal to stop is nothing typed: the terminal is given back
+/// as it was first.
+async fn asked(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
+    let stop = stop_signal();
+    eprint!("value of {name} (not shown): ");
+    let unseen = Unseen::start()
+        .map_err(|reason| Fail::usage(reason, "give the value on standard input"))?;
+    let typing = tokio::task::spawn_blocking(|| {
+        let mut value = room();
+        typed(io::stdin().lock().bytes(), &mut value).map(|()| value)
+    });
+    let done = stop.run_until_cancelled(typing).await;
+    drop(unseen);
+    eprint!("\n");
+    let done = done.unwrap_or_else(|| Ok(Ok(room()))).map_err(io::Error::other).flatten();
+    done.or_fail_at(exit::UPSTREAM, Path::new("standard input"))
 }
 
 /// Reads what is typed up to the end of the line. Nothing is the value where the person stops, or the terminal
