@@ -12,7 +12,7 @@ use clawhost_core::limits::{
     KEY_BYTES_MAX, KEY_VALUE_BYTES_MAX, KEYS_BYTES_MAX, KEYS_LISTED_MAX, KEYS_PER_AGENT_MAX,
     MEMORY_QUERY_MS,
 };
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::backend;
@@ -147,7 +147,7 @@ fn put(
     value: &str,
     now_ms: i64,
 ) -> rusqlite::Result<Result<(), CallError>> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let change = db.transaction()?;
     let bytes = i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX);
     change.execute(
         "INSERT INTO key_values (owner, key, bytes, set_at_ms, value) VALUES (?1, ?2, ?3, ?4, ?5)

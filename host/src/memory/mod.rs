@@ -293,7 +293,7 @@ impl Memory {
             let facts = with_ids(facts, &ids);
             Ok(record(&audit, Event::MemoryStored, &facts).map(|()| ids))
         };
-        transact(&database, TransactionBehavior::Immediate, work).await
+        transact(&database, work).await
     }
 
     /// Drops what the store's retention and compaction no longer keep of the caller's part.
@@ -317,7 +317,7 @@ impl Memory {
             facts.set("after", done.after);
             Ok(record(&audit, Event::MemoryCompacted, &facts).map(|()| done))
         };
-        transact(&database, TransactionBehavior::Immediate, work).await
+        transact(&database, work).await
     }
 
     fn plan(&self, store: &str) -> Result<StorePlan, CallError> {
@@ -342,11 +342,10 @@ impl Memory {
 /// Does `work` in one transaction, which counts only where `work` did not refuse.
 async fn transact<T: Send + 'static>(
     database: &Database,
-    behavior: TransactionBehavior,
     work: impl FnOnce(&Transaction<'_>) -> Outcome<T> + Send + 'static,
 ) -> Result<T, CallError> {
     let done = database.run(move |db: &mut Connection| {
-        let change = db.transaction_with_behavior(behavior)?;
+        let change = db.transaction()?;
         let done = work(&change)?;
         if done.is_ok() {
             change.commit()?;

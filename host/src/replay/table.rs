@@ -6,7 +6,7 @@ use clawhost_core::limits::{
     REPLAY_ANSWER_BYTES_MAX, REPLAY_BYTES_MAX, REPLAY_KEPT_MS, REPLAY_ROWS_MAX,
     REPLAY_UNKNOWN_KEPT_MS, REPLAY_WINDOW_MS,
 };
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ pub(super) fn claim(
     digest: &str,
     now_ms: i64,
 ) -> rusqlite::Result<Known> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let change = db.transaction()?;
     sweep(&change, now_ms)?;
     let known = match look_up(&change, key)? {
         Some((first, _)) if first != digest => Known::OtherParameters,

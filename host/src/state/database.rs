@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{DATABASE_JOB_MS, DATABASE_JOBS_MAX, DATABASE_WAIT_MS};
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::regular;
@@ -81,16 +81,20 @@ impl DatabaseError {
 }
 
 impl Database {
-    /// Opens or makes the store at `path` and brings its tables up to date.
+    /// Opens or makes the store at `path` and brings its tables up to date. Where it is missing, it and its
+    /// folders are made for this user only.
     ///
     /// # Errors
     /// [`DatabaseError`]: the file cannot be opened, is damaged, or is newer than this host.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, DatabaseError> {
+        // SQLite makes a file that others can read, and its other files like that one.
+        regular::open_private(path)?;
         let mut connection = Connection::open(path)?;
         // Readers beside a writer; and the log is synchronised with each write.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         prepare(&connection)?;
+        write_alone(&mut connection);
         migrate(&mut connection, migrations)?;
         let reader = Connection::open(path)?;
         prepare(&reader)?;
@@ -98,8 +102,7 @@ impl Database {
         Ok(Self { jobs: start("store", connection)?, searches: start("store-search", reader)? })
     }
 
-    /// Opens the store at `path`, off the threads that serve. Where it is missing, it and its
-    /// folders are made for this user only.
+    /// Opens the store at `path`, off the threads that serve.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -107,11 +110,7 @@ impl Database {
         path: PathBuf,
         migrations: &'static [Migrations],
     ) -> Result<Self, DatabaseError> {
-        let opening = tokio::task::spawn_blocking(move || {
-            // SQLite makes a file that others can read, and its other files like that one.
-            regular::open_private(&path)?;
-            Self::open(&path, migrations)
-        });
+        let opening = tokio::task::spawn_blocking(move || Self::open(&path, migrations));
         opening.await.map_err(|_| DatabaseError::Stopped)?
     }
 
@@ -122,6 +121,7 @@ impl Database {
     pub fn in_memory(migrations: &[Migrations]) -> Result<Self, DatabaseError> {
         let mut connection = Connection::open_in_memory()?;
         prepare(&connection)?;
+        write_alone(&mut connection);
         migrate(&mut connection, migrations)?;
         let jobs = start("store", connection)?;
         Ok(Self { searches: jobs.clone(), jobs })
@@ -248,6 +248,12 @@ fn start(name: &str, mut connection: Connection) -> Result<mpsc::Sender<Job>, Da
 
 clawhost_core::shows!(Database {});
 
+/// From now on a transaction waits for other hosts' before its first read: what it decides by that would be refused
+/// when it writes, without a wait, where another host wrote in between.
+fn write_alone(connection: &mut Connection) {
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
+}
+
 /// Brings each module's tables up to date, in one transaction: a host that is killed meanwhile
 /// leaves them as they were.
 fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(), DatabaseError> {
@@ -258,7 +264,7 @@ fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(),
         Err(error @ DatabaseError::TooLong) => return Err(error),
         _ => {}
     }
-    let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let change = connection.transaction()?;
     change.execute_batch(
         "CREATE TABLE IF NOT EXISTS modules (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT",
     )?;
@@ -295,6 +301,8 @@ fn version(connection: &Connection, module: &str) -> rusqlite::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     const FIRST: &str = "CREATE TABLE notes (text TEXT NOT NULL) STRICT";
@@ -333,6 +341,39 @@ mod tests {
             db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
         };
         assert_eq!(db.run(count).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn nobody_writes_between_what_a_change_reads_and_what_it_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATABASE_FILE);
+        let db = Database::open(&path, &[("notes", &[FIRST])]).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        let change = move |db: &mut Connection| {
+            let change = db.transaction()?;
+            change.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))?;
+            let beside = other.execute("INSERT INTO notes VALUES ('b')", ());
+            change.execute("INSERT INTO notes VALUES ('a')", ())?;
+            change.commit()?;
+            Ok(beside)
+        };
+        let beside = db.run(change).await.unwrap().unwrap_err();
+        assert_eq!(beside.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+    }
+
+    #[tokio::test]
+    async fn only_its_owner_reads_a_store_in_a_folder_that_others_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let readable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), readable).unwrap();
+        let db = Database::open(&folder.path().join("db"), &[("notes", &[FIRST])]).unwrap();
+        db.run(|db| db.execute("INSERT INTO notes VALUES ('a')", ())).await.unwrap();
+        let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+        assert!(files.len() > 1, "{files:?}");
+        for file in files {
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
+        }
     }
 
     #[test]

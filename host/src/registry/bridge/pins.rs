@@ -10,7 +10,7 @@ use clawhost_core::bridged;
 use clawhost_core::digest;
 use clawhost_core::limits::{PINS_BYTES_PER_SERVER_MAX, PINS_PER_SERVER_MAX};
 use clawhost_core::manifest::PinMode;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 use serde_json::{Value, json};
 
 use crate::audit::{AuditLog, Event};
@@ -209,8 +209,13 @@ impl Pins {
         let count = seen.len();
         let (of, mode, now_ms) = (server.to_owned(), self.mode, clock::now_ms());
         let only_looks = self.only_looks;
+        // Who only looks waits for nobody who writes.
+        let behavior = match only_looks {
+            true => TransactionBehavior::Deferred,
+            false => TransactionBehavior::Immediate,
+        };
         let work = move |db: &mut Connection| {
-            let transaction = db.transaction()?;
+            let transaction = db.transaction_with_behavior(behavior)?;
             let verdicts = judge(&transaction, &of, &seen, mode, now_ms)?;
             // What is not committed never was.
             if only_looks {

@@ -11,8 +11,8 @@ use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::policy::{Rates, Usage};
 use clawhost_core::quota::{Account, Ask, Budget, Ledger, Reservation, Used};
 use parking_lot::Mutex;
+use rusqlite::Connection;
 use rusqlite::types::Type;
-use rusqlite::{Connection, TransactionBehavior};
 
 use super::costs::{self, Caller, Change, Cost};
 use crate::clock;
@@ -89,7 +89,7 @@ impl Book {
     pub(super) async fn admit(&self, agent: &str, budget: Budget) -> Result<(), CallError> {
         let agent = agent.to_owned();
         let work = move |store: &mut Connection| {
-            let change = store.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let change = store.transaction()?;
             let now_ms = now_ms();
             let spent = costs::spent(&change, &agent, budget.window_ms, now_ms)?;
             let checked = budget.check(&agent, &spent, now_ms);
@@ -149,7 +149,7 @@ impl Book {
         let (provider, shared) = (provider.to_owned(), Arc::clone(&self.ledger));
         let caller = caller.clone();
         let work = move |connection: &mut Connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let change = connection.transaction()?;
             let mut ledger = load(&change)?;
             let (decided, cost) = decide(&mut ledger, &change)?;
             keep(&change, &provider, &ledger)?;
